@@ -66,7 +66,11 @@ local handlers = {
     require('co.chat').replace(message)
   end,
   choose = function(message)
-    require('co.chat').choose(message)
+    if message.name == 'chats' then
+      require('co.chat.picker').offer(message)
+    else
+      require('co.chat').choose(message)
+    end
   end,
   question = function(message)
     local change = message.change

@@ -258,6 +258,7 @@ describe('completion', function()
       { '/redo', '/rename', '/restart', '/restart!', '/resume', '/retry', '/rewind', '/rules' },
       complete(nvim, 'Co /r')
     )
+    same({ '/changes', '/chats' }, complete(nvim, 'Co /ch'))
     same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))
     same({ '@file:notes.txt' }, complete(nvim, 'Co see @file:no'))
     same({ '1 (x)' }, complete(nvim, 'Co /approve '))

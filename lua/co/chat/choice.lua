@@ -6,6 +6,12 @@ local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
 local textlock = require('co.ui.textlock')
 
+--- Choices, and the name of the slash command that they are about.
+---@class (exact) co.Offer
+---@field name string
+---@field title string
+---@field choices { label: string, value: any }[]
+
 --- Returns whether the person is typing, other than in the empty prompt of the chat that asked.
 ---@param chat co.Chat
 ---@return boolean
@@ -20,8 +26,8 @@ end
 
 --- Shows the list, or waits until the person stops typing.
 ---@param chat co.Chat
----@param message co.Choose
----@param done fun(value: string)
+---@param message co.Choose|co.Offer
+---@param done fun(value: any)
 local function show(chat, message, done)
   if not buffer.alive(chat.buf) then
     return
@@ -49,8 +55,8 @@ end
 
 --- Lets the person choose once they are in normal mode. It returns at once: the backend waits for it.
 ---@param chat co.Chat
----@param message co.Choose
----@param done fun(value: string)
+---@param message co.Choose|co.Offer
+---@param done fun(value: any)
 function M.offer(chat, message, done)
   vim.schedule(function()
     textlock.when_unlocked(function()

@@ -54,7 +54,7 @@ end
 ---@param text string
 ---@param limit integer
 ---@return string
-local function shorten(text, limit)
+function M.shorten(text, limit)
   if vim.fn.strdisplaywidth(text) <= limit then
     return text
   end
@@ -79,7 +79,7 @@ local function fit(parts, at, width)
     local excess = index and cells(parts) - width or 0
     if index and excess > 0 then
       local wanted = vim.fn.strdisplaywidth(parts[index]) - excess
-      parts[index] = shorten(parts[index], math.max(LEAST[name], wanted))
+      parts[index] = M.shorten(parts[index], math.max(LEAST[name], wanted))
     end
   end
 end
@@ -98,7 +98,7 @@ function M.text(state, isolation, width)
     parts[#parts + 1] = 'ASKS NOTHING'
   end
   if state.title and state.title ~= '' then
-    parts[#parts + 1] = shorten(state.title, LONGEST_TITLE)
+    parts[#parts + 1] = M.shorten(state.title, LONGEST_TITLE)
     at.title = #parts
   end
   if state.model and state.model ~= '' then

@@ -214,6 +214,17 @@ M.commands = {
       return true
     end,
   },
+  chats = {
+    about = 'list the chats that are open and earlier ones, and go to one',
+    run = function(_, chat, cwd)
+      chat = chat or require('co.chat').new(cwd)
+      if not chat then
+        return false
+      end
+      local message = { type = 'command', chat = chat.id, name = 'chats', args = '', cwd = cwd }
+      return require('co.chat.send').message(chat, message, cwd)
+    end,
+  },
   resume = { about = 'continue an earlier chat' },
   model = { about = 'choose the model' },
   effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },

@@ -30,6 +30,7 @@ impl Chat {
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
             "cd" => self.change_directory(args).await,
+            "chats" => self.list_chats().await,
             "resume" => self.resume(args).await,
             "rename" => self.rename(args).await,
             "delete" => self.delete(args).await,
@@ -270,17 +271,10 @@ impl Chat {
         if self.typed.any_runs() {
             return self.complain("a command of yours still runs; <C-c> ends it, then /resume");
         }
-        let services = Arc::clone(&self.services);
         if id.is_empty() {
-            let workspace = self.dirs.workspace.clone();
-            let found =
-                blocking(move || Ok::<_, store::Error>(services.store.list(Some(&workspace))))
-                    .await;
-            return match found {
-                Ok(entries) => self.choose("resume", "Resume", &entries),
-                Err(why) => self.complain(why),
-            };
+            return self.choose("resume", "Resume").await;
         }
+        let services = Arc::clone(&self.services);
         if self.recorder.id().as_deref() == Some(id) {
             return self.say("that is this chat");
         }
@@ -319,18 +313,34 @@ impl Chat {
         self.show(resumed);
     }
 
-    fn choose(&self, name: &str, title: &str, entries: &[ChatSummary]) {
-        if entries.is_empty() {
-            return self.say("no chat of this workspace is kept yet");
+    /// Lets the person choose a chat of the workspace.
+    async fn choose(&self, name: &str, title: &str) {
+        match self.kept_chats().await {
+            Ok(choices) if choices.is_empty() => self.say("no chat of this workspace is kept yet"),
+            Ok(choices) => self.offer(name, title, choices),
+            Err(why) => self.complain(why),
         }
-        let choices = entries
-            .iter()
-            .map(|entry| Choice {
-                label: format!("{} · {}", entry.title, age(entry.modified)),
-                value: entry.id.clone(),
-            })
-            .collect();
-        self.offer(name, title, choices);
+    }
+
+    /// Sends the chats of the workspace to the client, which adds those that it shows.
+    async fn list_chats(&self) {
+        match self.kept_chats().await {
+            Ok(choices) => self.offer("chats", "Chats", choices),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Returns the chats of the workspace, those changed last first.
+    async fn kept_chats(&self) -> Result<Vec<Choice>, String> {
+        let services = Arc::clone(&self.services);
+        let workspace = self.dirs.workspace.clone();
+        let list = move || Ok::<_, store::Error>(services.store.list(Some(&workspace)));
+        let choice = |entry: ChatSummary| Choice {
+            label: format!("{} · {}", entry.title, age(entry.modified)),
+            value: entry.id,
+        };
+        let found = blocking(list).await?;
+        Ok(found.into_iter().map(choice).collect())
     }
 
     /// Lets the person choose the arguments of a slash command.
@@ -364,18 +374,10 @@ impl Chat {
     }
 
     async fn delete(&mut self, id: &str) {
-        let services = Arc::clone(&self.services);
         if id.is_empty() {
-            let workspace = self.dirs.workspace.clone();
-            return match blocking(move || {
-                Ok::<_, store::Error>(services.store.list(Some(&workspace)))
-            })
-            .await
-            {
-                Ok(entries) => self.choose("delete", "Delete for good", &entries),
-                Err(why) => self.complain(why),
-            };
+            return self.choose("delete", "Delete for good").await;
         }
+        let services = Arc::clone(&self.services);
         if self.recorder.id().as_deref() == Some(id) {
             return self.complain("that is this chat; delete it from another one");
         }

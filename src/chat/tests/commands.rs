@@ -114,6 +114,8 @@ async fn resume_lists_and_delete_deletes() {
             .iter()
             .any(|choice| choice.value == first && choice.label.starts_with("the first chat · "))
     );
+    chat.command("chats", "");
+    assert_eq!(choices(&mut chat).await, offered);
     chat.command("delete", &chat.id());
     let (level, said) = chat.noticed().await;
     assert!(
