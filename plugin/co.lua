@@ -54,9 +54,19 @@ map(
   { desc = 'co: repeat the last run' }
 )
 
--- A session file or `:edit` names these buffers: give them back to the plugin.
+local group = vim.api.nvim_create_augroup('co.plugin', {})
+-- A session file gives these names to empty buffers. It raises the event for each buffer, and may use them until its end.
+vim.api.nvim_create_autocmd('SessionLoadPost', {
+  group = group,
+  pattern = 'co://*',
+  callback = vim.schedule_wrap(function()
+    require('co').restore()
+  end),
+})
+
+-- `:edit` names these buffers: give them back to the plugin.
 vim.api.nvim_create_autocmd('BufReadCmd', {
-  group = vim.api.nvim_create_augroup('co.plugin', {}),
+  group = group,
   pattern = { 'co://chat/*', 'co://shell' },
   callback = function(event)
     require('co').adopt(event.buf, event.match)

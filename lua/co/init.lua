@@ -81,6 +81,11 @@ function M.adopt(buf, name)
   end
 end
 
+--- Takes over or deletes the `co://` buffers that a session file left.
+function M.restore()
+  load_chats().restore()
+end
+
 --- Returns the text for the statusline: the numbers of questions and of runs, and the states of chats. It is empty if
 --- there are none.
 ---@return string

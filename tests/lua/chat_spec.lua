@@ -560,21 +560,6 @@ describe('the chat', function()
     nvim:wait('return #_G.notices > 0')
     same(1, #nvim:lua('return _G.notices'))
   end)
-
-  it('is restored by a session file as a chat', function()
-    local nvim = chat()
-    local file = vim.fn.tempname()
-    nvim:lua(
-      "vim.o.sessionoptions = 'buffers,blank,tabpages,winsize' vim.cmd('mksession! ' .. ...)",
-      file
-    )
-    local other = neovim.start()
-    other:lua("vim.cmd('silent source ' .. ...)", file)
-    other:lua("vim.cmd('Co')")
-    other:wait(IN_CHAT)
-    other:keys('Gihello<C-s>')
-    other:wait('return #_G.sent == 1')
-  end)
 end)
 
 describe('notices', function()

@@ -260,24 +260,6 @@ describe('the windows of a chat', function()
       same('', nvim:lua('return vim.v.errmsg'))
     end
   end)
-
-  it('come back from a session file', function()
-    local nvim = chat()
-    local file = vim.fn.tempname()
-    nvim:lua(
-      "vim.o.sessionoptions = 'buffers,blank,tabpages,winsize' vim.cmd('mksession! ' .. ...)",
-      file
-    )
-    local other = neovim.start()
-    other:lua('vim.o.columns, vim.o.lines = 160, 45')
-    other:lua("vim.cmd('silent source ' .. ...)", file)
-    wait_together(other)
-    same(3, other:lua('return #vim.api.nvim_list_wins()'))
-    other:keys(':Co<CR>')
-    other:wait(IN_PROMPT)
-    other:keys('ihello<C-s>')
-    other:wait('return #_G.sent == 1')
-  end)
 end)
 
 --- Returns whether the end of the text is visible, on the last row of its window.

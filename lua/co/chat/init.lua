@@ -13,6 +13,7 @@ local notify = require('co.ui.notify')
 local pair = require('co.chat.pair')
 local registry = require('co.chat.registry')
 local reload = require('co.ui.reload')
+local session = require('co.chat.session')
 local utf8 = require('co.ui.utf8')
 local window = require('co.chat.window')
 local window_options = require('co.chat.window_options')
@@ -47,6 +48,7 @@ local function forget(chat)
     return
   end
   registry.remove(chat)
+  session.note()
   backend.send_if_running({ type = 'close', chat = chat.id })
   require('co.question').withdraw(chat.id)
 end
@@ -200,6 +202,28 @@ function M.adopt(buf, id, is)
   set_up(chat)
 end
 
+--- Takes over the buffers that a session file left, and loads the chats again.
+function M.restore()
+  for _, left in ipairs(session.take()) do
+    local chat = create(left.id, vim.fn.getcwd(), { text = left.text, prompt = left.prompt })
+    chat.unloaded = left.transcript
+    for _, win in ipairs(vim.fn.win_findbuf(chat.buf)) do
+      window_options.set_for_text(chat, win)
+    end
+    for _, win in ipairs(vim.fn.win_findbuf(chat.prompt.buf)) do
+      window_options.set_for_prompt(win)
+    end
+    pair.mend(chat)
+    require('co.chat.send').message(chat, {
+      type = 'command',
+      chat = chat.id,
+      name = 'resume',
+      args = left.transcript,
+      cwd = chat.cwd,
+    }, chat.cwd)
+  end
+end
+
 --- Shows the current chat, or a new one, with the cursor at its prompt.
 function M.open()
   local chat = registry.current() or M.new()
@@ -270,7 +294,11 @@ function M.state(message)
     for _ = chat.state.taken_prompts + 1, message.taken_prompts do
       table.remove(chat.waiting_prompts, 1)
     end
+    local begun = message.transcript ~= chat.state.transcript
     chat.state = message
+    if begun then
+      session.note()
+    end
     window_options.update_winbar(chat)
   end
 end

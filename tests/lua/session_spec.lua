@@ -1,0 +1,70 @@
+-- Session files of `:mksession`.
+
+local messages = require('messages')
+local neovim = require('neovim')
+
+local IN_PROMPT = "return vim.bo.filetype == 'co-prompt'"
+
+local function chat()
+  local nvim = neovim.start()
+  nvim:lua("vim.o.columns, vim.o.lines = 160, 45 vim.cmd('Co')")
+  nvim:wait(IN_PROMPT)
+  return nvim
+end
+
+--- Returns another Neovim that has read a session file of this one.
+---@param nvim co.test.Neovim
+---@param options string more values of 'sessionoptions'
+---@return co.test.Neovim
+local function restored(nvim, options)
+  local file = vim.fn.tempname()
+  nvim:lua("vim.o.sessionoptions = 'buffers,blank,tabpages,winsize' .. ...", options)
+  nvim:lua("vim.cmd('mksession! ' .. ...)", file)
+  local other = neovim.start()
+  other:lua('vim.o.columns, vim.o.lines = 160, 45')
+  other:lua("vim.cmd('silent source ' .. ...)", file)
+  return other
+end
+
+describe('a session file', function()
+  it('brings back a chat with its transcript', function()
+    local nvim = chat()
+    nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
+    nvim:wait("return vim.g.CoChats == '1=2026-abc'")
+    local other = restored(nvim, ',globals')
+    other:wait('return #_G.sent == 1')
+    local sent = other:sent('command')[1]
+    same({ 1, 'resume', '2026-abc' }, { sent.chat, sent.name, sent.args })
+    same(3, other:lua('return #vim.api.nvim_list_wins()'))
+    other:wait(IN_PROMPT)
+    same(true, other:lua('return vim.wo.winfixbuf'))
+    other:keys('ihello<C-s>')
+    other:wait('return #_G.sent == 2')
+    other:wait("return vim.wo[vim.fn.bufwinid('^co://chat/1$')].winbar:find('ready') ~= nil")
+  end)
+
+  it('leaves out a chat whose transcript it does not know', function()
+    for _, options in ipairs({ '', ',globals' }) do
+      local nvim = chat()
+      if options == '' then
+        nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
+        nvim:wait('return vim.g.CoChats ~= nil')
+      end
+      local other = restored(nvim, options)
+      other:wait('return #vim.api.nvim_list_wins() == 1')
+      same(0, other:lua("return vim.fn.bufexists('co://chat/1')"))
+      same({}, other:sent())
+      other:keys(':Co<CR>')
+      other:wait(IN_PROMPT)
+    end
+  end)
+
+  it('leaves out the shell buffer', function()
+    local nvim = neovim.start()
+    nvim:keys(':Co! ls<CR>')
+    nvim:wait('return #vim.api.nvim_list_wins() == 2')
+    local other = restored(nvim, '')
+    other:wait('return #vim.api.nvim_list_wins() == 1')
+    same(0, other:lua("return vim.fn.bufexists('co://shell')"))
+  end)
+end)
