@@ -70,6 +70,8 @@ pub struct ProviderInfo {
     pub key_variable: Option<&'static str>,
     /// The HTTP header that carries the key.
     pub key_header: &'static str,
+    /// The path of a list of models that says more than the protocol's, below the base address. Older servers lack it.
+    pub models_path: Option<&'static str>,
     /// A model whose name starts with one of these means this provider, if no provider is set.
     pub model_prefixes: &'static [&'static str],
 }
@@ -110,6 +112,7 @@ const ANTHROPIC: ProviderInfo = ProviderInfo {
     domains: &[],
     key_variable: Some("ANTHROPIC_API_KEY"),
     key_header: "x-api-key",
+    models_path: None,
     model_prefixes: &["claude-"],
 };
 
@@ -121,6 +124,7 @@ const OPENAI: ProviderInfo = ProviderInfo {
     domains: &["api.openai.com"],
     key_variable: Some("OPENAI_API_KEY"),
     key_header: "Authorization",
+    models_path: None,
     model_prefixes: &["gpt-"],
 };
 
@@ -139,6 +143,7 @@ const GEMINI: ProviderInfo = ProviderInfo {
     domains: &[],
     key_variable: Some("GEMINI_API_KEY"),
     key_header: "x-goog-api-key",
+    models_path: None,
     model_prefixes: &["gemini-"],
 };
 
@@ -150,6 +155,7 @@ const OLLAMA: ProviderInfo = ProviderInfo {
     domains: &[],
     key_variable: None,
     key_header: "Authorization",
+    models_path: None,
     model_prefixes: &[],
 };
 
@@ -168,6 +174,7 @@ const fn compatible(
         domains: &[],
         key_variable,
         key_header: "Authorization",
+        models_path: None,
         model_prefixes: &[],
     }
 }
@@ -212,6 +219,11 @@ const AZURE: ProviderInfo = ProviderInfo {
     )
 };
 
+const LMSTUDIO: ProviderInfo = ProviderInfo {
+    models_path: Some("../api/v1/models"),
+    ..compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/", None)
+};
+
 const ROWS: [ProviderInfo; 15] = [
     ANTHROPIC,
     OPENAI,
@@ -240,7 +252,7 @@ const ROWS: [ProviderInfo; 15] = [
     XAI,
     TOGETHER,
     AZURE,
-    compatible("lmstudio", "LM Studio", "http://localhost:1234/v1/", None),
+    LMSTUDIO,
     compatible("vllm", "vLLM", "http://localhost:8000/v1/", None),
     compatible("llamacpp", "llama.cpp", "http://localhost:8080/v1/", None),
 ];

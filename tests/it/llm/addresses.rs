@@ -142,3 +142,29 @@ async fn an_address_with_a_path_and_a_query_holds_for_every_call() {
         assert_eq!(Vec::from_iter(paths), expected, "{wire:?}");
     }
 }
+
+/// A newer version says in a list of its own what each model was loaded with. An older one has no such list.
+#[tokio::test]
+async fn lm_studio_says_what_a_model_was_loaded_with() {
+    let models = json!([{
+        "type": "llm", "key": "m", "max_context_length": 131_072,
+        "loaded_instances": [{ "id": "m", "config": { "context_length": 4_096 } }],
+    }]);
+    let newer = json!({ "models": models });
+    let older = json!({ "error": "Unexpected endpoint or method. (GET /api/v1/models)" });
+    for (own, window) in [(newer, 4_096), (older, 32_768)] {
+        let server = Server::start(move |received, _| match received.path.as_str() {
+            "/api/v1/models" => Reply::json(200, &own),
+            _ => Reply::json(200, &json!({ "data": [{ "id": "m" }] })),
+        })
+        .await;
+        let settings = ProviderSettings {
+            provider: Some("lmstudio".into()),
+            base_url: Some(server.url()),
+            ..ProviderSettings::default()
+        };
+        let provider = co_llm::connect(&settings, &|_| None).expect("a provider");
+        assert_eq!(provider.models().await.expect("models"), ["m"]);
+        assert_eq!(provider.window().await, window);
+    }
+}

@@ -76,8 +76,9 @@ pub(super) fn nearest(name: &str, models: &[ListedModel]) -> Vec<String> {
 }
 
 fn model(row: &Value) -> Option<ListedModel> {
-    let name = [text(row, "id"), text(row, "name"), text(row, "model")]
+    let name = ["id", "name", "model", "key"]
         .into_iter()
+        .map(|field| text(row, field))
         .find(|name| !name.is_empty())?;
     // Gemini lists them as `models/gemini-…`.
     let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
@@ -100,6 +101,11 @@ fn window(row: &Value) -> Option<u64> {
         "/inputTokenLimit",
         "/max_input_tokens",
     ];
+    if row["loaded_instances"].is_array() {
+        // LM Studio. What it will load a model with is not known.
+        let loaded = row.pointer("/loaded_instances/0/config/context_length");
+        return loaded.and_then(Value::as_u64);
+    }
     let mut sizes = PATHS.iter().filter_map(|path| row.pointer(path)?.as_u64());
     sizes.find(|size| *size > 0)
 }
@@ -135,7 +141,8 @@ fn converses(row: &Value) -> bool {
         "-image",
         "transcribe",
     ];
-    let name = [text(row, "id"), text(row, "name")].concat().to_lowercase();
+    let name = ["id", "name", "key"].map(|field| text(row, field));
+    let name = name.concat().to_lowercase();
     !OTHERS.iter().any(|part| name.contains(part))
 }
 
@@ -176,6 +183,16 @@ mod tests {
             json!({"data": [{"id": "l", "max_context_length": 6, "loaded_context_length": 5}]}),
             &[("l", Some(5))],
         );
+        check(
+            json!({"models": [
+                {"type": "llm", "key": "on", "max_context_length": 9,
+                 "loaded_instances": [{"id": "on", "config": {"context_length": 4}}]},
+                {"type": "llm", "key": "off", "max_context_length": 9, "loaded_instances": []},
+                {"type": "embedding", "key": "e", "max_context_length": 9, "loaded_instances": []},
+            ]}),
+            &[("on", Some(4)), ("off", None)],
+        );
+        check(json!({"error": "Unexpected endpoint or method."}), &[]);
         check(json!({"data": null}), &[]);
     }
 

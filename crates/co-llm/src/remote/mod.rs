@@ -179,15 +179,26 @@ impl Remote {
 
     /// Returns the models that the server offers. It is asked again each time.
     async fn list(&self) -> Result<Arc<[ListedModel]>, Fault> {
-        let (path, query) = listing::path(self.choice.protocol);
+        let mut models = match self.choice.provider.models_path {
+            Some(path) => self.list_at(path, None).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        if models.is_empty() {
+            let (path, query) = listing::path(self.choice.protocol);
+            models = self.list_at(path, query).await?;
+        }
+        let models: Arc<[ListedModel]> = models.into();
+        self.memory
+            .keep_models(&self.choice.base_url, Arc::clone(&models));
+        Ok(models)
+    }
+
+    async fn list_at(&self, path: &str, query: Option<&str>) -> Result<Vec<ListedModel>, Fault> {
         let request = self.get(path, query).await?;
         let info = self.info(String::new());
         let list = http::json(&info, request).await;
         let list = list.map_err(|fault| drop_refused_key(&self.key, fault))?;
-        let models: Arc<[ListedModel]> = listing::read(&list).into();
-        self.memory
-            .keep_models(&self.choice.base_url, Arc::clone(&models));
-        Ok(models)
+        Ok(listing::read(&list))
     }
 
     /// Returns the window that the server reports for the model. A server is asked once.
