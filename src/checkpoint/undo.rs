@@ -341,7 +341,7 @@ fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
 /// Makes what a change makes or changes, apart from the mode of a directory.
 fn make(change: &Change, root: &Path, store: &Store) -> io::Result<()> {
     let path = root.join(&change.path);
-    if leads_through_link(root, &change.path) {
+    if change.after.is_some() && leads_through_link(root, &change.path) {
         return Err(io::Error::other("its directory is a link"));
     }
     match (&change.before, &change.after) {

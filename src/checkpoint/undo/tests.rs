@@ -165,6 +165,23 @@ fn unsaved_text_of_a_buffer_stays() {
 }
 
 #[test]
+fn a_directory_that_became_a_link_is_taken_back_and_brought_back() {
+    let scene = Scene::new();
+    scene.write("dir/file", "1\n");
+    let before = scene.everything();
+    let found = scene.call(|| {
+        fs::rename(scene.at("dir"), scene.at("moved")).unwrap();
+        symlink("moved", scene.at("dir")).unwrap();
+    });
+    let after = scene.everything();
+    let (undone, kept) = scene.take_back(&found.changes);
+    assert_eq!(kept, [""; 0]);
+    assert_eq!(scene.everything(), before);
+    scene.take_back(&undone);
+    assert_eq!(scene.everything(), after);
+}
+
+#[test]
 fn a_copy_that_is_lost_or_damaged_is_named() {
     let scene = Scene::new();
     scene.write("lost", "lost before\n1\n");
