@@ -1,8 +1,8 @@
 //! Checkpoints of a real directory: which changes belong to a call, and what is copied.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::{By, CallChanges, Change, Checkpoints, Record, Undo, Workspace};
 use crate::buffers::OpenBuffers;
+use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::{Judge, JudgeConfig};
 
 /// A workspace with checkpoints.
@@ -182,6 +183,55 @@ fn an_edit_is_taken_back_with_the_directories_that_it_made() {
     let found = scene.workspace.after_edit(edit.unwrap());
     scene.take_back(&found.changes);
     assert_eq!(scene.everything(), before);
+}
+
+/// The changes that an edit would make.
+fn planned(scene: &Scene, files: &[&str], edit: &PlannedEdit) -> Vec<Change> {
+    let files: Vec<_> = files.iter().map(|it| scene.at(it)).collect();
+    let before = scene.workspace.before_edit(&files).unwrap();
+    scene.workspace.planned(before, edit).changes
+}
+
+#[test]
+fn a_plan_is_taken_back_however_far_the_edit_came() {
+    let scene = Scene::new();
+    scene.write("old", "1\n");
+    fs::write(scene.at("dos"), b"\xe4\r\n2\r\n").unwrap();
+    let before = scene.everything();
+    let make = PlannedEdit::Create(b"co\n".to_vec());
+    let plans = [
+        planned(&scene, &["deep/er/new"], &make),
+        planned(&scene, &["old"], &PlannedEdit::Delete),
+        planned(&scene, &["old", "there/moved"], &PlannedEdit::Move),
+        planned(
+            &scene,
+            &["dos"],
+            &PlannedEdit::Text {
+                old: "\u{e4}\n2\n".to_owned(),
+                new: "\u{e4}\ntwo\n".to_owned(),
+            },
+        ),
+    ];
+    let at = |path: &str| scene.at(path);
+    let steps: [&[&dyn Fn()]; 4] = [
+        &[&|| fs::create_dir_all(at("deep/er")).unwrap(), &|| {
+            scene.write("deep/er/new", "co\n");
+            fs::set_permissions(at("deep/er/new"), Permissions::from_mode(0o600)).unwrap();
+        }],
+        &[&|| fs::remove_file(at("old")).unwrap()],
+        &[&|| fs::create_dir_all(at("there")).unwrap(), &|| {
+            fs::rename(at("old"), at("there/moved")).unwrap()
+        }],
+        &[&|| fs::write(at("dos"), b"\xe4\r\ntwo\r\n").unwrap()],
+    ];
+    for (plan, steps) in plans.iter().zip(steps) {
+        for count in 0..=steps.len() {
+            steps[..count].iter().for_each(|step| step());
+            let (_, kept) = scene.take_back(plan);
+            assert_eq!(kept, [""; 0], "{plan:?}");
+            assert_eq!(scene.everything(), before, "{plan:?} after {count} steps");
+        }
+    }
 }
 
 #[test]

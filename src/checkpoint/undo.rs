@@ -255,7 +255,8 @@ fn merged(
             return Err("co has no copy of it: it is too large, or cannot be read".to_owned());
         }
     }
-    if now == *base {
+    // What was made goes, whatever its mode is now.
+    if now == *base || target.is_none() && has_content_of(&now, base) {
         return Ok(target.clone());
     }
     if now == *target {
@@ -283,6 +284,19 @@ fn merged(
         mode,
         blob: Some(blob),
     }))
+}
+
+/// Returns whether two entries differ in their modes at most.
+fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool {
+    match (one, other) {
+        (Some(Entry::File { blob: one, .. }), Some(Entry::File { blob: other, .. })) => {
+            one == other
+        }
+        (one, other) => matches!(
+            (one, other),
+            (Some(Entry::Dir { .. }), Some(Entry::Dir { .. }))
+        ),
+    }
 }
 
 /// Applies the change from `base` to `target` to other bytes that were made of `base`; none if they overlap.

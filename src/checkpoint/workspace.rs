@@ -11,7 +11,9 @@ use super::change::{Change, Entry};
 use super::lock;
 use super::store::Store;
 use super::tree::{Differences, Tree, entry_at};
+use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::Judge;
+use co_edit::{FileText, hunks};
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
@@ -183,33 +185,71 @@ impl Workspace {
         }
     }
 
-    /// Returns the change of an edit that only the buffer of the file has.
-    pub fn after_edit_of_buffer(&self, before: EditedFiles, old: &str, new: &str) -> CallChanges {
-        let Some((path, entry)) = before.into_iter().next() else {
-            return CallChanges::default();
-        };
-        let mode = match entry {
-            Some(Entry::File { mode, .. }) => mode,
-            _ => 0o644,
-        };
-        let entry = |text: &str| match self.store.put(text.as_bytes()) {
-            Ok(blob) => Ok(Some(Entry::File {
-                mode,
-                blob: Some(blob),
-            })),
-            Err(error) => Err(error.to_string()),
-        };
-        match (entry(old), entry(new)) {
-            (Ok(before), Ok(after)) => CallChanges {
-                changes: vec![Change {
-                    path,
-                    before,
-                    after,
-                }],
+    /// Returns the changes that an edit is about to make, or has made in a buffer only. The modes of what it makes are not
+    /// known yet.
+    pub fn planned(&self, before: EditedFiles, edit: &PlannedEdit) -> CallChanges {
+        match self.planned_entries(&before, edit) {
+            Ok(changes) => CallChanges {
+                changes,
                 ..CallChanges::default()
             },
-            (Err(why), _) | (_, Err(why)) => CallChanges::unknown(why),
+            Err(error) => CallChanges::unknown(error.to_string()),
         }
+    }
+
+    fn planned_entries(&self, before: &EditedFiles, edit: &PlannedEdit) -> io::Result<Vec<Change>> {
+        let Some((_, first)) = before.first() else {
+            return Ok(Vec::new());
+        };
+        let first = first.clone();
+        let (before_first, after) = match edit {
+            PlannedEdit::Text { old, new } => {
+                let file = |text: &str| self.file_with(first.as_ref(), text);
+                (file(old)?, vec![file(new)?])
+            }
+            PlannedEdit::Create(bytes) => (first, vec![Some(self.file(bytes)?)]),
+            PlannedEdit::Delete => (first, vec![None]),
+            PlannedEdit::Move => (first.clone(), vec![None, first]),
+        };
+        // The others are the directories that it makes.
+        let directory = Some(Entry::Dir { mode: 0o755 });
+        let after = after.into_iter().chain(std::iter::repeat(directory));
+        let mut changes: Vec<_> = (before.iter().zip(after))
+            .map(|((path, before), after)| Change {
+                path: path.clone(),
+                before: before.clone(),
+                after,
+            })
+            .collect();
+        changes[0].before = before_first;
+        Ok(changes)
+    }
+
+    /// Returns a file with another text, in the encoding and with the line breaks of the one on the disk.
+    fn file_with(&self, like: Option<&Entry>, text: &str) -> io::Result<Option<Entry>> {
+        let Some(Entry::File {
+            mode,
+            blob: Some(blob),
+        }) = like
+        else {
+            return self.file(text.as_bytes()).map(Some);
+        };
+        let encoded = FileText::decode(&self.store.get(blob)?).and_then(|mut file| {
+            file.apply_hunks(&hunks(file.as_str(), text));
+            file.encode()
+        });
+        let bytes = encoded.unwrap_or_else(|_| text.as_bytes().to_owned());
+        Ok(Some(Entry::File {
+            mode: *mode,
+            blob: Some(self.store.put(&bytes)?),
+        }))
+    }
+
+    fn file(&self, bytes: &[u8]) -> io::Result<Entry> {
+        Ok(Entry::File {
+            mode: 0o644,
+            blob: Some(self.store.put(bytes)?),
+        })
     }
 
     fn entries(&self, paths: &[PathBuf]) -> Result<EditedFiles, String> {

@@ -12,7 +12,7 @@ mod seen;
 pub(crate) mod source;
 
 pub use apply::{Applied, Reformatted, apply};
-pub use proposal::{Proposal, propose};
+pub use proposal::{PlannedEdit, Proposal, propose};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
 pub use review::{Review, accepted_hunks, comments, printable_hunk, reviewed};

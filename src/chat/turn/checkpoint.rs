@@ -89,7 +89,7 @@ impl Turn {
         let files = proposal.files();
         let before = self.with_workspace(move |workspace| workspace.before_edit(&files).ok());
         let before = before.await;
-        let planned = self.changes_of_texts(before.clone(), proposal).await;
+        let planned = self.planned_changes(before.clone(), proposal).await;
         if let Some(planned) = planned {
             self.append_record(by.clone(), planned, true).await;
         }
@@ -103,7 +103,7 @@ impl Turn {
             None => Some(CallChanges::default()),
             // The file on the disk does not have the change.
             Some(applied) if applied.unsaved.is_some() => {
-                self.changes_of_texts(before, &applied.proposal).await
+                self.planned_changes(before, &applied.proposal).await
             }
             Some(_) => {
                 self.with_workspace(move |workspace| Some(workspace.after_edit(before?)))
@@ -115,18 +115,15 @@ impl Turn {
             .await;
     }
 
-    /// Returns the changes that a proposal makes; none if it has no text before and after it.
-    async fn changes_of_texts(
+    /// Returns the changes that a proposal makes.
+    async fn planned_changes(
         &self,
         before: Option<EditedFiles>,
         proposal: &Proposal,
     ) -> Option<CallChanges> {
-        let (before, old, new) = (before?, proposal.old_text()?, proposal.new_text()?);
-        let (old, new) = (old.to_owned(), new.to_owned());
-        self.with_workspace(move |workspace| {
-            Some(workspace.after_edit_of_buffer(before, &old, &new))
-        })
-        .await
+        let (before, edit) = (before?, proposal.planned().ok()?);
+        self.with_workspace(move |workspace| Some(workspace.planned(before, &edit)))
+            .await
     }
 
     async fn with_workspace<T: Send + 'static>(

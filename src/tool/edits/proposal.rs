@@ -49,6 +49,21 @@ enum Change {
     },
 }
 
+/// The files of a change after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedEdit {
+    /// A file has another text. It has the first one now, perhaps only in its buffer.
+    Text {
+        old: String,
+        new: String,
+    },
+    /// A file with these bytes is made.
+    Create(Vec<u8>),
+    Delete,
+    /// The second file is the first one.
+    Move,
+}
+
 /// Returns what a request would change. `places` are its files, `open` the buffers of those that are loaded, and `seen`
 /// has the texts that the model has read. Changes nothing.
 ///
@@ -187,6 +202,24 @@ impl Proposal {
             Change::Create { new, .. } | Change::Replace { new, .. } => Some(new.as_str()),
             Change::Delete { .. } | Change::Move { .. } => None,
         }
+    }
+
+    /// Returns what becomes of the files of [`Self::files`].
+    ///
+    /// # Errors
+    /// The new text cannot be stored.
+    pub fn planned(&self) -> Result<PlannedEdit, EditRefused> {
+        Ok(match &self.change {
+            Change::Create { place, new } => {
+                PlannedEdit::Create(new.encode().map_err(|error| place.refuse(error))?)
+            }
+            Change::Replace { old, new, .. } => PlannedEdit::Text {
+                old: old.text.as_str().to_owned(),
+                new: new.as_str().to_owned(),
+            },
+            Change::Delete { .. } => PlannedEdit::Delete,
+            Change::Move { .. } => PlannedEdit::Move,
+        })
     }
 
     /// Returns the same change of the text that the file has now.

@@ -77,3 +77,38 @@ fn a_file_is_whole_and_undo_works_after_a_kill_at_any_moment() {
         assert!(kill_at(Moment::Changed, open));
     }
 }
+
+/// Kills the backend as soon as a call has changed its file, and takes the change back.
+fn kill_when_changed(tool: &str, arguments: &serde_json::Value, changed: impl Fn(&Scene) -> bool) {
+    let scene = Scene::scripted([
+        Reply::new().call("c1", tool, arguments),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "before\n");
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    wait_checkpoint(&scene);
+    let backend = scene.backend();
+    scene.answer("y");
+    proc::wait_until(DEADLINE, "the change", || changed(&scene).then_some(()));
+    proc::kill9(backend);
+    scene
+        .nvim
+        .wait_for("not require('co.backend').status().running", "the end");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +");
+    scene.answer("y");
+    scene.nvim.wait_text("taken back");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "before\n");
+    assert!(!scene.workspace.exists("dir"));
+}
+
+#[test]
+fn files_that_are_made_deleted_and_moved_come_back_after_a_kill() {
+    let new = json!({ "path": "dir/new.txt", "text": "co\n" });
+    kill_when_changed("write_file", &new, |it| it.workspace.exists("dir/new.txt"));
+    let old = json!({ "path": "notes.txt" });
+    kill_when_changed("delete_file", &old, |it| !it.workspace.exists("notes.txt"));
+    let both = json!({ "from": "notes.txt", "to": "dir/new.txt" });
+    kill_when_changed("move_file", &both, |it| it.workspace.exists("dir/new.txt"));
+}
