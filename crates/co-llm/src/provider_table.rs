@@ -317,7 +317,8 @@ pub fn alternatives(words: &[&str]) -> String {
 /// The context window in tokens that is assumed of an unknown model.
 pub(crate) const DEFAULT_WINDOW: u64 = 32_768;
 
-/// The context window that Ollama is asked for by default. It is twice the server's own default, and needs little memory.
+/// The context window that Ollama is asked for by default. It needs little memory. The server's own default is 4096 tokens or more,
+/// by the memory of the graphics card.
 pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 
 /// The most tokens of an answer that Anthropic's protocol asks for from an unknown model.

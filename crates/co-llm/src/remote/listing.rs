@@ -123,7 +123,7 @@ fn converses(row: &Value) -> bool {
     let other_kind = |kind: &&str| {
         matches!(
             *kind,
-            "embeddings" | "embedding" | "image" | "audio" | "rerank"
+            "embeddings" | "embedding" | "image" | "audio" | "moderation" | "rerank"
         ) || kind.ends_with("bert")
     };
     if kind.iter().any(other_kind) {
@@ -178,7 +178,13 @@ mod tests {
             ]}),
             &[("g", Some(7))],
         );
-        check(json!([{"id": "t", "type": "chat"}]), &[("t", None)]);
+        check(
+            json!([
+                {"id": "t", "type": "chat", "context_length": 3},
+                {"id": "Llama-Guard", "type": "moderation", "context_length": 3},
+            ]),
+            &[("t", Some(3))],
+        );
         check(
             json!({"data": [{"id": "l", "max_context_length": 6, "loaded_context_length": 5}]}),
             &[("l", Some(5))],
