@@ -103,12 +103,12 @@ impl Options {
         }
     }
 
-    /// True if one of these options has this name, or is a start such as `of=` of the word.
+    /// True if one of these options has this name, or is a start such as `of=` or `:` of the word.
     pub fn matches(&self, word: &str) -> bool {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
-        self.names
-            .split_whitespace()
-            .any(|listed| listed == name || (listed.ends_with('=') && word.starts_with(listed)))
+        self.names.split_whitespace().any(|listed| {
+            listed == name || (listed.ends_with(['=', ':', '+']) && word.starts_with(listed))
+        })
     }
 
     /// True if one of these options is this letter after a dash.

@@ -198,7 +198,8 @@ fn effect(row: &Program, given: &Given, found: &Found, base: &str) -> Effect {
     if SHELLS.contains(&base) && found.starts == Starts::Known {
         return Effect::default();
     }
-    if let Some(worst) = given.effects.iter().max_by_key(|effect| effect.sort) {
+    let worst = |effect: &&Effect| (effect.sort, effect.for_good);
+    if let Some(worst) = given.effects.iter().max_by_key(worst) {
         return worst.clone();
     }
     let beyond = row.beyond.as_ref();
@@ -302,8 +303,11 @@ fn fill(template: &str, operands: &[Word]) -> String {
 fn list(words: &[Word]) -> String {
     const MOST: usize = 3;
     const LENGTH: usize = 60;
+    // find and xargs put file names in its place.
+    const EACH_FILE: &str = "{}";
     let short = |word: &Word| match word.text().char_indices().nth(LENGTH) {
         Some((at, _)) => format!("{}…", &word.text()[..at]),
+        None if word.text() == EACH_FILE => "each file".to_owned(),
         None => word.text().to_owned(),
     };
     let shown: Vec<String> = words.iter().take(MOST).map(short).collect();
