@@ -253,6 +253,7 @@
 ---@field keys table<co.QuestionPage, table<string, fun(question: any): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
+---@field folded? fun(question: any, size: { rows: integer, columns: integer }): co.QuestionText with at most so much of a command
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
 ---@field d? fun(question: any): string what the key `d` does, in a word
 ---@field entry fun(question: any): co.ListEntry

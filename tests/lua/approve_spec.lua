@@ -67,23 +67,31 @@ describe('the approval float', function()
     same('command', nvim:sent('answer')[2].scope)
   end)
 
-  it('wraps the whole command, and grows to all of it with d', function()
-    local nvim = editor({ columns = 60, lines = 20 })
-    local long = {}
+  it('folds a long command, keeps the rest visible, and grows to all of it with d', function()
+    local steps = {}
     for index = 1, 30 do
-      long[index] = ('step-%02d'):format(index)
+      steps[index] = ('step-%02d'):format(index)
     end
-    nvim:receive(ask(1, { command = table.concat(long, ' && '), reasons = {} }))
-    nvim:wait_screen('step-05')
-    nvim:receive(
-      { type = 'settled', id = 1, decision = 'withdrawn' },
-      ask(2, { command = table.concat(long, '\n') })
-    )
-    nvim:wait_screen('more lines')
-    yes(not nvim:shows('step-15'))
-    reach(nvim)
-    nvim:keys('d')
-    nvim:wait_screen('step-15')
+    local reasons = { 'it writes to the files of the workspace', 'no rule allows it' }
+    for _, size in ipairs({ { 160, 45 }, { 60, 20 }, { 60, 15 } }) do
+      for joint, more in pairs({ ['\n'] = 'more lines', [' && '] = 'more characters' }) do
+        local nvim = editor({ columns = size[1], lines = size[2] })
+        local start = table.concat(steps, joint) .. joint .. ('x'):rep(800)
+        local span = { #start, #start + 6 }
+        local command = start .. 'DANGER' .. ('y'):rep(99) .. 'END'
+        nvim:receive(ask(1, { command = command, reasons = reasons, span = span }))
+        local texts = { 'step-01', 'xDANGERy', more .. ': d shows all', '/tmp', 'it writes' }
+        for _, text in ipairs(vim.list_extend(texts, { 'no rule allows it', 'to answer' })) do
+          nvim:wait_screen(text)
+        end
+        yes(not nvim:shows('END'))
+        reach(nvim)
+        nvim:keys('d')
+        nvim:wait("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):find('END')")
+        nvim:keys('d')
+        nvim:wait_screen(more .. ': d shows all')
+      end
+    end
   end)
 
   it('y answers once, n no, and gives window and view back', function()

@@ -89,6 +89,7 @@ return {
     end
     return question_text.question(question)
   end,
+  folded = question_text.question,
   footer = function(question)
     local long = 'y once · n no · N no, because · a always · e edit'
     local brief = 'y n N a e'

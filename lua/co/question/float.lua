@@ -31,6 +31,14 @@ local closing = false
 ---@type co.QuestionList?
 local list
 
+-- How much of a command the window may show if it is not large. The first size with which all else is visible is used.
+---@type { rows: integer, columns: integer }[]
+local COMMAND_SIZES = {}
+for rows = 10, 1, -1 do
+  COMMAND_SIZES[#COMMAND_SIZES + 1] = { rows = rows, columns = 76 }
+end
+vim.list_extend(COMMAND_SIZES, { { rows = 1, columns = 48 }, { rows = 1, columns = 24 } })
+
 ---@type co.float.State
 local state = { page = 'question', large = false, total = 0, approved = {}, finishing = false }
 
@@ -66,12 +74,11 @@ function M.forget_question()
   end
 end
 
---- Returns the position and the size for the lines.
----@param lines string[]
----@return vim.api.keyset.win_config
-local function geometry(lines)
+--- Returns the conditions for the place of the window.
+---@return co.float.View
+local function view()
   local question = state.question
-  return float_window.geometry(lines, {
+  return {
     win = win,
     large = state.large,
     -- The pages with keys must be visible in full.
@@ -84,7 +91,14 @@ local function geometry(lines)
     footer = function(width)
       return caption.footer(state, M.focused(), width)
     end,
-  })
+  }
+end
+
+--- Returns the position and the size for the lines.
+---@param lines string[]
+---@return vim.api.keyset.win_config
+local function geometry(lines)
+  return float_window.geometry(lines, view())
 end
 
 --- Sets the options, the position and the size of the window.
@@ -114,6 +128,23 @@ local function watch_window()
   })
 end
 
+--- Returns the text of a question. A long command is folded, so that the reasons are visible too.
+---@param question co.Question
+---@return co.QuestionText
+local function question_page(question)
+  local folded = question.kind.folded
+  if state.large or not folded then
+    return question.kind.text(question, 'question')
+  end
+  for _, size in ipairs(COMMAND_SIZES) do
+    local text = folded(question, size)
+    if float_window.fits(text.lines, view()) then
+      return text
+    end
+  end
+  return folded(question, COMMAND_SIZES[#COMMAND_SIZES])
+end
+
 --- Returns the text of the page. If the list changed, keys are not answers for a while.
 ---@param question co.Question
 ---@return co.QuestionText
@@ -122,6 +153,9 @@ local function text_of(question)
     return question_text.list_help()
   elseif state.page ~= 'list' then
     list, state.approved = nil, {}
+    if state.page == 'question' then
+      return question_page(question)
+    end
     return question.kind.text(question, state.page)
   end
   local new = question_list.new(callbacks.pending(), list)
@@ -144,20 +178,6 @@ local function note_displayed()
     state.approved = ids
     float_window.write_heading(buf, heading)
     update_window(state.question, api.nvim_buf_get_lines(buf, 0, -1, false))
-  end
-end
-
---- Moves the window away from a prompt or a text of a chat that has changed.
-function M.make_room()
-  if open() and api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
-    local place = geometry(api.nvim_buf_get_lines(buf, 0, -1, false))
-    local now = api.nvim_win_get_config(win)
-    for _, name in ipairs({ 'row', 'col', 'width', 'height' }) do
-      if now[name] ~= place[name] then
-        api.nvim_win_set_config(win, place)
-        return
-      end
-    end
   end
 end
 
@@ -193,6 +213,21 @@ local function redraw()
   if open() then
     update_window(state.question, text.lines)
     note_displayed()
+  end
+end
+
+--- Moves the window away from a prompt or a text of a chat that has changed. In less room, it folds more of a command.
+function M.make_room()
+  if open() and api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() then
+    local place = geometry(api.nvim_buf_get_lines(buf, 0, -1, false))
+    local now = api.nvim_win_get_config(win)
+    for _, name in ipairs({ 'row', 'col', 'width', 'height' }) do
+      if now[name] ~= place[name] then
+        api.nvim_win_set_config(win, place)
+        redraw()
+        return
+      end
+    end
   end
 end
 

@@ -51,6 +51,15 @@ local function place_for(lines, view)
   return place, math.min(most, place.height)
 end
 
+--- Returns whether all lines are visible.
+---@param lines string[]
+---@param view co.float.View
+---@return boolean
+function M.fits(lines, view)
+  local place, most = place_for(lines, view)
+  return estimate(lines, math.max(1, place.width)) <= most
+end
+
 --- Returns the position and the size for the lines.
 ---@param lines string[]
 ---@param view co.float.View

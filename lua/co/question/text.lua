@@ -1,6 +1,11 @@
 --- The texts of the approval float.
 local M = {}
 
+local command_fold = require('co.question.command_fold')
+
+-- If only so many rows of the command fit, no blank line follows them.
+local TIGHT = 2
+
 M.DESTRUCTIVE = 'this may delete or overwrite something for good'
 
 --- Adds a line. The bytes from `from` to `to` get a highlight group.
@@ -24,10 +29,8 @@ local add = M.add
 ---@param from integer
 ---@param to integer
 local function mark(text, from, to)
-  if from < to then
-    text.spans[#text.spans + 1] =
-      { row = #text.lines - 1, from = from, to = to, group = 'CoApprovalSpan' }
-  end
+  text.spans[#text.spans + 1] =
+    { row = #text.lines - 1, from = from, to = to, group = 'CoApprovalSpan' }
 end
 
 --- Returns the unusual conditions under which the command runs; nil if there are none.
@@ -54,8 +57,9 @@ end
 
 --- Returns the text of a question about a command.
 ---@param question co.CommandQuestion
+---@param size? { rows: integer, columns: integer } the most of the command; all by default
 ---@return co.QuestionText
-function M.question(question)
+function M.question(question, size)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   if question.refused_edit then
@@ -63,15 +67,19 @@ function M.question(question)
     add(text, why, 'CoApprovalDestructive')
     add(text, '')
   end
-  local at = 0
-  for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
-    add(text, line, 'CoApprovalCommand')
-    if question.span then
-      mark(text, math.max(question.span[1] - at, 0), math.min(question.span[2] - at, #line))
+  local folded = command_fold.fold(question.command, question.span, size)
+  for _, line in ipairs(folded.lines) do
+    add(text, line.text, 'CoApprovalCommand')
+    if line.span then
+      mark(text, line.span[1], line.span[2])
     end
-    at = at + #line + 1
   end
-  add(text, '')
+  if folded.more then
+    add(text, ('… %s: d shows all'):format(folded.more), 'CoApprovalLabel')
+  end
+  if not size or size.rows > TIGHT then
+    add(text, '')
+  end
   add(text, 'in   ' .. M.place(question), 'CoApprovalLabel', 0, 4)
   local conditions = M.conditions(question)
   if conditions then
