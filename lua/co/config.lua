@@ -8,7 +8,7 @@ local utf8 = require('co.ui.utf8')
 ---@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
 ---@field shell_height integer lines of the shell split
 ---@field float_focus boolean focus the approval float at once where that is safe
----@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false> }
+---@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false>, question: table<string, string|string[]|false> }
 
 ---@type co.Config
 local defaults = {
@@ -50,6 +50,23 @@ local defaults = {
       close = 'I',
       hide = 'q',
       help = 'g?',
+    },
+    question = {
+      yes = 'y',
+      no = 'n',
+      because = 'N',
+      always = 'a',
+      edit = 'e',
+      all = 'd',
+      list = 'Y',
+      deny_all = 'gN',
+      hide = { 'q', '<Esc>' },
+      help = 'g?',
+      command = 'c',
+      prefix = 'p',
+      prefix_saved = 's',
+      edits = 'f',
+      everything = 'E',
     },
   },
 }
@@ -115,12 +132,12 @@ local checks = {
   end,
   keys = function(value)
     if type(value) ~= 'table' then
-      return 'a table with chat, shell and jobs'
+      return 'a table with chat, shell, jobs and question'
     end
     for place, keys in pairs(value) do
       local known = defaults.keys[place]
       local problem = known and check_keys(keys, known)
-        or (not known and 'only chat, shell and jobs')
+        or (not known and 'only chat, shell, jobs and question')
       if problem then
         return problem
       end

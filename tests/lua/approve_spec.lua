@@ -94,6 +94,37 @@ describe('the approval float', function()
     end
   end)
 
+  it('takes the keys of the person, and names them', function()
+    local nvim = editor({ columns = 120 })
+    nvim:lua([[require('co').setup({ keys = { question = {
+      yes = 'gy', no = false, all = { '<Tab>', 'D' }, command = 'x', everything = false,
+    } } })]])
+    nvim:receive(ask(1, { command = (('long '):rep(15) .. '\n'):rep(40) }), ask(2), ask(3))
+    nvim:wait_screen('more lines: <Tab> shows all')
+    reach(nvim)
+    nvim:wait_screen('gy once · N no, because · a always · e edit · Y list · <Tab> all · g?')
+    for _, usual in ipairs({ 'y', 'n', 'd', 'c', 'E' }) do
+      same('', nvim:lua("return vim.fn.maparg(..., 'n')", usual))
+    end
+    nvim:keys('<Tab>')
+    nvim:wait_gone('shows all')
+    nvim:keys('g?')
+    nvim:wait_screen('gy  yes, once')
+    yes(not nvim:shows('n   no'))
+    nvim:keys('<Esc>gy')
+    nvim:wait_screen('touch file2')
+    nvim:settle()
+    nvim:keys('a')
+    nvim:wait_screen('x  this command')
+    yes(not nvim:shows('everything'))
+    nvim:keys('x')
+    nvim:wait_screen('touch file3')
+    nvim:settle()
+    nvim:keys('Y')
+    nvim:wait_screen('gy approves this one')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'always' } })
+  end)
+
   it('y answers once, n no, and gives window and view back', function()
     local nvim = editor()
     nvim:receive(ask(1), ask(2))

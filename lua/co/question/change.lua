@@ -66,7 +66,8 @@ return {
     return text_of(question)
   end,
   footer = function()
-    return 'y once · n no · N no, because · a always', 'y n N a'
+    local entries = { { 'y', 'once' }, { 'n', 'no' }, { 'N', 'no, because' }, { 'a', 'always' } }
+    return question_text.footer(entries)
   end,
   d = function(question)
     return review.possible(question) and 'review' or 'all'

@@ -91,12 +91,11 @@ return {
   end,
   folded = question_text.question,
   footer = function(question)
-    local long = 'y once · n no · N no, because · a always · e edit'
-    local brief = 'y n N a e'
-    if question.job then
-      return (long:gsub(' · e edit', '')), (brief:gsub(' e', ''))
+    local entries = { { 'y', 'once' }, { 'n', 'no' }, { 'N', 'no, because' }, { 'a', 'always' } }
+    if not question.job then
+      entries[#entries + 1] = { 'e', 'edit' }
     end
-    return long, brief
+    return question_text.footer(entries)
   end,
   entry = function(question)
     local about = { ('chat %d'):format(question.chat), question_text.place(question) }

@@ -2,6 +2,8 @@
 local M = {}
 
 local api = vim.api
+local float_keys = require('co.question.float_keys')
+local question_text = require('co.question.text')
 
 --- Returns the key that the person mapped to the float.
 ---@return string
@@ -19,8 +21,14 @@ end
 ---@return string long
 ---@return string brief
 local function list_keys(approved)
-  local yes = #approved > 0 and (' y yes to %d ·'):format(#approved) or ''
-  return yes .. ' gN no to all commands · q back ', yes .. ' gN no to all · q back '
+  local function keys(deny)
+    local entries = { { 'gN', deny }, { 'q', 'back' } }
+    if #approved > 0 then
+      table.insert(entries, 1, { 'y', ('yes to %d'):format(#approved) })
+    end
+    return (' %s '):format((question_text.footer(entries)))
+  end
+  return keys('no to all commands'), keys('no to all')
 end
 
 --- Returns the keys of a question, long and brief.
@@ -29,12 +37,14 @@ end
 ---@return string brief
 local function question_keys(state)
   local question = state.question --[[@as co.Question]]
-  local long, brief = question.kind.footer(question)
-  if state.total > 1 then
-    long, brief = long .. ' · Y list', brief .. ' Y'
-  end
   local d = question.kind.d and question.kind.d(question) or 'all'
-  return (' %s · d %s · g? '):format(long, d), (' %s d g? '):format(brief)
+  local entries = { { 'd', d }, { 'g?', '' } }
+  if state.total > 1 then
+    table.insert(entries, 1, { 'Y', 'list' })
+  end
+  local long, brief = question.kind.footer(question)
+  local more_long, more_brief = question_text.footer(entries)
+  return (' %s · %s '):format(long, more_long), (' %s %s '):format(brief, more_brief)
 end
 
 --- Returns the footer: the keys that work now.
@@ -78,7 +88,9 @@ function M.title(state, hidden)
   local about = question and ('%s · #%d'):format(question.kind.title(question), question.number)
     or ''
   local text = (' co 1/%d · %s '):format(state.total, about)
-  return hidden > 0 and ('%s· d: %d more lines '):format(text, hidden) or text
+  local d = float_keys.name('d')
+  local more = ('%s%d more lines '):format(d and d .. ': ' or '', hidden)
+  return hidden > 0 and ('%s· %s'):format(text, more) or text
 end
 
 return M

@@ -1,13 +1,33 @@
---- The keys of the approval float. They are answers only some time after the float has shown something new: the person
+--- The keys of the approval float. The person may choose others for the actions: inside, an action is named by its usual
+--- key. They are answers only some time after the float has shown something new: the person
 --- may have typed them for something else.
 local M = {}
 
 local api = vim.api
+local config = require('co.config')
 local textlock = require('co.ui.textlock')
 
 local IGNORED_NS = 250 * 1000000
 
-local KEYS = { 'y', 'n', 'N', 'a', 'e', 'd', 'c', 'p', 's', 'f', 'E', 'Y', 'gN', 'g?', 'q', '<CR>' }
+-- The action of each usual key.
+---@type table<string, string>
+local ACTIONS = {
+  y = 'yes',
+  n = 'no',
+  N = 'because',
+  a = 'always',
+  e = 'edit',
+  d = 'all',
+  Y = 'list',
+  gN = 'deny_all',
+  q = 'hide',
+  ['g?'] = 'help',
+  c = 'command',
+  p = 'prefix',
+  s = 'prefix_saved',
+  f = 'edits',
+  E = 'everything',
+}
 
 local since = 0
 
@@ -52,6 +72,17 @@ function M.drop_typed()
   end
 end
 
+--- Returns the person's first key for an action.
+---@param key string the usual one
+---@return string? lhs nil if there is none
+function M.name(key)
+  local lhs = config.get().keys.question[ACTIONS[key]]
+  if type(lhs) == 'table' then
+    lhs = lhs[1]
+  end
+  return lhs or nil
+end
+
 --- Maps the keys in the buffer of the float.
 ---@param buf integer
 ---@param press fun(key: string)
@@ -61,10 +92,14 @@ function M.map(buf, press)
       press(key)
     end, { buffer = buf, nowait = true, silent = true, desc = 'co: ' .. description })
   end
-  for _, key in ipairs(KEYS) do
-    map(key, key, 'answer')
+  -- It moves no cursor, and is an answer only if the person chose it.
+  map('<CR>', '<CR>', 'nothing')
+  for key, action in pairs(ACTIONS) do
+    local lhs = config.get().keys.question[action] or {}
+    for _, one in ipairs(type(lhs) == 'table' and lhs or { lhs }) do
+      map(one, key, action)
+    end
   end
-  map('<Esc>', 'q', 'hide')
 end
 
 return M

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local float_keys = require('co.question.float_keys')
 local question_text = require('co.question.text')
 
 --- The rows of a question in the list.
@@ -106,8 +107,10 @@ function M.heading(list)
     end
   end
   local count = #list.rows
+  local y = float_keys.name('y') or 'a yes'
   if #ids == count then
-    return 'y approves ' .. (count == 1 and 'this one' or ('all %d of these'):format(count)), ids
+    return y .. ' approves ' .. (count == 1 and 'this one' or ('all %d of these'):format(count)),
+      ids
   end
   local amount = #ids == 0 and 'none of these' or ('%d of these %d'):format(#ids, count)
   local how = {}
@@ -117,7 +120,7 @@ function M.heading(list)
   if marked then
     how[#how + 1] = 'answer those with ! one by one'
   end
-  return ('y approves %s: %s'):format(amount, table.concat(how, ', ')), ids
+  return ('%s approves %s: %s'):format(y, amount, table.concat(how, ', ')), ids
 end
 
 return M

@@ -2,6 +2,7 @@
 local M = {}
 
 local command_fold = require('co.question.command_fold')
+local float_keys = require('co.question.float_keys')
 
 -- If only so many rows of the command fit, no blank line follows them.
 local TIGHT = 2
@@ -75,7 +76,9 @@ function M.question(question, size)
     end
   end
   if folded.more then
-    add(text, ('… %s: d shows all'):format(folded.more), 'CoApprovalLabel')
+    local d = float_keys.name('d')
+    local how = d and (': %s shows all'):format(d) or ''
+    add(text, ('… %s%s'):format(folded.more, how), 'CoApprovalLabel')
   end
   if not size or size.rows > TIGHT then
     add(text, '')
@@ -147,6 +150,20 @@ function M.scopes(question)
   return scopes
 end
 
+--- Adds a list of keys and their descriptions. It leaves out actions without a key.
+---@param text co.QuestionText
+---@param entries [string, string][] the usual keys
+---@param width integer the least cells of a key
+local function add_keys(text, entries, width)
+  for _, entry in ipairs(entries) do
+    local key = float_keys.name(entry[1])
+    if key then
+      local padded = key .. (' '):rep(width - #key)
+      add(text, (' %s %s'):format(padded, entry[2]), 'CoApprovalKey', 1, 1 + #key)
+    end
+  end
+end
+
 --- Returns the menu of these choices. They are above the command, which may be longer than the window.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
@@ -154,10 +171,12 @@ function M.menu(question)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
   add(text, 'Always allow:')
+  local entries = {}
   for _, scope in ipairs(M.scopes(question)) do
-    add(text, (' %s  %s'):format(scope.key, scope.about), 'CoApprovalKey', 1, 2)
+    entries[#entries + 1] = { scope.key, scope.about }
   end
-  add(text, ' q  back', 'CoApprovalKey', 1, 2)
+  entries[#entries + 1] = { 'q', 'back' }
+  add_keys(text, entries, 2)
   add(text, '')
   for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
     add(text, line, 'CoApprovalCommand')
@@ -166,15 +185,28 @@ function M.menu(question)
 end
 
 --- Returns a text that lists keys and their descriptions.
----@param entries [string, string][]
+---@param entries [string, string][] the usual keys
 ---@return co.QuestionText
 function M.key_list(entries)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  for _, entry in ipairs(entries) do
-    add(text, (' %-3s %s'):format(entry[1], entry[2]), 'CoApprovalKey', 1, 1 + #entry[1])
-  end
+  add_keys(text, entries, 3)
   return text
+end
+
+--- Returns the keys of a question for the footer, with words and without.
+---@param entries [string, string][] the usual keys
+---@return string long
+---@return string brief
+function M.footer(entries)
+  local long, brief = {}, {}
+  for _, entry in ipairs(entries) do
+    local key = float_keys.name(entry[1])
+    if key then
+      long[#long + 1], brief[#brief + 1] = vim.trim(key .. ' ' .. entry[2]), key
+    end
+  end
+  return table.concat(long, ' · '), table.concat(brief, ' ')
 end
 
 --- Returns the help page of a question of a turn.

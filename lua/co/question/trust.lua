@@ -73,7 +73,7 @@ return {
     return page == 'help' and help_text() or question_text(question)
   end,
   footer = function()
-    return 'y trust it · n no', 'y n'
+    return texts.footer({ { 'y', 'trust it' }, { 'n', 'no' } })
   end,
   entry = function(question)
     return {

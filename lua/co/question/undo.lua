@@ -25,7 +25,7 @@ return {
     return page == 'help' and help_text() or change.text(question, page)
   end,
   footer = function()
-    return 'y yes · n no', 'y n'
+    return question_text.footer({ { 'y', 'yes' }, { 'n', 'no' } })
   end,
   entry = change.entry,
   scopes = function()
