@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Extent, FileStamp, Survey, survey};
+use super::{Extent, FileStamp, Survey, WORTH_A_THREAD, survey};
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
 fn workspace(names: &[&str]) -> tempfile::TempDir {
@@ -148,6 +148,25 @@ fn a_survey_is_current_until_a_directory_changes() {
     let found = settled(dir.path());
     fs::remove_dir_all(at("a")).unwrap();
     assert!(!found.is_current());
+}
+
+#[test]
+fn a_change_is_noticed_among_many_directories() {
+    let names: Vec<String> = (0..WORTH_A_THREAD)
+        .map(|number| format!("{number}/"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let dir = workspace(&names);
+    let mut found = settled(dir.path());
+    // Two threads compare a half of them each.
+    for name in names.iter().step_by(WORTH_A_THREAD / 8) {
+        let place = dir.path().canonicalize().unwrap().join(name);
+        fs::write(place.join(".env"), "x").unwrap();
+        assert!(!found.is_current(), "{name}");
+        let stamp = FileStamp::of(&place);
+        found.read.get_mut(&place).unwrap().stamp = stamp;
+        assert!(found.is_current());
+    }
 }
 
 #[test]
