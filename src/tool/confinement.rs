@@ -4,11 +4,10 @@
 
 use std::path::Path;
 
-use super::refusal::hint;
 use crate::config::{Config, Network, SandboxBackend};
 use co_exec::container::{ContainerSettings, EngineFault, check_engine};
 use co_exec::sandbox::{Launcher, Refused};
-use co_exec::{CommandOutcome, Confinement, ShownSecrets};
+use co_exec::{Confinement, ShownSecrets};
 
 /// Returns a confinement in a few words, or none if it is none.
 pub fn words(confinement: &Confinement) -> Option<&'static str> {
@@ -20,15 +19,6 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
             read_only: true, ..
         } => Some(LOOKS_INSIDE),
         Confinement::Container { .. } => Some(INSIDE),
-    }
-}
-
-/// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
-pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
-    let line = outcome.status();
-    match hint(outcome, network).as_deref().or(confinement) {
-        Some(words) => format!("{line}; {words}"),
-        None => line,
     }
 }
 

@@ -57,6 +57,15 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
         .then(|| format!("{place}: no writes outside{network}; `:Co /sandbox subprocess` lifts it"))
 }
 
+/// Returns the status of a run in the shell buffer: its outcome, and its confinement if it has one.
+pub fn status(outcome: &CommandOutcome, confinement: Option<&str>, network: Network) -> String {
+    let line = outcome.status();
+    match hint(outcome, network).as_deref().or(confinement) {
+        Some(words) => format!("{line}; {words}"),
+        None => line,
+    }
+}
+
 /// Returns whether the read-only level may have made a command fail: it went over a limit, or its output says that
 /// something was refused.
 ///

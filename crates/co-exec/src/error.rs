@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use crate::container::EngineFault;
-use crate::sandbox::Refused;
+use crate::container::fault::EngineFault;
+use crate::sandbox::refused::Refused;
 
 /// The reason why a command did not start. The result of a command that ran is a
 /// [`CommandOutcome`](crate::CommandOutcome).

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::container::ContainerSettings;
+use crate::container::settings::ContainerSettings;
 use crate::error::Error;
 
 /// Variables that contain the paths of toolchains.

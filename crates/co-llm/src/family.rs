@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::listed_model::ListedModel;
 use crate::price::Price;
-use crate::remote::ListedModel;
 
 /// The properties of a family's models. What is not known is none.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

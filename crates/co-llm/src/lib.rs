@@ -10,6 +10,7 @@ mod effort;
 mod family;
 mod fault;
 mod key;
+mod listed_model;
 mod price;
 mod provider;
 pub mod provider_table;

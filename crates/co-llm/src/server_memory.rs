@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::remote::ListedModel;
+use crate::listed_model::ListedModel;
 
 /// A change that a server needs in its requests. It said so when it refused one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

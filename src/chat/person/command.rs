@@ -8,8 +8,8 @@ use crate::chat::readiness;
 use crate::chat::services::Services;
 use crate::config::Network;
 use crate::protocol::{RunEnvironment, RunOptions};
-use crate::tool::confinement;
 use crate::tool::judge::workspace_of;
+use crate::tool::{confinement, refusal};
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, UNTIL_IT_ENDS,
 };
@@ -124,7 +124,7 @@ impl RunConditions {
     /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
     /// settings that change it. If the command wanted a terminal, the line says so.
     pub fn status(&self, outcome: &CommandOutcome) -> String {
-        let mut line = confinement::status(outcome, self.confinement, self.network);
+        let mut line = refusal::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();
         if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
         {

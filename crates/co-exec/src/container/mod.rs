@@ -7,19 +7,21 @@
 
 mod control;
 mod engine;
-mod fault;
+pub(crate) mod fault;
 mod inside;
 mod owner;
 mod remote;
 mod runner;
 mod script;
-mod settings;
+pub(crate) mod settings;
 
 pub use engine::{Engine, check_engine};
 pub use fault::{EngineFault, FaultKind};
-pub use runner::WORKSPACE as WORKSPACE_INSIDE;
 pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
 
 pub(crate) use control::Control;
 pub(crate) use inside::{Inside, InsideRequest, LATER};
 pub(crate) use runner::{Container, ContainerUse, Containers};
+
+/// The path of the workspace inside.
+pub const WORKSPACE_INSIDE: &str = "/workspace";

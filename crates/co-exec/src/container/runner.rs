@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
+use super::WORKSPACE_INSIDE;
 use super::engine::Engine;
 use super::fault::{EngineFault, FaultKind};
 use super::owner::{LABEL, Owner};
 use super::remote;
 use super::settings::ContainerSettings;
 use crate::environment::Variables;
-
-/// The path of the workspace inside.
-pub const WORKSPACE: &str = "/workspace";
 
 /// The most processes of a container.
 const PROCESSES: &str = "256";
@@ -175,7 +173,16 @@ impl Containers {
     async fn create(&self, container: &Container) -> Result<(), EngineFault> {
         let args = self.create_arguments(container)?;
         let created = match container.engine.call(&args, &container.image).await {
-            Ok(_) => remote::check(container).await,
+            Ok(_) => {
+                let workspace = &container.purpose.workspace;
+                remote::check(
+                    &container.engine,
+                    workspace,
+                    &container.name,
+                    &container.image,
+                )
+                .await
+            }
             Err(fault) => Err(fault),
         };
         if created.is_err() {
@@ -233,7 +240,7 @@ impl Containers {
             "--env",
             "HOME=/tmp",
             "--workdir",
-            WORKSPACE,
+            WORKSPACE_INSIDE,
             "--entrypoint",
             "sh",
         ]
@@ -249,11 +256,15 @@ impl Containers {
         let mut mount = |source: &Path, target: &OsStr, read_only: bool| {
             args.extend(["--mount".into(), mount_text(source, target, read_only)]);
         };
-        mount(&purpose.workspace, OsStr::new(WORKSPACE), purpose.read_only);
+        mount(
+            &purpose.workspace,
+            OsStr::new(WORKSPACE_INSIDE),
+            purpose.read_only,
+        );
         let git = purpose.workspace.join(GIT);
         if git.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
             // A mount cannot be renamed, so no other repository takes its place.
-            let inside = Path::new(WORKSPACE).join(GIT);
+            let inside = Path::new(WORKSPACE_INSIDE).join(GIT);
             mount(&git, inside.as_os_str(), purpose.read_only);
         }
         for name in OBEYED {
@@ -263,7 +274,11 @@ impl Containers {
                 .symlink_metadata()
                 .is_ok_and(|facts| !facts.is_symlink())
             {
-                mount(&path, Path::new(WORKSPACE).join(name).as_os_str(), true);
+                mount(
+                    &path,
+                    Path::new(WORKSPACE_INSIDE).join(name).as_os_str(),
+                    true,
+                );
             }
         }
         for path in &container.masked {
@@ -276,7 +291,11 @@ impl Containers {
                 image: container.image.clone(),
                 words: format!("a mask for secrets could not be made: {error}"),
             })?;
-            mount(&mask, Path::new(WORKSPACE).join(below).as_os_str(), true);
+            mount(
+                &mask,
+                Path::new(WORKSPACE_INSIDE).join(below).as_os_str(),
+                true,
+            );
         }
         args.extend([container.image.as_str(), "-c", STAY].map(OsString::from));
         Ok(args)
@@ -353,8 +372,8 @@ impl Container {
     pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.purpose.workspace).ok()?;
         Some(match below.as_os_str().is_empty() {
-            true => PathBuf::from(WORKSPACE),
-            false => Path::new(WORKSPACE).join(below),
+            true => PathBuf::from(WORKSPACE_INSIDE),
+            false => Path::new(WORKSPACE_INSIDE).join(below),
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod opened;
 mod path;
+mod place_pattern;
 #[cfg(test)]
 mod tests;
 mod tools;

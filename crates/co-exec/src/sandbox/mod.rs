@@ -17,7 +17,7 @@ mod names;
 mod pid_namespace;
 mod placeholder;
 mod plan;
-mod refused;
+pub(crate) mod refused;
 mod removal;
 mod rules;
 mod support;

@@ -4,26 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::protocol::text;
+use super::frame_reader::text;
+use crate::listed_model::ListedModel;
 use crate::provider_table::Protocol;
-
-/// One model of a server.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ListedModel {
-    pub(crate) name: String,
-    /// The tokens that its context window holds, if the server says so.
-    pub(crate) window: Option<u64>,
-}
-
-#[cfg(test)]
-impl ListedModel {
-    pub(crate) fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            window: None,
-        }
-    }
-}
 
 /// Returns the path of the list below the base address, and its query.
 pub(super) fn path(protocol: Protocol) -> (&'static str, Option<&'static str>) {

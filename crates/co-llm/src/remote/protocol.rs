@@ -2,28 +2,13 @@
 
 use serde_json::Value;
 
-use super::answer::Answer;
 use super::conversation::Conversation;
-use super::error::malformed;
+use super::frame_reader::FrameReader;
 use super::frames::Framing;
 use super::options::RequestOptions;
 use super::request_info::RequestInfo;
 use super::{anthropic, chat_completions, gemini, ollama, responses};
-use crate::fault::Fault;
 use crate::provider_table::Protocol;
-
-/// Reads the frames of one answer.
-pub(super) trait FrameReader: Send {
-    /// Adds what a frame says.
-    fn frame(&mut self, frame: Value, info: &RequestInfo, answer: &mut Answer)
-    -> Result<(), Fault>;
-
-    /// Returns true once the server gave a reason for its end. What follows is not needed.
-    fn complete(&self) -> bool;
-
-    /// Ends the answer after the last frame. It is called only if [`FrameReader::complete`].
-    fn finish(&mut self, info: &RequestInfo, answer: &mut Answer) -> Result<(), Fault>;
-}
 
 /// Returns the path of a request below the base address, and its query.
 pub(super) fn path(info: &RequestInfo) -> (String, Option<&'static str>) {
@@ -65,39 +50,4 @@ pub(super) fn framing(protocol: Protocol) -> Framing {
         Protocol::Ollama => Framing::Lines,
         _ => Framing::Events,
     }
-}
-
-/// Returns the text of a field; empty if it is missing, null or no text.
-pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
-/// Returns the number at a path; 0 if there is none.
-pub(super) fn count(value: &Value, path: &str) -> u64 {
-    value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
-}
-
-/// Returns arguments that a server sends as an object as text.
-pub(super) fn arguments_text(arguments: &Value) -> String {
-    match arguments {
-        Value::Null => String::new(),
-        Value::String(text) if text.trim().is_empty() => String::new(),
-        // Text of JSON inside a JSON string is no object, and must not become one.
-        other => other.to_string(),
-    }
-}
-
-/// Returns the fault for a reason that means a failure of the server or the model.
-pub(super) fn stopped_with(reason: &str) -> Fault {
-    malformed(&format!("the model stopped with {reason}"))
-}
-
-/// Returns the notice for a reason that this version does not know.
-pub(super) fn unknown_reason(reason: &str) -> String {
-    format!("the model stopped for a reason that co does not know: {reason}")
-}
-
-/// Returns the fault for an answer that announced a call and has none.
-pub(super) fn missing_call() -> Fault {
-    malformed("it announced a call and made none")
 }

@@ -6,8 +6,9 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
 use super::answer::Answer;
+use super::frame_reader::FrameReader;
 use super::frames::Frames;
-use super::protocol::{self, FrameReader};
+use super::protocol;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 use crate::provider::Delta;

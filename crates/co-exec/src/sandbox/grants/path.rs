@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::names;
 use super::super::toolchains::TOOLCHAINS;
-use super::tools::expand;
+use super::place_pattern::expand;
 
 /// The directories of programs in the root of a tool.
 const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];

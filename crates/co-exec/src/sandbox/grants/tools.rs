@@ -1,10 +1,11 @@
 //! The paths of this machine's toolchains, from the home directory and the command's own variables.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::super::toolchains::{GIT, TOOLCHAINS};
 use super::path::{self, Surroundings};
+use super::place_pattern::expand;
 use crate::settings;
 
 const PATH: &str = "PATH";
@@ -78,41 +79,6 @@ pub(super) fn places(
     let dirs = dirs.map(|(_, dir)| dir.as_path());
     found.extend(path::places(dirs, &surroundings, listed));
     found
-}
-
-/// Returns the paths below `base` that match a pattern.
-pub(super) fn expand(
-    base: &Path,
-    place: &str,
-    found: &mut Vec<PathBuf>,
-    listed: &mut Vec<PathBuf>,
-) {
-    let (name, rest) = place.split_once('/').unwrap_or((place, ""));
-    let below = |path: PathBuf, found: &mut Vec<PathBuf>, listed: &mut Vec<PathBuf>| {
-        if rest.is_empty() {
-            found.push(path);
-        } else {
-            expand(&path, rest, found, listed);
-        }
-    };
-    let Some((begin, end)) = name.split_once('*') else {
-        return below(base.join(name), found, listed);
-    };
-    let Ok(entries) = base.read_dir() else {
-        return;
-    };
-    listed.push(base.to_owned());
-    for entry in entries.flatten() {
-        if matches(&entry.file_name(), begin, end) {
-            below(entry.path(), found, listed);
-        }
-    }
-}
-
-fn matches(name: &OsStr, begin: &str, end: &str) -> bool {
-    let name = name.as_encoded_bytes();
-    let rest = name.strip_prefix(begin.as_bytes());
-    rest.is_some_and(|rest| rest.ends_with(end.as_bytes()))
 }
 
 #[cfg(test)]

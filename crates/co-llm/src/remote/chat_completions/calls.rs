@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::remote::answer::RawCall;
-use crate::remote::protocol::{arguments_text, text};
+use crate::remote::frame_reader::{arguments_text, text};
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {

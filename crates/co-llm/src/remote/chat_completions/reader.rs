@@ -6,7 +6,7 @@ use super::calls::Calls;
 use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::Answer;
-use crate::remote::protocol::{
+use crate::remote::frame_reader::{
     FrameReader, count, missing_call, stopped_with, text, unknown_reason,
 };
 use crate::remote::request_info::RequestInfo;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::provider::Stop;
 use crate::remote::answer::{Answer, RawCall};
-use crate::remote::protocol::{
+use crate::remote::frame_reader::{
     FrameReader, arguments_text, count, stopped_with, text, unknown_reason,
 };
 use crate::remote::request_info::RequestInfo;

@@ -1,0 +1,19 @@
+//! A model in the list of a server.
+
+/// One model of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ListedModel {
+    pub(crate) name: String,
+    /// The tokens that its context window holds, if the server says so.
+    pub(crate) window: Option<u64>,
+}
+
+#[cfg(test)]
+impl ListedModel {
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            window: None,
+        }
+    }
+}
