@@ -88,11 +88,12 @@ function M.question(question, size)
   if conditions then
     add(text, 'how  ' .. conditions, 'CoApprovalLabel', 0, 4)
   end
+  if question.destructive then
+    -- Above the reasons, which may be many.
+    add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
+  end
   for index, reason in ipairs(question.reasons) do
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
-  end
-  if question.destructive then
-    add(text, 'note ' .. M.DESTRUCTIVE, 'CoApprovalDestructive')
   end
   if question.no_undo then
     add(text, 'note no undo: ' .. question.no_undo, 'CoApprovalReason', 5)
