@@ -626,10 +626,13 @@ pub struct Owner {
 }
 
 /// One entry of [`ToEditor::Choose`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Choice {
     pub label: String,
     pub value: String,
+    /// Lua asks this, and sends the value after a yes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
 }
 
 /// The severity of a notice.

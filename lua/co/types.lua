@@ -428,6 +428,7 @@
 ---@class (exact) co.Choice
 ---@field label string
 ---@field value string
+---@field confirm? string a question: the value is sent after a yes only
 
 ---@class (exact) co.Choose
 ---@field type 'choose'

@@ -118,6 +118,7 @@ fn prompts(points: &[RewindPoint]) -> Vec<Choice> {
     let choice = |(at, point): (usize, &RewindPoint)| Choice {
         label: format!("{} · {}", at + 1, one_line(&short(&point.text))),
         value: (at + 1).to_string(),
+        confirm: None,
     };
     points.iter().enumerate().rev().map(choice).collect()
 }
@@ -126,6 +127,7 @@ fn scopes(number: usize) -> Vec<Choice> {
     let choice = |scope: &str, label: &str| Choice {
         label: label.to_owned(),
         value: format!("{number} {scope}"),
+        confirm: None,
     };
     vec![
         choice(BOTH, "the chat and the files"),

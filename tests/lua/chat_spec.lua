@@ -501,6 +501,30 @@ describe('the chat', function()
     same('Which model', nvim:lua('return _G.title'))
   end)
 
+  it('asks before it sends a choice that is to be confirmed', function()
+    local nvim = chat()
+    nvim:lua([[
+      _G.asked = {}
+      vim.ui.select = function(items, opts, done)
+        table.insert(_G.asked, opts.prompt)
+        done(items[#_G.asked == 4 and 2 or 1])
+      end
+    ]])
+    for count = 1, 2 do
+      nvim:receive({
+        type = 'choose',
+        chat = 1,
+        name = 'rules',
+        title = 'Rules',
+        choices = { { label = 'allow ls', value = 'chat:ls', confirm = 'Remove `allow ls`?' } },
+      })
+      nvim:wait('return #_G.asked == ...', 2 * count)
+    end
+    nvim:wait('return #_G.sent == 1')
+    same({ 'Rules', 'Remove `allow ls`?' }, nvim:lua('return { _G.asked[3], _G.asked[4] }'))
+    same('chat:ls', nvim:sent('command')[1].args)
+  end)
+
   it('is gone to, not opened twice, when it is resumed', function()
     local nvim = chat({ screen = true, columns = 140 })
     nvim:receive(state('idle', { transcript = 'abc' }))

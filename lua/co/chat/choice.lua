@@ -10,7 +10,7 @@ local textlock = require('co.ui.textlock')
 ---@class (exact) co.Offer
 ---@field name string
 ---@field title string
----@field choices { label: string, value: any }[]
+---@field choices { label: string, value: any, confirm?: string }[]
 
 --- Returns whether the person is typing, other than in the empty prompt of the chat that asked.
 ---@param chat co.Chat
@@ -22,6 +22,20 @@ local function typing(chat)
   end
   local asked = mode:match('^i') and api.nvim_get_current_buf() == chat.prompt.buf
   return not (asked and chat.prompt:empty())
+end
+
+--- Asks the person whether a choice is meant.
+---@param choice co.Choice
+---@param done fun(value: any)
+local function confirm(choice, done)
+  -- Some pickers close after they have called back.
+  vim.schedule(function()
+    vim.ui.select({ 'no', 'yes' }, { prompt = choice.confirm }, function(answer)
+      if answer == 'yes' then
+        done(choice.value)
+      end
+    end)
+  end)
 end
 
 --- Shows the list, or waits until the person stops typing.
@@ -47,7 +61,9 @@ local function show(chat, message, done)
       return choice.label
     end,
   }, function(choice)
-    if choice then
+    if choice and choice.confirm then
+      confirm(choice, done)
+    elseif choice then
       done(choice.value)
     end
   end)

@@ -95,20 +95,20 @@ impl Chat {
     }
 
     async fn rule_choices(&self) -> Vec<Choice> {
-        let choice = |kind: &str, effect: &str, rule: &str| Choice {
-            label: format!("{effect} {rule} ({kind})"),
-            value: format!("{kind}:{rule}"),
+        let choice = |kind: &str, effect: &str, rule: &str| {
+            removable(
+                format!("{effect} {rule} ({kind})"),
+                format!("{kind}:{rule}"),
+            )
         };
         let mut choices = Vec::new();
         if self.permissions.everything {
-            choices.push(Choice {
-                label: "allow everything (this chat)".to_owned(),
-                value: "everything:".to_owned(),
-            });
+            let label = "allow everything (this chat)".to_owned();
+            choices.push(removable(label, "everything:".to_owned()));
         }
-        choices.extend(self.permissions.jobs.iter().map(|job| Choice {
-            label: format!("allow what is typed into job {job} (this chat)"),
-            value: format!("job:{job}"),
+        choices.extend(self.permissions.jobs.iter().map(|job| {
+            let label = format!("allow what is typed into job {job} (this chat)");
+            removable(label, format!("job:{job}"))
         }));
         choices.extend(
             self.permissions
@@ -132,7 +132,10 @@ impl Chat {
             ("ask", &policy.ask),
             ("deny", &policy.deny),
         ] {
-            choices.extend(rules.iter().map(|rule| choice("config", effect, rule)));
+            choices.extend(rules.iter().map(|rule| Choice {
+                confirm: None,
+                ..choice("config", effect, rule)
+            }));
         }
         choices
     }
@@ -151,11 +154,18 @@ impl Chat {
         let choice = |entry: &TrustAnswer| {
             let file = entry.path.display();
             let answer = if entry.trusted { "trust" } else { "refuse" };
-            Choice {
-                label: format!("{answer} {file} (saved)"),
-                value: format!("file:{file}"),
-            }
+            removable(format!("{answer} {file} (saved)"), format!("file:{file}"))
         };
         answers.iter().map(choice).collect()
+    }
+}
+
+/// Returns the choice to remove an entry, after a question.
+fn removable(label: String, value: String) -> Choice {
+    let confirm = Some(format!("Remove `{label}`?"));
+    Choice {
+        label,
+        value,
+        confirm,
     }
 }

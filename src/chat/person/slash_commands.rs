@@ -102,6 +102,7 @@ impl Chat {
             let choices = Effort::NAMES.map(|name| Choice {
                 label: name.to_owned(),
                 value: name.to_owned(),
+                confirm: None,
             });
             return self.offer("effort", "Effort", choices.to_vec());
         }
@@ -151,6 +152,7 @@ impl Chat {
                         .map(|model| Choice {
                             label: model.clone(),
                             value: model,
+                            confirm: None,
                         })
                         .collect(),
                 }),
@@ -338,6 +340,7 @@ impl Chat {
         let choice = |entry: ChatSummary| Choice {
             label: format!("{} · {}", entry.title, age(entry.modified)),
             value: entry.id,
+            confirm: None,
         };
         let found = blocking(list).await?;
         Ok(found.into_iter().map(choice).collect())

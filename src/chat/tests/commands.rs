@@ -267,11 +267,13 @@ async fn rules_are_shown_and_removed() {
         .find(|choice| choice.value.starts_with("saved:"))
         .unwrap();
     assert_eq!(saved.value, "saved:make one");
-    assert!(
-        offered
-            .iter()
-            .any(|choice| choice.value == "config:shutdown")
-    );
+    let confirm = saved.confirm.as_deref();
+    assert_eq!(confirm, Some("Remove `allow make one (saved)`?"));
+    let from_settings = offered
+        .iter()
+        .find(|choice| choice.value == "config:shutdown")
+        .unwrap();
+    assert_eq!(from_settings.confirm, None);
     chat.command("rules", &saved.value);
     assert_eq!(chat.noticed().await.0, Level::Info);
     assert!(chat.rules().is_empty());
