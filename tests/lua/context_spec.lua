@@ -1,3 +1,4 @@
+local messages = require('messages')
 local neovim = require('neovim')
 
 describe('context', function()
@@ -32,7 +33,7 @@ describe('context', function()
     )
     local found = gather(
       nvim,
-      '@buffer (@selection) fix @diagnostics, @quickfix @diff and @file:f.txt. me@buffer'
+      '@buffer (@selection) fix @diagnostics, @quickfix @unsaved and @file:f.txt. me@buffer'
     )
     same({
       { name = '@buffer b.lua', text = 'one\ntwo\nthree\n' },
@@ -40,7 +41,7 @@ describe('context', function()
       { name = '@diagnostics b.lua', text = 'b.lua:2:1: error: bad word' },
       { name = '@quickfix', text = 'b.lua:3:1: here' },
       {
-        name = '@diff b.lua',
+        name = '@unsaved b.lua',
         text = '--- b.lua (saved)\n+++ b.lua (in the editor)\n@@ -0,0 +1,3 @@\n+one\n+two\n+three\n',
       },
       { name = '@file:f.txt', text = 'in a file\n' },
@@ -48,6 +49,76 @@ describe('context', function()
     same({}, gather(nvim, 'mail me@example.com, @nobody'))
     same({}, gather(nvim, '@file:missing.txt'))
     same({ 'left out: @file:missing.txt (there is no such file)' }, told(nvim))
+  end)
+
+  it('is what git has of the changes, a commit and a text', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    local function git(...)
+      local person = { '-c', 'user.name=a', '-c', 'user.email=a@b.c' }
+      local done = vim.system({ 'git', '-C', dir, unpack(vim.list_extend(person, { ... })) }):wait()
+      same(0, done.code, done.stderr)
+    end
+    local function write(name, ...)
+      vim.fn.writefile({ ... }, dir .. '/' .. name)
+    end
+    nvim:lua('vim.cmd.cd(...)', dir)
+    same({}, gather(nvim, '@diff'))
+    yes(told(nvim)[1]:find('ot a git repository', 1, true), told(nvim)[1])
+    write('free', 'a word')
+    same(
+      { { name = '@search:a word', text = 'free:1:a word\n' } },
+      gather(nvim, '@search:a\\ word.')
+    )
+    git('init', '-q')
+    same({}, gather(nvim, '@diff'))
+    same('left out: @diff (there is no commit yet)', told(nvim)[2])
+    write('staged', 'one')
+    write('open', 'one')
+    write('.gitignore', 'ignored')
+    write('ignored', 'a word')
+    git('add', '.')
+    git('commit', '-qm', 'the first')
+    same({}, gather(nvim, '@diff'))
+    write('staged', 'two')
+    git('add', '.')
+    write('open', 'three')
+    local diff = gather(nvim, 'look at @diff, please')[1]
+    same('@diff', diff.name)
+    yes(diff.text:find('\n-one\n+two\n', 1, true) and diff.text:find('\n-one\n+three\n', 1, true))
+    git('commit', '-qam', 'the second')
+    local commit = gather(nvim, 'what was @git:HEAD~1?')[1]
+    same('@git:HEAD~1', commit.name)
+    yes(commit.text:find('the first', 1, true) and commit.text:find('+one', 1, true), commit.text)
+    write('new', 'a word too')
+    same(
+      { { name = '@search:a word', text = 'free:1:a word\nnew:1:a word too\n' } },
+      gather(nvim, '(@search:a\\ word)')
+    )
+    same({}, gather(nvim, '@search:no\\ such'))
+    yes(told(nvim)[4]:find('@search:no such (no line contains it)', 1, true), told(nvim)[4])
+    -- An option is no revision.
+    same({}, gather(nvim, '@git:--output=made'))
+    same(0, vim.fn.filereadable(dir .. '/made'))
+  end)
+
+  it('is the last run of the person', function()
+    local nvim = neovim.start()
+    same({}, gather(nvim, '@output'))
+    nvim:lua([[vim.cmd('Co! first') vim.cmd('Co! make test')]])
+    local patch = messages.patch(0, { 'one', 'two' })
+    nvim:receive(
+      { type = 'run_started', run = 2, command = 'make test', cwd = '/tmp' },
+      messages.output(2, patch),
+      messages.ended(2, 3),
+      messages.job(9, 1, 'sleep 9')
+    )
+    nvim:wait("return #require('co.run').all() == 3")
+    same(
+      { { name = '@output', text = '$ make test\none\ntwo\nexit 3 · 0.1 s · 1 line' } },
+      gather(nvim, 'why @output?')
+    )
   end)
 
   it('of a range is what /edit asks to change', function()
@@ -69,14 +140,14 @@ describe('context', function()
     local nvim = neovim.start({ screen = true, columns = 160 })
     nvim:keys(':Co<CR>')
     nvim:wait("return vim.bo.filetype == 'co-prompt'")
-    nvim:keys('isee @diagnostics @quickfix @diff @selection<C-s>')
+    nvim:keys('isee @diagnostics @quickfix @unsaved @selection<C-s>')
     nvim:wait('return #_G.sent == 1')
     same({}, nvim:sent('prompt')[1].context)
     nvim:wait_screen(
       'left out: @diagnostics ([buffer 1] has none), @quickfix (the quickfix list is empty), '
     )
     local last = told(nvim)[1]
-    yes(last:find('@diff ([buffer 1] has no unsaved changes)', 1, true), last)
+    yes(last:find('@unsaved ([buffer 1] has no unsaved changes)', 1, true), last)
     yes(last:find('@selection (nothing was selected in [buffer 1])', 1, true), last)
   end)
 
@@ -96,10 +167,10 @@ describe('context', function()
       handle:write(bytes)
       handle:close()
       nvim:lua("vim.cmd('edit! f')")
-      same({}, gather(nvim, '@diff'), name)
+      same({}, gather(nvim, '@unsaved'), name)
       if name ~= 'none' then
         nvim:lua("vim.fn.setline(2, 'c')")
-        local diff = gather(nvim, '@diff')[1].text
+        local diff = gather(nvim, '@unsaved')[1].text
         yes(diff:find('\n-b\n', 1, true) and diff:find('\n+c\n', 1, true), diff)
         yes(not diff:match('\n@.*'):find('\n[-+][^bc]'), diff)
       end

@@ -54,7 +54,7 @@ describe('a prompt that names a buffer', function()
     same({
       { name = '@selection a.py:2', text = 'one\n' },
       { name = '@diagnostics a.py', text = 'a.py:2:1: error: bad' },
-    }, send(nvim, '@selection @diagnostics @diff'))
+    }, send(nvim, '@selection @diagnostics @unsaved'))
   end)
 
   it('means what that window shows now', function()

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local git_context = require('co.chat.git_context')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
@@ -126,7 +127,7 @@ local function unsaved(buf)
     return nil, ('%s has no unsaved changes'):format(name)
   end
   local text = ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
-  return { name = '@diff ' .. name, text = text }
+  return { name = '@unsaved ' .. name, text = text }
 end
 
 --- Returns the text of a file. If the editor has it open, the text has no final end of line.
@@ -148,10 +149,67 @@ local function file(path, cwd)
   return disk.read(full, limit.LONGEST + 1), vim.fn.getfsize(full)
 end
 
---- The words that need no file name.
-M.names = { '@buffer', '@selection', '@diagnostics', '@quickfix', '@diff' }
+--- Returns the last run of `:Co!`: its command, its output and its status.
+---@return co.Context?
+---@return string? missing
+local function output()
+  local runs = vim.tbl_filter(function(run)
+    return not run.owner
+  end, require('co.run').all())
+  table.sort(runs, function(a, b)
+    return a.began > b.began
+  end)
+  local run = runs[1]
+  local block = run and require('co.run.shell_buffer').block(run)
+  local first, tail = nil, nil
+  if block then
+    first, tail = block:content()
+  end
+  if not run then
+    return nil, 'nothing was run with :Co!'
+  elseif not block or not first or not tail then
+    return nil, 'the shell buffer does not have the output of the last run'
+  end
+  local lines = api.nvim_buf_get_lines(block.buf, first, tail, false)
+  table.insert(lines, 1, '$ ' .. run.command)
+  lines[#lines + 1] = run.running and 'it still runs' or run.status
+  return { name = '@output', text = table.concat(lines, '\n') }
+end
 
----@type table<string, fun(buf: integer): co.Context?, string?>
+--- Returns the context of a file.
+---@param path string
+---@param cwd string
+---@return co.Context?
+---@return string? missing
+local function file_context(path, cwd)
+  local content, size = file(path, cwd)
+  if not content then
+    return nil, 'there is no such file'
+  end
+  return { name = '@file:' .. path, text = content, size = size }
+end
+
+--- The words that are complete, or that a text follows.
+M.names = {
+  '@buffer',
+  '@selection',
+  '@diagnostics',
+  '@quickfix',
+  '@diff',
+  '@unsaved',
+  '@output',
+  '@git:',
+  '@search:',
+}
+
+---@type table<string, fun(text: string, cwd: string): co.Context?, string?>
+local readers_of_text = {
+  file = file_context,
+  git = git_context.show,
+  search = git_context.search,
+}
+
+---@type table<string, fun(buf: integer, cwd: string): co.Context?, string?>
 local readers = {
   buffer = function(buf)
     return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
@@ -159,7 +217,11 @@ local readers = {
   selection = selection,
   diagnostics = diagnostics,
   quickfix = quickfix,
-  diff = unsaved,
+  unsaved = unsaved,
+  output = output,
+  diff = function(_, cwd)
+    return git_context.diff(cwd)
+  end,
 }
 
 --- Returns the word that adds a context: `@buffer` for `@buffer src/app.py`.
@@ -202,25 +264,23 @@ function M.gather(text, given, range)
   local words = (' ' .. text):gsub('\\ ', ESCAPED)
   for before, word in words:gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
     local _ = before
-    local path = word:gsub(ESCAPED, ' '):match('^file:(.+)$')
-    local name = word:match('^%a+')
-    if path then
-      path = path:gsub('[.?!]+$', function(tail)
-        return vim.uv.fs_stat(path) and tail or ''
+    local name, argument = word:gsub(ESCAPED, ' '):match('^(%a+):(.+)$')
+    local read = name and readers_of_text[name]
+    name = name or word:match('^%a+')
+    if read and argument then
+      -- The end of a sentence.
+      argument = argument:gsub('[.?!]+$', function(tail)
+        return name == 'file' and vim.uv.fs_stat(argument) and tail or ''
       end)
-      add('@file:' .. path, function()
-        local content, size = file(path, cwd)
-        if not content then
-          return nil, 'there is no such file'
-        end
-        return { name = '@file:' .. path, text = content, size = size }
+      add(('@%s:%s'):format(name, argument), function()
+        return read(argument, cwd)
       end)
     elseif readers[name] then
       add('@' .. name, function()
         if range and word_of(range) == '@' .. name then
           return range
         end
-        return readers[name](buf)
+        return readers[name](buf, cwd)
       end)
     end
   end
