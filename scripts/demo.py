@@ -3,6 +3,7 @@
 
     python3 scripts/demo.py              # what `make demo` runs
     python3 scripts/demo.py --check      # drives the same by keys and looks at what comes (no person)
+    python3 scripts/demo.py --check --times 5
 
 Everything the demo writes is in a temporary directory, gone with it; your own settings and
 chats are neither read nor touched.
@@ -131,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.check:
                 import demo_check
 
-                return demo_check.check(command, project, env)
+                return demo_check.check(command, project, env, arguments.times)
             # Neovim has the terminal; a <C-c> there is its own business.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             return subprocess.run(command, cwd=project, env=env).returncode
@@ -146,6 +147,7 @@ def main() -> int:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(description="Try co with a real local model.")
     parser.add_argument("--check", action="store_true", default=bool(os.environ.get("DEMO_CHECK")))
+    parser.add_argument("--times", type=int, default=1, help="how often --check types the prompts")
     parser.add_argument("--bin", type=pathlib.Path, help="a backend that is built already")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)

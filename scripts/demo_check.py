@@ -10,6 +10,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -24,6 +25,11 @@ EVERYWHERE = "join(map(range(1, winnr('$')), 'join(getbufline(winbufnr(v:val), 1
 FLOATING = (
     "join(map(filter(range(1, winnr('$')), 'nvim_win_get_config(win_getid(v:val)).relative != \"\"'), "
     "'join(getbufline(winbufnr(v:val), 1, \"$\"), \"\\n\")'), \"\\n\")"
+)
+# The text of the chat that is shown.
+CHAT = (
+    "join(getbufline(winbufnr(get(filter(range(1, winnr('$')), 'bufname(winbufnr(v:val)) =~ \"co://chat/\"'), 0, -1)), "
+    '1, "$"), "\\n")'
 )
 
 
@@ -107,27 +113,15 @@ class Editor:
             raise CheckError(f"Neovim ended with status {self.process.returncode}")
 
 
-def check(command: list[str], project: pathlib.Path, env: dict[str, str]) -> int:
-    """Type what the start page says and return 0 if all of it comes true."""
+def check(command: list[str], project: pathlib.Path, env: dict[str, str], times: int) -> int:
+    """Type what the start page says, the prompts several times, and return 0 if all of it comes true."""
     editor = Editor(command, project, env)
     try:
         editor.shows("the start page", "what you like")
         editor.type(":Co! ls -la<CR>")
         editor.shows("the files, run by hand", "test_change.py")
-        editor.type(":Co make a folder called out with mkdir out<CR>")
-        editor.shows("the question about mkdir", "mkdir out", FLOATING)
-        if (project / "out").exists():
-            raise CheckError("the command ran before it was approved")
-        editor.type("<C-\\><C-N>:Co /approve<CR>")
-
-        def approved() -> bool:
-            # The window swallows keys for a moment, so that none typed elsewhere answers it.
-            if "mkdir out" in editor.value(FLOATING):
-                editor.type("y")
-            return (project / "out").is_dir()
-
-        editor.until("the folder, made by the model", approved)
-        editor.shows("the model's closing sentence", "The folder is there now")
+        for _ in range(times):
+            ask(editor)
         editor.leave()
     except (CheckError, subprocess.TimeoutExpired) as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -138,3 +132,38 @@ def check(command: list[str], project: pathlib.Path, env: dict[str, str]) -> int
         os.close(editor.ours)
     print("demo: the demo works")
     return 0
+
+
+def ask(editor: Editor) -> None:
+    """Type the two prompts into a new chat, and answer the question."""
+    editor.type("<C-\\><C-N>:Co /new<CR>")
+    editor.until("a new chat", lambda: bool(text := editor.value(CHAT)) and "*exit " not in text)
+    editor.type("<C-\\><C-N>:Co show the size of change.py with du -h change.py<CR>")
+
+    def size() -> str:
+        # The model's answer must have what the command printed.
+        printed = re.search(r"^(\S+)\tchange\.py$", editor.value(CHAT), re.MULTILINE)
+        return printed[1] if printed else "no size"
+
+    editor.until("the size in the model's answer", lambda: size() in answer(editor))
+    editor.type("<C-\\><C-N>:Co run the tests with python3 -m unittest<CR>")
+    editor.shows("the question about the tests", "python3 -m unittest", FLOATING)
+    if "FAILED" in editor.value(CHAT):
+        raise CheckError("the command ran before it was approved")
+    editor.type("<C-\\><C-N>:Co /approve<CR>")
+
+    def approved() -> bool:
+        # The window swallows keys for a moment, so that none typed elsewhere answers it.
+        if "unittest" in editor.value(FLOATING):
+            editor.type("y")
+        return "FAILED" in editor.value(CHAT)
+
+    editor.until("the tests' output", approved)
+    editor.until("the model's closing sentence", lambda: "failed" in answer(editor).lower())
+
+
+def answer(editor: Editor) -> str:
+    """Return what the model wrote after the last output of a command."""
+    text = editor.value(CHAT)
+    _, end, rest = text.rpartition("\n*exit ")
+    return rest if end else ""

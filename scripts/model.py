@@ -45,6 +45,8 @@ def settings(port: int) -> xllamacpp.CommonParams:
     params.n_predict = ANSWER_TOKENS
     params.verbosity = ERRORS_ONLY
     params.sampling.temp = 0.0
+    # It goes on to write further responses of tools.
+    params.antiprompt = ["</tool_response>"]
     return params
 
 

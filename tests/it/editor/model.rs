@@ -12,7 +12,7 @@ use super::scene::Scene;
 /// It reads a thousand words before it answers, on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-const MAKE: &str = "make a folder called out with mkdir out";
+const MAKE: &str = "create the file notes.txt with touch notes.txt";
 
 /// Two at once would take each other's time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -41,8 +41,8 @@ fn wait_ask(scene: &Scene) {
         (scene.events("CoApprovalRequested") == 1).then_some(())
     });
     let screen = scene.wait_ask("1/1").join("\n");
-    assert!(screen.contains("mkdir out"), "{screen}");
-    assert!(!scene.workspace.exists("out"));
+    assert!(screen.contains("touch notes.txt"), "{screen}");
+    assert!(!scene.workspace.exists("notes.txt"));
 }
 
 fn wait_turns(scene: &Scene, count: u64) {
@@ -62,21 +62,21 @@ fn closing(scene: &Scene) -> String {
 }
 
 #[test]
-fn it_makes_a_folder_after_yes_and_remembers() {
+fn it_makes_a_file_after_yes_and_remembers() {
     let _alone = alone();
     let scene = scene("openai");
     scene.co(MAKE);
     wait_ask(&scene);
     scene.answer("y");
     wait_turns(&scene, 1);
-    assert!(scene.workspace.exists("out"));
+    assert!(scene.workspace.exists("notes.txt"));
     let closing = closing(&scene);
     assert!(!closing.trim().is_empty());
     assert!(scene.chat().contains(closing.trim()), "{}", scene.chat());
     scene.co("list the files in this folder with ls -la");
     wait_turns(&scene, 2);
     let text = scene.wait_chat("$ `ls -la`");
-    assert!(text.contains(" out\n"), "{text}");
+    assert!(text.contains(" notes.txt\n"), "{text}");
     assert_eq!(scene.events("CoApprovalRequested"), 1);
     assert_eq!(text.matches("## You").count(), 2, "{text}");
     let users = scene
@@ -95,19 +95,19 @@ fn it_ends_cleanly_after_no() {
     wait_ask(&scene);
     scene.answer("n");
     wait_turns(&scene, 1);
-    assert!(!scene.workspace.exists("out"));
+    assert!(!scene.workspace.exists("notes.txt"));
     assert_eq!(scene.items().last().unwrap()["reason"], "done");
     scene.nvim.wait_text(" ready");
 }
 
 #[test]
-fn it_makes_a_folder_over_the_other_wire_format_too() {
+fn it_makes_a_file_over_the_other_wire_format_too() {
     let _alone = alone();
     let scene = scene("anthropic");
     scene.co(MAKE);
     wait_ask(&scene);
     scene.answer("y");
     wait_turns(&scene, 1);
-    assert!(scene.workspace.exists("out"));
+    assert!(scene.workspace.exists("notes.txt"));
     assert!(!closing(&scene).trim().is_empty());
 }
