@@ -68,6 +68,16 @@ impl Buffers {
         })
     }
 
+    /// Tells Neovim that a file was deleted, or has another name now. A path that is no UTF-8 does not pass to Lua.
+    pub fn file_gone(&self, file: &Path, to: Option<&Path>) {
+        if let Some(file) = file.to_str() {
+            self.editor.tell(ToEditor::FileGone {
+                file: file.to_owned(),
+                to: to.and_then(Path::to_str).map(str::to_owned),
+            });
+        }
+    }
+
     /// Asks Neovim or the person's language servers. It waits until Neovim has time, and then a few seconds at most.
     pub async fn query(&self, query: EditorQuery) -> EditorAnswer {
         let request = self.request();

@@ -397,6 +397,12 @@ pub enum ToEditor {
         #[serde(flatten)]
         change: BufferChange,
     },
+    /// co deleted a file, or gave it the name `to`. The paths are real. Its buffer follows.
+    FileGone {
+        file: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
     /// Asks about the editor. Lua answers with [`FromEditor::EditorAnswer`].
     EditorQuery {
         request: u64,

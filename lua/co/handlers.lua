@@ -120,6 +120,9 @@ local handlers = {
   change_buffer = function(message)
     require('co.buffers').change(message)
   end,
+  file_gone = function(message)
+    require('co.buffers.file_gone').follow(message)
+  end,
   editor_query = function(message)
     require('co.buffers.editor_query').answer(message)
   end,

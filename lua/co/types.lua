@@ -303,6 +303,12 @@
 ---@field replacements co.Replacement[] in order
 ---@field final_newline boolean
 
+--- A file was deleted, or has another name now.
+---@class (exact) co.FileGone
+---@field type 'file_gone'
+---@field file string its real path
+---@field to? string
+
 --- Asks about the editor.
 ---@class (exact) co.EditorQuery
 ---@field type 'editor_query'

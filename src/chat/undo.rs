@@ -5,7 +5,7 @@
 mod changes;
 mod texts;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -155,6 +155,19 @@ impl Chat {
             }
         }
     }
+}
+
+/// Returns the files that changes removed, with their new names if they were moved.
+fn gone(changes: &[checkpoint::Change]) -> impl Iterator<Item = (&Path, Option<&Path>)> {
+    let removed = changes.iter().filter(|it| {
+        let was_file = matches!(it.before, Some(checkpoint::Entry::File { .. }));
+        was_file && it.after.is_none()
+    });
+    removed.map(|it| {
+        let is_it = |made: &&checkpoint::Change| made.before.is_none() && made.after == it.before;
+        let moved = changes.iter().find(is_it);
+        (it.path.as_path(), moved.map(|made| made.path.as_path()))
+    })
 }
 
 /// Waits for a message of an `/undo`, if there is one.
@@ -326,7 +339,7 @@ impl UndoTask {
             planned: false,
             turn,
             by: self.by.clone(),
-            workspace,
+            workspace: workspace.clone(),
             changes: done.changes.clone(),
             unclear: Vec::new(),
             unknown: None,
@@ -343,8 +356,12 @@ impl UndoTask {
             }
             return;
         }
-        // The buffers of these files are read again. That may take long, so nothing waits for it.
         let buffers = self.services.buffers.clone();
+        for (file, to) in gone(&done.changes) {
+            let to = to.map(|it| workspace.join(it));
+            buffers.file_gone(&workspace.join(file), to.as_deref());
+        }
+        // The buffers of these files are read again. That may take long, so nothing waits for it.
         tokio::spawn(async move {
             let files = all.iter().map(PathBuf::as_path);
             buffers.read(files).await;

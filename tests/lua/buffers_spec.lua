@@ -246,3 +246,72 @@ describe('the buffers', function()
     same({ diagnostics = { '2:1: error: bad2 [toy]' } }, reply)
   end)
 end)
+
+describe('a file that co moved or deleted', function()
+  --- Tells Neovim that the file is gone, after it is.
+  local function gone(nvim, file, to)
+    if to then
+      assert(os.rename(file, to))
+    else
+      assert(os.remove(file))
+    end
+    nvim:receive({ type = 'file_gone', file = file, to = to })
+  end
+
+  it('gives its buffer the new name, and :w writes it', function()
+    local nvim, file = open('one\ntwo\n', { '2', 'setlocal undofile' })
+    local to = vim.fn.fnamemodify(file, ':h') .. '/new name.lua'
+    gone(nvim, file, to)
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', to)
+    same(2, nvim:lua('return vim.fn.line(".")'))
+    same('lua', nvim:lua('return vim.bo.filetype'))
+    nvim:keys('Atyped<Esc>:w<CR>')
+    neovim.wait('the file', function()
+      return bytes_of(to) == 'one\ntwotyped\n'
+    end)
+    same(nil, vim.uv.fs_stat(file))
+    same(0, nvim:lua('return vim.fn.bufexists(...)', file), 'no buffer has the old name')
+  end)
+
+  it('gives a hidden buffer the new name too', function()
+    local nvim, file = open('one\n', { 'enew' })
+    local to = vim.fn.fnamemodify(file, ':h') .. '/b.txt'
+    gone(nvim, file, to)
+    nvim:wait('return vim.fn.bufexists(...) == 1', to)
+    same(0, nvim:lua('return vim.fn.bufexists(...)', file))
+    same('', nvim:lua('return vim.api.nvim_buf_get_name(0)'))
+    same({ 'one' }, nvim:lua('return vim.fn.getbufline(..., 1, "$")', to))
+  end)
+
+  it('leaves unsaved text in a buffer with the new name', function()
+    local nvim, file = open('one\n', { "call setline(1, 'mine')" })
+    local to = vim.fn.fnamemodify(file, ':h') .. '/b.txt'
+    gone(nvim, file, to)
+    nvim:wait_screen('keeps your unsaved changes')
+    same(to, nvim:lua('return vim.api.nvim_buf_get_name(0)'))
+    same({ 'mine' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
+    same('one\n', bytes_of(to))
+    nvim:keys(':w!<CR>')
+    neovim.wait('the file', function()
+      return bytes_of(to) == 'mine\n'
+    end)
+  end)
+
+  it('takes its buffer with it, and no window', function()
+    local nvim, file = open('one\n', { 'split' })
+    gone(nvim, file)
+    nvim:wait('return vim.fn.bufexists(...) == 0', file)
+    same(2, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
+  end)
+
+  it('leaves a buffer with unsaved text', function()
+    local nvim, file = open('one\n', { "call setline(1, 'mine')" })
+    gone(nvim, file)
+    nvim:wait_screen('was deleted; its buffer keeps your unsaved changes')
+    same({ 'mine' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
+    nvim:keys(':w<CR>')
+    neovim.wait('the file', function()
+      return vim.uv.fs_stat(file) ~= nil
+    end)
+  end)
+end)

@@ -38,7 +38,7 @@ pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied,
         let open = buffers.read([proposal.file()]).await;
         proposal = blocking(move || proposal.rebased(&open)).await?;
         let Some(change) = proposal.buffer_change()? else {
-            return blocking(move || {
+            let applied = blocking(move || {
                 proposal.apply_to_disk()?;
                 Ok(Applied {
                     proposal,
@@ -46,8 +46,12 @@ pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied,
                     reformatted: None,
                     diagnostics: Vec::new(),
                 })
-            })
-            .await;
+            });
+            let applied = applied.await?;
+            if let Some((file, to)) = applied.proposal.gone() {
+                buffers.file_gone(file, to);
+            }
+            return Ok(applied);
         };
         let changed = buffers.change(change).await;
         if changed.moved {

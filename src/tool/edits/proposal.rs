@@ -143,6 +143,15 @@ impl Proposal {
         &self.hunks
     }
 
+    /// Returns the file that is no longer there after the change, and its new name if it is moved.
+    pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
+        match &self.change {
+            Change::Delete { path, .. } => Some((path, None)),
+            Change::Move { from, to } => Some((from, Some(to))),
+            Change::Create { .. } | Change::Replace { .. } => None,
+        }
+    }
+
     /// Returns the number of lines that are added.
     pub fn added(&self) -> usize {
         self.hunks.iter().map(Hunk::added).sum()

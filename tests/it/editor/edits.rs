@@ -141,6 +141,49 @@ fn the_model_reads_and_changes_what_the_person_has_not_saved() {
 }
 
 #[test]
+fn buffers_follow_files_that_are_moved_and_deleted_and_come_back() {
+    let scene = Scene::scripted([
+        Reply::new()
+            .call(
+                "c1",
+                "move_file",
+                &json!({ "from": "notes.txt", "to": "dir/moved.txt" }),
+            )
+            .call("c2", "delete_file", &json!({ "path": "other.txt" })),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\n");
+    scene.workspace.write("other.txt", "two\n");
+    scene.nvim.command("edit notes.txt");
+    scene.nvim.command("split other.txt");
+    scene.co("move it");
+    scene.wait_ask("1/2");
+    scene.answer("y");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    let names = "vim.iter(vim.fn.getbufinfo({ buflisted = 1 })):map(function(it) return vim.fn.fnamemodify(it.name, ':.') end):join(' ')";
+    let has = |name: &str, other: &str| {
+        format!("{names}:find('{name}', 1, true) and not {names}:find('{other}', 1, true)")
+    };
+    scene
+        .nvim
+        .wait_for(&has("dir/moved.txt", "other.txt"), "the new name");
+    scene
+        .nvim
+        .wait_for(&has("dir/moved.txt", "notes.txt"), "the new name");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +");
+    scene.answer("y");
+    scene.nvim.wait_text("taken back");
+    scene
+        .nvim
+        .wait_for(&has("notes.txt", "dir/moved.txt"), "the old name");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
+    assert_eq!(scene.workspace.read("other.txt").unwrap(), "two\n");
+}
+
+#[test]
 fn the_failing_test_of_the_demo_is_fixed() {
     let test = json!({ "cmd": "python3 -m unittest" });
     let read = json!({ "path": "change.py" });
