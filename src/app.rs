@@ -333,7 +333,15 @@ impl App {
                 text,
                 cwd,
                 context,
-            } => self.tell(chat, &cwd, Msg::Prompt(Prompt { text, context })),
+                range,
+            } => {
+                let prompt = Prompt {
+                    text,
+                    context,
+                    range,
+                };
+                self.tell(chat, &cwd, Msg::Prompt(prompt));
+            }
             FromEditor::Command {
                 chat,
                 name,

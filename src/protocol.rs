@@ -40,6 +40,9 @@ pub enum FromEditor {
         cwd: String,
         #[serde(default)]
         context: Vec<Context>,
+        /// Edits of the turn change these lines only.
+        #[serde(default)]
+        range: Option<LineRange>,
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
@@ -126,6 +129,16 @@ pub enum FromEditor {
         #[serde(flatten)]
         answer: EditorAnswer,
     },
+}
+
+/// Lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct LineRange {
+    /// The real path.
+    pub file: String,
+    /// The first and the last line, from 1.
+    pub first: usize,
+    pub last: usize,
 }
 
 /// The text of a loaded buffer.
@@ -538,6 +551,9 @@ pub struct Question {
     /// The change of a file that the question is about; none if it is about a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// The person asked for a change of lines of this file. The review opens at once while they look at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
 }
 
 impl Question {

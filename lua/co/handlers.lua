@@ -80,6 +80,9 @@ local handlers = {
       message.kind = require(change and 'co.question.change' or 'co.question.command')
     end
     require('co.question').add(message)
+    if message.review then
+      require('co.question.inline').open(message)
+    end
   end,
   trust = function(message)
     message.kind = require('co.question.trust')

@@ -35,6 +35,12 @@
 ---@field text string
 ---@field cwd string
 ---@field context co.Context[]
+---@field range? co.LineRange edits of the turn change these lines only
+
+---@class (exact) co.LineRange
+---@field file string its real path
+---@field first integer from 1
+---@field last integer
 
 ---@class (exact) co.Cancel
 ---@field type 'cancel'
@@ -287,6 +293,7 @@
 ---@field no_undo? string the reason why the changes of the command cannot be taken back
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 ---@field change? co.Change the change of a file that the question is about
+---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
 
 --- Asks for the texts of the buffers of files.
 ---@class (exact) co.ReadBuffers

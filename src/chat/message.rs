@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{Answer, HunkAnswer, RunOptions, Scope};
+use crate::protocol::{Answer, HunkAnswer, LineRange, RunOptions, Scope};
 use co_llm::transcript::Context;
 
 /// A message to a chat.
@@ -27,10 +27,12 @@ pub enum Msg {
 }
 
 /// A prompt of the person.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Prompt {
     pub text: String,
     pub context: Vec<Context>,
+    /// Edits of the turn change these lines only.
+    pub range: Option<LineRange>,
 }
 
 /// The person's answer to a question.

@@ -43,8 +43,8 @@ use self::turn::{
     CLOSED, CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
 };
 use crate::config::ModelChoice;
-use crate::protocol::{Level, State};
-use crate::tool::edits::SeenTexts;
+use crate::protocol::{Level, LineRange, State};
+use crate::tool::edits::{EditRange, SeenTexts};
 use co_llm::transcript::{self, Context, End, Item, Outcome, Shown, Usage};
 use co_llm::{Fault, Provider};
 
@@ -84,6 +84,8 @@ struct Chat {
     cancel_pressed: bool,
     running: Option<RunningTurn>,
     permissions: Permissions,
+    /// The lines that the last prompt asked to change.
+    range: Option<LineRange>,
     /// The texts of files that the model has read.
     seen_texts: SeenTexts,
     /// The instructions that the last turn got.
@@ -130,6 +132,7 @@ impl Chat {
             cancel_pressed: false,
             running: None,
             permissions: Permissions::default(),
+            range: None,
             seen_texts: SeenTexts::default(),
             instructions: WorkspaceInstructions::None,
             revoked: services.instructions.revoked(),
@@ -228,6 +231,7 @@ impl Chat {
             return self.give_all_back(prompt);
         }
         self.taken_prompts += 1;
+        self.range = prompt.range;
         self.answering = false;
         // The client gets the file's id before the text: if the backend dies in between, all that is shown can be
         // resumed.
@@ -282,6 +286,7 @@ impl Chat {
             instructions: self.instructions.text(),
             purpose,
             permissions: self.permissions.clone(),
+            range: self.range.as_ref().map(EditRange::new),
             seen_texts: self.seen_texts.clone(),
             events,
             cancel: cancel.clone(),

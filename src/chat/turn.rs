@@ -36,7 +36,7 @@ use super::events::ChatEvent;
 use super::prompt::Budget;
 use super::services::Services;
 use crate::protocol::State;
-use crate::tool::{confinement::Isolation, edits::SeenTexts, judge::Judge};
+use crate::tool::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
 use co_exec::Caller;
 use co_llm::transcript::{self, End, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};
@@ -61,6 +61,8 @@ pub(super) struct Turn {
     pub permissions: Permissions,
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
+    /// The lines that the person asked to change.
+    pub range: Option<EditRange>,
     pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
     pub limits: LoopLimits,
@@ -129,6 +131,7 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Halt> {
+        self.read_range().await;
         self.orient().await?;
         let mut told = self.services.probe.name();
         loop {

@@ -6,6 +6,7 @@
 mod apply;
 pub(crate) mod disk;
 mod proposal;
+mod range;
 mod request;
 mod review;
 mod seen;
@@ -13,6 +14,7 @@ pub(crate) mod source;
 
 pub use apply::{Applied, Reformatted, apply};
 pub use proposal::{PlannedEdit, Proposal, propose};
+pub use range::EditRange;
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
 pub use review::{Review, accepted_hunks, comments, printable_hunk, reviewed};

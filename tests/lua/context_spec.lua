@@ -132,6 +132,8 @@ describe('context', function()
     local prompt = nvim:sent('prompt')[1]
     same('Change lines 2 to 3 of b.lua, and nothing else: make it async', prompt.text)
     same({ { name = '@selection b.lua:2-3', text = 'two\nthree\n' } }, prompt.context)
+    local file = nvim:lua("return vim.fn.resolve(vim.fn.expand('%:p'))")
+    same({ file = file, first = 2, last = 3 }, prompt.range)
     nvim:keys(':Co /edit make it async<CR>')
     nvim:wait_screen('/edit takes the lines of a file and a wish')
   end)

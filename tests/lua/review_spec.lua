@@ -263,4 +263,37 @@ describe('the review of a change', function()
     same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
     same({}, nvim:sent('answer'))
   end)
+
+  --- Shows a file, and receives a question about lines of it.
+  local function ask_inline(prepare)
+    local nvim = editor()
+    local file = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.writefile({ 'one' }, file)
+    nvim:lua('vim.cmd.edit(...)', file)
+    prepare(nvim)
+    local question = ask_change(1, 'src/a.rs')
+    question.review = file
+    nvim:receive(question)
+    return nvim
+  end
+
+  it('opens at once if the person asked for it, and ignores the first keys', function()
+    local nvim = ask_inline(function() end)
+    nvim:keys('yyyy')
+    nvim:wait_screen('0 of 3 answered')
+    nvim:settle()
+    nvim:keys('Y')
+    same({ { true }, { true }, { true } }, answers(nvim))
+  end)
+
+  it('does not open at once while the person types or looks at another file', function()
+    for _, keys in ipairs({ 'i', ':enew<CR>', 'qa' }) do
+      local nvim = ask_inline(function(nvim)
+        nvim:keys(keys)
+        nvim:settle()
+      end)
+      nvim:wait_screen('edit_file src/a.rs')
+      same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+    end
+  end)
 end)

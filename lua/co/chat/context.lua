@@ -7,6 +7,7 @@ local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
 local notify = require('co.ui.notify')
+local utf8 = require('co.ui.utf8')
 
 -- Replaces an escaped blank. Prompts and file names contain no such byte.
 local ESCAPED = '\1'
@@ -58,6 +59,17 @@ function M.edit_prompt(first, last, wish)
     or ('lines %d to %d'):format(first, last)
   local name = name_of(api.nvim_get_current_buf())
   return ('Change %s of %s, and nothing else: %s'):format(range, name, wish)
+end
+
+--- Returns lines of the current buffer for the backend; nil if it has no file, or its name is not UTF-8.
+---@param first integer
+---@param last integer
+---@return co.LineRange?
+function M.line_range(first, last)
+  local file = vim.fn.resolve(api.nvim_buf_get_name(0))
+  if file ~= '' and vim.bo.buftype == '' and utf8.valid(file) then
+    return { file = file, first = first, last = last }
+  end
 end
 
 --- Returns the lines of the last visual selection.

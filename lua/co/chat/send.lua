@@ -66,14 +66,16 @@ end
 ---@param text string
 ---@param cwd string
 ---@param extra? co.Context[]
+---@param range? co.LineRange
 ---@return boolean taken
-function M.prompt(chat, text, cwd, extra)
+function M.prompt(chat, text, cwd, extra, range)
   local taken = M.message(chat, {
     type = 'prompt',
     chat = chat.id,
     text = text,
     cwd = cwd,
     context = require('co.chat.context').gather(text, extra, chat.range),
+    range = range,
   }, cwd)
   if taken then
     chat.range = nil

@@ -36,6 +36,7 @@ local windows = require('co.ui.windows')
 ---@field win integer
 ---@field from integer the tab page of the person
 ---@field side? integer the window with the text after the change
+---@field quiet_until? integer keys before this time are ignored
 
 -- The review that is open.
 ---@type co.Review?
@@ -381,7 +382,9 @@ local function make_buffer(review)
   })
   for key, act in pairs(actions) do
     buffer.map(buf, 'n', key, function()
-      act(review)
+      if vim.uv.hrtime() >= (review.quiet_until or 0) then
+        act(review)
+      end
     end, 'review')
   end
   colour(buf, change.path)
@@ -432,7 +435,8 @@ end
 --- Opens the review of a change.
 ---@param item co.ReviewItem
 ---@param from? integer the tab page to go back to
-function M.open(item, from)
+---@param quiet_until? integer
+function M.open(item, from, quiet_until)
   from = from or api.nvim_get_current_tabpage()
   local source = source_of(item)
   source.opened(item)
@@ -453,6 +457,7 @@ function M.open(item, from)
     buf = api.nvim_create_buf(false, true),
     win = -1,
     from = from,
+    quiet_until = quiet_until,
   }
   make_buffer(review)
   vim.cmd(('tab sbuffer %d'):format(review.buf))

@@ -23,8 +23,9 @@ end
 ---@param text string
 ---@param cwd string
 ---@param context? co.Context[]
+---@param range? co.LineRange
 ---@return boolean taken
-function M.submit(chat, text, cwd, context)
+function M.submit(chat, text, cwd, context, range)
   local send = require('co.chat.send')
   local command = text:match('^!%s*(.-)%s*$')
   if command then
@@ -39,14 +40,15 @@ function M.submit(chat, text, cwd, context)
   if name then
     return require('co.user_command.slash').run(name, args or '', chat, cwd)
   end
-  return send.prompt(chat, text, cwd, context)
+  return send.prompt(chat, text, cwd, context, range)
 end
 
 --- Sends a prompt to the current chat and shows the chat. The focus stays.
 ---@param text string
 ---@param context? co.Context[]
+---@param range? co.LineRange
 ---@return boolean taken
-function M.prompt(text, context)
+function M.prompt(text, context, range)
   local chat = require('co.chat.registry').current() or require('co.chat').new()
   local cwd = chat and directory.existing()
   if not chat or not cwd then
@@ -55,7 +57,7 @@ function M.prompt(text, context)
   -- An earlier `:{range}Co` was for a prompt that is typed into the chat.
   chat.range = nil
   -- Contexts are read before a window opens.
-  local taken = M.submit(chat, text, cwd, context)
+  local taken = M.submit(chat, text, cwd, context, range)
   if taken and not text:match('^/') then
     require('co.chat.window').show(chat, false)
   end
@@ -102,8 +104,10 @@ local function carry_out(opts)
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   local lines = range_lines(opts)
   local contexts = require('co.chat.context')
+  local range
   if name == 'edit' and lines and args and args ~= '' then
     text = contexts.edit_prompt(opts.line1, opts.line2, args)
+    range = contexts.line_range(opts.line1, opts.line2)
   elseif name then
     local chat = require('co.chat.registry').current()
     require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd())
@@ -121,7 +125,7 @@ local function carry_out(opts)
     end
     return
   end
-  M.prompt(text, context)
+  M.prompt(text, context, range)
 end
 
 --- Carries out `:Co` or `:Co!`.

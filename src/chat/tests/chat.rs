@@ -172,7 +172,7 @@ impl Chat {
     pub(super) fn say(&self, text: &str) {
         self.send(Msg::Prompt(Prompt {
             text: text.to_owned(),
-            context: Vec::new(),
+            ..Prompt::default()
         }));
     }
 

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::chat::{Chat, call, done, says, tool};
-use crate::protocol::{Answer, HunkAnswer, Scope};
+use crate::chat::{Msg, Prompt};
+use crate::protocol::{Answer, HunkAnswer, LineRange, Scope};
 use co_llm::scripted::Scripted;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -374,4 +375,72 @@ async fn auto_confirm_does_not_change_files_that_others_run() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(read(&chat, "src/a"), "x\n");
     assert_eq!(read(&chat, "AGENTS.md"), "x\n");
+}
+
+/// Asks for a change of lines 2 and 3 of `a`.
+fn say_of_range(chat: &Chat) {
+    let file = chat.work.canonicalize().unwrap().join("a");
+    chat.send(Msg::Prompt(Prompt {
+        text: "change it".to_owned(),
+        range: Some(LineRange {
+            file: file.to_str().unwrap().to_owned(),
+            first: 2,
+            last: 3,
+        }),
+        ..Prompt::default()
+    }));
+}
+
+#[tokio::test]
+async fn an_edit_outside_of_the_lines_that_the_person_named_is_refused() {
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", edit("a", "4", "four")),
+            tool("2", "write_file", json!({ "path": "new", "text": "x\n" })),
+            tool("3", "delete_file", json!({ "path": "a" })),
+            tool("4", "edit_file", edit("a", "1\n2", "one\ntwo")),
+            done(),
+        ],
+        vec![
+            tool("5", "edit_file", edit("a", "3", "three\nand more")),
+            done(),
+        ],
+        vec![
+            tool("6", "edit_file", edit("a", "and more", "and most")),
+            done(),
+        ],
+        says("Changed."),
+        vec![tool("7", "edit_file", edit("a", "4", "four")), done()],
+        says("Changed."),
+    ]);
+    chat.write("a", "1\n2\n3\n4\n5\n");
+    say_of_range(&chat);
+    let file = chat.work.canonicalize().unwrap().join("a");
+    for _ in 0..2 {
+        let ask = chat.asked().await;
+        assert_eq!(ask.review.as_deref(), file.to_str());
+        chat.answer(ask.id, Answer::Once);
+    }
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(
+        chat.told("1"),
+        "Refused: cannot change a: the person asked for a change of lines 2 to 3 only, and this changes line 4: leave the other lines as they are."
+    );
+    for call in ["2", "3"] {
+        let told = chat.told(call);
+        let why = "the person asked for a change of lines 2 to 3 of a and of nothing else.";
+        assert!(told.ends_with(why), "{told}");
+    }
+    assert!(
+        chat.told("4").contains("this changes line 1"),
+        "{}",
+        chat.told("4")
+    );
+    // The next prompt names no lines.
+    chat.say("go on");
+    let ask = chat.asked().await;
+    assert_eq!(ask.review, None);
+    chat.answer(ask.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(read(&chat, "a"), "1\n2\nthree\nand most\nfour\n5\n");
 }

@@ -377,7 +377,7 @@ async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
     let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
     other.send(Msg::Prompt(Prompt {
         text: "hello".into(),
-        context: Vec::new(),
+        ..Prompt::default()
     }));
     assert_eq!(chat.ended().await, "done", "that of the other chat");
     let asked = question(&mut chat).await;

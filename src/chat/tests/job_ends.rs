@@ -210,7 +210,7 @@ async fn calls_beyond_the_most_are_on_the_screen() {
 fn prompt(text: &str) -> Prompt {
     Prompt {
         text: text.to_owned(),
-        context: Vec::new(),
+        ..Prompt::default()
     }
 }
 

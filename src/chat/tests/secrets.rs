@@ -155,6 +155,7 @@ async fn looks_and_attached_files_lose_secrets_too() {
             name: "@file:notes".into(),
             text: format!("the token is {TOKEN}."),
         }],
+        ..Prompt::default()
     }));
     assert_eq!(chat.ended().await, "done");
     assert!(

@@ -26,6 +26,22 @@ const LONGEST_DIFF: usize = 16 << 10;
 const LONGEST_REVIEW: usize = 4 << 20;
 
 impl Turn {
+    /// Reads the text of the lines that the person asked to change, so that they are found again after other lines move.
+    pub(super) async fn read_range(&mut self) {
+        let Some(mut range) = self.range.take() else {
+            return;
+        };
+        let open = tokio::select! {
+            () = self.cancel.cancelled() => OpenBuffers::new(),
+            open = self.services.buffers.read([range.file()]) => open,
+        };
+        let read = tokio::task::spawn_blocking(move || {
+            range.read(&open);
+            range
+        });
+        self.range = read.await.ok();
+    }
+
     /// Proposes and judges a change of files. The error is a text for the model.
     pub(super) async fn review_edit(&self, request: EditRequest) -> Result<ParsedCall, String> {
         let reviewed = tokio::select! {
@@ -55,9 +71,13 @@ impl Turn {
         let files = places.iter().map(|place| place.real.as_path());
         let open = self.services.buffers.read(files).await;
         let (judge, rules) = (Arc::clone(&self.judge), self.permissions.rules.clone());
-        let seen_texts = self.seen_texts.clone();
+        let (seen_texts, range) = (self.seen_texts.clone(), self.range.clone());
         let reviewed = tokio::task::spawn_blocking(move || {
-            review(&judge, request, &places, &open, &seen_texts, &rules)
+            let reviewed = review(&judge, request, &places, &open, &seen_texts, &rules)?;
+            if let Some(range) = range {
+                range.check(&reviewed.proposal).map_err(refuse)?;
+            }
+            Ok(reviewed)
         });
         reviewed.await.map_err(failed)?
     }
@@ -92,6 +112,7 @@ impl Turn {
                 .collect(),
             destructive: matches!(edit.request, EditRequest::Delete { .. }),
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
+            review: (self.range.as_ref()).map(|range| range.file().display().to_string()),
             ..Question::about_change(self.chat, command, change)
         }
     }

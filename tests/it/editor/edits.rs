@@ -1,9 +1,11 @@
 //! Changes of files by the model's tools.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::support::ROOT;
 use crate::support::http::Reply;
+use crate::support::{ROOT, proc};
 
 use super::scene::Scene;
 
@@ -138,6 +140,33 @@ fn the_model_reads_and_changes_what_the_person_has_not_saved() {
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
     let seen = scene.server.requests()[1].last("tool").unwrap();
     assert!(seen.contains("unsaved\n"), "{seen}");
+}
+
+#[test]
+fn the_review_of_lines_that_the_person_named_opens_at_once() {
+    let edit = |old: &str, new: &str| json!({ "path": "notes.txt", "edits": [{ "old": old, "new": new }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit("one", "1")),
+        Reply::new().call("c2", "edit_file", &edit("two", "2")),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\ntwo\n");
+    scene.nvim.command("edit notes.txt");
+    scene.nvim.command("2Co /edit make it a number");
+    scene.nvim.wait_text("change 1 of 1 · y accepts");
+    scene.nvim.wait_text("+ 2");
+    // The first keys are ignored.
+    proc::pass(Duration::from_millis(300));
+    scene.nvim.type_keys("y");
+    scene.wait_chat("All through.");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n2\n");
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert!(
+        told.contains("a change of line 2 only, and this changes line 1"),
+        "{told}"
+    );
+    let back = "#vim.api.nvim_list_tabpages() == 1 and vim.fn.bufname() == 'notes.txt'";
+    scene.nvim.wait_for(back, "the review is closed");
 }
 
 #[test]
