@@ -12,7 +12,6 @@ pub struct Word {
     /// The texts to which brace lists expand; one for most words. Variables and globs stay as written.
     forms: Vec<String>,
     literal: bool,
-    bare: bool,
 }
 
 impl Word {
@@ -22,7 +21,6 @@ impl Word {
             span,
             forms: vec![text],
             literal: true,
-            bare: true,
         }
     }
 
@@ -35,7 +33,6 @@ impl Word {
         Self {
             span,
             literal: !scanner.dynamic && forms.len() == 1,
-            bare: scanner.bare,
             forms,
         }
     }
@@ -54,11 +51,6 @@ impl Word {
     pub fn is_literal(&self) -> bool {
         self.literal
     }
-
-    /// True if nothing in it is quoted or escaped.
-    pub fn is_bare(&self) -> bool {
-        self.bare
-    }
 }
 
 /// A character of a word.
@@ -72,24 +64,20 @@ struct Letter {
 struct Scanner {
     letters: Vec<Letter>,
     dynamic: bool,
-    bare: bool,
 }
 
 impl Scanner {
     fn scan(&mut self, raw: &str) {
-        self.bare = true;
         let mut chars = raw.chars().peekable();
         let mut quote = None;
         while let Some(c) = chars.next() {
             match (quote, c) {
                 (None, '\'' | '"') => {
                     quote = Some(c);
-                    self.bare = false;
                 }
                 (Some(open), _) if open == c => quote = None,
                 (Some('\''), _) => self.push(c, true),
                 (None, '\\') => {
-                    self.bare = false;
                     let next = chars.next().unwrap_or('\\');
                     self.push(next, true);
                 }
