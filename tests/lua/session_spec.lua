@@ -27,26 +27,40 @@ local function restored(nvim, options)
 end
 
 describe('a session file', function()
-  it('brings back a chat with its transcript', function()
+  for _, options in ipairs({ ',globals', ',globals,localoptions' }) do
+    it('brings back a chat with its transcript' .. options, function()
+      local nvim = chat()
+      nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
+      nvim:wait("return vim.g.CoChats == '1=2026-abc'")
+      local other = restored(nvim, options)
+      other:wait('return #_G.sent == 1')
+      local sent = other:sent('command')[1]
+      same({ 1, 'resume', '2026-abc' }, { sent.chat, sent.name, sent.args })
+      same(3, other:lua('return #vim.api.nvim_list_wins()'))
+      other:wait(IN_PROMPT)
+      same(true, other:lua('return vim.wo.winfixbuf'))
+      other:keys('ihello<C-s>')
+      other:wait('return #_G.sent == 2')
+      other:wait("return vim.wo[vim.fn.bufwinid('^co://chat/1$')].winbar:find('ready') ~= nil")
+    end)
+  end
+
+  it('leaves the buffers alone that are in use', function()
     local nvim = chat()
-    nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
-    nvim:wait("return vim.g.CoChats == '1=2026-abc'")
-    local other = restored(nvim, ',globals')
-    other:wait('return #_G.sent == 1')
-    local sent = other:sent('command')[1]
-    same({ 1, 'resume', '2026-abc' }, { sent.chat, sent.name, sent.args })
-    same(3, other:lua('return #vim.api.nvim_list_wins()'))
-    other:wait(IN_PROMPT)
-    same(true, other:lua('return vim.wo.winfixbuf'))
-    other:keys('ihello<C-s>')
-    other:wait('return #_G.sent == 2')
-    other:wait("return vim.wo[vim.fn.bufwinid('^co://chat/1$')].winbar:find('ready') ~= nil")
+    nvim:lua("vim.cmd('mksession! ' .. ...)", vim.fn.tempname())
+    nvim:lua([[
+      _G.review = vim.api.nvim_create_buf(false, true)
+      vim.api.nvim_buf_set_name(_G.review, 'co://review/1/a')
+      require('co').restore()
+    ]])
+    same(true, nvim:lua('return vim.api.nvim_buf_is_valid(_G.review)'))
+    same(1, nvim:lua("return vim.fn.bufexists('co://chat/1')"))
   end)
 
   it('leaves out a chat whose transcript it does not know', function()
-    for _, options in ipairs({ '', ',globals' }) do
+    for _, options in ipairs({ '', ',globals', ',localoptions' }) do
       local nvim = chat()
-      if options == '' then
+      if options ~= ',globals' then
         nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
         nvim:wait('return vim.g.CoChats ~= nil')
       end

@@ -42,8 +42,9 @@ function M.take()
     local number, rest = name:match('^co://chat/(%d+)(.*)$')
     local id = tonumber(number) --[[@as integer?]]
     local transcript = id and transcript_of(id)
-    if not vim.startswith(name, 'co://') or vim.bo[buf].filetype ~= '' then
-      -- It is no buffer of co, or one that is in use.
+    local in_use = registry.of_buffer(buf) or not id and vim.bo[buf].buftype ~= ''
+    if not vim.startswith(name, 'co://') or in_use then
+      -- The session file did not leave it.
     elseif id and transcript and not registry.get(id) then
       found[id] = found[id] or { id = id, transcript = transcript }
       found[id][rest == '' and 'text' or 'prompt'] = buf
