@@ -40,9 +40,9 @@ use settings::CurrentSettings;
 /// The longest time that reading the settings and directories may take.
 const START_TIMEOUT: Duration = Duration::from_secs(8);
 /// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
-const QUIET: Duration = Duration::from_secs(1);
+const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The guard kills the backend after 1.5 s.
-const SHUTDOWN: Duration = Duration::from_millis(1300);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1300);
 
 /// Serves one Neovim on standard input and output until it goes.
 pub async fn serve() -> ExitCode {
@@ -125,7 +125,7 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
 async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) {
     // Lua sends its waiting messages as soon as it has read the greeting.
     let mut typed = Vec::new();
-    while let Ok(Some(message)) = tokio::time::timeout(QUIET, inbox.recv()).await {
+    while let Ok(Some(message)) = tokio::time::timeout(REFUSED_IDLE_TIME, inbox.recv()).await {
         match message {
             FromEditor::Prompt { chat, text, .. } => typed.push((chat, text)),
             FromEditor::Command {
@@ -463,7 +463,7 @@ impl App {
         let closing = self.chats.into_values().map(ChatHandle::close);
         let chats = futures::future::join_all(closing);
         let all = futures::future::join(chats, self.services.executor.shutdown());
-        if tokio::time::timeout(SHUTDOWN, all).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await.is_err() {
             tracing::error!("something hangs; ending without it");
         }
     }

@@ -15,7 +15,7 @@ use crate::rotation::RotatingFile;
 /// The size at which a new file begins.
 const MAX_BYTES: u64 = 4 << 20;
 /// The number of files that are kept, including the current one.
-const FILES: usize = 5;
+const MAX_FILES: usize = 5;
 
 /// One call: its verdict, its decision and its outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Audit {
 
     fn with_limit(state: &Path, max: u64) -> Result<Self, Error> {
         let path = state.join("audit.jsonl");
-        let full = (1..FILES).map(|n| path.with_extension(format!("{n}.jsonl")));
+        let full = (1..MAX_FILES).map(|n| path.with_extension(format!("{n}.jsonl")));
         let open = || {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -141,7 +141,7 @@ mod tests {
             .map(|entry| entry.unwrap().path())
             .collect();
         files.sort();
-        assert_eq!(files.len(), FILES);
+        assert_eq!(files.len(), MAX_FILES);
         let mut calls = Vec::new();
         for file in &files {
             let meta = file.metadata().unwrap();

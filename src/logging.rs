@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "CO_CLI_LOG";
 const CRATES: [&str; 4] = ["co", "co_exec", "co_llm", "co_policy"];
 
 /// The most lines that wait for the disk. Memory for them is allocated at the start, so it is kept small.
-const WAITING: usize = 1024;
+const MAX_WAITING_LINES: usize = 1024;
 
 /// The size at which a new file begins. The full one is kept beside it as `co.log.1`.
 const MAX_BYTES: u64 = 4 << 20;
@@ -64,7 +64,7 @@ fn subscriber(
         source,
     })?;
     let (writer, worker) = NonBlockingBuilder::default()
-        .buffered_lines_limit(WAITING)
+        .buffered_lines_limit(MAX_WAITING_LINES)
         .finish(writer);
     let (filter, problem) = parse(filter);
     let layer = tracing_subscriber::fmt::layer()

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 /// The file whose lock holds for all files beside it.
 pub(crate) const LOCK: &str = "lock";
 /// The longest wait for the lock: its holder writes one small file.
-const PATIENCE: Duration = Duration::from_secs(2);
-const RETRY: Duration = Duration::from_millis(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Keeps every other chat and Neovim from changing the files of `dir` until the lock is dropped. A change reads the file
 /// under the lock too, or it would write back what was removed meanwhile.
@@ -33,10 +33,12 @@ pub(crate) fn lock(dir: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
         .open(dir.join(LOCK))?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + LOCK_TIMEOUT;
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(RETRY),
+            Err(Errno::WOULDBLOCK) if Instant::now() < end => {
+                std::thread::sleep(LOCK_RETRY_INTERVAL)
+            }
             Err(Errno::WOULDBLOCK) => {
                 let why = "another Neovim holds it; go on in that one, or end it";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, why));

@@ -56,7 +56,7 @@ impl FileText {
     /// # Errors
     /// It cannot be read, is something else than a regular file, or is larger.
     pub fn read(path: PathBuf) -> io::Result<Self> {
-        let bytes = regular::read(&path, regular::SMALL)?;
+        let bytes = regular::read(&path, regular::SMALL_FILE_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);
         Ok(Self {
             sha256: sha256(&text),

@@ -10,11 +10,11 @@ use co_exec::container::{Engine, FaultKind};
 use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
 
 /// The tries after the engine was started, and the pause before each.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_TRIES: u32 = 10;
+const TRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Subcommands, and options in their place, that need no engine.
-const NEEDLESS: &[&str] = &[
+const WITHOUT_ENGINE: &[&str] = &[
     "--help",
     "-h",
     "help",
@@ -42,7 +42,7 @@ pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
         } else {
             first
         };
-        (!NEEDLESS.contains(&subcommand)).then_some(engine)
+        (!WITHOUT_ENGINE.contains(&subcommand)).then_some(engine)
     })
 }
 
@@ -87,17 +87,17 @@ pub(super) async fn wait(
     let start = services.executor.start(spec).await;
     let start = start.map_err(|error| format!("docker_start_command: {error}"))?;
     tokio::spawn(start.outcome());
-    for number in 1..=TRIES {
-        let told = format!("waiting for {}, {number} of {TRIES}", engine.name());
+    for number in 1..=MAX_TRIES {
+        let told = format!("waiting for {}, {number} of {MAX_TRIES}", engine.name());
         services.notice(Level::Info, told);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(TRY_INTERVAL).await;
         match silent().await {
             None => return Ok(()),
             Some(again) => fault = again,
         }
     }
     Err(format!(
-        "{fault}; docker_start_command did not start it in {TRIES} s"
+        "{fault}; docker_start_command did not start it in {MAX_TRIES} s"
     ))
 }
 

@@ -49,7 +49,7 @@ impl Checkpoints {
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
-            most: store::MOST,
+            most: store::MAX_BYTES,
             store: Mutex::default(),
             problem: Mutex::default(),
             workspaces: Mutex::default(),

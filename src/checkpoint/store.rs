@@ -19,10 +19,10 @@ use super::{lock, log};
 use crate::paths::private_dir;
 
 /// The most bytes of all copies.
-pub(super) const MOST: u64 = 2 << 30;
+pub(super) const MAX_BYTES: u64 = 2 << 30;
 
 /// The age at which copies and changes are removed.
-const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The extensions of a pack and of its index.
 const PACK: &str = "pack";
@@ -218,7 +218,7 @@ fn private(path: PathBuf) -> io::Result<File> {
 
 fn is_old(path: &Path) -> bool {
     let changed = path.metadata().and_then(|meta| meta.modified());
-    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > OLD))
+    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MAX_AGE))
 }
 
 fn packs(dir: &Path) -> impl Iterator<Item = PathBuf> {

@@ -17,13 +17,13 @@ use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
 use co_exec::regular::{self, FileStamp};
 
 /// The most time that a snapshot takes.
-const LONGEST: Duration = Duration::from_secs(2);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The most bytes of the files of a snapshot that have copies.
 const MOST_BYTES: u64 = 500 << 20;
 
 /// A time longer than the resolution of the time of a file's birth.
-const TICK: Duration = Duration::from_millis(20);
+const BIRTH_TIME_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// The differences of two trees.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Tree {
             editor: None,
             allowed,
             bytes: 0,
-            end: Deadline::within(LONGEST, CancellationToken::new()),
+            end: Deadline::within(SNAPSHOT_TIMEOUT, CancellationToken::new()),
         };
         let mut walk = Walk::new(&scope, None);
         let mut bytes = 0;
@@ -117,8 +117,8 @@ impl Tree {
         }
         match walk.cut.is_some() {
             false => Ok(now),
-            true if start.elapsed() >= LONGEST => {
-                let most = LONGEST.as_secs();
+            true if start.elapsed() >= SNAPSHOT_TIMEOUT => {
+                let most = SNAPSHOT_TIMEOUT.as_secs();
                 Err((
                     now,
                     format!("to read the workspace takes more than {most} s"),
@@ -157,7 +157,8 @@ impl Tree {
                 let inodes = inodes.get_or_insert_with(|| known.collect::<HashSet<_>>());
                 inodes.contains(&node.stamp.inode())
             };
-            match is_born_after(self.taken - TICK, &root.join(path)) || is_moved() {
+            match is_born_after(self.taken - BIRTH_TIME_RESOLUTION, &root.join(path)) || is_moved()
+            {
                 true => found.changes.push(change(path, None, Some(node))),
                 false => found.not_created.push(path.into()),
             }
@@ -229,7 +230,7 @@ fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<Entry
     if !kind.is_file() {
         return Ok(None);
     }
-    let blob = match regular::read(path, disk::LARGEST) {
+    let blob = match regular::read(path, disk::MAX_FILE_BYTES) {
         Ok(bytes) => Some(store.put(&bytes)?),
         Err(_) => None,
     };

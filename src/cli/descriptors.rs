@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use rustix::io::fcntl_dupfd_cloexec;
 
 /// Enough for the backend, a chat and a few commands; an idle backend has 14 files open.
-const NEEDED: usize = 32;
+const NEEDED_DESCRIPTORS: usize = 32;
 
 /// The limit of open files is too low.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "co-nvim may open only {allowed} more files and needs {NEEDED}: raise the limit of open files (ulimit -n)"
+    "co-nvim may open only {allowed} more files and needs {NEEDED_DESCRIPTORS}: raise the limit of open files (ulimit -n)"
 )]
 pub(super) struct TooFew {
     allowed: usize,
@@ -19,11 +19,11 @@ pub(super) struct TooFew {
 /// Opens the needed number of descriptors for a moment, because the limit does not show how many are in use.
 pub(super) fn check() -> Result<(), TooFew> {
     let stdin = rustix::stdio::stdin();
-    let opened: Vec<OwnedFd> = (0..NEEDED)
+    let opened: Vec<OwnedFd> = (0..NEEDED_DESCRIPTORS)
         .map_while(|_| fcntl_dupfd_cloexec(stdin, 0).ok())
         .collect();
     match opened.len() {
-        NEEDED => Ok(()),
+        NEEDED_DESCRIPTORS => Ok(()),
         allowed => Err(TooFew { allowed }),
     }
 }

@@ -27,7 +27,7 @@ pub(super) use request::{HELP, USAGE};
 /// The time after the end of the command in which signals are ignored, because the one that cancelled it may come twice.
 const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
 /// The longest wait for the removal of the command's files. The next backend removes the rest.
-const REMOVAL: Duration = Duration::from_secs(30);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The settings and the launcher that commands run with.
 pub struct Machine {
@@ -107,7 +107,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         executor.shutdown().await;
     }
     if !cancelled {
-        executor.finish_removals(REMOVAL).await;
+        executor.finish_removals(REMOVAL_TIMEOUT).await;
     }
     code
 }

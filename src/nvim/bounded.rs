@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use super::stdio;
 
 /// The most bytes of one message. Lua refuses to send a longer one.
-pub(super) const LARGEST: usize = 16 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// The count of bytes read since the last complete message.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ impl Unfinished {
 
     /// Returns whether there are more bytes than one message may have.
     pub(super) fn is_too_long(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > LARGEST
+        self.0.load(Ordering::Relaxed) > MAX_MESSAGE_BYTES
     }
 }
 

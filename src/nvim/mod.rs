@@ -18,20 +18,20 @@ use rmpv::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use self::bounded::{Bounded, LARGEST, Unfinished};
+use self::bounded::{Bounded, MAX_MESSAGE_BYTES, Unfinished};
 use self::stdio::Pipe;
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, Level, ToEditor};
 
 /// The most messages that wait for the app. A person cannot fill the queue; a runaway script gets an error.
-const INBOX: usize = 1024;
+const INBOX_CAPACITY: usize = 1024;
 
 /// The reason why the backend stopped reading messages, other than the end of Neovim.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
         "the backend ended because a message was longer than {} MiB; the next :Co starts it again",
-        LARGEST >> 20
+        MAX_MESSAGE_BYTES >> 20
     )]
     TooLong,
     #[error(
@@ -61,7 +61,7 @@ pub struct Connection {
 pub fn connect() -> io::Result<Connection> {
     let (input, output) = stdio::take()?;
     let (editor, outbox) = Editor::new();
-    let (inbox, messages) = mpsc::channel(INBOX);
+    let (inbox, messages) = mpsc::channel(INBOX_CAPACITY);
     let (breaks, broken) = oneshot::channel();
     let (unknown, unreadable) = oneshot::channel();
     let unfinished = Unfinished::default();

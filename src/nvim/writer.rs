@@ -13,9 +13,9 @@ use crate::protocol::ToEditor;
 use co_exec::Patch;
 
 /// The shortest time between two calls: sixty a second, as many as a terminal shows.
-const FRAME: Duration = Duration::from_millis(16);
+const MIN_INTERVAL: Duration = Duration::from_millis(16);
 /// The longest time between two calls, even if Neovim draws slowly.
-const SLOWEST: Duration = Duration::from_millis(250);
+const MAX_INTERVAL: Duration = Duration::from_millis(250);
 
 const RECEIVE: &str = "return require('co.handlers').receive(...)";
 
@@ -53,7 +53,7 @@ pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfini
 
 /// Returns the pause after a call: twice the time that Neovim took for it, so that Neovim has time to draw.
 fn pause(latency: Duration) -> Duration {
-    (latency * 2).clamp(FRAME, SLOWEST)
+    (latency * 2).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
 /// Calls Neovim, one call at a time.
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_slow_editor_gets_fewer_frames() {
-        assert_eq!(pause(Duration::from_millis(1)), FRAME);
+        assert_eq!(pause(Duration::from_millis(1)), MIN_INTERVAL);
         assert_eq!(pause(Duration::from_millis(40)), Duration::from_millis(80));
-        assert_eq!(pause(Duration::from_secs(9)), SLOWEST);
+        assert_eq!(pause(Duration::from_secs(9)), MAX_INTERVAL);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct ChatSummary {
 }
 
 /// The most characters of a title in a list.
-const TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 
 /// The content of a transcript file.
 #[derive(Debug, Default)]
@@ -202,7 +202,7 @@ fn shorten(text: &str) -> String {
         .map(str::trim)
         .find(|line| !line.is_empty())
         .unwrap_or("(empty)");
-    match line.char_indices().nth(TITLE) {
+    match line.char_indices().nth(MAX_TITLE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

@@ -17,7 +17,7 @@ use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::paths;
 
 /// The time for which the stamps of PATH's directories hold, long enough for the commands of one list.
-const STAMPS_HOLD: Duration = Duration::from_millis(20);
+const STAMP_LIFETIME: Duration = Duration::from_millis(20);
 
 /// The sandbox of commands that run unasked.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl WorkspaceFacts {
             .lock()
             .unwrap_or_else(|broken| broken.into_inner());
         if let Some((at, stamps)) = last.as_ref()
-            && at.elapsed() < STAMPS_HOLD
+            && at.elapsed() < STAMP_LIFETIME
         {
             return stamps.clone();
         }

@@ -17,7 +17,7 @@ use co_policy::paths::PathUse;
 pub(crate) use walk::Walk;
 
 pub use limits::{
-    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, LONGEST, PathFilter,
+    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, QUERY_TIMEOUT,
 };
 
 /// A call of one of these tools.

@@ -4,7 +4,7 @@
 //! text in another way.
 
 /// The most bytes that are kept of a line: as many characters as a command may have.
-const LINE: usize = 4 * co_policy::MAX_CHARS;
+const MAX_LINE_BYTES: usize = 4 * co_policy::MAX_CHARS;
 
 /// Keys that delete the last character.
 const RUBOUTS: [char; 2] = ['\u{8}', '\u{7f}'];
@@ -24,7 +24,7 @@ impl Line {
     /// Appends typed text, and drops lines that have ended.
     pub fn push(&mut self, text: &str) {
         self.0.push_str(text);
-        let mut from = last_line_start(&self.0).max(self.0.len().saturating_sub(LINE));
+        let mut from = last_line_start(&self.0).max(self.0.len().saturating_sub(MAX_LINE_BYTES));
         while !self.0.is_char_boundary(from) {
             from += 1;
         }
@@ -135,7 +135,7 @@ mod tests {
     fn a_line_that_does_not_end_is_remembered_as_far_as_it_may_be_read() {
         let mut line = Line::default();
         line.push(&"é".repeat(3 * co_policy::MAX_CHARS));
-        assert!(line.text().len() <= LINE && line.text().len() > LINE - 4);
+        assert!(line.text().len() <= MAX_LINE_BYTES && line.text().len() > MAX_LINE_BYTES - 4);
         line.push("\n");
         assert_eq!(line.text(), "");
     }

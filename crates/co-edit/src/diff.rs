@@ -9,9 +9,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use crate::lines;
 
 /// The time after which a coarser difference is good enough.
-const LIMIT: Duration = Duration::from_millis(300);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 /// The lines around a change that a unified diff shows.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// A change of some lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +44,12 @@ pub struct Names<'a> {
 /// Returns the changes that make `new` of `old`, in order. They neither overlap nor touch.
 pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new) = (lines(old), lines(new));
-    let ops =
-        capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + LIMIT));
+    let ops = capture_diff_slices_deadline(
+        Algorithm::Myers,
+        &old,
+        &new,
+        Some(Instant::now() + DIFF_TIMEOUT),
+    );
     let mut hunks: Vec<Hunk> = Vec::new();
     for op in ops {
         if matches!(op, DiffOp::Equal { .. }) {
@@ -97,7 +101,7 @@ pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
     );
     // Lines of the new text before a hunk, less those of the old one.
     let mut moved: isize = 0;
-    for group in hunks.chunk_by(|one, next| next.at.start - one.at.end <= 2 * CONTEXT) {
+    for group in hunks.chunk_by(|one, next| next.at.start - one.at.end <= 2 * CONTEXT_LINES) {
         write_group(&mut diff, &old, group, &mut moved);
     }
     diff
@@ -107,8 +111,8 @@ fn write_group(diff: &mut String, old: &[&str], group: &[Hunk], moved: &mut isiz
     let (Some(first), Some(last)) = (group.first(), group.last()) else {
         return;
     };
-    let from = first.at.start.saturating_sub(CONTEXT);
-    let to = (last.at.end + CONTEXT).min(old.len());
+    let from = first.at.start.saturating_sub(CONTEXT_LINES);
+    let to = (last.at.end + CONTEXT_LINES).min(old.len());
     let added: usize = group.iter().map(Hunk::added).sum();
     let removed: usize = group.iter().map(Hunk::removed).sum();
     let start = from.saturating_add_signed(*moved);

@@ -1,7 +1,7 @@
 use crate::nearest::Nearest;
 
 /// The most places that a refusal lists.
-const PLACES: usize = 10;
+const MAX_LISTED_PLACES: usize = 10;
 
 /// An edit that cannot be applied. The text says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,8 +67,12 @@ fn prefix(number: usize, total: usize) -> String {
 fn places(lines: &[usize]) -> String {
     let mut lines = lines.to_vec();
     lines.dedup();
-    let mut words: Vec<_> = lines.iter().take(PLACES).map(ToString::to_string).collect();
-    if lines.len() > PLACES {
+    let mut words: Vec<_> = lines
+        .iter()
+        .take(MAX_LISTED_PLACES)
+        .map(ToString::to_string)
+        .collect();
+    if lines.len() > MAX_LISTED_PLACES {
         words.push("more".to_owned());
     }
     let last = words.pop().unwrap_or_default();

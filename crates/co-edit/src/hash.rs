@@ -3,14 +3,14 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 /// Bytes of the digest that a hash shows.
-const BYTES: usize = 8;
+const DIGEST_BYTES: usize = 8;
 
 /// Returns the hash of a text: the first 16 hexadecimal digits of its SHA-256.
 ///
 /// It depends on the lines alone, not on how a file stores them. A buffer of Neovim has the hash of its file.
 pub fn hash(text: &str) -> String {
     let digest = Sha256::digest(text);
-    digest[..BYTES]
+    digest[..DIGEST_BYTES]
         .iter()
         .fold(String::new(), |mut whole, byte| {
             // Writing to a string does not fail.

@@ -6,13 +6,13 @@ use std::fmt;
 use crate::loose::significant;
 
 /// The most lines that are shown.
-const SHOWN: usize = 10;
+const MAX_SHOWN_LINES: usize = 10;
 /// The most characters of a line that are shown.
-const WIDEST: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 /// The most characters of a line that are compared.
-const COMPARED: usize = 300;
+const MAX_COMPARED_CHARS: usize = 300;
 /// The least likeness of lines that are worth showing, from 0 to 1.
-const LEAST: f64 = 0.3;
+const MIN_LIKENESS: f64 = 0.3;
 
 /// Some lines of a file, with their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +25,11 @@ pub struct Nearest {
 impl Nearest {
     /// Returns the lines of a file from `start` on, counted from 0.
     pub(crate) fn at(file: &[&str], start: usize, count: usize) -> Self {
-        let cut = |line: &&str| line.chars().take(WIDEST).collect();
-        let lines = file.iter().skip(start).take(count.clamp(1, SHOWN));
+        let cut = |line: &&str| line.chars().take(MAX_SHOWN_CHARS).collect();
+        let lines = file
+            .iter()
+            .skip(start)
+            .take(count.clamp(1, MAX_SHOWN_LINES));
         Self {
             first: start + 1,
             lines: lines.map(cut).collect(),
@@ -46,13 +49,15 @@ impl Nearest {
             (rating.sum::<f64>() / total, start, like)
         });
         let (rating, start, like) = rated.max_by(|one, other| one.0.total_cmp(&other.0))?;
-        if rating < LEAST {
+        if rating < MIN_LIKENESS {
             return None;
         }
         // Of a long text, the lines from the first difference on.
         let first_other = like.iter().position(|like| *like < 1.0).unwrap_or_default();
-        let skipped = match wanted.len() > SHOWN {
-            true => first_other.saturating_sub(1).min(wanted.len() - SHOWN),
+        let skipped = match wanted.len() > MAX_SHOWN_LINES {
+            true => first_other
+                .saturating_sub(1)
+                .min(wanted.len() - MAX_SHOWN_LINES),
             false => 0,
         };
         Some(Self::at(file, start + skipped, wanted.len() - skipped))
@@ -78,7 +83,7 @@ struct Line {
 
 impl Line {
     fn of(line: &str) -> Self {
-        let text: String = significant(line).take(COMPARED).collect();
+        let text: String = significant(line).take(MAX_COMPARED_CHARS).collect();
         let pairs = text.chars().zip(text.chars().skip(1)).collect();
         Self { text, pairs }
     }
@@ -104,7 +109,7 @@ fn by_equal_lines(file: &[&str], wanted: &[Line]) -> Option<usize> {
     let mut text = String::new();
     for (at, line) in file.iter().enumerate() {
         text.clear();
-        text.extend(significant(line).take(COMPARED));
+        text.extend(significant(line).take(MAX_COMPARED_CHARS));
         if let Some(places) = found.get_mut(text.as_str()) {
             places.push(at);
         }
@@ -169,7 +174,7 @@ mod tests {
         let text = file[5..30].join("\n").replace("number 20", "numero 20");
         let file: Vec<&str> = file.iter().map(String::as_str).collect();
         let found = Nearest::find(&file, &text).unwrap();
-        assert_eq!((found.first, found.lines.len()), (20, SHOWN));
+        assert_eq!((found.first, found.lines.len()), (20, MAX_SHOWN_LINES));
         assert_eq!(found.lines[1], "line number 20");
     }
 }

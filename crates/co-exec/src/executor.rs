@@ -27,11 +27,11 @@ use crate::secrets::Survey;
 use crate::settings::ExecSettings;
 
 /// The pause before ended orphans are reaped, so that those that end together are reaped together.
-const SWEEP: Duration = Duration::from_millis(100);
+const REAP_DELAY: Duration = Duration::from_millis(100);
 /// The time at shutdown for all commands to end.
-const SHUTDOWN: Duration = Duration::from_millis(800);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(800);
 /// The longest wait at shutdown for the removal of files that commands left. The next process removes the rest.
-const REMOVAL: Duration = Duration::from_millis(400);
+const REMOVAL_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// The inputs of an [`Executor`].
 #[derive(Debug)]
@@ -359,14 +359,14 @@ impl Executor {
         inner.root.cancel();
         inner.command_tasks.tasks.close();
         // Its commands end with a container.
-        let removal = tokio::time::timeout(SHUTDOWN, inner.containers.remove_all());
-        let ended = tokio::time::timeout(SHUTDOWN, inner.command_tasks.tasks.wait());
+        let removal = tokio::time::timeout(SHUTDOWN_TIMEOUT, inner.containers.remove_all());
+        let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, inner.command_tasks.tasks.wait());
         let _ = tokio::join!(removal, ended);
         if inner.sole {
             // No other work is left, so this may block.
             command_processes::end_children(children::is_outside);
         }
-        self.finish_removals(REMOVAL).await;
+        self.finish_removals(REMOVAL_TIMEOUT).await;
     }
 
     /// Waits until the temporary directories of ended commands are removed, up to `limit`.
@@ -383,7 +383,7 @@ mod inside;
 async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {
     while child.recv().await.is_some() {
         // Processes that end together are reaped together.
-        tokio::time::sleep(SWEEP).await;
+        tokio::time::sleep(REAP_DELAY).await;
         let Some(inner) = inner.upgrade() else {
             return;
         };

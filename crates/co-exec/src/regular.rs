@@ -11,10 +11,10 @@ use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags, openat};
 
 /// The most bytes of a small file, such as one of settings.
-pub const SMALL: u64 = 1 << 20;
+pub const SMALL_FILE_BYTES: u64 = 1 << 20;
 
 /// A time longer than the resolution of file times.
-const TICK: Duration = Duration::from_millis(100);
+const FILE_TIME_RESOLUTION: Duration = Duration::from_millis(100);
 
 /// The identity of a file and the time of its last change. A changed file has another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ impl FileStamp {
         };
         let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
         let passed = SystemTime::now().duration_since(changed);
-        passed.is_ok_and(|passed| passed > TICK)
+        passed.is_ok_and(|passed| passed > FILE_TIME_RESOLUTION)
     }
 }
 
@@ -118,12 +118,12 @@ pub(crate) fn fill(dir: &OwnedFd, name: &Path, buffer: &mut [u8]) -> io::Result<
     (&file).read(&mut buffer[..size])
 }
 
-/// Returns the text of a regular file of at most [`SMALL`] bytes.
+/// Returns the text of a regular file of at most [`SMALL_FILE_BYTES`] bytes.
 ///
 /// # Errors
 /// As for [`read`], or it is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path, SMALL)?).map_err(io::Error::other)
+    String::from_utf8(read(path, SMALL_FILE_BYTES)?).map_err(io::Error::other)
 }
 
 fn fits(meta: &fs::Metadata, most: u64) -> io::Result<()> {
@@ -164,9 +164,13 @@ mod tests {
         // It is said to hold nothing, as what grows meanwhile was.
         let maps = Path::new("/proc/self/maps");
         assert_eq!(fs::metadata(maps).unwrap().len(), 0);
-        assert!(read(maps, 10).is_err() && read(maps, SMALL).is_ok());
+        assert!(read(maps, 10).is_err() && read(maps, SMALL_FILE_BYTES).is_ok());
         for name in ["pipe", "zero", "."] {
-            assert_eq!(why(name, SMALL), "it is not a regular file", "{name}");
+            assert_eq!(
+                why(name, SMALL_FILE_BYTES),
+                "it is not a regular file",
+                "{name}"
+            );
         }
         assert_eq!(
             text(&at("none")).unwrap_err().kind(),

@@ -12,7 +12,7 @@ use crate::server_memory::ServerMemory;
 use crate::settings::ProviderSettings;
 
 /// The longest silence of a server before its answer is given up.
-pub const STALL: Duration = Duration::from_secs(120);
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the provider that the settings and the environment mean.
 ///
@@ -25,7 +25,7 @@ pub fn connect(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Provider>, Fault> {
-    connect_with(settings, env, STALL, ServerMemory::default())
+    connect_with(settings, env, STALL_TIMEOUT, ServerMemory::default())
 }
 
 /// Does the same as [`connect`], with another longest silence of the server, and with what is known of servers.

@@ -23,7 +23,7 @@ mod settings;
 pub mod transcript;
 
 pub use answer::AnswerBuilder;
-pub use connect::{ConnectionPreview, STALL, connect, connect_with, preview, secrets};
+pub use connect::{ConnectionPreview, STALL_TIMEOUT, connect, connect_with, preview, secrets};
 pub use effort::{Effort, UnknownEffort};
 pub use fault::Fault;
 pub use price::{Price, Prices};

@@ -258,7 +258,7 @@ const ROWS: [ProviderInfo; 15] = [
 ];
 
 /// The number of rows that messages name. The others are presets, which the help lists.
-const MAIN: usize = 5;
+const MAIN_ROWS: usize = 5;
 
 /// Every provider. If neither a provider nor a model is set, the first one answers whose key is in the environment.
 pub static PROVIDERS: [ProviderInfo; ROWS.len()] = ROWS;
@@ -292,7 +292,7 @@ pub fn key_variables() -> Vec<&'static str> {
 
 /// Returns the variables that messages name, each once.
 pub fn main_key_variables() -> Vec<&'static str> {
-    let mut variables: Vec<_> = PROVIDERS[..MAIN]
+    let mut variables: Vec<_> = PROVIDERS[..MAIN_ROWS]
         .iter()
         .filter_map(|row| row.key_variable)
         .collect();

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 
-const FIRST: Duration = Duration::from_millis(500);
-const CAP: Duration = Duration::from_secs(30);
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The longest wait that a provider may ask for. A longer one means that a quota is used up.
-const LONGEST_ASKED: Duration = Duration::from_secs(300);
-const TRIES: u32 = 5;
+const MAX_ASKED_WAIT: Duration = Duration::from_secs(300);
+const MAX_TRIES: u32 = 5;
 /// The number of waits after a server that sent nothing. Each try takes minutes.
-const TRIES_STALLED: u32 = 1;
+const MAX_STALLED_TRIES: u32 = 1;
 
 /// The waits of one request.
 ///
@@ -31,19 +31,19 @@ impl Backoff {
     /// Returns the next wait; none if another try cannot help, or after the last one.
     pub fn next(&mut self, fault: &Fault) -> Option<Duration> {
         let most = match fault {
-            Fault::Stalled(_) => TRIES_STALLED,
-            _ => TRIES,
+            Fault::Stalled(_) => MAX_STALLED_TRIES,
+            _ => MAX_TRIES,
         };
         if !fault.is_transient() || self.tries >= most {
             return None;
         }
         let asked = fault.retry_after().unwrap_or_default();
-        if asked > LONGEST_ASKED {
+        if asked > MAX_ASKED_WAIT {
             return None;
         }
-        let own = FIRST
+        let own = FIRST_WAIT
             .saturating_mul(1 << self.tries)
-            .min(CAP)
+            .min(MAX_WAIT)
             .mul_f64(0.8 + 0.4 * fastrand::f64());
         self.tries += 1;
         // Never shorter than our own wait: some providers ask for none, or name a time that is past by our clock.

@@ -301,17 +301,17 @@ fn fill(template: &str, operands: &[Word]) -> String {
 
 /// Lists words for a sentence: at most three, each cut to a readable length.
 fn list(words: &[Word]) -> String {
-    const MOST: usize = 3;
-    const LENGTH: usize = 60;
+    const MAX_SHOWN_WORDS: usize = 3;
+    const MAX_WORD_CHARS: usize = 60;
     // find and xargs put file names in its place.
     const EACH_FILE: &str = "{}";
-    let short = |word: &Word| match word.text().char_indices().nth(LENGTH) {
+    let short = |word: &Word| match word.text().char_indices().nth(MAX_WORD_CHARS) {
         Some((at, _)) => format!("{}…", &word.text()[..at]),
         None if word.text() == EACH_FILE => "each file".to_owned(),
         None => word.text().to_owned(),
     };
-    let shown: Vec<String> = words.iter().take(MOST).map(short).collect();
-    match words.len().saturating_sub(MOST) {
+    let shown: Vec<String> = words.iter().take(MAX_SHOWN_WORDS).map(short).collect();
+    match words.len().saturating_sub(MAX_SHOWN_WORDS) {
         0 => match shown.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, init)) => format!("{} and {last}", init.join(", ")),

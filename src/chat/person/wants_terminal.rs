@@ -64,7 +64,7 @@ const GIT_INTERACTIVE_OPTION: &str = "--interactive";
 const GIT_ANSWERS: &str = "[y,n,";
 
 /// A command that needed a terminal ends in this time.
-const ENDS_AT_ONCE: Duration = Duration::from_secs(3);
+const NO_TERMINAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns the hint for a command that starts without a terminal and without an input, if it is a program for the whole
 /// screen. Such a program may never end by itself.
@@ -81,7 +81,7 @@ pub fn hint_at_start(command: &str) -> Option<String> {
 /// ended at once, or it is a program for the whole screen that failed or was cancelled.
 pub(in crate::chat) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
-    let at_once = outcome.wall < ENDS_AT_ONCE && outcome.exit.is_some();
+    let at_once = outcome.wall < NO_TERMINAL_TIMEOUT && outcome.exit.is_some();
     let has = |names: &[&str]| arguments.iter().any(|it| names.contains(&it.as_str()));
     let wants = match &*name {
         "git" if has(GIT_ASKING_COMMANDS) => {

@@ -12,7 +12,7 @@ use co_llm::transcript::{self, Item, Shortened};
 /// The tokens of an item beside its text: roles, names, braces.
 const ITEM_TOKENS: u64 = 8;
 /// The number of last texts that are shortened last.
-const RECENT: usize = 4;
+const RECENT_TEXTS: usize = 4;
 
 /// A model's window, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Budget {
             // match.
             let step = (self.window / 5).max(1);
             let aim = limit.saturating_sub((used - limit).div_ceil(step) * step - (used - limit));
-            texts.leave_out(&mut used, aim, RECENT);
+            texts.leave_out(&mut used, aim, RECENT_TEXTS);
         }
         if used > limit {
             texts.leave_out(&mut used, limit, 1);

@@ -12,7 +12,7 @@ use co_llm::transcript::{Item, Outcome};
 
 /// The digits of a frame's mark. A program that prints the end of its own frame would have to find a text with the
 /// hash that it contains.
-const DIGITS: usize = 12;
+const MARK_DIGITS: usize = 12;
 
 /// Returns the items with the output of each command, and the text of files, in a frame. Characters that only deceive a
 /// reader are removed.
@@ -80,7 +80,7 @@ fn frame(outcome: &Outcome, [start, end]: [usize; 2]) -> String {
 fn mark(call: &str, output: &str) -> String {
     let hash = Sha256::new().chain_update(call).chain_update(output);
     let mut mark = format!("{:x}", hash.finalize());
-    mark.truncate(DIGITS);
+    mark.truncate(MARK_DIGITS);
     mark
 }
 
@@ -127,7 +127,7 @@ mod tests {
         };
         let text = outcome.text;
         let mark = text.split_once("</output-").map(|(_, rest)| rest);
-        let mark = mark.map(|rest| rest[..DIGITS].to_owned());
+        let mark = mark.map(|rest| rest[..MARK_DIGITS].to_owned());
         mark.map_or(text.clone(), |mark| text.replace(&mark, "*"))
     }
 
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_mark_depends_on_the_call_and_the_text_alone() {
-        assert_eq!(mark("1", "a").len(), DIGITS);
+        assert_eq!(mark("1", "a").len(), MARK_DIGITS);
         assert_eq!(mark("1", "a"), mark("1", "a"));
         assert_ne!(mark("1", "a"), mark("2", "a"));
         assert_ne!(mark("1", "a"), mark("1", "b"));

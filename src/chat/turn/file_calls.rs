@@ -14,7 +14,7 @@ use super::event::Halt;
 use super::run::CallResult;
 use crate::protocol::State;
 use crate::tool::files::{
-    Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, LONGEST,
+    Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
 };
 use co_exec::secrets::redact::Redacted;
 use co_llm::transcript::{Call, Decision, Item, Shown};
@@ -213,7 +213,7 @@ impl Turn {
         tokio::select! {
             found = running => found.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
             () = cancelled => Err(FileQueryError("cancelled".to_owned())),
-            () = tokio::time::sleep(LONGEST + HANG_TIMEOUT) => {
+            () = tokio::time::sleep(QUERY_TIMEOUT + HANG_TIMEOUT) => {
                 Err(FileQueryError("given up: the file system does not answer".to_owned()))
             }
         }

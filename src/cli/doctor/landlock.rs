@@ -3,7 +3,7 @@
 use super::check::{Check, CheckLevel};
 
 /// The first version with all features that co uses.
-const WHOLE: u32 = 6;
+const COMPLETE_VERSION: u32 = 6;
 
 /// The first version with a feature, and the effect of its absence on commands.
 const HELD_FROM: [(u32, &str); 4] = [
@@ -36,7 +36,7 @@ pub(super) fn check(version: Option<u32>) -> Option<Check> {
             "landlock",
             CheckLevel::Warn,
             format!(
-                "version {version} lacks features of version {WHOLE}: {}",
+                "version {version} lacks features of version {COMPLETE_VERSION}: {}",
                 lacks.join("; ")
             ),
             "use Linux 6.12 or later",

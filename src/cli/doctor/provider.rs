@@ -11,7 +11,7 @@ use crate::error::ErrorText;
 use co_llm::{ConnectionPreview, Fault, ProviderSettings, ServerMemory};
 
 /// The longest wait for a provider. A program that prints the key may have to ask for a passphrase.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
+const STALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Checks the usual provider, and each further one of the settings.
 pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
@@ -26,8 +26,8 @@ async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
         (None, Ok(preview)) => preview.provider.to_owned(),
         (None, Err(_)) => "the usual one".to_owned(),
     };
-    let asked = tokio::time::timeout(LONGEST_WAIT, ask(settings, env, preview));
-    let answer = asked.await.unwrap_or(Err(Fault::Stalled(LONGEST_WAIT)));
+    let asked = tokio::time::timeout(STALL_TIMEOUT, ask(settings, env, preview));
+    let answer = asked.await.unwrap_or(Err(Fault::Stalled(STALL_TIMEOUT)));
     answer.map_or_else(
         |fault| refused(&name, &fault),
         |found| Check::ok("provider", format!("{name}{found}")),
@@ -45,7 +45,7 @@ async fn ask(
         Some(source) => format!("the key is in {source}"),
         None => "no key is needed".to_owned(),
     };
-    let provider = co_llm::connect_with(settings, env, LONGEST_WAIT, ServerMemory::default())?;
+    let provider = co_llm::connect_with(settings, env, STALL_TIMEOUT, ServerMemory::default())?;
     let models = provider.models().await?.len();
     let window = provider.window().await;
     let (host, label) = (host(&base_url), provider.label());

@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use co_edit::{Names, hunks, unified};
 
 /// The number of times that a buffer may change while a change of it is on its way.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 /// A change that was made.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Reformatted {
 /// # Errors
 /// The lines that it changes have changed meanwhile, or the file cannot be changed. Then nothing is changed.
 pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied, EditRefused> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         let open = buffers.read([proposal.file()]).await;
         proposal = blocking(move || proposal.rebased(&open)).await?;
         let Some(change) = proposal.buffer_change()? else {

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use co_exec::regular;
 
 /// The largest file that is edited, in bytes.
-pub(crate) const LARGEST: u64 = 16 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The mode of a new file, from which the umask takes.
 const NEW_FILE: u32 = 0o666;
@@ -21,7 +21,7 @@ const NEW_FILE: u32 = 0o666;
 /// # Errors
 /// It cannot be read, is not a regular file, or is too large.
 pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match regular::read(path, LARGEST) {
+    match regular::read(path, MAX_FILE_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use co_edit::{Names, hash, hunks, unified};
 
 /// The most bytes of texts that are kept.
-const MOST: usize = 8 << 20;
+const MAX_KEPT_BYTES: usize = 8 << 20;
 /// The longest diff that a refusal shows, in bytes.
 const LONGEST_DIFF: usize = 4 << 10;
 
@@ -33,7 +33,7 @@ impl SeenTexts {
             }
             seen.bytes += text.len();
             seen.texts.push_back((hash.clone(), text));
-            while seen.bytes > MOST
+            while seen.bytes > MAX_KEPT_BYTES
                 && let Some((_, oldest)) = seen.texts.pop_front()
             {
                 seen.bytes -= oldest.len();
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn old_texts_are_dropped() {
         let seen = SeenTexts::default();
-        let first = seen.add("x".repeat(MOST - 1));
+        let first = seen.add("x".repeat(MAX_KEPT_BYTES - 1));
         seen.add("y".repeat(2));
         let why = seen.check("f", &first, "z").unwrap_err();
         assert!(why.contains("read it again"), "{why}");

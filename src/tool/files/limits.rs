@@ -15,7 +15,7 @@ use crate::tool::schema::BadCall;
 use co_llm::transcript::Call;
 
 /// The longest time of one query.
-pub const LONGEST: Duration = Duration::from_secs(30);
+pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns whether the model may learn of a path that a walk meets.
 pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
@@ -76,9 +76,9 @@ impl FileFacts {
 }
 
 impl Deadline {
-    /// Returns a deadline that is [`LONGEST`] away, or at the cancellation if that is sooner.
+    /// Returns a deadline that is [`QUERY_TIMEOUT`] away, or at the cancellation if that is sooner.
     pub fn new(cancel: CancellationToken) -> Self {
-        Self::within(LONGEST, cancel)
+        Self::within(QUERY_TIMEOUT, cancel)
     }
 
     /// Returns a deadline that is `most` away, or at the cancellation if that is sooner.

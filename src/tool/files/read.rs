@@ -20,9 +20,9 @@ const MOST_LINES: usize = 20_000;
 /// Bytes of one line.
 const LONGEST_LINE: usize = 2_000;
 /// The largest file that is decoded, in bytes. Of a larger one, lines are read as UTF-8.
-const LARGEST: u64 = 16 << 20;
+const MAX_DECODED_BYTES: u64 = 16 << 20;
 /// A file with a NUL byte among its first bytes is not text.
-const PEEK: usize = 8 << 10;
+const BINARY_CHECK_BYTES: usize = 8 << 10;
 
 /// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
@@ -177,11 +177,11 @@ impl Text {
         }
         let file = open(&scope.path)?;
         let size = file.metadata()?.len();
-        if size > LARGEST {
+        if size > MAX_DECODED_BYTES {
             return Ok(Self::new(Box::new(file), size, None, false));
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes)?;
+        file.take(MAX_DECODED_BYTES).read_to_end(&mut bytes)?;
         Ok(Self::decoded(bytes, false))
     }
 
@@ -220,7 +220,7 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn binary(&mut self) -> io::Result<bool> {
         let start = self.reader.fill_buf()?;
-        Ok(start[..start.len().min(PEEK)].contains(&0))
+        Ok(start[..start.len().min(BINARY_CHECK_BYTES)].contains(&0))
     }
 
     fn at_end(&mut self) -> io::Result<bool> {

@@ -11,7 +11,7 @@ use ignore::{DirEntry, WalkBuilder};
 use super::limits::{FileScope, plural};
 
 /// The most entries of one walk.
-const MOST: usize = 200_000;
+const MAX_ENTRIES: usize = 200_000;
 
 /// The files with git's ignore rules, below each directory.
 const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
@@ -111,9 +111,9 @@ impl Iterator for Walk<'_> {
                 self.cut = Some(self.scope.end.words());
                 return None;
             }
-            if self.met >= MOST {
+            if self.met >= MAX_ENTRIES {
                 self.cut = Some(format!(
-                    "ended after {MOST} entries: look at less at a time"
+                    "ended after {MAX_ENTRIES} entries: look at less at a time"
                 ));
                 return None;
             }

@@ -84,9 +84,9 @@ fn the_help_says_the_times_that_the_code_has() {
         "*co-time-out*",
         &format!("A command of the model has {seconds} s,"),
     );
-    let millis = co_exec::GRACE.as_millis();
+    let millis = co_exec::STOP_GRACE_PERIOD.as_millis();
     has("*co-ending*", &format!("SIGKILL after {millis} ms."));
-    let seconds = co_exec::DRAIN.as_secs();
+    let seconds = co_exec::DRAIN_TIMEOUT.as_secs();
     has("*co-ending*", &format!("{seconds} s at most, and shows it"));
 }
 

@@ -10,7 +10,7 @@ use crate::support::{model, proc};
 use super::scene::Scene;
 
 /// It reads a thousand words before it answers, on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(240);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(240);
 
 const MAKE: &str = "create the file notes.txt with touch notes.txt";
 
@@ -37,7 +37,7 @@ fn scene(provider: &str) -> Scene {
 
 /// Waits until the model asks for its command, and checks that nothing has been done yet.
 fn wait_ask(scene: &Scene) {
-    proc::wait_until(PATIENCE, "the model's question", || {
+    proc::wait_until(ANSWER_TIMEOUT, "the model's question", || {
         (scene.events("CoApprovalRequested") == 1).then_some(())
     });
     let screen = scene.wait_ask("1/1").join("\n");
@@ -46,7 +46,7 @@ fn wait_ask(scene: &Scene) {
 }
 
 fn wait_turns(scene: &Scene, count: u64) {
-    proc::wait_until(PATIENCE, "the model to end", || {
+    proc::wait_until(ANSWER_TIMEOUT, "the model to end", || {
         (scene.events("CoTurnDone") >= count).then_some(())
     });
 }

@@ -7,7 +7,7 @@ use co_exec::{Caller, CommandOutcome, Error};
 use super::{Bench, alive, eventually, holding};
 
 /// Loaded machines are slow; a hang is 30 s or more.
-const SOON: Duration = Duration::from_secs(8);
+const HANG_LIMIT: Duration = Duration::from_secs(8);
 
 async fn timed(bench: &Bench, command: &str, caller: Caller, seconds: u64) -> CommandOutcome {
     let began = Instant::now();
@@ -15,7 +15,11 @@ async fn timed(bench: &Bench, command: &str, caller: Caller, seconds: u64) -> Co
     spec.caller = caller;
     spec.timeout = Duration::from_secs(seconds);
     let outcome = bench.run_spec(spec).await;
-    assert!(began.elapsed() < SOON, "{command}: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < HANG_LIMIT,
+        "{command}: {:?}",
+        began.elapsed()
+    );
     outcome
 }
 
@@ -65,7 +69,7 @@ async fn cancelled_is_over() {
         running.cancel();
         let outcome = running.outcome().await;
         assert!(
-            outcome.cancelled && began.elapsed() < SOON,
+            outcome.cancelled && began.elapsed() < HANG_LIMIT,
             "{command}: {outcome:?}"
         );
         let dir = bench.path().to_str().unwrap();
@@ -147,7 +151,7 @@ async fn who_else_holds_the_output_open_holds_up_nobody() {
     let output = format!("/proc/{}/fd/1", running.pid());
     let held = std::fs::File::options().write(true).open(output).unwrap();
     running.cancel();
-    let outcome = tokio::time::timeout(SOON, running.outcome()).await;
+    let outcome = tokio::time::timeout(HANG_LIMIT, running.outcome()).await;
     assert!(outcome.expect("it ends").cancelled);
     drop(held);
 }
@@ -156,7 +160,7 @@ async fn who_else_holds_the_output_open_holds_up_nobody() {
 async fn what_prints_on_and_on_is_not_waited_for() {
     let bench = Bench::new();
     let script = "(while :; do echo on; done) & echo hi";
-    let outcome = tokio::time::timeout(SOON, bench.run(script)).await;
+    let outcome = tokio::time::timeout(HANG_LIMIT, bench.run(script)).await;
     let outcome = outcome.expect("it ends");
     assert_eq!((outcome.exit, outcome.background.len()), (Some(0), 1));
 }

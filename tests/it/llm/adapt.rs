@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL, ServerMemory, Stop};
+use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL_TIMEOUT, ServerMemory, Stop};
 use serde_json::{Value, json};
 
 use super::server::{Reply, Server};
 use super::wire::{Said, Wire, ask, key, request, text, user};
 
 fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
-    co_llm::connect_with(settings, &key, STALL, memory.clone()).expect("a provider")
+    co_llm::connect_with(settings, &key, STALL_TIMEOUT, memory.clone()).expect("a provider")
 }
 
 fn refusal(words: &str) -> Reply {

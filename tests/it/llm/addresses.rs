@@ -1,7 +1,7 @@
 //! The address and the headers of each call, as a server receives them.
 
 use co_llm::provider_table::NAMES;
-use co_llm::{ProviderSettings, STALL, ServerMemory};
+use co_llm::{ProviderSettings, STALL_TIMEOUT, ServerMemory};
 use serde_json::json;
 
 use super::server::{Received, Reply, Server};
@@ -116,7 +116,12 @@ async fn an_address_with_a_path_and_a_query_holds_for_every_call() {
             model: None,
             ..wire.settings(&format!("{}{BASE}?api-version=7&x=%2F", server.url()))
         };
-        let provider = co_llm::connect_with(&settings, &every_key, STALL, ServerMemory::default());
+        let provider = co_llm::connect_with(
+            &settings,
+            &every_key,
+            STALL_TIMEOUT,
+            ServerMemory::default(),
+        );
         let provider = provider.expect("a provider");
         assert_eq!(provider.models().await.expect("models"), ["m"], "{wire:?}");
         let window = provider.window().await;

@@ -1,7 +1,7 @@
 //! Answers that end as they should.
 
 use co_llm::transcript::{Call, Item, Outcome, Usage};
-use co_llm::{Delta, Fault, STALL, Stop};
+use co_llm::{Delta, Fault, STALL_TIMEOUT, Stop};
 use serde_json::{Value, json};
 
 use super::server::{Reply, SHOW, Server};
@@ -9,7 +9,7 @@ use super::wire::{Said, WIRES, Wire, ask, request, text, user};
 
 async fn answer(wire: Wire, frames: Vec<Vec<u8>>) -> Vec<Result<Delta, Fault>> {
     let server = Server::always(wire.reply(frames)).await;
-    let provider = wire.connect(&server, STALL);
+    let provider = wire.connect(&server, STALL_TIMEOUT);
     ask(provider.as_ref(), request(vec![user("go")])).await
 }
 
@@ -118,7 +118,7 @@ async fn bytes_split_anywhere_are_the_same_answer() {
             false => wire.reply(vec![whole.clone()]),
         })
         .await;
-        let provider = wire.connect(&server, STALL);
+        let provider = wire.connect(&server, STALL_TIMEOUT);
         let whole = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert_eq!(calls(&whole).len(), 1, "{wire:?}");
         let in_bytes = ask(provider.as_ref(), request(vec![user("go")])).await;
@@ -193,7 +193,7 @@ async fn ids_are_unique_within_a_session() {
         }))
     })
     .await;
-    let provider = Wire::OpenAi.connect(&server, STALL);
+    let provider = Wire::OpenAi.connect(&server, STALL_TIMEOUT);
     let mut items = vec![user("go")];
     let mut ids = Vec::new();
     for _ in 0..3 {

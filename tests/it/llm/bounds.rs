@@ -11,7 +11,7 @@ use super::wire::{Wire, ask, request, user};
 const MIB: usize = 1 << 20;
 /// What is waited for in vain.
 const SILENCE: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(40);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
 async fn fault(reply: Reply, stall: Duration) -> Fault {
     let server = Server::always(reply).await;
@@ -38,7 +38,7 @@ async fn an_error_that_does_not_end_is_known_by_its_status() {
 async fn an_error_that_is_long_is_not_read_to_its_end() {
     // Were it read on, silence would come before an end.
     let reply = Reply::new(500, "text/plain", vec![vec![b'x'; MIB]]).ending(Ending::Hang);
-    let fault = tokio::time::timeout(PATIENCE, fault(reply, 10 * PATIENCE)).await;
+    let fault = tokio::time::timeout(ANSWER_TIMEOUT, fault(reply, 10 * ANSWER_TIMEOUT)).await;
     assert!(matches!(fault, Ok(Fault::Server { .. })), "{fault:?}");
 }
 
@@ -61,7 +61,7 @@ async fn a_line_may_come_byte_by_byte() {
     pieces.push(b"\n".to_vec());
     let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
     let server = Server::always(reply).await;
-    let provider = Wire::Ollama.connect(&server, PATIENCE);
+    let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
     assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
     assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
@@ -83,12 +83,14 @@ fn calls_without_ids_hold_up_nobody_however_many() {
             let line = format!("{{\"message\":{{\"tool_calls\":[{calls}]}},\"done\":true}}\n");
             let reply = Reply::new(200, "application/x-ndjson", vec![line.into_bytes()]);
             let server = Server::always(reply).await;
-            let provider = Wire::Ollama.connect(&server, PATIENCE);
+            let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
             ask(provider.as_ref(), request(vec![user("go")])).await
         });
         tell.send(deltas)
     });
-    let deltas = told.recv_timeout(PATIENCE).expect("an answer in time");
+    let deltas = told
+        .recv_timeout(ANSWER_TIMEOUT)
+        .expect("an answer in time");
     let ids: HashSet<_> = deltas
         .into_iter()
         .filter_map(|delta| match delta {

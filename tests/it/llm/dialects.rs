@@ -3,7 +3,7 @@
 //! The files in `dialects/` hold streams: a name after `#`, one frame on each line, and the answer in short after `=>`.
 //! `docs/PROVIDERS.md` says from where the formats are known.
 
-use co_llm::{Delta, Fault, STALL, Stop};
+use co_llm::{Delta, Fault, STALL_TIMEOUT, Stop};
 
 use super::server::Server;
 use super::wire::{Wire, ask, request, user};
@@ -78,7 +78,7 @@ async fn check(wire: Wire, streams: &str) {
             .lines()
             .map(|line| format!("{line}{end}").into_bytes());
         let server = Server::always(wire.reply(frames.collect())).await;
-        let provider = wire.connect(&server, STALL);
+        let provider = wire.connect(&server, STALL_TIMEOUT);
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         let (found, expected) = (all_in_short(&deltas), expected.trim());
         if found != expected {

@@ -10,7 +10,7 @@ use super::wire::{Said, WIRES, Wire, ask, key, request, text, user};
 
 /// Longer than a loaded machine needs to send a line, shorter than a test's patience.
 const SILENCE: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(40);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
 const PAGE: &str = "<!DOCTYPE html>\n<html><head>\n\n<title>Login</title></head></html>";
 
@@ -44,7 +44,7 @@ fn before_the_answer() -> Vec<Case> {
     let case = |name, reply, fault, retry| Case {
         name,
         reply,
-        stall: PATIENCE,
+        stall: ANSWER_TIMEOUT,
         text: "",
         fault,
         retry,
@@ -175,7 +175,7 @@ fn in_the_answer() -> Vec<Case> {
     let case = |name, reply, fault, retry| Case {
         name,
         reply,
-        stall: PATIENCE,
+        stall: ANSWER_TIMEOUT,
         text: "half",
         fault,
         retry,
@@ -332,7 +332,7 @@ async fn errors_inside_the_answer() {
             ..Said::default()
         }));
         let server = Server::always(wire.reply(frames)).await;
-        let provider = wire.connect(&server, PATIENCE);
+        let provider = wire.connect(&server, ANSWER_TIMEOUT);
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert_eq!(text(&deltas), "half", "{wire:?}");
         assert!(

@@ -12,7 +12,7 @@ use super::wire::{Said, WIRES, ask, key, request, user};
 
 const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// The longest time until the idle connection to a local server is closed. The pool looks every four seconds.
-const SOON: Duration = Duration::from_secs(9);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Answers what comes over one connection, and says when the other side closed it.
 async fn answer(listener: TcpListener, kind: &'static str, body: Vec<u8>) -> Instant {
@@ -82,7 +82,7 @@ async fn an_idle_client_lets_go_of_its_connection_and_wakes_nobody() {
         let closed = tokio::time::timeout(HOURS, server).await;
         let closed = closed.unwrap_or_else(|_| panic!("{wire:?}: it was never closed"));
         let held = closed.unwrap() - answered;
-        assert!(held <= SOON, "{wire:?}: held for {held:?}");
+        assert!(held <= CLOSE_TIMEOUT, "{wire:?}: held for {held:?}");
         let with_client = sleeps().await;
         drop(provider);
         let without = sleeps().await;

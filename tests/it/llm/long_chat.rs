@@ -1,7 +1,7 @@
 //! A chat of forty steps over each protocol.
 
 use co_llm::transcript::{Call, Cost, Item, Outcome, Usage};
-use co_llm::{AnswerBuilder, Delta, Price, STALL};
+use co_llm::{AnswerBuilder, Delta, Price, STALL_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::server::{Received, SHOW, Server};
@@ -117,7 +117,7 @@ async fn each_request_begins_with_the_one_before_it() {
             wire.reply(frames)
         })
         .await;
-        let provider = wire.connect(&server, STALL);
+        let provider = wire.connect(&server, STALL_TIMEOUT);
         let mut items = vec![user("go")];
         let mut total = Usage::default();
         for step in 0..STEPS {

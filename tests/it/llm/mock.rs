@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{AnswerBuilder, Delta, Fault, ModelRequest, Provider, ProviderSettings, STALL, Stop};
+use co_llm::{
+    AnswerBuilder, Delta, Fault, ModelRequest, Provider, ProviderSettings, STALL_TIMEOUT, Stop,
+};
 use serde_json::{Value, json};
 
 use super::wire::{WIRES, Wire, ask, key, request, text, user};
@@ -63,8 +65,13 @@ impl Mock {
             settings.extra_body =
                 Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
         }
-        co_llm::connect_with(&settings, &key, STALL, co_llm::ServerMemory::default())
-            .expect("a provider")
+        co_llm::connect_with(
+            &settings,
+            &key,
+            STALL_TIMEOUT,
+            co_llm::ServerMemory::default(),
+        )
+        .expect("a provider")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{Delta, Fault, ProviderSettings, STALL};
+use co_llm::{Delta, Fault, ProviderSettings, STALL_TIMEOUT};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -342,7 +342,7 @@ async fn a_list_that_is_a_page_is_said_to_be_one() {
     ))
     .await;
     for wire in WIRES {
-        let listed = wire.connect(&server, STALL).models().await;
+        let listed = wire.connect(&server, STALL_TIMEOUT).models().await;
         assert!(
             matches!(listed, Err(Fault::HtmlPage { .. })),
             "{wire:?}: {listed:?}"
@@ -354,7 +354,7 @@ async fn a_list_that_is_a_page_is_said_to_be_one() {
 async fn nothing_is_sent_before_the_first_request() {
     let server = Server::always(Reply::nothing(Ending::Cut)).await;
     for wire in WIRES {
-        drop(wire.connect(&server, STALL));
+        drop(wire.connect(&server, STALL_TIMEOUT));
     }
     assert!(server.received().is_empty());
 }

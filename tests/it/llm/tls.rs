@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use co_llm::retry::Backoff;
-use co_llm::{Fault, STALL, ServerMemory};
+use co_llm::{Fault, STALL_TIMEOUT, ServerMemory};
 
 use super::wire::{WIRES, ask, key, request, user};
 
@@ -54,7 +54,8 @@ async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
     let server = TlsServer::start(directory.path());
     for wire in WIRES {
         let settings = wire.settings(&server.url);
-        let provider = co_llm::connect_with(&settings, &key, STALL, ServerMemory::default());
+        let provider =
+            co_llm::connect_with(&settings, &key, STALL_TIMEOUT, ServerMemory::default());
         let provider = provider.expect("a provider");
         let mut deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         let Some(Err(fault)) = deltas.pop() else {

@@ -17,9 +17,9 @@ use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
 
 /// The most processes at one time.
-const MOST: u32 = 80;
+const MAX_PROCESSES: u32 = 80;
 /// The limit of processes for these commands.
-const LIMIT: u32 = 30;
+const PROCESS_LIMIT: u32 = 30;
 /// So many processes show that the command would not have stopped by itself.
 const MANY: usize = 20;
 /// A user that is neither the tests' own nor that of another test.
@@ -80,7 +80,7 @@ struct Place {
 impl Place {
     /// None where root cannot be held to a number.
     fn new(user: Option<u32>) -> Option<Self> {
-        let pids = Pids::new(MOST, user)?;
+        let pids = Pids::new(MAX_PROCESSES, user)?;
         let dir = tempfile::Builder::new()
             .prefix("co-bomb-")
             .tempdir()
@@ -175,7 +175,7 @@ fn limited(place: &Place) {
         let token = token();
         let mut command = place.command(&place.exe, &token);
         command
-            .env("CO_CLI_SHELL_PROCESSES", LIMIT.to_string())
+            .env("CO_CLI_SHELL_PROCESSES", PROCESS_LIMIT.to_string())
             .args(["exec", "--json", "--timeout", "50"])
             .args(args);
         let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
@@ -183,7 +183,10 @@ fn limited(place: &Place) {
         assert!(left.is_empty(), "{what}, {level}: {left:?}");
         let told: serde_json::Value =
             serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
-        assert_eq!(told["limit"]["processes"], LIMIT, "{what}, {level}: {told}");
+        assert_eq!(
+            told["limit"]["processes"], PROCESS_LIMIT,
+            "{what}, {level}: {told}"
+        );
     }
 }
 

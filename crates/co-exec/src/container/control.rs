@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::outcome::Background;
 
 /// The most bytes of the engine's words that are kept.
-const WORDS: usize = 4_096;
+const MAX_MESSAGE_BYTES: usize = 4_096;
 
 /// The reports of one command. Clones share them.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl Reports {
             (Some("missing"), [program]) => self.missing.push((*program).to_owned()),
             (Some("end"), [code]) => self.code = code.parse().ok(),
             (Some("left"), [pid, name @ ..]) => self.left.extend(background(pid, name)),
-            _ if self.words.len() < WORDS => {
+            _ if self.words.len() < MAX_MESSAGE_BYTES => {
                 self.words.push_str(line);
                 self.words.push('\n');
             }
@@ -84,7 +84,7 @@ impl Control {
             while let Some(count) = next(&fd, &mut buffer).await {
                 for byte in &buffer[..count] {
                     if *byte != b'\n' {
-                        if line.len() < WORDS {
+                        if line.len() < MAX_MESSAGE_BYTES {
                             line.push(*byte);
                         }
                         continue;

@@ -14,7 +14,7 @@ use crate::process::{children, env, start};
 const ENGINES: [&str; 2] = ["docker", "podman"];
 
 /// The longest wait for one call.
-const LIMIT: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Finds the engine of the settings on the PATH of `env`, and checks that it answers and has the image.
 ///
@@ -123,10 +123,10 @@ impl Engine {
             .kill_on_drop(true);
         let started = children::unmarked(|| command.spawn());
         let child = started.map_err(|error| fault(&error.to_string()))?;
-        let Ok(done) = tokio::time::timeout(LIMIT, child.wait_with_output()).await else {
+        let Ok(done) = tokio::time::timeout(CALL_TIMEOUT, child.wait_with_output()).await else {
             return Err(EngineFault {
                 kind: FaultKind::Slow,
-                words: format!("in {} s", LIMIT.as_secs()),
+                words: format!("in {} s", CALL_TIMEOUT.as_secs()),
                 ..fault("")
             });
         };

@@ -15,14 +15,14 @@ use crate::outcome::Background;
 use crate::sandbox::SecretWatch;
 
 /// The time by which the supervisor's own time-out is later than the one inside.
-pub(crate) const LATER: Duration = Duration::from_secs(5);
+pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The longest wait for the end of the processes inside. Then the container is removed.
-const END_LIMIT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first and the longest pause between two looks for processes that were left to a person.
-const GONE_FIRST: Duration = Duration::from_secs(1);
-const GONE_LONGEST: Duration = Duration::from_secs(15);
+const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The exit statuses of `timeout` after a time-out: of coreutils, after SIGKILL, and of busybox.
 const TIME_OUT: [i32; 3] = [124, 137, 143];
@@ -188,14 +188,14 @@ impl Inside {
             )),
             _ => Some(format!(
                 "the image {image} has no timeout, so a time-out comes {} s late",
-                LATER.as_secs()
+                OUTER_TIMEOUT_MARGIN.as_secs()
             )),
         }
     }
 
     /// Waits until no process of the command is left.
     pub(crate) async fn gone(&self) {
-        let mut pause = GONE_FIRST;
+        let mut pause = FIRST_LOOK_INTERVAL;
         loop {
             tokio::time::sleep(pause).await;
             match self.call(LEFT).await {
@@ -203,7 +203,7 @@ impl Inside {
                 Err(fault) if fault.kind == FaultKind::Slow => {}
                 _ => return,
             }
-            pause = (pause * 2).min(GONE_LONGEST);
+            pause = (pause * 2).min(MAX_LOOK_INTERVAL);
         }
     }
 
@@ -219,7 +219,7 @@ impl Inside {
 
     /// Ends all processes of the command. If that fails, ends the container with all commands.
     pub(crate) async fn end(&self) {
-        let ended = tokio::time::timeout(END_LIMIT, self.call(END)).await;
+        let ended = tokio::time::timeout(END_TIMEOUT, self.call(END)).await;
         match ended {
             Ok(Ok(_)) => {}
             // Nothing runs in it any more.

@@ -20,7 +20,7 @@ pub use fault::{EngineFault, FaultKind};
 pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
 
 pub(crate) use control::Control;
-pub(crate) use inside::{Inside, InsideRequest, LATER};
+pub(crate) use inside::{Inside, InsideRequest, OUTER_TIMEOUT_MARGIN};
 pub(crate) use runner::{Container, ContainerUse, Containers};
 
 /// The path of the workspace inside.

@@ -19,10 +19,10 @@ use super::settings::ContainerSettings;
 use crate::environment::Variables;
 
 /// The most processes of a container.
-const PROCESSES: &str = "256";
+const MAX_PROCESSES: &str = "256";
 
 /// Keeps the container alive. The engine's own init process reaps orphans.
-const STAY: &str = "while :; do sleep 86400; done";
+const IDLE_SCRIPT: &str = "while :; do sleep 86400; done";
 
 /// The user when the caller is root.
 const NOT_ROOT: &str = "1000:1000";
@@ -34,7 +34,7 @@ const GIT: &str = ".git";
 const OBEYED: [&str; 2] = [".git/hooks", ".git/config"];
 
 /// The prefix of all names.
-const PREFIX: &str = "co-runner-";
+const NAME_PREFIX: &str = "co-runner-";
 
 /// The containers of this process.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl Containers {
         let made = self.made.fetch_add(1, Ordering::Relaxed);
         (self.token, made).hash(&mut hasher);
         let suffix = if purpose.read_only { "-ro" } else { "" };
-        format!("{PREFIX}{:08x}{suffix}", hasher.finish() >> 32)
+        format!("{NAME_PREFIX}{:08x}{suffix}", hasher.finish() >> 32)
     }
 
     async fn create(&self, container: &Container) -> Result<(), EngineFault> {
@@ -228,7 +228,7 @@ impl Containers {
             "--cpus",
             &cpus,
             "--pids-limit",
-            PROCESSES,
+            MAX_PROCESSES,
             "--cap-drop",
             "ALL",
             "--security-opt",
@@ -297,7 +297,7 @@ impl Containers {
                 true,
             );
         }
-        args.extend([container.image.as_str(), "-c", STAY].map(OsString::from));
+        args.extend([container.image.as_str(), "-c", IDLE_SCRIPT].map(OsString::from));
         Ok(args)
     }
 

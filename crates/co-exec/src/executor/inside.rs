@@ -16,7 +16,7 @@ use crate::sandbox::{Refused, SecretWatch, Unready};
 use crate::secrets::Survey;
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
-const TRIES: usize = 2;
+const MAX_TRIES: usize = 2;
 
 impl Executor {
     /// Makes the container of a confinement, if it is one, before a person is asked about a command in it. Returns
@@ -62,7 +62,7 @@ impl Executor {
                 },
                 Err(error) => return Err(error),
             };
-            if tries == TRIES || terminal {
+            if tries == MAX_TRIES || terminal {
                 return Err(fault.into());
             }
             tries += 1;

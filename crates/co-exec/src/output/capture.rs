@@ -9,16 +9,16 @@ use std::io;
 use crate::output::text::Encoding;
 
 /// The bytes of a block, and of one read at most: the capacity of a pipe.
-pub(crate) const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// The bytes of the first block. Most commands print less.
-const FIRST: usize = 4 << 10;
+const FIRST_BLOCK_BYTES: usize = 4 << 10;
 /// The least numbers of bytes that are kept of the beginning and of the end, for the model.
-pub(crate) const HEAD: usize = 16 << 10;
-pub(crate) const TAIL: usize = 48 << 10;
+pub(crate) const MIN_HEAD_BYTES: usize = 16 << 10;
+pub(crate) const MIN_TAIL_BYTES: usize = 48 << 10;
 /// The most bytes that are kept of the end, however long the lines are.
-const MOST: usize = 4 << 20;
+const MAX_TAIL_BYTES: usize = 4 << 20;
 /// The bytes at the start in which a NUL byte makes a stream binary.
-const BINARY: usize = 4 << 10;
+const BINARY_CHECK_BYTES: usize = 4 << 10;
 
 /// The numbers of bytes that are kept of the beginning and of the end, for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,8 @@ impl HeadAndTailSizes {
     /// Returns the sizes for a model that reads at most `max` bytes.
     pub(crate) fn of(max: usize) -> Self {
         Self {
-            head: (max / 5).max(HEAD),
-            tail: max.clamp(TAIL, MOST - BLOCK),
+            head: (max / 5).max(MIN_HEAD_BYTES),
+            tail: max.clamp(MIN_TAIL_BYTES, MAX_TAIL_BYTES - BLOCK_BYTES),
         }
     }
 
@@ -123,7 +123,11 @@ impl Capture {
     ) -> io::Result<&[u8]> {
         if self.blocks.back().is_none_or(Block::full) {
             self.drop_blocks();
-            let size = if self.bytes == 0 { FIRST } else { BLOCK };
+            let size = if self.bytes == 0 {
+                FIRST_BLOCK_BYTES
+            } else {
+                BLOCK_BYTES
+            };
             let data = self.spare.take();
             self.blocks.push_back(Block {
                 data: data.unwrap_or_else(|| vec![0; size].into_boxed_slice()),
@@ -154,19 +158,19 @@ impl Capture {
     /// Drops the blocks that are no longer needed.
     fn drop_blocks(&mut self) {
         while self.blocks.len() > 1 {
-            let held = self.blocks.len() * BLOCK;
+            let held = self.blocks.len() * BLOCK_BYTES;
             let first = &self.blocks[0];
             let left = self.newlines - self.dropped_lines - first.newlines;
             // The tail and one full block, because the last block is still empty.
-            let enough = left > self.keep && held - BLOCK >= self.share.tail;
-            if !enough && held < MOST {
+            let enough = left > self.keep && held - BLOCK_BYTES >= self.share.tail;
+            if !enough && held < MAX_TAIL_BYTES {
                 return;
             }
             if let Some(first) = self.blocks.pop_front() {
                 self.dropped += first.len as u64;
                 self.dropped_lines += first.newlines;
                 self.dropped_inside = first.bytes().last() != Some(&b'\n');
-                self.spare = (first.data.len() == BLOCK).then_some(first.data);
+                self.spare = (first.data.len() == BLOCK_BYTES).then_some(first.data);
             }
         }
     }
@@ -194,7 +198,7 @@ impl Capture {
 
     /// Returns whether the stream is binary.
     pub(crate) fn binary(&self) -> bool {
-        let start = &self.head[..self.head.len().min(BINARY)];
+        let start = &self.head[..self.head.len().min(BINARY_CHECK_BYTES)];
         self.encoding() == Encoding::Utf8 && memchr::memchr(0, start).is_some()
     }
 
@@ -332,7 +336,7 @@ mod tests {
         assert_eq!(it.last_lines(9, 2), (5, 1));
         // As much as both ends hold.
         assert!(
-            capture(100, [vec![b'\n'; HEAD + TAIL]])
+            capture(100, [vec![b'\n'; MIN_HEAD_BYTES + MIN_TAIL_BYTES]])
                 .head_and_tail()
                 .is_whole()
         );
@@ -340,16 +344,19 @@ mod tests {
 
     #[test]
     fn what_outgrows_the_first_block_is_whole_too() {
-        let stream: Vec<u8> = (0..=250).cycle().take(3 * FIRST).collect();
-        let few = capture(9, [stream[..FIRST - 1].to_vec()]);
-        assert_eq!((few.blocks.len(), few.blocks[0].data.len()), (1, FIRST));
+        let stream: Vec<u8> = (0..=250).cycle().take(3 * FIRST_BLOCK_BYTES).collect();
+        let few = capture(9, [stream[..FIRST_BLOCK_BYTES - 1].to_vec()]);
+        assert_eq!(
+            (few.blocks.len(), few.blocks[0].data.len()),
+            (1, FIRST_BLOCK_BYTES)
+        );
         let more = capture(9, [stream.clone()]);
         assert_eq!(more.blocks.len(), 2);
         assert_eq!(more.range(0, u64::MAX), stream);
         // What is used again is of full size.
-        let long = capture(0, (0..40).map(|_| vec![b'\n'; BLOCK]));
-        assert!(long.blocks.iter().all(|it| it.data.len() == BLOCK));
-        assert!(long.spare.is_none_or(|it| it.len() == BLOCK));
+        let long = capture(0, (0..40).map(|_| vec![b'\n'; BLOCK_BYTES]));
+        assert!(long.blocks.iter().all(|it| it.data.len() == BLOCK_BYTES));
+        assert!(long.spare.is_none_or(|it| it.len() == BLOCK_BYTES));
     }
 
     #[test]
@@ -359,7 +366,7 @@ mod tests {
         let total: u64 = (0..500_000).map(|n| line(n).len() as u64).sum();
         assert_eq!((it.bytes(), it.lines()), (total, 500_000));
         let ends = it.head_and_tail();
-        assert!(ends.head.starts_with(b"line 0\n") && ends.head.len() == HEAD);
+        assert!(ends.head.starts_with(b"line 0\n") && ends.head.len() == MIN_HEAD_BYTES);
         assert!(ends.tail.ends_with(b"line 499999\n") && ends.tail.starts_with(b"line "));
         assert!(!ends.is_whole());
         assert!(it.blocks.len() <= 3, "{}", it.blocks.len());
@@ -370,9 +377,9 @@ mod tests {
 
     #[test]
     fn a_line_that_begins_in_a_dropped_block_is_not_counted_on() {
-        let stream = b"ab\n".repeat(5 * BLOCK);
+        let stream = b"ab\n".repeat(5 * BLOCK_BYTES);
         // As many newlines as a block holds: what is left after a drop may begin inside of a line.
-        for keep in BLOCK / 3 - 1..=BLOCK / 3 + 2 {
+        for keep in BLOCK_BYTES / 3 - 1..=BLOCK_BYTES / 3 + 2 {
             let mut it = Capture::new(keep, 0);
             let mut rest = &stream[..];
             while !rest.is_empty() {
@@ -389,17 +396,17 @@ mod tests {
 
     #[test]
     fn one_endless_line_stays_bounded() {
-        let it = capture(1_000, (0..400).map(|_| vec![b'x'; BLOCK]));
-        assert!(it.blocks.len() * BLOCK <= MOST + BLOCK);
-        assert_eq!((it.bytes(), it.lines()), (400 * BLOCK as u64, 1));
-        assert_eq!(it.head_and_tail().tail.len(), TAIL);
+        let it = capture(1_000, (0..400).map(|_| vec![b'x'; BLOCK_BYTES]));
+        assert!(it.blocks.len() * BLOCK_BYTES <= MAX_TAIL_BYTES + BLOCK_BYTES);
+        assert_eq!((it.bytes(), it.lines()), (400 * BLOCK_BYTES as u64, 1));
+        assert_eq!(it.head_and_tail().tail.len(), MIN_TAIL_BYTES);
     }
 
     #[test]
     fn nul_at_the_start_is_binary_unless_a_mark_says_utf16() {
         assert!(capture(9, [b"a\0b".to_vec()]).binary());
         assert!(!capture(9, [b"\xff\xfea\0".to_vec()]).binary());
-        let mut late = vec![b'x'; BINARY];
+        let mut late = vec![b'x'; BINARY_CHECK_BYTES];
         late.push(0);
         assert!(!capture(9, [late]).binary());
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::output::reader::SharedOutput;
 
 /// More unread bytes than this are a flood, of which only the end is shown.
-const FLOOD: u64 = 256 << 10;
+const FLOOD_BYTES: u64 = 256 << 10;
 /// The bytes of a flood that are shown.
-const REST: u64 = 32 << 10;
+const SHOWN_FLOOD_BYTES: u64 = 32 << 10;
 /// Ends a cut escape sequence, and resets colours.
 const RESET: &str = "\x18\x1b[m";
 
@@ -50,8 +50,12 @@ impl Feed {
         let (fresh, skipped) = {
             let capture = self.shared.capture();
             let end = capture.bytes();
-            let flood = end - view.at > FLOOD;
-            let from = if flood { end - REST } else { view.at };
+            let flood = end - view.at > FLOOD_BYTES;
+            let from = if flood {
+                end - SHOWN_FLOOD_BYTES
+            } else {
+                view.at
+            };
             let skipped = from - view.at;
             view.at = end;
             (capture.range(from, end), skipped)
@@ -103,14 +107,17 @@ mod tests {
         };
         print(b"a\xe6");
         assert_eq!(feed.take().unwrap(), "a");
-        print(&vec![b'x'; FLOOD as usize + 1]);
+        print(&vec![b'x'; FLOOD_BYTES as usize + 1]);
         let note = format!(
             "{RESET}\r\n… {} bytes are not shown …\r\n",
-            FLOOD + 1 - REST
+            FLOOD_BYTES + 1 - SHOWN_FLOOD_BYTES
         );
-        assert_eq!(feed.take().unwrap(), note + &"x".repeat(REST as usize));
-        print(&vec![b'x'; FLOOD as usize]);
-        assert_eq!(feed.take().unwrap().len() as u64, FLOOD);
+        assert_eq!(
+            feed.take().unwrap(),
+            note + &"x".repeat(SHOWN_FLOOD_BYTES as usize)
+        );
+        print(&vec![b'x'; FLOOD_BYTES as usize]);
+        assert_eq!(feed.take().unwrap().len() as u64, FLOOD_BYTES);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The output of a command as text for a model: bounded, plain, and with marks at missing parts.
 
 use crate::output::capture::HeadAndTail;
-use crate::output::text::{Encoding, LONGEST, Line, Text};
+use crate::output::text::{Encoding, Line, MAX_LINE_CHARS, Text};
 
 /// The least number of similar lines that are folded, and the number that stay at each end of them.
-const RUN: usize = 16;
-const SHOWN: usize = 2;
+const MIN_SIMILAR_LINES: usize = 16;
+const SIMILAR_LINES_AT_EACH_END: usize = 2;
 
 /// The text, and the line about the parts of the output that are missing in it.
 ///
@@ -89,7 +89,7 @@ fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) ->
 fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment> {
     // A line cannot be longer than the whole text.
     let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
-    let mut text = Text::roomy(encoding, longest.max(LONGEST));
+    let mut text = Text::roomy(encoding, longest.max(MAX_LINE_CHARS));
     for stretch in stretches {
         text.feed(stretch);
     }
@@ -133,10 +133,10 @@ fn fold(pieces: Vec<Fragment>) -> (Vec<Fragment>, bool) {
 }
 
 fn close(run: &mut Vec<Fragment>, folded: &mut Vec<Fragment>) -> bool {
-    let long = run.len() >= RUN;
+    let long = run.len() >= MIN_SIMILAR_LINES;
     if long {
-        let last = run.split_off(run.len() - SHOWN);
-        let middle = run.split_off(SHOWN);
+        let last = run.split_off(run.len() - SIMILAR_LINES_AT_EACH_END);
+        let middle = run.split_off(SIMILAR_LINES_AT_EACH_END);
         folded.append(run);
         folded.push(Fragment {
             text: format!(

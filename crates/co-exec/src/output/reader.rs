@@ -10,16 +10,16 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::output::capture::{BLOCK, Capture};
+use crate::output::capture::{BLOCK_BYTES, Capture};
 use crate::output::spill::{FinishedFile, Spill};
 use crate::settings::ExecSettings;
 
 /// The pause before a terminal that no program has open is tried again.
-pub(crate) const AGAIN: Duration = Duration::from_millis(20);
+pub(crate) const TERMINAL_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The most bytes of output that have no spill file.
-const SPILLED: u64 = 16 << 10;
+const MAX_UNSPILLED_BYTES: u64 = 16 << 10;
 /// The most reads before other tasks may run: about a millisecond of a flood.
-const BURST: usize = 16;
+const MAX_READS_AT_ONCE: usize = 16;
 
 /// The output of a command, shared by its reader and those who show it.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl OutputReader {
                     Err(_) => return,
                 },
             };
-            for _ in 0..BURST {
+            for _ in 0..MAX_READS_AT_ONCE {
                 match self.step() {
                     Step::More(None) => {}
                     Step::More(Some(bytes)) => tokio::select! {
@@ -139,7 +139,7 @@ impl OutputReader {
                     Step::Nothing if closed => {
                         tokio::select! {
                             () = stop.cancelled() => return,
-                            () = tokio::time::sleep(AGAIN) => break,
+                            () = tokio::time::sleep(TERMINAL_RETRY_INTERVAL) => break,
                         }
                     }
                     Step::Nothing => break,
@@ -169,7 +169,9 @@ impl OutputReader {
         let copy = match &self.spill {
             Some(_) => Some(fresh.to_vec()),
             // From here on, the capture may lose bytes.
-            None if after > SPILLED && self.settings.spill_max > 0 => Some(capture.range(0, after)),
+            None if after > MAX_UNSPILLED_BYTES && self.settings.spill_max > 0 => {
+                Some(capture.range(0, after))
+            }
             None => None,
         };
         drop(capture);
@@ -201,7 +203,7 @@ impl OutputReader {
 
     /// Reads and drops the rest of the output, so that remaining processes do not end by a closed pipe.
     pub(crate) async fn discard(&mut self) {
-        let mut space = vec![0; BLOCK];
+        let mut space = vec![0; BLOCK_BYTES];
         loop {
             let Ok(mut ready) = self.output.readable().await else {
                 return;
@@ -211,7 +213,7 @@ impl OutputReader {
                 Ok(Ok(0) | Err(_)) => return,
                 Ok(Ok(_)) => tokio::task::yield_now().await,
                 // As above: the terminal counts as ready although it has no output.
-                Err(_) if closed => tokio::time::sleep(AGAIN).await,
+                Err(_) if closed => tokio::time::sleep(TERMINAL_RETRY_INTERVAL).await,
                 Err(_) => {}
             }
         }

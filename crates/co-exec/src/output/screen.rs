@@ -13,14 +13,14 @@ use crate::output::text::{Line, Text};
 const FLOOD_BYTES: u64 = 128 << 10;
 const FLOOD_LINES: u64 = 2_000;
 /// The lines of a screenful, and its bytes if lines are long.
-const SCREENFUL: u64 = 100;
+const SCREENFUL_LINES: u64 = 100;
 const SCREENFUL_BYTES: u64 = 64 << 10;
 /// Replaces the beginning of a line that is not shown.
 const CUT: &str = "… ";
 /// The bytes of text in one patch of the kept lines. An editor shows so many without a noticeable pause.
-const PIECE: usize = 64 << 10;
+const PATCH_BYTES: usize = 64 << 10;
 /// The bytes that are decoded at a time for the kept lines.
-const STEP: u64 = 64 << 10;
+const DECODE_BYTES: u64 = 64 << 10;
 
 /// A change of the lines that a screen shows of a run: from index `from` on, they are now `lines`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -141,7 +141,7 @@ impl Screen {
             return Some(self.tail(&mut view));
         }
         if flood {
-            self.restart(&mut view, SCREENFUL, SCREENFUL_BYTES);
+            self.restart(&mut view, SCREENFUL_LINES, SCREENFUL_BYTES);
             view.gap = true;
         }
         self.live(&mut view, over)
@@ -191,14 +191,14 @@ impl Screen {
         loop {
             while let Some(line) = ready.pop_front() {
                 size += line.text.len() + 1;
-                if size > PIECE && !piece.is_empty() {
+                if size > PATCH_BYTES && !piece.is_empty() {
                     ready.push_front(line);
                     view.phase = Phase::Tail(ready);
                     return self.piece(view, piece);
                 }
                 piece.push(line);
             }
-            let fresh = self.shared.capture().range(view.at, view.at + STEP);
+            let fresh = self.shared.capture().range(view.at, view.at + DECODE_BYTES);
             if fresh.is_empty() {
                 return self.piece(view, piece);
             }

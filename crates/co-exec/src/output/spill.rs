@@ -13,13 +13,13 @@ use self::file::SpillFile;
 use crate::outcome::Gap;
 
 /// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
-const QUEUE: usize = 16;
+const QUEUE_CAPACITY: usize = 16;
 /// The time for the disk to write the rest, and the additional time for each part of this size.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PATIENCE_BYTES: u64 = 100 << 20;
+const DISK_TIMEOUT: Duration = Duration::from_secs(5);
+const BYTES_PER_TIMEOUT: u64 = 100 << 20;
 const SUFFIX: &str = "out";
-/// HeadAndTail the name of the file that holds the last part while a command prints.
-const TAIL: &str = "tail";
+/// Ends the name of the file that holds the last part while a command prints.
+const TAIL_SUFFIX: &str = "tail";
 
 /// Returns the path of the file for the output of a command.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
@@ -73,7 +73,7 @@ pub(crate) struct Spill {
 impl Spill {
     /// Creates a file of at most `cap` bytes in `dir`, named after the command.
     pub(crate) fn start(dir: &Path, name: &str, cap: u64) -> Self {
-        let (queue, pieces) = mpsc::channel(QUEUE);
+        let (queue, pieces) = mpsc::channel(QUEUE_CAPACITY);
         let path = path(dir, name);
         let (tell, written) = oneshot::channel();
         let thread = std::thread::Builder::new().name("spill".to_owned());
@@ -107,9 +107,9 @@ impl Spill {
             let _ = queue.send(WriteMessage::End(total)).await;
             written.await.ok().flatten()
         };
-        let tail = u32::try_from(total.min(cap) / PATIENCE_BYTES).unwrap_or(u32::MAX);
-        let patience = PATIENCE.saturating_mul(tail.saturating_add(1));
-        tokio::time::timeout(patience, all).await.ok().flatten()
+        let tail = u32::try_from(total.min(cap) / BYTES_PER_TIMEOUT).unwrap_or(u32::MAX);
+        let timeout = DISK_TIMEOUT.saturating_mul(tail.saturating_add(1));
+        tokio::time::timeout(timeout, all).await.ok().flatten()
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn prune(dir: &Path, age: Duration, total: u64) {
     };
     let ours = |path: &Path| {
         path.extension()
-            .is_some_and(|it| it == SUFFIX || it == TAIL)
+            .is_some_and(|it| it == SUFFIX || it == TAIL_SUFFIX)
     };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
         .flatten()

@@ -1,14 +1,14 @@
 //! Turns the bytes of an output into lines of text, as a terminal would show them.
 //!
 //! The lines are the same for any division of the bytes into pieces. A newline ends every escape sequence, so there
-//! are as many lines as newline bytes. Memory holds one line of at most [`LONGEST`] characters.
+//! are as many lines as newline bytes. Memory holds one line of at most [`MAX_LINE_CHARS`] characters.
 
 use crate::output::sgr::Sgr;
 
 /// The most characters of one line. Further ones are only counted.
-pub(crate) const LONGEST: usize = 1 << 16;
+pub(crate) const MAX_LINE_CHARS: usize = 1 << 16;
 /// The most bytes of the parameters of a control sequence.
-const PARAMETERS: usize = 64;
+const MAX_PARAMETER_BYTES: usize = 64;
 
 /// The character encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ enum EscapeState {
 
 impl Text {
     pub(crate) fn new(encoding: Encoding) -> Self {
-        Self::roomy(encoding, LONGEST)
+        Self::roomy(encoding, MAX_LINE_CHARS)
     }
 
     /// Creates a decoder for lines of at most `longest` characters.
@@ -312,7 +312,7 @@ impl Text {
     fn csi(&mut self, c: char) {
         match c {
             '\x20'..='\x3f' => {
-                if self.parameters.len() < PARAMETERS {
+                if self.parameters.len() < MAX_PARAMETER_BYTES {
                     self.parameters.push(c as u8);
                 }
             }
@@ -359,7 +359,7 @@ impl Text {
             .parameters
             .iter()
             .any(|byte| (b'<'..=b'?').contains(byte));
-        self.parameters.len() < PARAMETERS && !private
+        self.parameters.len() < MAX_PARAMETER_BYTES && !private
     }
 
     /// Removes the characters from `column` on.

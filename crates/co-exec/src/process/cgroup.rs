@@ -46,7 +46,7 @@ const PREFIX: &str = "co-";
 /// The file to which a process writes its id to enter a group.
 const PROCESSES: &str = "cgroup.procs";
 /// The most tries to make or to enter a group that others remove.
-const TRIES: usize = 10;
+const MAX_TRIES: usize = 10;
 
 /// The directory in which groups are made.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl GroupsDirectory {
     /// Makes the group of a command; none if the system refuses.
     pub(crate) fn make(&self, limits: &CommandLimits) -> Option<Group> {
         let mut made = self.try_make(limits);
-        for _ in 1..TRIES {
+        for _ in 1..MAX_TRIES {
             // Another process may remove a group that is not locked yet.
             made = made.or_else(|_| self.try_make(limits));
         }
@@ -144,7 +144,7 @@ impl GroupsDirectory {
 pub(crate) fn enter(dir: &Path, limits: &CommandLimits) -> io::Result<()> {
     // The number 0 means this process.
     let mut entered = fs::write(dir.join(PROCESSES), "0");
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         if entered.is_ok() {
             break;
         }

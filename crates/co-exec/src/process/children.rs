@@ -15,7 +15,7 @@ use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
 /// The most readings of the list of children in a row. More are needed only if a process ends during each of them.
-const READINGS: usize = 20;
+const MAX_READINGS: usize = 20;
 
 static OWNED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
@@ -86,7 +86,7 @@ pub(crate) fn all(ours: impl Fn(&Process) -> bool) -> Vec<Process> {
 fn running(ours: impl Fn(i32) -> bool) -> Vec<Process> {
     let mut known = HashSet::new();
     let mut left = Vec::new();
-    for _ in 0..READINGS {
+    for _ in 0..MAX_READINGS {
         let listed = procfs::first_threads_children(procfs::own_pid()).into_iter();
         let listed = listed.filter(|pid| ours(*pid)).filter_map(Process::read);
         let (ended, running): (Vec<_>, Vec<_>) = listed.partition(Process::ended);

@@ -18,14 +18,14 @@ use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
 /// The grace period between SIGTERM and SIGKILL.
-pub const GRACE: Duration = Duration::from_millis(200);
+pub const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
 /// The time after the grace period until co gives up.
-const LIMIT: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most readings of the processes that remain, if process 1 of their namespace runs, but no other one was found:
 /// each may have started the next one and ended.
-const READINGS: usize = 20;
+const MAX_READINGS: usize = 20;
 /// The longest pause between two checks of the remaining processes.
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The processes of one command.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl CommandProcesses {
     /// Returns the running processes except the leader.
     pub(crate) fn background(&mut self) -> Vec<Background> {
         let leader = self.leader();
-        for _ in 0..READINGS {
+        for _ in 0..MAX_READINGS {
             if !self.any_runs() {
                 break;
             }
@@ -153,7 +153,7 @@ impl CommandProcesses {
     /// Kills all processes: SIGTERM, a grace period, then SIGKILL until no process is left. Returns whether none is
     /// left. A command that forks until its group refuses gets no grace period.
     ///
-    /// Takes at most [`GRACE`] and [`LIMIT`]. Needs no new thread or process: a command that forks in a loop may have
+    /// Takes at most [`STOP_GRACE_PERIOD`] and [`KILL_TIMEOUT`]. Needs no new thread or process: a command that forks in a loop may have
     /// used all of them.
     pub(crate) async fn end(&mut self) -> bool {
         if !self.reaped && !self.namespaced {
@@ -170,19 +170,19 @@ impl CommandProcesses {
         self.signal(&targets, Signal::TERM);
         // A stopped process reacts only to SIGKILL until it is continued.
         self.signal(&targets, Signal::CONT);
-        self.wait(GRACE).await;
+        self.wait(STOP_GRACE_PERIOD).await;
         if let Some(group) = &self.group {
             group.kill();
         }
         let began = Instant::now();
-        while began.elapsed() < LIMIT {
+        while began.elapsed() < KILL_TIMEOUT {
             let targets = if self.namespaced {
                 self.targets()
             } else {
-                stop(|| self.members(), began + LIMIT)
+                stop(|| self.members(), began + KILL_TIMEOUT)
             };
             self.signal(&targets, Signal::KILL);
-            if self.wait(PAUSE).await {
+            if self.wait(MAX_CHECK_INTERVAL).await {
                 break;
             }
         }
@@ -212,7 +212,7 @@ impl CommandProcesses {
                 return false;
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE / 2);
+            pause = (pause * 2).min(MAX_CHECK_INTERVAL / 2);
         }
     }
 
@@ -260,15 +260,15 @@ pub(crate) fn end_children(ours: impl Fn(&Process) -> bool) -> bool {
         if left.is_empty() {
             return true;
         }
-        if began.elapsed() > GRACE + LIMIT {
+        if began.elapsed() > STOP_GRACE_PERIOD + KILL_TIMEOUT {
             return false;
         }
-        if began.elapsed() > GRACE {
-            for process in stop(find, began + GRACE + LIMIT) {
+        if began.elapsed() > STOP_GRACE_PERIOD {
+            for process in stop(find, began + STOP_GRACE_PERIOD + KILL_TIMEOUT) {
                 process.signal(Signal::KILL);
             }
         }
-        std::thread::sleep(PAUSE / 2);
+        std::thread::sleep(MAX_CHECK_INTERVAL / 2);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::error::Error;
 
 /// The most symbolic links that one path may go through.
-const HOPS: usize = 64;
+const MAX_LINKS: usize = 64;
 
 /// Returns the real path of the directory `asked`, which is relative to `cwd`.
 ///
@@ -92,10 +92,10 @@ fn resolve(path: &Path, asked: &str) -> Result<PathBuf, Error> {
             continue;
         }
         hops += 1;
-        if hops > HOPS {
+        if hops > MAX_LINKS {
             return Err(Error::TooManyLinks {
                 asked: asked.to_owned(),
-                hops: HOPS,
+                hops: MAX_LINKS,
             });
         }
         let target = next.read_link().map_err(|it| missing(path, it))?;

@@ -9,14 +9,14 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::output::reader::AGAIN;
+use crate::output::reader::TERMINAL_RETRY_INTERVAL;
 use crate::process::pty::{self, Size};
 use crate::process::streams::Streams;
 
 /// The most writes, and the most bytes in them, that may wait for the command to read them. A larger write is
 /// accepted if nothing else waits.
-const WAITING: usize = 256;
-const WAITING_BYTES: usize = 1 << 20;
+const MAX_WAITING_WRITES: usize = 256;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 /// The byte that ends the input of a terminal.
 const END_OF_FILE: u8 = 4;
 
@@ -53,7 +53,7 @@ impl Input {
     pub(crate) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
         let fd = Arc::new(fd);
         let terminal = matches!(streams, Streams::Terminal(_));
-        let (messages, inbox) = mpsc::channel(WAITING);
+        let (messages, inbox) = mpsc::channel(MAX_WAITING_WRITES);
         let waiting = Arc::<AtomicUsize>::default();
         let input = Self {
             messages,
@@ -93,7 +93,7 @@ impl Input {
     pub fn put(&self, bytes: Vec<u8>, close: bool) -> Result<(), InputError> {
         let length = bytes.len();
         let before = self.waiting.fetch_add(length, Ordering::AcqRel);
-        let fits = before == 0 || before.saturating_add(length) <= WAITING_BYTES;
+        let fits = before == 0 || before.saturating_add(length) <= MAX_WAITING_BYTES;
         let done = match fits {
             true => self.message(InputMessage { bytes, close }),
             false if self.messages.is_closed() => Err(InputError::Closed),
@@ -158,7 +158,7 @@ async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
             // A terminal that no program has open may accept nothing, and yet always counts as ready.
-            Err(_) if closed => tokio::time::sleep(AGAIN).await,
+            Err(_) if closed => tokio::time::sleep(TERMINAL_RETRY_INTERVAL).await,
             Err(_) => {}
         }
     }

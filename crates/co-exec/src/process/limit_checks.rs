@@ -13,11 +13,11 @@ use crate::process::memory;
 use crate::process::procfs::Process;
 
 /// The pause before the first check of memory and processes. Each later pause is twice as long.
-pub(crate) const FIRST: Duration = Duration::from_millis(50);
+pub(crate) const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest pause between two checks.
-pub(crate) const LONGEST: Duration = Duration::from_millis(500);
+pub(crate) const MAX_INTERVAL: Duration = Duration::from_millis(500);
 /// The pause between two checks of the disk, as a multiple of the duration of a check.
-const SPARING: u32 = 20;
+const DISK_INTERVAL_FACTOR: u32 = 20;
 
 /// Returns the limit that the processes `members` of a command exceed. The memory of the directory `tmp` counts too, if
 /// they see another file system there.
@@ -42,7 +42,7 @@ pub(crate) fn exceeded(
 
 /// Returns once the tree `dir` uses more than `most` bytes of the disk.
 pub(crate) async fn disk(dir: PathBuf, most: u64) {
-    let mut pause = LONGEST;
+    let mut pause = MAX_INTERVAL;
     loop {
         tokio::time::sleep(pause).await;
         let began = Instant::now();
@@ -54,7 +54,7 @@ pub(crate) async fn disk(dir: PathBuf, most: u64) {
         if told.await.is_ok_and(|used| used > most) {
             return;
         }
-        pause = LONGEST.max(began.elapsed() * SPARING);
+        pause = MAX_INTERVAL.max(began.elapsed() * DISK_INTERVAL_FACTOR);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The time-out for the shell, because profiles may do anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the command that prints PATH between two unique lines.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn spec(shell: &str, home: PathBuf, token: &str) -> CommandSpec {
         cwd: home,
         caller: Caller::Agent,
         stdin: None,
-        timeout: LIMIT,
+        timeout: SHELL_TIMEOUT,
         confinement: Confinement::Plain,
         environment: Environment::default(),
         extra_env: Vec::new(),

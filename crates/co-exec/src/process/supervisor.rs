@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
-use crate::container::{Inside, LATER};
+use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
 use crate::limits::{CommandLimits, Limit};
 use crate::outcome::{Background, CommandOutcome};
 use crate::output::model::{self, ModelText};
@@ -34,14 +34,14 @@ mod inside;
 use inside::ended_inside;
 
 /// The time without output after which a command that has ended counts as finished.
-const QUIET: Duration = Duration::from_millis(50);
+const OUTPUT_IDLE_TIME: Duration = Duration::from_millis(50);
 /// The longest time for reading the output of remaining processes.
-const SETTLE: Duration = Duration::from_millis(500);
+const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for output after all processes were ended.
-pub const DRAIN: Duration = Duration::from_secs(1);
+pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The most remaining processes that the status line names.
-const NAMED: usize = 10;
+const MAX_NAMED_PROCESSES: usize = 10;
 
 /// The inputs of a supervisor.
 pub(crate) struct NewCommand {
@@ -137,7 +137,7 @@ impl Supervisor {
             processes: CommandProcesses::new(pid, mark, new_command.group, namespaced),
             caller: new_command.caller,
             timeout: match new_command.inside {
-                Some(_) => new_command.timeout.saturating_add(LATER),
+                Some(_) => new_command.timeout.saturating_add(OUTER_TIMEOUT_MARGIN),
                 None => new_command.timeout,
             },
             inside: new_command.inside,
@@ -169,7 +169,7 @@ impl Supervisor {
         }
         let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
         if !kept {
-            self.reader.finish(DRAIN).await;
+            self.reader.finish(DRAIN_TIMEOUT).await;
         }
         if self.processes.had_descendants() {
             self.processes.sweep();
@@ -197,7 +197,7 @@ impl Supervisor {
         let late = tokio::time::sleep(self.timeout);
         let full = self.full_disk();
         tokio::pin!(late, full);
-        let mut pause = limit_checks::FIRST;
+        let mut pause = limit_checks::FIRST_INTERVAL;
         loop {
             tokio::select! {
                 biased;
@@ -212,7 +212,7 @@ impl Supervisor {
             if let Some(limit) = self.exceeded() {
                 return Cause::Limited(limit);
             }
-            pause = (pause * 2).min(limit_checks::LONGEST);
+            pause = (pause * 2).min(limit_checks::MAX_INTERVAL);
         }
     }
 
@@ -256,18 +256,18 @@ impl Supervisor {
         let mut bytes = self.shared.capture().bytes();
         loop {
             // Usually no process remains, and the output has ended already.
-            let done = self.reader.finish(QUIET).await;
+            let done = self.reader.finish(OUTPUT_IDLE_TIME).await;
             let mut left = self.processes.background();
             if done && left.is_empty() {
                 return left;
             }
             if done {
                 // A process that is about to end is not worth mentioning.
-                tokio::time::sleep(QUIET).await;
+                tokio::time::sleep(OUTPUT_IDLE_TIME).await;
                 left = self.processes.background();
             }
             let now = self.shared.capture().bytes();
-            if now == bytes || done || began.elapsed() > SETTLE {
+            if now == bytes || done || began.elapsed() > REMAINING_OUTPUT_TIMEOUT {
                 return left;
             }
             bytes = now;
@@ -347,7 +347,7 @@ impl Supervisor {
             self.shared.set_file_note(place);
             (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
-        let left = status::remaining(outcome, NAMED);
+        let left = status::remaining(outcome, MAX_NAMED_PROCESSES);
         let how = status::explain(outcome);
         let withheld = self.withheld().await;
         if withheld.is_some() {

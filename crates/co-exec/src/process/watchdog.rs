@@ -26,14 +26,14 @@ use crate::process::{command_processes, procfs, streams};
 /// The message to the watchdog to kill nothing.
 const RELEASE: u8 = b'r';
 /// The time for killing processes that do not end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const KILL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time for the supervised process to give its first answer. Signals wait meanwhile.
-const HEAD_START: Timespec = Timespec {
+const START_TIMEOUT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 10_000_000,
 };
 /// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the watchdog itself after 2 s.
-const TIME_TO_END: Duration = Duration::from_millis(1500);
+const STOP_GRACE_PERIOD: Duration = Duration::from_millis(1500);
 /// The signals that are forwarded. Other signals end the watchdog, and then the kernel signals the supervised
 /// process.
 const FORWARDED: [Signal; 4] = [
@@ -154,7 +154,7 @@ fn split(end: EndCondition) -> io::Result<Role> {
 fn let_child_start(pipe: &impl AsFd) {
     let mut ended = [PollFd::new(pipe, PollFlags::IN)];
     // Any result is fine.
-    let _ = rustix::event::poll(&mut ended, Some(&HEAD_START));
+    let _ = rustix::event::poll(&mut ended, Some(&START_TIMEOUT));
 }
 
 /// The state of a running watchdog.
@@ -197,7 +197,7 @@ impl WatchLoop {
             if told || closed {
                 // A stopped process receives neither.
                 self.signal(rustix::process::Signal::CONT);
-                deadline.get_or_insert_with(|| Instant::now() + TIME_TO_END);
+                deadline.get_or_insert_with(|| Instant::now() + STOP_GRACE_PERIOD);
             }
             if closed {
                 self.input = None;
@@ -260,7 +260,7 @@ fn exit_status(status: WaitStatus) -> Option<u8> {
 fn kill_remaining() {
     let began = Instant::now();
     while !command_processes::end_children(|_| true) {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > KILL_TIMEOUT {
             return;
         }
     }

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime};
 use super::Untrusted;
 
 /// The directories whose files git shows.
-const SHOWN: [&str; 4] = ["objects", "refs", "logs", "reftable"];
+const SHOWN_DIRECTORIES: [&str; 4] = ["objects", "refs", "logs", "reftable"];
 /// The most entries that are read.
 const MAX_ENTRIES: usize = 200_000;
 /// The most directories that are remembered.
 const MAX_KNOWN: usize = 50_000;
 /// The time after a change in which a directory may change again without a new stamp.
-const SETTLED: Duration = Duration::from_secs(2);
+const MIN_STABLE_AGE: Duration = Duration::from_secs(2);
 
 /// The directories known to have no links.
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Linkless>>> = LazyLock::new(Mutex::default);
@@ -48,7 +48,7 @@ impl DirectoryStamp {
     fn is_settled(self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let changed = Duration::from_secs(self.seconds.try_into().unwrap_or(u64::MAX));
-        now.is_ok_and(|now| now > changed.saturating_add(SETTLED))
+        now.is_ok_and(|now| now > changed.saturating_add(MIN_STABLE_AGE))
     }
 }
 
@@ -57,7 +57,7 @@ impl DirectoryStamp {
 /// A directory without links is read once for each state.
 pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
     let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
-    let mut todo = SHOWN.map(|name| dir.join(name)).to_vec();
+    let mut todo = SHOWN_DIRECTORIES.map(|name| dir.join(name)).to_vec();
     let mut seen = HashSet::new();
     let mut left = MAX_ENTRIES;
     while let Some(at) = todo.pop() {

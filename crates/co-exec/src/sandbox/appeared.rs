@@ -10,7 +10,7 @@ use crate::regular;
 /// The names in a git directory that are not searched for links: git follows none there to a file that it writes.
 const OBJECTS: &str = "objects";
 /// The most entries of a git directory that are searched.
-const MOST: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// The state of some paths before a command ran.
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ fn links_below(dir: &Path) -> BTreeSet<Trace> {
                 left.push(entry.path());
             }
         }
-        if seen > MOST {
+        if seen > MAX_ENTRIES {
             break;
         }
     }

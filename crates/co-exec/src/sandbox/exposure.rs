@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::secrets::{Survey, Surveys};
 
 /// The most secrets that are named.
-const NAMED: usize = 10;
+const MAX_NAMED_SECRETS: usize = 10;
 
 /// The secrets of a workspace when a command started that reads around them. Clones share what they found.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl SecretWatch {
                 "co could not look for secrets everywhere in the workspace again".to_owned()
             }
             new => {
-                let names: Vec<_> = new.iter().take(NAMED).map(name).collect();
+                let names: Vec<_> = new.iter().take(MAX_NAMED_SECRETS).map(name).collect();
                 format!(
                     "a secret appeared where the command could read: {}",
                     names.join(", ")

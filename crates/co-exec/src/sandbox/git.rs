@@ -13,11 +13,11 @@ mod tests;
 pub(super) use configured::{Configured, GitQuery};
 
 /// The depth to which directories of submodules are searched. Their names may contain slashes.
-const DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The most submodules or work trees whose files are protected one by one. If there are more, co protects all of them
 /// as a whole: each protected name makes every start slower.
-const MOST: usize = 32;
+const MAX_SEPARATE_DIRECTORIES: usize = 32;
 
 /// The list of the next steps of an interrupted rebase.
 const REBASE_LIST: &str = "git-rebase-todo";
@@ -95,7 +95,7 @@ impl Layout {
                 if dirs.common != dot {
                     limits.held.push(dot);
                 }
-                limits.repository(&dirs.common, &dirs.own, DEPTH);
+                limits.repository(&dirs.common, &dirs.own, MAX_DEPTH);
             }
         }
         limits
@@ -109,7 +109,7 @@ impl SearchLimits {
         self.directory(dir, names::GIT_OBEYS, depth);
         let list = dir.join("worktrees");
         let mut trees = directories(&list);
-        if trees.len() > MOST {
+        if trees.len() > MAX_SEPARATE_DIRECTORIES {
             trees.retain(|tree| tree == own);
             self.writable.extend(trees.iter().cloned());
             self.allowed.retain(|path| *path != list);
@@ -137,7 +137,7 @@ impl SearchLimits {
             .push(dir.join("rebase-merge").join(REBASE_LIST));
         let mut modules = Vec::new();
         find_modules(&dir.join("modules"), depth, &mut modules);
-        if modules.len() > MOST {
+        if modules.len() > MAX_SEPARATE_DIRECTORIES {
             return;
         }
         for module in modules {

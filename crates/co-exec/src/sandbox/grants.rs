@@ -22,10 +22,10 @@ use crate::command::ShownSecrets;
 use crate::secrets::{Survey, credential};
 
 /// The time after which paths outside the listed directories are looked up again.
-const KEPT: Duration = Duration::from_secs(10);
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The most rules that hide the secrets of a workspace. Each makes a start slower.
-const MOST_RULES: usize = 10_000;
+const MAX_SECRET_RULES: usize = 10_000;
 
 /// Finds the grants of a command.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Grants {
                 memory: Some(MemoryDirectory {
                     path: PathBytes::from(request.tmp),
                     bytes: request.tmp_size,
-                    files: tmp::FILES,
+                    files: tmp::MAX_FILES,
                 }),
                 ..Mounts::default()
             });
@@ -299,7 +299,7 @@ impl Grants {
 
 impl WorkspacePaths {
     fn serves(&self, workspace: &Path, named: &[tools::Named]) -> bool {
-        self.at.elapsed() < KEPT
+        self.at.elapsed() < LOOKUP_INTERVAL
             && self.workspace == workspace
             && self.named == named
             && self
@@ -424,7 +424,7 @@ fn opened_directories(
     let opened = opened::around(workspace, &closed, survey);
     let rules = opened.iter().map(|dir| dir.dirs.len() + dir.files.len());
     match rules.sum() {
-        rules if rules > MOST_RULES => Err(Unready::TooManyRules {
+        rules if rules > MAX_SECRET_RULES => Err(Unready::TooManyRules {
             workspace: workspace.to_owned(),
             rules,
         }

@@ -27,7 +27,7 @@ use crate::secrets::{Survey, Surveys};
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
 /// The default time limit of the probe, which usually takes milliseconds.
-const PROBE_LIMIT: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts confined commands through a program that restricts itself and then becomes the command.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Launcher {
         Self {
             exe,
             namespaces: true,
-            probe_limit: PROBE_LIMIT,
+            probe_limit: PROBE_TIMEOUT,
             probe: Arc::default(),
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
@@ -219,7 +219,7 @@ impl Launcher {
         let grant_request = GrantRequest {
             workspace,
             tmp: tmp.path(),
-            tmp_size: tmp::BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
+            tmp_size: tmp::MAX_BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,
             level,
             namespaces,

@@ -16,8 +16,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 /// be removed.
 const MARK: u32 = 0o1000;
 /// The most attempts to lock a placeholder that other commands remove meanwhile.
-const TRIES: usize = 1000;
-const PAUSE: Duration = Duration::from_micros(100);
+const MAX_LOCK_TRIES: usize = 1000;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The placeholders of one command. Those that no other command needs are removed when this is dropped.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Drop for Placeholders {
 
 /// Returns the placeholder at `path`; none if another file is there.
 fn place(path: &Path) -> io::Result<Option<Placeholder>> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_LOCK_TRIES {
         let made = match make(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             // Nobody can make the file there, so the command cannot either.
@@ -82,7 +82,7 @@ fn place(path: &Path) -> io::Result<Option<Placeholder>> {
         let locked = lock(&held, FlockOperation::NonBlockingLockShared);
         let removed = locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
         if removed || !is_unchanged(path, &held) {
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(LOCK_RETRY_INTERVAL);
             continue;
         }
         // On a file system without locks, co cannot know which commands need the placeholder, so it stays.

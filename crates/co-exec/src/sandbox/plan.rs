@@ -17,7 +17,7 @@ use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::cgroup::Group;
 
 /// The lowest number of the descriptor. The ones below it are those of the command.
-const LOWEST: RawFd = 10;
+const LOWEST_DESCRIPTOR: RawFd = 10;
 
 /// The confinement and limits of a command, for the launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ impl Plan {
     /// Writes this plan to a file for the launcher.
     pub(super) fn write(&self) -> io::Result<PlanFile> {
         let file = rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?;
-        let file = File::from(rustix::io::fcntl_dupfd_cloexec(file, LOWEST)?);
+        let file = File::from(rustix::io::fcntl_dupfd_cloexec(file, LOWEST_DESCRIPTOR)?);
         (&file).write_all(&serde_json::to_vec(self)?)?;
         Ok(PlanFile(file.into()))
     }
@@ -256,7 +256,7 @@ mod tests {
             }),
         };
         let file = plan.write().unwrap();
-        assert!(file.fd().as_raw_fd() >= LOWEST);
+        assert!(file.fd().as_raw_fd() >= LOWEST_DESCRIPTOR);
         assert_eq!(Plan::read(&file.argument()), Some(plan));
     }
 

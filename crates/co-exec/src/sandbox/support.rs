@@ -15,7 +15,7 @@ use super::{LAUNCH, Refused};
 use crate::limits::ProcessLimits;
 
 /// The most characters of a program's message that a person sees.
-const MESSAGE_MAX: usize = 400;
+const MAX_MESSAGE_CHARS: usize = 400;
 
 /// The sandbox features of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ impl Support {
 pub(super) fn one_line(message: &str) -> String {
     let words = message.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ").chars().take(MESSAGE_MAX).collect()
+    words.join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// Runs a command and returns its output, or none if it was killed after `limit`.
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn what_a_program_says_is_one_line() {
         assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
-        assert_eq!(one_line(&"x".repeat(1000)).len(), MESSAGE_MAX);
+        assert_eq!(one_line(&"x".repeat(1000)).len(), MAX_MESSAGE_CHARS);
     }
 
     /// Probes with a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.

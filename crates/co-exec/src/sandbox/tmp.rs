@@ -12,12 +12,12 @@ use crate::directory_lock::{lock, open};
 use crate::repository::OUR_TMP;
 
 /// The most bytes in the directory of a command that only reads.
-pub(super) const BYTES: u64 = 512 << 20;
+pub(super) const MAX_BYTES: u64 = 512 << 20;
 /// The most files and directories in it, if it is in memory.
-pub(super) const FILES: u64 = 50_000;
+pub(super) const MAX_FILES: u64 = 50_000;
 
 /// The age after which an unlocked directory is removed. A new one may not be locked yet.
-const FRESH: Duration = Duration::from_secs(60);
+const MIN_PRUNE_AGE: Duration = Duration::from_secs(60);
 
 /// A directory that only its owner may enter. When this is dropped, an empty directory is removed at once, another
 /// one on its own thread.
@@ -65,7 +65,7 @@ impl Drop for PrivateTmp {
 
 /// Removes the directories that killed processes left. Ignores errors.
 pub(crate) fn prune() {
-    prune_directory(&std::env::temp_dir(), FRESH);
+    prune_directory(&std::env::temp_dir(), MIN_PRUNE_AGE);
 }
 
 fn prune_directory(parent: &Path, fresh: Duration) {
@@ -124,7 +124,7 @@ mod tests {
         fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, root.path().join("co-tmp-link")).unwrap();
         let held = PrivateTmp::new_in(root.path(), &Removals::default()).unwrap();
-        prune_directory(root.path(), FRESH);
+        prune_directory(root.path(), MIN_PRUNE_AGE);
         assert!(left.exists());
         prune_directory(root.path(), Duration::ZERO);
         assert!(!left.exists() && held.path().exists() && elsewhere.exists());

@@ -11,10 +11,10 @@ use crate::regular;
 use co_policy::secret_names as names;
 
 /// The most bytes of a file of credentials. Larger files are data.
-const MAX: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The most bytes of a file with any name that is searched for a private key.
-pub(super) const MAX_KEY: usize = 64 << 10;
+pub(super) const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// Extensions of files that are no keys. They are not read, because there are many of them.
 const NO_KEYS: [&str; 26] = [
@@ -54,7 +54,7 @@ pub fn is_secret(path: &Path) -> bool {
         true => is_telling(path, &name),
         false => {
             may_hold_key(&name)
-                && regular::read(path, MAX_KEY as u64).is_ok_and(|bytes| holds_key(&bytes))
+                && regular::read(path, MAX_KEY_BYTES as u64).is_ok_and(|bytes| holds_key(&bytes))
         }
     }
 }
@@ -66,12 +66,12 @@ pub(super) fn decides(name: &str) -> bool {
 
 /// Returns whether a file whose name [`decides`] is secret.
 pub(super) fn is_telling(path: &Path, name: &str) -> bool {
-    let bytes = regular::read(path, MAX).unwrap_or_default();
+    let bytes = regular::read(path, MAX_FILE_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     match is_json(name) {
         false => KEY_LINES.is_match(&text),
         true if name.eq_ignore_ascii_case("auth.json") => is_auth(path, &text),
-        true => is_service_account(&text) || bytes.len() <= MAX_KEY && holds_key(&bytes),
+        true => is_service_account(&text) || bytes.len() <= MAX_KEY_BYTES && holds_key(&bytes),
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
         );
         check("settings.yml", &format!("key: {KEY:?}\n"), true);
         check("mail.asc", &KEY.replace("KEY", "KEY BLOCK"), true);
-        let large = format!("{KEY}{}", "x".repeat(MAX_KEY));
+        let large = format!("{KEY}{}", "x".repeat(MAX_KEY_BYTES));
         for (name, text) in [
             ("public.key", &*KEY.replace("PRIVATE", "PUBLIC")),
             (

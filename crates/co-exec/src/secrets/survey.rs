@@ -19,7 +19,7 @@ use co_policy::secret_names as names;
 mod tests;
 
 /// The most entries that a survey has. A larger workspace is never surveyed whole.
-const MAX: usize = 2_000_000;
+const MAX_ENTRIES: usize = 2_000_000;
 
 /// The most entries of each private path that are looked at.
 const MAX_PRIVATE: usize = 2_000;
@@ -28,7 +28,7 @@ const MAX_PRIVATE: usize = 2_000;
 const WORTH_A_THREAD: usize = 400;
 
 /// Directories with many generated files. They are walked last, and not searched for private keys.
-const MADE: [&str; 8] = [
+const GENERATED_DIRECTORIES: [&str; 8] = [
     "node_modules",
     "target",
     "build",
@@ -143,7 +143,7 @@ impl Survey {
             sources: Vec::new(),
             links: Vec::new(),
             keys: HashSet::new(),
-            buffer: vec![0; content::MAX_KEY],
+            buffer: vec![0; content::MAX_KEY_BYTES],
         };
         walk.tree(&root, false);
         walk.follow(&root);
@@ -187,7 +187,7 @@ impl Survey {
 pub fn survey(root: &Path) -> Survey {
     let all = Extent {
         private: &[],
-        most: MAX,
+        most: MAX_ENTRIES,
     };
     Survey::default().again(root, all)
 }
@@ -234,7 +234,9 @@ impl Walk<'_> {
                         todo.push_back((path.clone(), true));
                         self.survey.dirs.push(path);
                     }
-                    (true, false) if MADE.contains(&&*name) => last.push((path, false)),
+                    (true, false) if GENERATED_DIRECTORIES.contains(&&*name) => {
+                        last.push((path, false))
+                    }
                     (true, false) => todo.push_back((path, false)),
                     (false, true) if names::is_source(&name) => self.sources.push(path),
                     (false, true) => self.survey.within.push(path),
@@ -269,7 +271,7 @@ impl Walk<'_> {
 
     /// Returns the entries of a directory. Reads it only if it has changed.
     fn entries(&mut self, dir: &Path) -> Entries {
-        if self.entries > MAX {
+        if self.entries > MAX_ENTRIES {
             return self.cut_short();
         }
         let stamp = FileStamp::of(dir);
@@ -300,7 +302,7 @@ impl Walk<'_> {
     /// Ends the walk. It can go on unless the workspace is too large for any survey.
     fn cut_short(&mut self) -> Entries {
         self.survey.complete = false;
-        self.survey.cut = self.entries <= MAX;
+        self.survey.cut = self.entries <= MAX_ENTRIES;
         Arc::default()
     }
 
@@ -345,7 +347,7 @@ impl Walk<'_> {
         let below = dir.strip_prefix(&self.survey.root).unwrap_or(dir);
         if below
             .iter()
-            .any(|part| MADE.iter().any(|made| part == *made))
+            .any(|part| GENERATED_DIRECTORIES.iter().any(|made| part == *made))
         {
             return Arc::default();
         }

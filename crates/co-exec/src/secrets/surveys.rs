@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::survey::{Extent, Survey};
 
 /// The most entries that a caller waits for. The rest of a larger workspace is read in the background.
-const AT_ONCE: usize = 50_000;
+const MAX_AWAITED_ENTRIES: usize = 50_000;
 
 /// The last survey of each workspace. Clones share the surveys.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Surveys {
         Self {
             last: Arc::default(),
             private: private.into(),
-            at_once: AT_ONCE,
+            at_once: MAX_AWAITED_ENTRIES,
         }
     }
 

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 /// The least length of a value. A shorter one would match ordinary text.
-const MIN: usize = 6;
+const MIN_LENGTH: usize = 6;
 
 /// The most bytes of a value. A longer text is data.
-const MAX: usize = 16 << 10;
+const MAX_LENGTH: usize = 16 << 10;
 
 /// Letters alone are a plain word below this length: `postgres`.
-const PLAIN: usize = 12;
+const PLAIN_WORD_LENGTH: usize = 12;
 
 /// Letters and digits below this length match only as a whole word.
-const WORD: usize = 16;
+const WHOLE_WORD_LENGTH: usize = 16;
 
 /// A secret value, and the places in a text at which it counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +36,12 @@ impl SecretValue {
     pub(super) fn new(key: &str, text: &str) -> Option<Self> {
         let is = |kind: fn(&char) -> bool| text.chars().all(|c| kind(&c));
         let place = match text.len() {
-            ..MIN | MAX.. => return None,
-            ..PLAIN if is(|c| c.is_alphabetic()) && key.is_empty() => return None,
-            ..PLAIN if is(|c| c.is_alphabetic()) => Place::Key(key.to_ascii_lowercase().into()),
-            ..WORD if is(|c| c.is_alphanumeric()) => Place::Word,
+            ..MIN_LENGTH | MAX_LENGTH.. => return None,
+            ..PLAIN_WORD_LENGTH if is(|c| c.is_alphabetic()) && key.is_empty() => return None,
+            ..PLAIN_WORD_LENGTH if is(|c| c.is_alphabetic()) => {
+                Place::Key(key.to_ascii_lowercase().into())
+            }
+            ..WHOLE_WORD_LENGTH if is(|c| c.is_alphanumeric()) => Place::Word,
             _ => Place::Anywhere,
         };
         Some(Self {

@@ -23,7 +23,7 @@ const MAX_FILES: usize = 1_000;
 const MAX_BYTES: usize = 256 << 10;
 
 /// The time for searching values in tracked files. A value that was not searched for counts as secret.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The secret values of one workspace. Old values stay known while there is room.
 #[derive(Debug)]
@@ -216,10 +216,10 @@ fn values_in(
     let mut found = BTreeSet::new();
     // A link may lead to a secret file.
     for file in files.filter(|file| !file.is_symlink()) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > SEARCH_TIMEOUT {
             break;
         }
-        let Ok(bytes) = regular::read(&file, regular::SMALL) else {
+        let Ok(bytes) = regular::read(&file, regular::SMALL_FILE_BYTES) else {
             continue;
         };
         let hits = search.find_overlapping_iter(&bytes);
@@ -230,7 +230,7 @@ fn values_in(
 
 /// Returns the text of a secret file, unless it is binary.
 fn text(file: &Path) -> Option<String> {
-    let bytes = regular::read(file, regular::SMALL).ok()?;
+    let bytes = regular::read(file, regular::SMALL_FILE_BYTES).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     (!bytes.contains(&0)).then(|| text.into_owned())
 }

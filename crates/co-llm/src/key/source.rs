@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::settings::ProviderSettings;
 
 /// The time-out of the program that prints the key. It may have to ask for a passphrase.
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The hint for a program that prints no key.
 const TRY_IT: &str = "run it in a terminal to see why";
@@ -110,12 +110,12 @@ pub(super) async fn from_command(argv: &[String]) -> Result<SecretString, Fault>
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(COMMAND_LIMIT, output)
+    let output = tokio::time::timeout(COMMAND_TIMEOUT, output)
         .await
         .map_err(|_| {
             unusable(format!(
                 "it took more than {} s: {TRY_IT}",
-                COMMAND_LIMIT.as_secs()
+                COMMAND_TIMEOUT.as_secs()
             ))
         })?
         .map_err(|error| unusable(format!("{error}: set api_key_cmd to a program that runs")))?;

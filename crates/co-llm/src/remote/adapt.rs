@@ -6,7 +6,7 @@ use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
 /// The most times that one request is changed and sent again.
-pub(super) const MOST: usize = 4;
+pub(super) const MAX_ADAPTATIONS: usize = 4;
 
 /// Returns the change that the server asks for; none if its words ask for none that is possible.
 pub(super) fn find(info: &RequestInfo, fault: &Fault) -> Option<Adaptation> {

@@ -11,7 +11,7 @@ use super::retry_after::retry_after;
 use crate::fault::Fault;
 
 /// The longest error text of a server that is kept, in characters.
-const BODY: usize = 600;
+const MAX_BODY_CHARS: usize = 600;
 
 impl RequestInfo {
     /// Returns the fault for a frame that is not JSON.
@@ -176,7 +176,7 @@ pub(super) fn malformed(detail: &str) -> Fault {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(BODY) {
+    match text.char_indices().nth(MAX_BODY_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

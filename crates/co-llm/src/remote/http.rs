@@ -10,23 +10,23 @@ use super::error;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 
-const CONNECT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Idle connections are closed soon, because an editor is open for days and a turn lasts minutes.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// llama.cpp's server and others close an idle connection after five seconds, perhaps while the next request is on its way.
-const LOCAL_IDLE: Duration = Duration::from_secs(4);
+const LOCAL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of bytes of an error body that are read. The message is at its beginning.
-const MAX_ERROR: usize = 64 << 10;
+const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Makes the client for a server at this address.
 pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     let mut builder = reqwest::Client::builder()
-        .connect_timeout(CONNECT)
-        .pool_idle_timeout(IDLE)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         // A redirect would take the key to another host.
         .redirect(reqwest::redirect::Policy::none());
     if is_local(base_url) {
-        builder = builder.no_proxy().pool_idle_timeout(LOCAL_IDLE);
+        builder = builder.no_proxy().pool_idle_timeout(LOCAL_IDLE_TIMEOUT);
     }
     builder.build().map_err(|error| Fault::Unreachable {
         url: base_url.to_owned(),
@@ -111,13 +111,13 @@ pub(super) async fn json(info: &RequestInfo, request: RequestBuilder) -> Result<
     serde_json::from_slice(&body).map_err(|error| RequestInfo::unreadable(&error))
 }
 
-/// Reads the body of an error, at most [`MAX_ERROR`] bytes, until it ends, fails or the time is over.
+/// Reads the body of an error, at most [`MAX_ERROR_BYTES`] bytes, until it ends, fails or the time is over.
 ///
 /// A failure here is not reported, since the status of the error is more important.
 async fn error_body(mut response: Response, limit: Duration) -> String {
     let mut body = Vec::new();
     let read = async {
-        while body.len() < MAX_ERROR {
+        while body.len() < MAX_ERROR_BYTES {
             match response.chunk().await {
                 Ok(Some(piece)) => body.extend_from_slice(&piece),
                 Ok(None) | Err(_) => break,
@@ -125,7 +125,7 @@ async fn error_body(mut response: Response, limit: Duration) -> String {
         }
     };
     let _in_time = tokio::time::timeout(limit, read).await;
-    body.truncate(MAX_ERROR);
+    body.truncate(MAX_ERROR_BYTES);
     String::from_utf8_lossy(&body).into_owned()
 }
 

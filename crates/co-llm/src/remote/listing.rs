@@ -31,7 +31,7 @@ pub(super) fn read(list: &Value) -> Vec<ListedModel> {
 }
 
 /// The most names that are shown for one that the server does not know.
-const NEAREST: usize = 3;
+const MAX_NEAREST: usize = 3;
 
 /// Returns the names that are most like a name, the most similar first; none if nothing is like it.
 pub(super) fn nearest(name: &str, models: &[ListedModel]) -> Vec<String> {
@@ -54,7 +54,7 @@ pub(super) fn nearest(name: &str, models: &[ListedModel]) -> Vec<String> {
         .filter(|(percent, _)| *percent >= 40)
         .collect();
     likeness.sort_by_key(|(percent, _)| std::cmp::Reverse(*percent));
-    let nearest = likeness.iter().take(NEAREST);
+    let nearest = likeness.iter().take(MAX_NEAREST);
     nearest.map(|(_, name)| (*name).to_owned()).collect()
 }
 

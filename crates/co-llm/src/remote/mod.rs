@@ -301,7 +301,8 @@ impl Remote {
             tries += 1;
             match adapt::find(&info, &fault) {
                 Some(wanted)
-                    if tries <= adapt::MOST && self.memory.learn(&info.host, model, wanted) =>
+                    if tries <= adapt::MAX_ADAPTATIONS
+                        && self.memory.learn(&info.host, model, wanted) =>
                 {
                     tracing::info!(%fault, ?wanted, "the request is sent in another form");
                     notices.extend(adapt::notice(&info, wanted));
@@ -327,7 +328,7 @@ impl Remote {
             let model = self.model().await?;
             let body = json!({ "model": model });
             let request = self.post("api/show", None, &body, None).await?;
-            let request = request.timeout(ollama::SHOW);
+            let request = request.timeout(ollama::SHOW_TIMEOUT);
             match http::json(&self.info(model.to_owned()), request).await {
                 Ok(answer) => Ok(ModelLimits::read(&answer)),
                 Err(fault @ (Fault::Unreachable { .. } | Fault::NoProvider)) => Err(fault),

@@ -6,7 +6,7 @@ mod reader;
 
 use serde_json::{Value, json};
 
-pub(super) use self::limits::{ModelLimits, SHOW};
+pub(super) use self::limits::{ModelLimits, SHOW_TIMEOUT};
 pub(super) use self::reader::LineReader;
 use super::conversation::{CallResult, Conversation, Message, Part, joined_text};
 use super::options::{self, RequestOptions};

@@ -15,7 +15,7 @@ use crate::provider::Delta;
 use crate::transcript::Item;
 
 /// The wait for frames after the reason for the end, which hold no more than the usage.
-const LAST_FRAMES: Duration = Duration::from_secs(5);
+const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct AnswerStream {
     frames: Frames,
@@ -62,7 +62,7 @@ impl AnswerStream {
     async fn advance(&mut self) -> Result<(), Fault> {
         let complete = self.reader.complete();
         let patience = match complete {
-            true => LAST_FRAMES.min(self.info.stall),
+            true => LAST_FRAMES_TIMEOUT.min(self.info.stall),
             false => self.info.stall,
         };
         let (info, answer) = (&self.info, &mut self.answer);

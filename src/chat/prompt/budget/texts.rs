@@ -6,7 +6,7 @@ use super::item_tokens;
 use co_llm::transcript::{Item, LongText, Shortened};
 
 /// A text of at most this many bytes is never replaced by a line.
-const SHORT: usize = 400;
+const SHORT_BYTES: usize = 400;
 
 /// The items of a request while long texts in them are shortened.
 pub(super) struct Texts {
@@ -126,7 +126,7 @@ impl Texts {
             if *used <= aim {
                 break;
             }
-            if self.size(place) > SHORT {
+            if self.size(place) > SHORT_BYTES {
                 *used -= self.shorten(place, 0);
             }
         }
@@ -139,7 +139,7 @@ impl Texts {
                 .places()
                 .into_iter()
                 .max_by_key(|place| self.size(*place));
-            let Some(place) = largest.filter(|place| self.size(*place) > SHORT * 4) else {
+            let Some(place) = largest.filter(|place| self.size(*place) > SHORT_BYTES * 4) else {
                 return;
             };
             let bytes = self.size(place) / 3;

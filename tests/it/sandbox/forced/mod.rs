@@ -19,7 +19,7 @@ const SAMPLE: usize = 300;
 const KERNELS: usize = 5;
 
 /// After so many harmful commands, others would tell nothing new.
-const ENOUGH: usize = 20;
+const MAX_HARMFUL_COMMANDS: usize = 20;
 
 /// Makes a place for the user with this number, one that no other process of the machine should have.
 fn place(number: u32) -> Place {
@@ -62,7 +62,7 @@ fn check(older: &[&str], number: u32) {
             wrong.push(format!("{command}: {harm}\n{}", ran.start()));
             place = place.renewed();
         }
-        if wrong.len() >= ENOUGH {
+        if wrong.len() >= MAX_HARMFUL_COMMANDS {
             break;
         }
     }

@@ -31,14 +31,14 @@ const FORMS: [&str; 5] = [
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// The most processes at one time.
-const MOST: u32 = 400;
+const MAX_PROCESSES: u32 = 400;
 
 /// The seconds that a confined command may run, and how long its end may take on a busy machine.
 const SECONDS: u64 = 2;
 const END: Duration = Duration::from_secs(30);
 
 /// How long the processes of a confined command may take to end after it.
-const GRACE: Duration = Duration::from_secs(5);
+const STOP_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Files beside those of every scene.
 const FURNITURE: [(&str, &str); 12] = [
@@ -116,7 +116,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(user: Option<u32>) -> Self {
-        let pids = Pids::new(MOST, user).unwrap();
+        let pids = Pids::new(MAX_PROCESSES, user).unwrap();
         let scene = Scene::new(user);
         furnish(&scene);
         let unix = UnixListener::bind(scene.out.join("docker.sock")).unwrap();
@@ -165,7 +165,7 @@ impl Place {
             .env("XDG_STATE_HOME", self.state())
             .env("CO_CLI_UNASKED_MEMORY", "512MiB")
             .env("CO_CLI_SHELL_TMP_SIZE", "64MiB");
-        let mut ran = Ran::new(&mut run, GRACE);
+        let mut ran = Ran::new(&mut run, STOP_GRACE_PERIOD);
         let Ok(told) = serde_json::from_str::<serde_json::Value>(&ran.output) else {
             ran.refused = Some(std::mem::take(&mut ran.errors));
             return ran;

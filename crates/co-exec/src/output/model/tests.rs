@@ -1,11 +1,11 @@
 use super::*;
-use crate::output::capture::{HEAD, TAIL};
+use crate::output::capture::{MIN_HEAD_BYTES, MIN_TAIL_BYTES};
 
 fn ends(stream: &[u8]) -> HeadAndTail {
     let lines = stream.iter().filter(|byte| **byte == b'\n').count() as u64;
     let open = stream.last().is_some_and(|byte| *byte != b'\n');
-    let (head, tail) = stream.split_at(stream.len().min(HEAD));
-    let from = tail.len().saturating_sub(TAIL);
+    let (head, tail) = stream.split_at(stream.len().min(MIN_HEAD_BYTES));
+    let from = tail.len().saturating_sub(MIN_TAIL_BYTES);
     let line = if from == 0 {
         0
     } else {
@@ -111,7 +111,7 @@ fn runs_alike_but_for_digits_are_folded() {
         "y\ny\n[16 more lines alike but for digits left out]\ny\ny\n",
     );
     check(
-        &"y\n".repeat(RUN),
+        &"y\n".repeat(MIN_SIMILAR_LINES),
         "y\ny\n[12 more lines alike but for digits left out]\ny\ny\n",
     );
 }

@@ -14,11 +14,11 @@ use rustix::fs::FallocateFlags;
 use crate::outcome::Gap;
 
 /// The bytes of the line between the two parts.
-const NOTE: usize = 120;
+const MAX_NOTE_BYTES: usize = 120;
 /// The most bytes by which a cut is moved to the end of a line.
-const REACH: u64 = 64 << 10;
+const MAX_CUT_SHIFT: u64 = 64 << 10;
 /// The bytes that are copied at a time.
-const STEP: usize = 1 << 20;
+const COPY_BYTES: usize = 1 << 20;
 
 /// The output file of one command, while it is written.
 pub(super) struct SpillFile {
@@ -86,7 +86,7 @@ impl SpillFile {
         self.head = from + cut as u64;
         let note = self.note("the command has not ended, or co was killed: the rest is missing")?;
         self.file.write_all_at(&note, self.head)?;
-        self.file.set_len(self.head + NOTE as u64)?;
+        self.file.set_len(self.head + MAX_NOTE_BYTES as u64)?;
         let ring = Ring::create(&tail_path(&self.path), self.cap - self.head)?;
         let ring = self.ring.insert(ring);
         ring.write(&end[cut..])?;
@@ -100,7 +100,7 @@ impl SpillFile {
             self.file.read_exact_at(&mut last, self.head - 1)?;
         }
         let start = if last == *b"\n" { "" } else { "\n" };
-        let width = NOTE - 1;
+        let width = MAX_NOTE_BYTES - 1;
         Ok(format!("{:<width$}\n", format!("{start}[co: {text}]")).into_bytes())
     }
 
@@ -119,7 +119,7 @@ impl SpillFile {
     fn join(&self, ring: &Ring) -> io::Result<Option<Gap>> {
         let start = ring.start()?;
         if start == 0 {
-            let mut first = vec![0; clamped(ring.written).min(NOTE)];
+            let mut first = vec![0; clamped(ring.written).min(MAX_NOTE_BYTES)];
             ring.read_exact(&mut first, 0)?;
             ring.copy(
                 first.len() as u64,
@@ -130,7 +130,7 @@ impl SpillFile {
             self.file.set_len(self.received)?;
             return Ok(None);
         }
-        let copied = ring.copy(start, &self.file, self.head + NOTE as u64)?;
+        let copied = ring.copy(start, &self.file, self.head + MAX_NOTE_BYTES as u64)?;
         let gap = Gap {
             bytes: start,
             lines: self.newlines - self.head_newlines - copied,
@@ -208,10 +208,10 @@ impl Ring {
     /// Copies the bytes from `from` on to position `to` of a file, and frees its own disk space meanwhile. Returns
     /// the number of newlines in them.
     fn copy(&self, mut from: u64, file: &File, mut to: u64) -> io::Result<u64> {
-        let mut space = vec![0; STEP];
+        let mut space = vec![0; COPY_BYTES];
         let mut copied = 0;
         while from < self.written {
-            let len = clamped(self.written - from).min(STEP);
+            let len = clamped(self.written - from).min(COPY_BYTES);
             let bytes = &mut space[..len];
             self.read_exact(bytes, from)?;
             file.write_all_at(bytes, to)?;
@@ -237,7 +237,7 @@ impl Ring {
 
 /// Returns the name of the second file.
 fn tail_path(path: &Path) -> PathBuf {
-    path.with_extension(super::TAIL)
+    path.with_extension(super::TAIL_SUFFIX)
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -256,7 +256,7 @@ fn clamped(bytes: u64) -> usize {
 
 /// Returns the most bytes by which a cut in a part of this size may be moved: at least a character.
 fn reach(part: u64) -> u64 {
-    (part / 8).clamp(4, REACH).min(part)
+    (part / 8).clamp(4, MAX_CUT_SHIFT).min(part)
 }
 
 /// Returns the length of `bytes` without an incomplete UTF-8 character at the end.

@@ -110,7 +110,7 @@ fn styles_are_kept_with_their_place() {
 #[test]
 fn what_only_looks_like_a_style_is_none() {
     // What an editor sends to a terminal's keyboard, and more parameters than are kept.
-    let many = "31;".repeat(PARAMETERS);
+    let many = "31;".repeat(MAX_PARAMETER_BYTES);
     for sequence in ["\x1b[>4;1m", "\x1b[?4m", &format!("\x1b[{many}31m")] {
         let lines = lines(&[sequence.as_bytes(), b"text"], Encoding::Utf8);
         assert_eq!(lines[0].spans, [], "{sequence:?}");
@@ -124,18 +124,18 @@ fn a_line_keeps_a_bounded_length() {
         text.feed(&[b'x'; 65_536]);
         text.feed("漢".repeat(100).as_bytes());
     }
-    assert_eq!(text.cells.len(), LONGEST);
+    assert_eq!(text.cells.len(), MAX_LINE_CHARS);
     text.feed(b"\x1b[999999999C\x1b]");
     text.feed(&[b'y'; 1 << 20]);
-    assert!(text.cells.capacity() <= 2 * LONGEST && text.partial.capacity() < 64);
+    assert!(text.cells.capacity() <= 2 * MAX_LINE_CHARS && text.partial.capacity() < 64);
     text.feed(b"\nnext\n");
     let lines = text.take();
     // All but the cursor's movement and the bytes of a sequence that never ended.
-    let lost = 100 * (65_536 + 100) - LONGEST;
+    let lost = 100 * (65_536 + 100) - MAX_LINE_CHARS;
     let told = format!("… {lost} more characters");
     assert_eq!(
         lines[0].text.chars().count(),
-        LONGEST + told.chars().count()
+        MAX_LINE_CHARS + told.chars().count()
     );
     assert!(lines[0].text.ends_with(&told));
     assert_eq!(lines[1].text, "next");
@@ -143,7 +143,7 @@ fn a_line_keeps_a_bounded_length() {
 
 #[test]
 fn what_a_line_lost_is_told_at_its_end_and_while_it_is_lost() {
-    let long = "x".repeat(LONGEST);
+    let long = "x".repeat(MAX_LINE_CHARS);
     check(
         format!("{long}yy").as_bytes(),
         &format!("{long}… 2 more characters"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cause, DRAIN, SETTLE, Supervisor};
+use super::{Cause, DRAIN_TIMEOUT, REMAINING_OUTPUT_TIMEOUT, Supervisor};
 use crate::command::Caller;
 use crate::container::Inside;
 use crate::outcome::Background;
@@ -32,9 +32,9 @@ impl Supervisor {
         }
         // Docker's client goes on for two seconds if a process that was left may still print.
         let pause = if keeps && !left.is_empty() {
-            SETTLE
+            REMAINING_OUTPUT_TIMEOUT
         } else {
-            DRAIN
+            DRAIN_TIMEOUT
         };
         let client = tokio::time::timeout(pause, self.ended.readable())
             .await
@@ -46,7 +46,7 @@ impl Supervisor {
             // It did not tell of what it left.
             inside.end().await;
         }
-        self.reader.finish(DRAIN).await;
+        self.reader.finish(DRAIN_TIMEOUT).await;
         if self.processes.any_runs() {
             self.end_processes().await;
         }

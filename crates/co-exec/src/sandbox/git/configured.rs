@@ -11,9 +11,9 @@ use super::super::{Refused, support};
 use crate::repository::{self, Dirs};
 
 /// A configuration file can be a FIFO, for which git would wait.
-const LIMIT: Duration = Duration::from_secs(2);
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most included files that are read.
-const MOST: usize = 50;
+const MAX_INCLUDED_FILES: usize = 50;
 
 const KEYS: &str = r"^(core\.hookspath|include\.path|includeif\..*\.path)$";
 
@@ -74,7 +74,7 @@ impl Configured {
         }
         let mut seen = Vec::new();
         while let Some(file) = todo.pop() {
-            if seen.len() == MOST || seen.contains(&file) || !file.is_file() {
+            if seen.len() == MAX_INCLUDED_FILES || seen.contains(&file) || !file.is_file() {
                 continue;
             }
             todo.extend(found.read(query, &git, ConfigSource::File(&file))?);
@@ -110,7 +110,7 @@ impl Configured {
             ConfigSource::Person => Path::new("/"),
             _ => query.workspace,
         });
-        let output = match support::output(&mut command, LIMIT) {
+        let output = match support::output(&mut command, GIT_TIMEOUT) {
             Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
             Ok(Some(output)) => return Err(refused(&String::from_utf8_lossy(&output.stderr))),
             Ok(None) => return Err(refused("`git config` takes too long")),

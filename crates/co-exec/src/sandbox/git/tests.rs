@@ -59,12 +59,12 @@ fn modules_are_held_at_every_depth_of_their_names() {
 #[test]
 fn of_very_many_all_stay_as_they_are() {
     let own = [".git/HEAD", ".git/objects/x", ".git/refs/x"].map(str::to_owned);
-    let modules = (0..MOST).map(|n| format!(".git/modules/m{n}/HEAD"));
-    let trees = (0..MOST).map(|n| format!(".git/worktrees/t{n}/HEAD"));
+    let modules = (0..MAX_SEPARATE_DIRECTORIES).map(|n| format!(".git/modules/m{n}/HEAD"));
+    let trees = (0..MAX_SEPARATE_DIRECTORIES).map(|n| format!(".git/worktrees/t{n}/HEAD"));
     let files: Vec<String> = own.into_iter().chain(modules).chain(trees).collect();
     let (_top, top) = lay(&files.iter().map(String::as_str).collect::<Vec<_>>());
     let (limits, git) = (Layout::of(&top).limits(), top.join(".git"));
-    assert_eq!(limits.writable.len(), MOST);
+    assert_eq!(limits.writable.len(), MAX_SEPARATE_DIRECTORIES);
     assert!(limits.allowed.contains(&git.join("worktrees")));
     for name in ["modules/more/HEAD", "worktrees/more/HEAD"] {
         let path = git.join(name);

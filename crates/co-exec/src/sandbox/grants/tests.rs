@@ -142,7 +142,7 @@ fn only_directories_with_a_secret_are_granted_entry_by_entry() {
 #[test]
 fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
     let home = Home::new();
-    for number in 0..MOST_RULES {
+    for number in 0..MAX_SECRET_RULES {
         fs::write(home.real.join(format!("work/{number}")), "").unwrap();
     }
     fs::remove_file(home.real.join("work/.envrc")).unwrap();
@@ -151,7 +151,7 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
     assert!(home.find(&grants, "work", level, true).is_ok());
     fs::write(home.real.join("work/.env"), "x").unwrap();
     let refused = home.find(&grants, "work", level, true).unwrap_err();
-    let many = |refused: &Refused| matches!(refused, Refused::Unready(Unready::TooManyRules { rules, .. }) if *rules > MOST_RULES);
+    let many = |refused: &Refused| matches!(refused, Refused::Unready(Unready::TooManyRules { rules, .. }) if *rules > MAX_SECRET_RULES);
     assert!(many(&refused), "{refused}");
     let work = home.real.join("work");
     let refused = grants

@@ -192,8 +192,8 @@ fn a_servers_words_are_found_where_servers_put_them_and_kept_short() {
     assert_eq!(told(r#"{"message": "outer"}"#), "outer");
     assert_eq!(told(r#"{"error": "bare"}"#), "bare");
     assert_eq!(told(" no JSON\n"), "no JSON");
-    let long = told(&"ä".repeat(BODY + 1));
-    assert_eq!(long, "ä".repeat(BODY) + "…");
+    let long = told(&"ä".repeat(MAX_BODY_CHARS + 1));
+    assert_eq!(long, "ä".repeat(MAX_BODY_CHARS) + "…");
 }
 
 #[test]

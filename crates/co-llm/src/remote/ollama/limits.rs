@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The time-out of the request for a model's limits. Without an answer the default window is used.
-pub(in crate::remote) const SHOW: Duration = Duration::from_secs(10);
+pub(in crate::remote) const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The sizes of a model's context window, as the server reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ fn kept(stream: &[u8], cap: u64, piece: usize) -> (Vec<u8>, Option<Gap>) {
         file.write(piece).unwrap();
         let disk = std::fs::read_dir(dir.path()).unwrap();
         let bytes: u64 = disk.map(|it| it.unwrap().metadata().unwrap().len()).sum();
-        assert!(bytes <= cap + NOTE as u64, "{bytes} on disk");
+        assert!(bytes <= cap + MAX_NOTE_BYTES as u64, "{bytes} on disk");
     }
     assert_eq!(file.received(), stream.len() as u64);
     let gap = file.finish().unwrap();
