@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program, Setup,
+    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, ExecutorSetup, Program,
     ShownSecrets,
 };
 
@@ -41,7 +41,7 @@ async fn engine(name: &str, program: &Path) -> String {
         let mut settings = ExecSettings::new(dir.path().join("spill"));
         settings.container.engine = program.display().to_string();
         settings.container.image = "co-bash:test".to_owned();
-        let executor = Executor::new(Setup::new(settings)).expect("an executor");
+        let executor = Executor::new(ExecutorSetup::new(settings)).expect("an executor");
         let ours = ours(&executor, dir.path()).await;
         // podman without systemd waits for many seconds after a command that it runs in the foreground.
         if name == "docker" {

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program,
-    Setup,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
+    ExecutorSetup, Program,
 };
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
 
@@ -34,9 +34,9 @@ fn main() -> std::process::ExitCode {
 async fn run() -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut report = String::new();
-    let quiet = Setup {
+    let quiet = ExecutorSetup {
         sole: true,
-        ..Setup::new(settings(dir.path(), 0))
+        ..ExecutorSetup::new(settings(dir.path(), 0))
     };
     let executor = Executor::new(quiet).expect("an executor");
     // First: what the others free stays with the process, and would hide growth.
@@ -45,7 +45,8 @@ async fn run() -> String {
     let ballast = vec![1_u8; 300 << 20];
     start_to_exit(&executor, dir.path(), "with 300 MB of heap", &mut report).await;
     drop(ballast);
-    let spilling = Executor::new(Setup::new(settings(dir.path(), 1 << 40))).expect("an executor");
+    let spilling =
+        Executor::new(ExecutorSetup::new(settings(dir.path(), 1 << 40))).expect("an executor");
     flood(&executor, &spilling, dir.path(), &mut report).await;
     executor.shutdown().await;
     report

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::chat::services::{Connect, ServiceParts, ServicePaths, Services};
+use crate::chat::services::{MakeProvider, ServiceParts, ServicePaths, Services};
 use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs, instructions};
 use crate::config::{Config, ModelChoice};
 use crate::editor::Editor;
@@ -26,7 +26,7 @@ use crate::front_end;
 use crate::logging;
 use crate::nvim::{self, Connection};
 use crate::paths::{self, Paths};
-use crate::protocol::{FromEditor, Level, PROTOCOL, ToEditor};
+use crate::protocol::{FromEditor, NoticeLevel, PROTOCOL, ToEditor};
 use crate::run::{Run, Runs};
 use crate::store::Store;
 use crate::tool::judge::workspace_of;
@@ -221,7 +221,7 @@ fn services(
     let launcher = launcher.namespaces(config.namespaces());
     let probe = SandboxProbe::start(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
-    let executor = Executor::new(co_exec::Setup {
+    let executor = Executor::new(co_exec::ExecutorSetup {
         settings: config.exec_settings(spill_dir),
         launcher: Some(launcher),
         env: std::env::vars_os().collect(),
@@ -240,7 +240,7 @@ fn services(
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
             checkpoints: paths.state.join("checkpoints"),
         },
-        connect: connect(),
+        make_provider: make_provider(),
         front_ends: front_end::make(editor.clone()),
         editor: editor.clone(),
         config,
@@ -258,12 +258,12 @@ async fn tell_isolation(services: Arc<Services>) {
 }
 
 /// Returns the function that makes a chat's provider from the settings and the environment.
-fn connect() -> Connect {
+fn make_provider() -> MakeProvider {
     // All chats share what servers show of themselves.
     let memory = ServerMemory::default();
     Arc::new(move |config: &Config, choice: &ModelChoice| {
         let settings = config.provider_settings(choice, &env);
-        co_llm::connect_with(&settings, &env, config.stall_timeout, memory.clone())
+        co_llm::make_provider_with(&settings, &env, config.stall_timeout, memory.clone())
     })
 }
 
@@ -440,7 +440,7 @@ impl App {
         if !handle.send(message) {
             self.chats.remove(&chat);
             self.services.notice(
-                Level::Error,
+                NoticeLevel::Error,
                 "this chat ended after an internal error; `:Co /resume` brings it back, `:Co /log` says more",
             );
         }
@@ -494,7 +494,7 @@ pub fn variables() -> Vec<String> {
 
 fn warn(editor: &Editor, message: String) {
     editor.tell(ToEditor::Notice {
-        level: Level::Warn,
+        level: NoticeLevel::Warn,
         message,
         answer: false,
     });

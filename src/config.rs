@@ -16,7 +16,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use given::Given;
+pub use given::GivenSettings;
 pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use setting::Applies;
@@ -45,7 +45,7 @@ pub struct Config {
     pub run_timeout: Option<u64>,
     /// Commands run without a question. Deny rules still refuse.
     pub auto_confirm: bool,
-    pub sandbox_backend: SandboxBackend,
+    pub sandbox_backend: ConfinementSetting,
     pub sandbox_network: Network,
     /// The command that starts the service of the container engine.
     pub docker_start_command: Option<Vec<String>>,
@@ -66,7 +66,7 @@ pub struct Config {
 
 /// The confinement of approved commands, as the person chose it (`sandbox_backend`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SandboxBackend {
+pub enum ConfinementSetting {
     Subprocess,
     Landlock,
     Docker,
@@ -74,7 +74,7 @@ pub enum SandboxBackend {
     Auto,
 }
 
-impl SandboxBackend {
+impl ConfinementSetting {
     pub const ALL: [Self; 4] = [Self::Subprocess, Self::Landlock, Self::Docker, Self::Auto];
 
     /// Returns the confinement that a value of the setting names.
@@ -112,7 +112,7 @@ impl Default for Config {
             run_inherits: false,
             run_timeout: None,
             auto_confirm: false,
-            sandbox_backend: SandboxBackend::Subprocess,
+            sandbox_backend: ConfinementSetting::Subprocess,
             sandbox_network: Network::None,
             docker_start_command: None,
             unasked_timeout: Duration::from_secs(60),

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::protocol::{State, ToEditor};
-use co_exec::{Feed, Patch, Screen};
+use crate::protocol::{ChatState, ToEditor};
+use co_exec::{Feed, Screen, ScreenPatch};
 
 /// The most bytes of output in one frame. More would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
@@ -312,7 +312,7 @@ impl Frame {
     }
 }
 
-fn size(patch: &Patch) -> usize {
+fn size(patch: &ScreenPatch) -> usize {
     patch.lines.iter().map(|line| line.len() + 1).sum()
 }
 
@@ -349,7 +349,7 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::ChangeBuffer { .. }
             | ToEditor::EditorQuery { .. }
             | ToEditor::State {
-                state: State::Idle,
+                state: ChatState::Idle,
                 ..
             }
     )

@@ -7,7 +7,7 @@
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use co_exec::{HostEnvironment, Patch, Size};
+use co_exec::{HostEnvironment, ScreenPatch, TerminalSize};
 use co_llm::transcript::{Context, Cost, Usage};
 
 /// The version of the protocol, which changes with the meaning of a message. Each side refuses another version.
@@ -89,7 +89,7 @@ pub enum FromEditor {
         open: bool,
         /// In a terminal of that size.
         #[serde(default)]
-        terminal: Option<Size>,
+        terminal: Option<TerminalSize>,
         #[serde(default)]
         options: RunOptions,
     },
@@ -102,7 +102,7 @@ pub enum FromEditor {
         close: bool,
     },
     /// The terminal of a run has another size.
-    RunResize { run: u64, size: Size },
+    RunResize { run: u64, size: TerminalSize },
     /// `<C-c>` on a run.
     CancelRun { run: u64 },
     /// A model's job outlives its chat, or no longer does.
@@ -282,7 +282,7 @@ pub enum ToEditor {
     Refused { message: String },
     /// A notice for the person.
     Notice {
-        level: Level,
+        level: NoticeLevel,
         message: String,
         /// The person typed a command that this answers: it is shown whole.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -297,13 +297,13 @@ pub enum ToEditor {
         /// It is folded if it is short too.
         fold: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        patch: Option<Patch>,
+        patch: Option<ScreenPatch>,
         done: bool,
     },
     /// The content of the winbar.
     State {
         chat: u64,
-        state: State,
+        state: ChatState,
         /// A detail of the state, such as `in 3 s: openai failed (HTTP 500)`.
         detail: String,
         model: String,
@@ -311,9 +311,9 @@ pub enum ToEditor {
         confinement: String,
         /// The tokens of the whole chat.
         #[serde(flatten)]
-        used: Used,
+        used: TokenUse,
         /// The tokens of the turn that runs or ran last.
-        turn: Used,
+        turn: TokenUse,
         /// The part of the model's window that the last request takes, in percent. None before the first request.
         #[serde(skip_serializing_if = "Option::is_none")]
         window_used: Option<u64>,
@@ -354,7 +354,7 @@ pub enum ToEditor {
         detail: Option<String>,
     },
     /// New output of a run.
-    RunOutput { run: u64, patch: Patch },
+    RunOutput { run: u64, patch: ScreenPatch },
     /// New output of a run in a terminal, with its escape sequences.
     RunData { run: u64, data: String },
     /// A run ended. `status` is its last line, `spill` the file that keeps its output.
@@ -491,7 +491,7 @@ pub struct Replacement {
 
 /// Numbers of tokens and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Used {
+pub struct TokenUse {
     pub input: u64,
     pub output: u64,
     /// The part of `input` that the provider had cached.
@@ -501,7 +501,7 @@ pub struct Used {
     pub cost: Option<f64>,
 }
 
-impl From<Usage> for Used {
+impl From<Usage> for TokenUse {
     fn from(usage: Usage) -> Self {
         Self {
             input: usage.input,
@@ -660,7 +660,7 @@ pub struct Choice {
 /// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum NoticeLevel {
     Info,
     Warn,
     Error,
@@ -669,7 +669,7 @@ pub enum Level {
 /// The activity of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ChatState {
     Idle,
     Thinking,
     Streaming,

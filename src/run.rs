@@ -13,10 +13,10 @@ use crate::chat::services::Services;
 use crate::chat::{cancellable, secret_access};
 use crate::editor::Target;
 use crate::error;
-use crate::protocol::{Level, RunOptions, ToEditor};
+use crate::protocol::{NoticeLevel, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
 use co_exec::container::Engine;
-use co_exec::{Confinement, Input, InputError, RunningCommand, Size, Streams};
+use co_exec::{CommandInput, Confinement, InputError, RunningCommand, Streams, TerminalSize};
 
 /// The most inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
@@ -51,7 +51,7 @@ struct RunHandle {
 enum RunInput {
     Write(Vec<u8>),
     Close,
-    Resize(Size),
+    Resize(TerminalSize),
 }
 
 impl Runs {
@@ -98,7 +98,7 @@ impl Runs {
             None if self.services.jobs.cancel(run) => {}
             None => self
                 .services
-                .notice(Level::Info, "that run has ended already"),
+                .notice(NoticeLevel::Info, "that run has ended already"),
         }
     }
 
@@ -113,7 +113,7 @@ impl Runs {
         for input in write.into_iter().chain(close.then_some(RunInput::Close)) {
             if self.send(run, input).is_err() {
                 return self.services.notice(
-                    Level::Warn,
+                    NoticeLevel::Warn,
                     "nothing was written: the run has ended or does not read its input",
                 );
             }
@@ -124,12 +124,12 @@ impl Runs {
     pub fn keep(&self, run: u64, keep: bool) {
         if !self.services.jobs.keep(run, keep) {
             self.services
-                .notice(Level::Info, "that job has ended already");
+                .notice(NoticeLevel::Info, "that job has ended already");
         }
     }
 
     /// Sets the size of a run's terminal.
-    pub fn resize(&self, run: u64, size: Size) {
+    pub fn resize(&self, run: u64, size: TerminalSize) {
         // It may have ended a moment ago.
         let _ = self.send(run, RunInput::Resize(size));
     }
@@ -278,7 +278,7 @@ async fn follow(
             () = token.cancelled() => {
                 canceller.cancel();
                 let said = format!("co ended what run {number} left running");
-                services.notice(Level::Info, said);
+                services.notice(NoticeLevel::Info, said);
             }
             // It has ended by itself.
             () = canceller.cancelled() => token.cancel(),
@@ -287,10 +287,10 @@ async fn follow(
     }
 }
 
-fn perform(services: &Services, input: Option<&Input>, sent: RunInput) {
+fn perform(services: &Services, input: Option<&CommandInput>, sent: RunInput) {
     let Some(input) = input else {
         return services.notice(
-            Level::Warn,
+            NoticeLevel::Warn,
             "this run's input is not open: `:Co! ++stdin` starts one whose is",
         );
     };
@@ -308,5 +308,5 @@ fn perform(services: &Services, input: Option<&Input>, sent: RunInput) {
 }
 
 fn unwritten(services: &Services, why: InputError) {
-    services.notice(Level::Warn, format!("nothing was written: {why}"));
+    services.notice(NoticeLevel::Warn, format!("nothing was written: {why}"));
 }

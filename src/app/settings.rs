@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::{App, START_TIMEOUT, env, variables};
 use crate::chat::Msg;
-use crate::config::{Applies, Config, Given, Layers, LoadedSettings, SandboxBackend};
-use crate::protocol::{Level, ToEditor};
+use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, Layers, LoadedSettings};
+use crate::protocol::{NoticeLevel, ToEditor};
 
 /// The settings as they were last read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CurrentSettings {
     file: PathBuf,
-    pub(super) given: Given,
+    pub(super) given: GivenSettings,
     pub(super) problems: Vec<String>,
     /// API keys that the settings name. They must not reach a model.
     pub(super) secrets: Vec<String>,
@@ -40,7 +40,7 @@ impl CurrentSettings {
 /// Returns the keys of all providers, for redaction.
 fn secrets(config: &Config) -> Vec<String> {
     let all = config.providers.iter().chain([&config.llm]);
-    let mut keys: Vec<String> = all.flat_map(|it| co_llm::secrets(it, &env)).collect();
+    let mut keys: Vec<String> = all.flat_map(|it| co_llm::known_keys(it, &env)).collect();
     keys.sort();
     keys.dedup();
     keys
@@ -54,18 +54,18 @@ impl App {
         let reading = tokio::task::spawn_blocking(move || CurrentSettings::read(file, &lua));
         let Ok(Ok(new)) = tokio::time::timeout(START_TIMEOUT, reading).await else {
             let why = format!("the settings stay as they were: {shown} does not answer");
-            return self.services.notice(Level::Error, why);
+            return self.services.notice(NoticeLevel::Error, why);
         };
         for problem in &new.problems {
             if !self.settings.problems.contains(problem) {
-                self.services.notice(Level::Warn, problem.clone());
+                self.services.notice(NoticeLevel::Warn, problem.clone());
             }
         }
         match self.services.changed(&new.given, &new.secrets) {
             Ok(services) => self.services = Arc::new(services),
             Err(error) => {
                 let why = format!("the settings stay as they were: {error}");
-                return self.services.notice(Level::Error, why);
+                return self.services.notice(NoticeLevel::Error, why);
             }
         }
         let old = std::mem::replace(&mut self.settings, new);
@@ -79,7 +79,7 @@ impl App {
             restart: self.needs_restart(&old.given),
         };
         if let Some(sentence) = later.sentence() {
-            self.services.notice(Level::Info, sentence);
+            self.services.notice(NoticeLevel::Info, sentence);
         }
     }
 
@@ -89,14 +89,14 @@ impl App {
         if word.is_empty() {
             return true;
         }
-        let Some(backend) = SandboxBackend::from_word(word) else {
+        let Some(setting) = ConfinementSetting::from_word(word) else {
             let why =
                 format!("/sandbox takes landlock, docker, subprocess or auto, not \"{word}\"");
-            self.services.notice(Level::Error, why);
+            self.services.notice(NoticeLevel::Error, why);
             return false;
         };
         let why =
-            match tokio::time::timeout(START_TIMEOUT, self.services.confined_by(backend)).await {
+            match tokio::time::timeout(START_TIMEOUT, self.services.confined_by(setting)).await {
                 Ok(Ok(services)) => {
                     self.services = Arc::new(services);
                     self.spread();
@@ -109,7 +109,7 @@ impl App {
                 Err(_) => "co is still testing the sandbox, try again in a moment".to_owned(),
             };
         let why = format!("the sandbox is not changed: {why}");
-        self.services.notice(Level::Error, why);
+        self.services.notice(NoticeLevel::Error, why);
         false
     }
 
@@ -122,7 +122,7 @@ impl App {
     }
 
     /// Returns the settings that changed since `old` and that this backend does not have.
-    fn needs_restart(&self, old: &Given) -> Vec<&'static str> {
+    fn needs_restart(&self, old: &GivenSettings) -> Vec<&'static str> {
         let new = &self.settings.given;
         let missing = self.services.given().changed(new, Applies::Restart);
         let mut changed = old.changed(new, Applies::Restart);

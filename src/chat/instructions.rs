@@ -14,7 +14,7 @@ use super::prompt;
 use super::services::Services;
 use super::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use super::text::one_line;
-use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
+use crate::protocol::{Answer, NoticeLevel, ToEditor, TrustQuestion};
 use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_exec::Caller;
 use co_llm::transcript::Item;
@@ -246,7 +246,7 @@ async fn save(services: &Services, name: &str, entry: TrustAnswer) {
     if let Err(why) = blocking(move || trust.save(kept)).await {
         let message =
             format!("the answer about {name} could not be saved, so it ends with Neovim: {why}");
-        return services.notice(Level::Error, message);
+        return services.notice(NoticeLevel::Error, message);
     }
     let mut state = services.instructions.state();
     if is_last(&state) {
@@ -258,13 +258,13 @@ async fn save(services: &Services, name: &str, entry: TrustAnswer) {
         true => format!("{name} is sent to the model from the next prompt on"),
         false => format!("{name} is not sent to the model; :Co /rules takes that answer back"),
     };
-    services.notice(Level::Info, message);
+    services.notice(NoticeLevel::Info, message);
 }
 
 /// Notifies the person of a problem once: it would come at every prompt.
 fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, problem: &str) {
     if state.told.insert((workspace.into(), problem.into())) {
-        services.notice(Level::Warn, problem);
+        services.notice(NoticeLevel::Warn, problem);
     }
 }
 

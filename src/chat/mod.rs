@@ -43,9 +43,9 @@ use self::turn::{
     CLOSED, CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
 };
 use crate::config::ModelChoice;
-use crate::protocol::{Level, LineRange, State};
+use crate::protocol::{ChatState, LineRange, NoticeLevel};
 use crate::tool::edits::{EditRange, SeenTexts};
-use co_llm::transcript::{self, Context, End, Item, Outcome, Shown, Usage};
+use co_llm::transcript::{self, Context, End, Item, Outcome, ShownPart, Usage};
 use co_llm::{Fault, Provider};
 
 pub use self::handle::ChatHandle;
@@ -97,7 +97,7 @@ struct Chat {
     /// The usage of the current or last turn.
     turn_usage: Usage,
     window_used: Option<u64>,
-    state: State,
+    state: ChatState,
     detail: String,
     /// The front end knows the start of the answer that `/retry` replaces.
     answering: bool,
@@ -139,7 +139,7 @@ impl Chat {
             usage: Usage::default(),
             turn_usage: Usage::default(),
             window_used: None,
-            state: State::Idle,
+            state: ChatState::Idle,
             detail: String::new(),
             answering: false,
             front_end: (services.front_ends)(id),
@@ -219,7 +219,7 @@ impl Chat {
             return self.show_state();
         }
         if std::mem::take(&mut self.resume_failed) {
-            self.services.notice(Level::Warn, NOT_RESUMED);
+            self.services.notice(NoticeLevel::Warn, NOT_RESUMED);
             return self.give_all_back(prompt);
         }
         let item = Item::User {
@@ -304,7 +304,7 @@ impl Chat {
             task: tokio::spawn(turn.run()),
         });
         self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
-        self.set_state(State::Thinking, String::new());
+        self.set_state(ChatState::Thinking, String::new());
     }
 
     /// Returns the number of turns that ended, which is the number of the next one.
@@ -442,8 +442,8 @@ impl Chat {
         };
         // The chat shows a decision in words of its own.
         let shown = |id: &String| match decision(id) {
-            Some(_) => Shown::default(),
-            None => Shown::line(result(id).to_owned()),
+            Some(_) => ShownPart::default(),
+            None => ShownPart::line(result(id).to_owned()),
         };
         let outcomes: Vec<_> = transcript::unanswered(items)
             .into_iter()
@@ -465,7 +465,7 @@ impl Chat {
         let usage = self.turn_usage;
         self.recorder.record(Item::End { reason: end, usage }).await;
         self.show(ChatEvent::TurnEnded { end, fault });
-        self.set_state(State::Idle, String::new());
+        self.set_state(ChatState::Idle, String::new());
         self.fire(
             "CoTurnDone",
             serde_json::json!({ "chat": self.id, "reason": end }),

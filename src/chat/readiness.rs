@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::services::Services;
-use crate::protocol::Level;
+use crate::protocol::NoticeLevel;
 use co_exec::container::{Engine, FaultKind};
 use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
 
@@ -89,7 +89,7 @@ pub(super) async fn wait(
     tokio::spawn(start.outcome());
     for number in 1..=MAX_TRIES {
         let told = format!("waiting for {}, {number} of {MAX_TRIES}", engine.name());
-        services.notice(Level::Info, told);
+        services.notice(NoticeLevel::Info, told);
         tokio::time::sleep(TRY_INTERVAL).await;
         match silent().await {
             None => return Ok(()),

@@ -9,7 +9,7 @@ use super::blocking::blocking;
 use super::message::WorkDirs;
 use super::services::Services;
 use crate::error;
-use crate::protocol::Level;
+use crate::protocol::NoticeLevel;
 use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::Item;
 
@@ -159,7 +159,7 @@ impl Recorder {
     fn fail(&self, why: &str) -> bool {
         tracing::error!(why, "the chat could not be written");
         self.services.notice(
-            Level::Error,
+            NoticeLevel::Error,
             format!("the chat could not be written, so nothing was done: {why}"),
         );
         false

@@ -9,7 +9,7 @@ use crate::tool::edits;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
-use co_llm::transcript::{Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, Shown};
+use co_llm::transcript::{Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart};
 
 /// Returns the event that shows the items of a transcript, with the model's thoughts or without.
 pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
@@ -69,7 +69,7 @@ pub(super) fn unread(call: &Call) -> ChatEvent {
 }
 
 /// Returns the events below the output of a call.
-pub(super) fn below(hidden: usize, shown: &Shown) -> impl Iterator<Item = ChatEvent> {
+pub(super) fn below(hidden: usize, shown: &ShownPart) -> impl Iterator<Item = ChatEvent> {
     let hidden = (hidden > 0).then_some(ChatEvent::Hidden(hidden));
     let status = (!shown.status.is_empty()).then(|| ChatEvent::Outcome(shown.status.clone()));
     let notice = shown.notice.clone().map(|text| ChatEvent::Notice {
@@ -80,12 +80,12 @@ pub(super) fn below(hidden: usize, shown: &Shown) -> impl Iterator<Item = ChatEv
 }
 
 /// Returns what to show of an outcome whose transcript does not say it.
-fn shown_before(outcome: &Outcome, reads_files: bool) -> Shown {
+fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     match reads_files || outcome.text == INTERRUPTED {
-        true => Shown::line(co_policy::printable(last_line(&outcome.text))),
-        false => Shown {
+        true => ShownPart::line(co_policy::printable(last_line(&outcome.text))),
+        false => ShownPart {
             output: [0, outcome.text.len()],
-            ..Shown::default()
+            ..ShownPart::default()
         },
     }
 }

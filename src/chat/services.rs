@@ -19,16 +19,16 @@ use super::events::MakeFrontEnd;
 use crate::audit::{self, Audit};
 use crate::buffers::Buffers;
 use crate::checkpoint::{Checkpoints, PersonRun};
-use crate::config::{Applies, Config, Given, ModelChoice, SandboxBackend};
+use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, ModelChoice};
 use crate::editor::Editor;
-use crate::protocol::{Level, ToEditor};
+use crate::protocol::{NoticeLevel, ToEditor};
 use crate::store::Store;
 use crate::tool::judge::{Judge, JudgeConfig};
 use crate::tool::rules;
 use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
-use co_exec::sandbox::Refused;
-use co_exec::secrets::redact::{Redacted, Redactor};
+use co_exec::sandbox::SandboxRefusal;
+use co_exec::secrets::redact::{RedactedText, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
 use co_llm::{Fault, Provider};
 
@@ -39,7 +39,7 @@ pub struct Services {
     pub buffers: Buffers,
     pub config: Config,
     /// The values that `config` is made of.
-    given: Given,
+    given: GivenSettings,
     /// A handle that starts commands as `config` says.
     pub executor: Executor,
     pub probe: SandboxProbe,
@@ -57,7 +57,7 @@ pub struct Services {
     /// The values of each workspace's secrets.
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
     pub(super) front_ends: MakeFrontEnd,
-    connect: Connect,
+    make_provider: MakeProvider,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
     /// The chats whose person has got the notice that the audit file is not written.
     unaudited: Arc<Mutex<HashSet<String>>>,
@@ -71,7 +71,7 @@ struct CachedJudge {
 }
 
 /// Makes the provider that the settings name, or the chat in place of it.
-pub type Connect =
+pub type MakeProvider =
     Arc<dyn Fn(&Config, &ModelChoice) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
 /// The files and directories that the services use.
@@ -93,7 +93,7 @@ pub struct ServicePaths {
 pub struct ServiceParts {
     pub editor: Editor,
     pub config: Config,
-    pub given: Given,
+    pub given: GivenSettings,
     pub executor: Executor,
     pub probe: SandboxProbe,
     pub store: Store,
@@ -101,7 +101,7 @@ pub struct ServiceParts {
     /// None if its file cannot be created. The person gets a notice at the start.
     pub audit: Option<Audit>,
     pub places: ServicePaths,
-    pub connect: Connect,
+    pub make_provider: MakeProvider,
     pub front_ends: MakeFrontEnd,
 }
 
@@ -122,7 +122,7 @@ impl Services {
             places: Arc::new(parts.places),
             jobs: Arc::default(),
             foreground: Foreground::default(),
-            connect: parts.connect,
+            make_provider: parts.make_provider,
             front_ends: parts.front_ends,
             values: Arc::default(),
             judges: Arc::default(),
@@ -132,7 +132,7 @@ impl Services {
     }
 
     /// Returns the values that the settings are made of.
-    pub fn given(&self) -> &Given {
+    pub fn given(&self) -> &GivenSettings {
         &self.given
     }
 
@@ -141,7 +141,7 @@ impl Services {
     ///
     /// # Errors
     /// The executor refuses a setting.
-    pub fn changed(&self, new: &Given, secrets: &[String]) -> Result<Self, co_exec::Error> {
+    pub fn changed(&self, new: &GivenSettings, secrets: &[String]) -> Result<Self, co_exec::Error> {
         let given = self.given.with(new, Applies::Now);
         let given = given.with(new, Applies::NextChat);
         let config = given.config();
@@ -170,17 +170,17 @@ impl Services {
         }
     }
 
-    /// Returns a copy whose approved commands are confined by another backend.
+    /// Returns a copy whose approved commands are confined in another way.
     ///
     /// # Errors
-    /// The backend cannot work here. The error has the reason.
-    pub async fn confined_by(&self, backend: SandboxBackend) -> Result<Self, Refused> {
-        let probe = self.probe.with(backend);
+    /// It cannot work here. The error has the reason.
+    pub async fn confined_by(&self, setting: ConfinementSetting) -> Result<Self, SandboxRefusal> {
+        let probe = self.probe.with(setting);
         let isolation = probe.isolation().await;
         isolation.approved_words()?;
-        if backend == SandboxBackend::Docker {
+        if setting == ConfinementSetting::Docker {
             let answer = isolation.check_engine().await;
-            answer.map_err(|fault| Refused::Unable(fault.to_string()))?;
+            answer.map_err(|fault| SandboxRefusal::Unable(fault.to_string()))?;
         }
         Ok(Self {
             probe,
@@ -196,7 +196,7 @@ impl Services {
         let prepared = self.executor.prepare(confinement).await;
         let notices = prepared.map_err(|error| error.to_string())?;
         for notice in notices {
-            self.notice(Level::Warn, notice);
+            self.notice(NoticeLevel::Warn, notice);
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Services {
         });
         problems.extend(more);
         for message in problems {
-            self.notice(Level::Warn, message);
+            self.notice(NoticeLevel::Warn, message);
         }
         let judge = match self.executor.launcher() {
             Some(launcher) => {
@@ -311,7 +311,7 @@ impl Services {
         workspace: &Path,
         text: &str,
         more: &[String],
-    ) -> Result<Redacted, String> {
+    ) -> Result<RedactedText, String> {
         if !self.config.redact {
             return Ok(text.to_owned().into());
         }
@@ -348,7 +348,7 @@ impl Services {
     /// # Errors
     /// No provider is set up, or its key is missing.
     pub fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Fault> {
-        (self.connect)(&self.config, choice)
+        (self.make_provider)(&self.config, choice)
     }
 
     /// Warns once in each chat that the audit file is not written.
@@ -359,7 +359,7 @@ impl Services {
             .unwrap_or_else(PoisonError::into_inner);
         if known.insert(chat.to_owned()) {
             self.notice(
-                Level::Warn,
+                NoticeLevel::Warn,
                 format!(
                     "{error}; what runs goes unlogged until it can be: free or mend that place"
                 ),
@@ -368,7 +368,7 @@ impl Services {
     }
 
     /// Sends a notice to the person.
-    pub fn notice(&self, level: Level, message: impl Into<String>) {
+    pub fn notice(&self, level: NoticeLevel, message: impl Into<String>) {
         self.editor.tell(ToEditor::Notice {
             level,
             message: message.into(),
@@ -377,7 +377,7 @@ impl Services {
     }
 
     /// Answers a command that the person typed.
-    pub fn answer(&self, level: Level, message: impl Into<String>) {
+    pub fn answer(&self, level: NoticeLevel, message: impl Into<String>) {
         self.editor.tell(ToEditor::Notice {
             level,
             message: message.into(),

@@ -2,10 +2,10 @@
 
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
-use crate::protocol::{State, ToEditor};
+use crate::protocol::{ChatState, ToEditor};
 
 impl Chat {
-    pub(super) fn set_state(&mut self, state: State, detail: String) {
+    pub(super) fn set_state(&mut self, state: ChatState, detail: String) {
         self.state = state;
         self.detail = detail;
         self.show_state();

@@ -35,7 +35,7 @@ pub(super) use self::queue::Queue;
 use super::events::ChatEvent;
 use super::prompt::Budget;
 use super::services::Services;
-use crate::protocol::State;
+use crate::protocol::ChatState;
 use crate::tool::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
 use co_exec::Caller;
 use co_llm::transcript::{self, End, Item, Surroundings, Usage};
@@ -298,7 +298,7 @@ impl Turn {
         Ok(snapshot.items)
     }
 
-    async fn state(&self, state: State, detail: impl Into<String>) -> Result<(), Halt> {
+    async fn state(&self, state: ChatState, detail: impl Into<String>) -> Result<(), Halt> {
         self.send(TurnEvent::State(state, detail.into())).await
     }
 

@@ -19,8 +19,8 @@ use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
-use crate::checkpoint::{self, By, Overlap, Record, TurnChanges, Undo, Undone};
-use crate::protocol::{BufferChange, Change, ChangesReview, Level, Question};
+use crate::checkpoint::{self, By, Overlap, Record, TurnChanges, Undo, UndoResult};
+use crate::protocol::{BufferChange, Change, ChangesReview, NoticeLevel, Question};
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.
@@ -216,10 +216,10 @@ impl UndoTask {
                 }
             }
             Ok(None) => {
-                self.services.answer(Level::Info, self.nothing());
+                self.services.answer(NoticeLevel::Info, self.nothing());
                 self.done(None).await;
             }
-            Err(why) => self.services.answer(Level::Error, why),
+            Err(why) => self.services.answer(NoticeLevel::Error, why),
         }
     }
 
@@ -332,7 +332,7 @@ impl UndoTask {
         });
         let mut done = match on_disk.await {
             Ok(done) => done,
-            Err(why) => return self.services.answer(Level::Error, why),
+            Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
         self.change_buffers(buffers, &mut done).await;
         let record = Record {
@@ -373,7 +373,7 @@ impl UndoTask {
     async fn change_buffers(
         &self,
         buffers: Vec<(BufferChange, checkpoint::Change)>,
-        done: &mut Undone,
+        done: &mut UndoResult,
     ) {
         for (buffer, change) in buffers {
             let changed = self.services.buffers.change(buffer).await;
@@ -386,7 +386,13 @@ impl UndoTask {
     }
 
     /// Tells the person what was done.
-    fn tell(&self, done: &Undone, left_alone: usize, reasons: &[String], unkept: Option<String>) {
+    fn tell(
+        &self,
+        done: &UndoResult,
+        left_alone: usize,
+        reasons: &[String],
+        unkept: Option<String>,
+    ) {
         let mut text = match (without_directories(done.changes.iter()).len(), &self.by) {
             (0, _) if left_alone == 0 && done.failed.is_empty() => {
                 format!(
@@ -416,14 +422,14 @@ impl UndoTask {
             text.push_str(&format!("; this cannot be taken back: {why}"));
         }
         let level = match done.failed.is_empty() && unkept.is_none() {
-            true => Level::Info,
-            false => Level::Warn,
+            true => NoticeLevel::Info,
+            false => NoticeLevel::Warn,
         };
         self.services.answer(level, text);
     }
 
     /// Returns the note for the model.
-    fn note(&self, done: &Undone) -> String {
+    fn note(&self, done: &UndoResult) -> String {
         let changes = without_directories(done.changes.iter()).into_iter();
         let paths = named(changes.map(|it| it.path.display().to_string()).collect());
         match self.by {

@@ -25,7 +25,7 @@ pub use change::{Change, Entry};
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
 pub use store::Store;
-pub use undo::{Overlap, Undo, Undone};
+pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 
 /// The checkpoints of all chats of a backend.

@@ -7,7 +7,7 @@ use super::change::{Change, Entry};
 use super::log::{By, Record};
 use super::store::Store;
 use super::undo::bytes_of;
-use co_edit::{FileText, Hunk, Rebased, apply_hunks, hunks, rebase};
+use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, rebase};
 
 /// A file with all that a chat changed in it.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ impl ChangedFile {
             let start = hunk.at.start.saturating_add_signed(moved);
             let lines = start..start + hunk.added();
             moved += hunk.added().cast_signed() - hunk.removed().cast_signed();
-            let known = |it: &&Touched| it.lines.as_ref().is_some_and(|it| meet(it, &lines));
-            let unknown = |it: &&Touched| it.lines.is_none();
+            let known = |it: &&TouchedLines| it.lines.as_ref().is_some_and(|it| meet(it, &lines));
+            let unknown = |it: &&TouchedLines| it.lines.is_none();
             let mut by: Vec<_> = touched.iter().filter(known).map(|it| it.record).collect();
             if by.is_empty() {
                 by.extend(touched.iter().filter(unknown).map(|it| it.record));
@@ -112,12 +112,12 @@ impl ChangedFile {
 }
 
 /// Lines of the present text that a call changed; none if they were changed again.
-struct Touched {
+struct TouchedLines {
     record: usize,
     lines: Option<Range<usize>>,
 }
 
-fn touched(path: &Path, records: &[Record], now: &str, store: &Store) -> Vec<Touched> {
+fn touched(path: &Path, records: &[Record], now: &str, store: &Store) -> Vec<TouchedLines> {
     let mut touched = Vec::new();
     for (record, it) in records.iter().enumerate() {
         let of_file = it.changes.iter().filter(|change| change.path == path);
@@ -129,11 +129,11 @@ fn touched(path: &Path, records: &[Record], now: &str, store: &Store) -> Vec<Tou
             };
             let back = hunks(new.as_str(), old.as_str());
             let moved = rebase(new.as_str(), &back, now).into_iter();
-            touched.extend(moved.map(|it| Touched {
+            touched.extend(moved.map(|it| TouchedLines {
                 record,
                 lines: match it {
-                    Rebased::Moved(hunk) => Some(hunk.at),
-                    Rebased::Stale(_) => None,
+                    RebaseResult::Moved(hunk) => Some(hunk.at),
+                    RebaseResult::Stale(_) => None,
                 },
             }));
         }

@@ -13,7 +13,7 @@ use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::disk;
 use crate::tool::edits::source::replacement;
-use co_edit::{FileText, Names, Rebased, apply_hunks, hunks, rebase, unified};
+use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -40,7 +40,7 @@ pub enum Overlap {
 
 /// The result of an [`Undo`].
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
@@ -85,8 +85,8 @@ impl Undo {
     }
 
     /// Changes the files that still are as they were.
-    pub fn apply(self, root: &Path, store: &Store) -> Undone {
-        let mut undone = Undone::default();
+    pub fn apply(self, root: &Path, store: &Store) -> UndoResult {
+        let mut undone = UndoResult::default();
         // Removed from the inside, then made from the outside.
         let mut made = Vec::new();
         for change in self.changes.into_iter().rev() {
@@ -320,9 +320,9 @@ fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<
     let moved = rebase(base, &hunks(base, target), now).into_iter();
     let moved: Option<Vec<_>> = moved
         .filter_map(|it| match (it, overlap) {
-            (Rebased::Moved(hunk), _) => Some(Some(hunk)),
-            (Rebased::Stale(_), Overlap::Refuse) => Some(None),
-            (Rebased::Stale(_), Overlap::Leave) => None,
+            (RebaseResult::Moved(hunk), _) => Some(Some(hunk)),
+            (RebaseResult::Stale(_), Overlap::Refuse) => Some(None),
+            (RebaseResult::Stale(_), Overlap::Leave) => None,
         })
         .collect();
     Some(apply_hunks(now, &moved?))

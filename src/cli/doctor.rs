@@ -15,13 +15,13 @@ use std::process::ExitCode;
 
 use lexopt::{Arg::*, Parser};
 
-use crate::config::{self, Config, Layers, LoadedSettings, SandboxBackend};
+use crate::config::{self, Config, ConfinementSetting, Layers, LoadedSettings};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
 use co_exec::LimitEnforcement;
 use co_exec::container::{EngineFault, check_engine};
-use co_exec::sandbox::Refused;
+use co_exec::sandbox::SandboxRefusal;
 
 pub use check::{Check, CheckLevel};
 
@@ -76,7 +76,7 @@ pub struct SandboxReport {
     /// A sentence about the confinement of unasked commands, or the reason why there is none.
     pub sandbox: String,
     /// The kernel can confine a command, or the reason why not.
-    pub held: Result<(), Refused>,
+    pub held: Result<(), SandboxRefusal>,
     /// The probe of the sandbox worked.
     pub known: bool,
     pub limits: LimitEnforcement,
@@ -130,7 +130,7 @@ pub async fn checks(
     checks.push(sandbox(probe));
     checks.extend(landlock::check(probe.landlock));
     let engine = check_engine(config.container(), &args.environment).await;
-    checks.push(backend(probe, &config, engine.as_ref().map(drop)));
+    checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
     checks.push(container::check(&config, engine));
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
@@ -169,20 +169,24 @@ fn sandbox(probe: &SandboxReport) -> Check {
 }
 
 /// Shows the permissions of approved commands.
-fn backend(probe: &SandboxReport, config: &Config, engine: Result<(), &EngineFault>) -> Check {
+fn approved_commands(
+    probe: &SandboxReport,
+    config: &Config,
+    engine: Result<(), &EngineFault>,
+) -> Check {
     let isolation = Isolation::with_result(config, probe.held.clone());
     let isolation = isolation.with_engine(engine.map_err(EngineFault::clone));
     match isolation.approved_words() {
-        Ok(words) if isolation.other() == Some(SandboxBackend::Landlock) => Check::ok(
-            "backend",
+        Ok(words) if isolation.other() == Some(ConfinementSetting::Landlock) => Check::ok(
+            "approved commands",
             format!(
                 "{words}; sandbox_backend = \"landlock\", or :Co /sandbox landlock until :Co /restart or the end of Neovim, confines \
                  them to the workspace"
             ),
         ),
-        Ok(words) => Check::ok("backend", words),
+        Ok(words) => Check::ok("approved commands", words),
         Err(refused) => Check::bad(
-            "backend",
+            "approved commands",
             CheckLevel::Error,
             format!("approved commands are refused: {refused}"),
             "set sandbox_backend to what works here; auto takes the strongest",

@@ -12,13 +12,13 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::config::{Config, SandboxBackend};
+use crate::config::{Config, ConfinementSetting};
 use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
-    Launcher, RunningCommand, Setup, detach_terminal,
+    ExecutorSetup, Launcher, RunningCommand, detach_terminal,
 };
 use request::ExecRequest;
 
@@ -69,10 +69,10 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Err(refused) => return fail(&refused),
     };
     let max_timeout = machine.settings.max_timeout;
-    let setup = Setup {
+    let setup = ExecutorSetup {
         launcher: Some(machine.launcher),
         sole: true,
-        ..Setup::new(machine.settings)
+        ..ExecutorSetup::new(machine.settings)
     };
     let spec = CommandSpec {
         program: request.program,
@@ -116,11 +116,11 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
 async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
     let workspace = workspace_of(&request.cwd);
     let mut config = machine.config.clone();
-    config.sandbox_backend = request.backend.unwrap_or(config.sandbox_backend);
+    config.sandbox_backend = request.confinement.unwrap_or(config.sandbox_backend);
     if request.read_only {
         // Nobody can be asked, so the command waits for the whole survey.
         machine.launcher.surveys().finish(&workspace);
-    } else if config.sandbox_backend == SandboxBackend::Subprocess {
+    } else if config.sandbox_backend == ConfinementSetting::Subprocess {
         return Ok(Confinement::Plain);
     }
     let isolation = Isolation::new(&config, &machine.launcher);

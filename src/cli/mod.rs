@@ -20,7 +20,7 @@ use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
 use co_exec::LimitEnforcement;
 use co_exec::privacy;
-use co_exec::sandbox::{Launcher, OWN_PROGRAM, Refused};
+use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxRefusal};
 use co_exec::watchdog::{self, EndCondition, Role, Watchdog};
 
 const HELP: &str = "\
@@ -248,7 +248,7 @@ fn probe() -> doctor::SandboxReport {
         }
         Err(error) => doctor::SandboxReport {
             sandbox: error.to_string(),
-            held: Err(Refused::Unable(error.to_string())),
+            held: Err(SandboxRefusal::Unable(error.to_string())),
             known: true,
             limits: LimitEnforcement::find(),
             landlock: None,

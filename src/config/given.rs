@@ -11,15 +11,15 @@ use super::{Applies, Config};
 
 /// The values of the settings that some layer gives, each in the form of its kind.
 ///
-/// [`Given::config`] makes the typed settings of them. Unlike typed settings, two can be merged by setting.
+/// [`GivenSettings::config`] makes the typed settings of them. Unlike typed settings, two can be merged by setting.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Given {
+pub struct GivenSettings {
     values: BTreeMap<&'static str, Value>,
     /// For paths that start with `~/`.
     home: Option<PathBuf>,
 }
 
-impl Given {
+impl GivenSettings {
     pub(super) fn new(home: Option<PathBuf>) -> Self {
         Self {
             values: BTreeMap::new(),
@@ -32,7 +32,7 @@ impl Given {
         &mut self,
         setting: &Setting,
         value: Value,
-    ) -> Result<(), super::value::Refused> {
+    ) -> Result<(), super::value::BadValue> {
         let home = self.home.as_deref();
         setting.kind.take(&mut Config::default(), &value, home)?;
         self.values.insert(setting.name, value);

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::names::{self, NamedSetting};
 use super::setting::{Setting, variable};
 use super::table::settings;
-use super::value::Refused;
-use super::{Config, Given};
+use super::value::BadValue;
+use super::{Config, GivenSettings};
 
 /// Returns the value of an environment variable; tests pass their own function.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -28,7 +28,7 @@ pub struct Layers<'a> {
 /// The settings that the layers give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
-    pub given: Given,
+    pub given: GivenSettings,
     /// One sentence for each value that is wrong and was left out.
     pub problems: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Layers<'_> {
     /// Reads all layers. A wrong value is left out, and the rest applies.
     pub fn read(&self) -> LoadedSettings {
         let mut loader = Loader {
-            given: Given::new((self.env)("HOME").map(PathBuf::from)),
+            given: GivenSettings::new((self.env)("HOME").map(PathBuf::from)),
             problems: Vec::new(),
         };
         if let Some(file) = self.file {
@@ -65,7 +65,7 @@ pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<Stri
 }
 
 struct Loader {
-    given: Given,
+    given: GivenSettings,
     problems: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl Loader {
         self.problems.extend(names::unknown_variables(variables));
     }
 
-    fn tell(&mut self, setting: &Setting, layer: &str, took: Result<(), Refused>) {
+    fn tell(&mut self, setting: &Setting, layer: &str, took: Result<(), BadValue>) {
         if took.is_err() {
             self.problems.push(format!(
                 "the setting {} in {layer} must be {}; that value is left out",

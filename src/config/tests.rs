@@ -78,7 +78,7 @@ fn typed_values_apply() {
         c.exec.container.cpus = 1.5
     });
     check(json!({ "sandbox_backend": "auto" }), |c| {
-        c.sandbox_backend = SandboxBackend::Auto
+        c.sandbox_backend = ConfinementSetting::Auto
     });
     check(json!({ "sandbox_network": "host" }), |c| {
         c.sandbox_network = Network::Some;

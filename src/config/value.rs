@@ -63,12 +63,12 @@ pub(super) enum Kind {
     Prices(fn(&mut Config, Prices)),
     /// Providers by name. Each is a table of settings of the provider.
     /// Named settings of providers. The table of settings reads them.
-    Profiles(fn(&mut Config, &Value, Option<&Path>) -> Result<(), Refused>),
+    Profiles(fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>),
 }
 
 /// The value is not of the kind. [`Kind::accepts`] describes valid values.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused;
+pub(super) struct BadValue;
 
 impl Kind {
     /// Returns a description of valid values, which follows "must be".
@@ -117,9 +117,9 @@ impl Kind {
         config: &mut Config,
         value: &Value,
         home: Option<&Path>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), BadValue> {
         match self {
-            Self::Flag(set) => set(config, value.as_bool().ok_or(Refused)?),
+            Self::Flag(set) => set(config, value.as_bool().ok_or(BadValue)?),
             Self::Number { least, most, set } => set(config, within(whole(value)?, *least, *most)?),
             Self::Limit { least, most, set } => {
                 let number = (!none(value))
@@ -130,7 +130,7 @@ impl Kind {
             Self::Decimal { least, most, set } => {
                 set(
                     config,
-                    within(value.as_f64().ok_or(Refused)?, *least, *most)?,
+                    within(value.as_f64().ok_or(BadValue)?, *least, *most)?,
                 );
             }
             Self::Size { least, most, set } => set(config, within(size(value)?, *least, *most)?),
@@ -142,12 +142,15 @@ impl Kind {
             }
             Self::Choice { of, set } => {
                 let given = text(value)?;
-                set(config, of.iter().find(|one| **one == given).ok_or(Refused)?);
+                set(
+                    config,
+                    of.iter().find(|one| **one == given).ok_or(BadValue)?,
+                );
             }
             Self::Text(set) => set(config, text(value)?.to_owned()),
             Self::Checked { check, set, .. } => {
                 let given = text(value)?;
-                set(config, if check(given) { given } else { Err(Refused)? });
+                set(config, if check(given) { given } else { Err(BadValue)? });
             }
             Self::Url(set) => set(config, url(text(value)?)?),
             Self::Path(set) => set(config, path(text(value)?, home)?),
@@ -156,7 +159,14 @@ impl Kind {
             Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
                 let argv = words(value)?;
-                set(config, if argv.is_empty() { Err(Refused)? } else { argv });
+                set(
+                    config,
+                    if argv.is_empty() {
+                        Err(BadValue)?
+                    } else {
+                        argv
+                    },
+                );
             }
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
@@ -167,14 +177,14 @@ impl Kind {
     }
 
     /// Reads text, from the environment. Lists are separated by commas, or are JSON as tables are.
-    pub(super) fn read(&self, text: &str) -> Result<Value, Refused> {
+    pub(super) fn read(&self, text: &str) -> Result<Value, BadValue> {
         let text = text.trim();
-        let json = || serde_json::from_str(text).map_err(|_| Refused);
+        let json = || serde_json::from_str(text).map_err(|_| BadValue);
         Ok(match self {
             Self::Flag(_) => match text.to_ascii_lowercase().as_str() {
                 "true" | "1" | "yes" | "on" => Value::Bool(true),
                 "false" | "0" | "no" | "off" => Value::Bool(false),
-                _ => return Err(Refused),
+                _ => return Err(BadValue),
             },
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
@@ -202,14 +212,14 @@ fn none(value: &Value) -> bool {
     value == "none"
 }
 
-fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, Refused> {
+fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, BadValue> {
     (least <= value && value <= most)
         .then_some(value)
-        .ok_or(Refused)
+        .ok_or(BadValue)
 }
 
 /// Returns a whole number. Lua also sends one as `600.0`.
-fn whole(value: &Value) -> Result<u64, Refused> {
+fn whole(value: &Value) -> Result<u64, BadValue> {
     let exact = |number: f64| {
         let whole = number.fract() == 0.0 && (0.0..9e15).contains(&number);
         #[expect(
@@ -222,18 +232,18 @@ fn whole(value: &Value) -> Result<u64, Refused> {
     value
         .as_u64()
         .or_else(|| value.as_f64().and_then(exact))
-        .ok_or(Refused)
+        .ok_or(BadValue)
 }
 
-fn text(value: &Value) -> Result<&str, Refused> {
+fn text(value: &Value) -> Result<&str, BadValue> {
     value
         .as_str()
         .map(str::trim)
         .filter(|text| !text.is_empty())
-        .ok_or(Refused)
+        .ok_or(BadValue)
 }
 
-fn url(text: &str) -> Result<String, Refused> {
+fn url(text: &str) -> Result<String, BadValue> {
     let rest = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));
@@ -241,69 +251,69 @@ fn url(text: &str) -> Result<String, Refused> {
         Some(rest) if !rest.is_empty() && !text.contains(char::is_whitespace) => {
             Ok(text.to_owned())
         }
-        _ => Err(Refused),
+        _ => Err(BadValue),
     }
 }
 
-fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, Refused> {
+fn path(text: &str, home: Option<&Path>) -> Result<PathBuf, BadValue> {
     let path = match text.strip_prefix("~/") {
-        Some(rest) => home.ok_or(Refused)?.join(rest),
+        Some(rest) => home.ok_or(BadValue)?.join(rest),
         None => PathBuf::from(text),
     };
-    path.is_absolute().then_some(path).ok_or(Refused)
+    path.is_absolute().then_some(path).ok_or(BadValue)
 }
 
-fn paths(value: &Value) -> Result<Vec<PathBuf>, Refused> {
+fn paths(value: &Value) -> Result<Vec<PathBuf>, BadValue> {
     let list = words(value)?;
     let is_path = |text: &String| text.starts_with('/') || text.starts_with("~/");
     let all = list.iter().all(is_path);
     all.then(|| list.iter().map(PathBuf::from).collect())
-        .ok_or(Refused)
+        .ok_or(BadValue)
 }
 
-fn words(value: &Value) -> Result<Vec<String>, Refused> {
+fn words(value: &Value) -> Result<Vec<String>, BadValue> {
     // Lua cannot tell an empty list from an empty table.
     if value.as_object().is_some_and(serde_json::Map::is_empty) {
         return Ok(Vec::new());
     }
-    let list = value.as_array().ok_or(Refused)?;
+    let list = value.as_array().ok_or(BadValue)?;
     list.iter()
         .map(|word| text(word).map(str::to_owned))
         .collect()
 }
 
-fn variables(value: &Value) -> Result<Vec<String>, Refused> {
+fn variables(value: &Value) -> Result<Vec<String>, BadValue> {
     let list = words(value)?;
     let all = list.iter().all(|name| names_variables(name));
-    all.then_some(list).ok_or(Refused)
+    all.then_some(list).ok_or(BadValue)
 }
 
-pub(super) fn object(value: &Value) -> Result<serde_json::Map<String, Value>, Refused> {
+pub(super) fn object(value: &Value) -> Result<serde_json::Map<String, Value>, BadValue> {
     match value {
         Value::Object(map) => Ok(map.clone()),
         Value::Array(list) if list.is_empty() => Ok(serde_json::Map::new()),
-        _ => Err(Refused),
+        _ => Err(BadValue),
     }
 }
 
-fn pairs(value: &Value) -> Result<Vec<(String, String)>, Refused> {
+fn pairs(value: &Value) -> Result<Vec<(String, String)>, BadValue> {
     object(value)?
         .into_iter()
-        .map(|(name, value)| Ok((name, value.as_str().ok_or(Refused)?.to_owned())))
+        .map(|(name, value)| Ok((name, value.as_str().ok_or(BadValue)?.to_owned())))
         .collect()
 }
 
-fn prices(value: &Value) -> Result<Prices, Refused> {
+fn prices(value: &Value) -> Result<Prices, BadValue> {
     let price = |(model, value): (String, Value)| {
-        let price = serde_json::from_value(value).map_err(|_| Refused)?;
+        let price = serde_json::from_value(value).map_err(|_| BadValue)?;
         Ok((model, price))
     };
-    let all: Result<_, Refused> = object(value)?.into_iter().map(price).collect();
+    let all: Result<_, BadValue> = object(value)?.into_iter().map(price).collect();
     all.map(Prices)
 }
 
 /// Returns a number of bytes from `4096`, `64k`, `64MiB` (powers of 1024) or `64MB` (powers of 1000).
-fn size(value: &Value) -> Result<u64, Refused> {
+fn size(value: &Value) -> Result<u64, BadValue> {
     if let Ok(bytes) = whole(value) {
         return Ok(bytes);
     }
@@ -311,7 +321,7 @@ fn size(value: &Value) -> Result<u64, Refused> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| Refused)?;
+    let number: u64 = text[..digits].parse().map_err(|_| BadValue)?;
     let unit = text[digits..].trim_start().to_ascii_lowercase();
     let (power, base) = match unit.as_str() {
         "" | "b" => (0, 1024_u64),
@@ -323,9 +333,9 @@ fn size(value: &Value) -> Result<u64, Refused> {
         "mb" => (2, 1000),
         "gb" => (3, 1000),
         "tb" => (4, 1000),
-        _ => return Err(Refused),
+        _ => return Err(BadValue),
     };
-    number.checked_mul(base.pow(power)).ok_or(Refused)
+    number.checked_mul(base.pow(power)).ok_or(BadValue)
 }
 
 /// Returns an exact size in the largest unit without a fraction.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::protocol::Used;
+use crate::protocol::TokenUse;
 
 fn append(text: &str) -> ToEditor {
     ToEditor::Append {
@@ -10,7 +10,7 @@ fn append(text: &str) -> ToEditor {
     }
 }
 
-fn state(chat: u64, state: State) -> ToEditor {
+fn state(chat: u64, state: ChatState) -> ToEditor {
     ToEditor::State {
         chat,
         state,
@@ -18,8 +18,8 @@ fn state(chat: u64, state: State) -> ToEditor {
         model: String::new(),
         cwd: String::new(),
         confinement: String::new(),
-        used: Used::default(),
-        turn: Used::default(),
+        used: TokenUse::default(),
+        turn: TokenUse::default(),
         window_used: None,
         queued: 0,
         taken_prompts: 0,
@@ -57,17 +57,17 @@ fn texts_of_two_chats_are_not_joined() {
             chat: 2,
             text: "b".to_owned(),
         },
-        state(1, State::Streaming),
-        state(2, State::Idle),
+        state(1, ChatState::Streaming),
+        state(2, ChatState::Idle),
     ];
     let (editor, outbox) = Editor::new();
     told.iter().cloned().for_each(|it| editor.tell(it));
     // A newer one of the same chat takes its place.
-    editor.tell(state(2, State::Streaming));
+    editor.tell(state(2, ChatState::Streaming));
     let [a, b, first, _] = told;
     assert_eq!(
         outbox.take_frame(),
-        [a, b, first, state(2, State::Streaming)]
+        [a, b, first, state(2, ChatState::Streaming)]
     );
 }
 
@@ -97,13 +97,13 @@ async fn what_was_taken_wakes_nobody_again() {
 async fn the_end_of_an_answer_waits_for_no_frame() {
     let (editor, outbox) = Editor::new();
     editor.tell(append("the last words"));
-    editor.tell(state(1, State::Streaming));
+    editor.tell(state(1, ChatState::Streaming));
     let early = tokio::time::timeout(Duration::from_millis(20), outbox.urgent());
     assert!(early.await.is_err());
-    editor.tell(state(1, State::Idle));
+    editor.tell(state(1, ChatState::Idle));
     outbox.urgent().await;
     let frame = outbox.take_frame();
-    assert_eq!(frame, [append("the last words"), state(1, State::Idle)]);
+    assert_eq!(frame, [append("the last words"), state(1, ChatState::Idle)]);
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn an_output_that_fills_frames_keeps_no_other_from_its_turn() {
 async fn long_output() -> Arc<Screen> {
     let bench = tempfile::tempdir().unwrap();
     let settings = co_exec::ExecSettings::new(bench.path().join("spill"));
-    let executor = co_exec::Executor::new(co_exec::Setup::new(settings)).unwrap();
+    let executor = co_exec::Executor::new(co_exec::ExecutorSetup::new(settings)).unwrap();
     let job = executor.start(seq(bench.path())).await.unwrap();
     let screen = job.screen();
     job.outcome().await;

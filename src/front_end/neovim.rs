@@ -7,8 +7,8 @@ use super::markdown::{self, Page, Piece};
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
-use crate::protocol::{Level, ToEditor};
-use co_exec::{Caller, Patch};
+use crate::protocol::{NoticeLevel, ToEditor};
+use co_exec::{Caller, ScreenPatch};
 
 /// Returns a function that makes the front end of a chat.
 pub fn make(editor: Editor) -> MakeFrontEnd {
@@ -77,10 +77,10 @@ impl FrontEnd for NeovimChat {
                 page.block();
             }
             ChatEvent::Thinking { block, from, lines } => {
-                let patch = Patch {
+                let patch = ScreenPatch {
                     from,
                     lines,
-                    ..Patch::default()
+                    ..ScreenPatch::default()
                 };
                 self.editor.tell(ToEditor::Block {
                     chat,
@@ -97,7 +97,7 @@ impl FrontEnd for NeovimChat {
                 self.append(page.gap());
             }
             ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
-                level: Level::Error,
+                level: NoticeLevel::Error,
                 message: error::text_of(&fault).plain(),
                 answer: false,
             }),
@@ -138,7 +138,7 @@ impl NeovimChat {
     }
 
     /// Returns the message that completes a block. It is folded if it is long, or in any case.
-    fn block(&self, block: u64, patch: Option<Patch>, fold: bool) -> ToEditor {
+    fn block(&self, block: u64, patch: Option<ScreenPatch>, fold: bool) -> ToEditor {
         ToEditor::Block {
             chat: self.chat,
             block,
@@ -150,9 +150,9 @@ impl NeovimChat {
 }
 
 /// Returns a patch that shows a whole text.
-fn whole(text: &str) -> Patch {
-    Patch {
+fn whole(text: &str) -> ScreenPatch {
+    ScreenPatch {
         lines: text.lines().map(str::to_owned).collect(),
-        ..Patch::default()
+        ..ScreenPatch::default()
     }
 }

@@ -18,9 +18,9 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// The count of bytes read since the last complete message.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Unfinished(Arc<AtomicUsize>);
+pub(super) struct UnfinishedMessage(Arc<AtomicUsize>);
 
-impl Unfinished {
+impl UnfinishedMessage {
     /// Starts a new count, because a message was complete.
     pub(super) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
@@ -33,12 +33,12 @@ impl Unfinished {
 }
 
 /// A reader that fails once a message is too long.
-pub(super) struct Bounded {
+pub(super) struct BoundedReader {
     pub(super) input: stdio::NvimInput,
-    pub(super) unfinished: Unfinished,
+    pub(super) unfinished: UnfinishedMessage,
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for BoundedReader {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

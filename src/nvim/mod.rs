@@ -18,10 +18,10 @@ use rmpv::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
-use self::bounded::{Bounded, MAX_MESSAGE_BYTES, Unfinished};
+use self::bounded::{BoundedReader, MAX_MESSAGE_BYTES, UnfinishedMessage};
 use self::stdio::Pipe;
 use crate::editor::Editor;
-use crate::protocol::{FromEditor, Level, ToEditor};
+use crate::protocol::{FromEditor, NoticeLevel, ToEditor};
 
 /// The most messages that wait for the app. A person cannot fill the queue; a runaway script gets an error.
 const INBOX_CAPACITY: usize = 1024;
@@ -64,14 +64,14 @@ pub fn connect() -> io::Result<Connection> {
     let (inbox, messages) = mpsc::channel(INBOX_CAPACITY);
     let (breaks, broken) = oneshot::channel();
     let (unknown, unreadable) = oneshot::channel();
-    let unfinished = Unfinished::default();
+    let unfinished = UnfinishedMessage::default();
     let handler = Inbox {
         messages: inbox,
         editor: editor.clone(),
         unfinished: unfinished.clone(),
         unknown: Arc::new(Mutex::new(Some(unknown))),
     };
-    let input = Bounded {
+    let input = BoundedReader {
         input,
         unfinished: unfinished.clone(),
     };
@@ -97,7 +97,7 @@ pub fn connect() -> io::Result<Connection> {
 }
 
 /// Returns the reason for the end of the loop; none if Neovim has ended.
-fn reason(error: &LoopError, unfinished: &Unfinished) -> Option<Error> {
+fn reason(error: &LoopError, unfinished: &UnfinishedMessage) -> Option<Error> {
     tracing::info!(%error, "neovim closed the channel");
     if unfinished.is_too_long() {
         return Some(Error::TooLong);
@@ -110,7 +110,7 @@ fn reason(error: &LoopError, unfinished: &Unfinished) -> Option<Error> {
 struct Inbox {
     messages: mpsc::Sender<FromEditor>,
     editor: Editor,
-    unfinished: Unfinished,
+    unfinished: UnfinishedMessage,
     /// Receives the error of the first message that cannot be read.
     unknown: Arc<Mutex<Option<oneshot::Sender<Error>>>>,
 }
@@ -127,7 +127,7 @@ impl Handler for Inbox {
         }
         for mut arg in args {
             if text::replace_invalid(&mut arg) {
-                self.tell(Level::Warn, text::REPLACED);
+                self.tell(NoticeLevel::Warn, text::REPLACED);
             }
             match rmpv::ext::from_value::<FromEditor>(arg) {
                 Ok(message) => self.queue(message),
@@ -152,7 +152,10 @@ impl Inbox {
         if let Err(mpsc::error::TrySendError::Full(_)) = self.messages.try_send(message) {
             // The message may hold a password, so it is not logged.
             tracing::error!("inbox full");
-            self.tell(Level::Error, "co is busy and dropped a message; try again");
+            self.tell(
+                NoticeLevel::Error,
+                "co is busy and dropped a message; try again",
+            );
         }
     }
 
@@ -164,7 +167,7 @@ impl Inbox {
         }
     }
 
-    fn tell(&self, level: Level, message: &str) {
+    fn tell(&self, level: NoticeLevel, message: &str) {
         self.editor.tell(ToEditor::Notice {
             level,
             message: message.to_owned(),

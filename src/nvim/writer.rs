@@ -6,11 +6,11 @@ use nvim_rs::Neovim;
 use rmpv::Value;
 use tokio::time::Instant;
 
-use super::bounded::Unfinished;
+use super::bounded::UnfinishedMessage;
 use super::stdio::Pipe;
 use crate::editor::Outbox;
 use crate::protocol::ToEditor;
-use co_exec::Patch;
+use co_exec::ScreenPatch;
 
 /// The shortest time between two calls: sixty a second, as many as a terminal shows.
 const MIN_INTERVAL: Duration = Duration::from_millis(16);
@@ -26,9 +26,9 @@ const REFUSED: &str =
     "co: Neovim refuses messages of the backend: restart Neovim if co was updated or removed";
 
 /// Sends messages until Neovim has ended.
-pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: Unfinished) {
+pub(super) async fn run(neovim: Neovim<Pipe>, outbox: Outbox, unfinished: UnfinishedMessage) {
     let mut next = Instant::now();
-    let mut calls = Calls {
+    let mut calls = NeovimCaller {
         neovim,
         unfinished,
         failed: false,
@@ -57,9 +57,9 @@ fn pause(latency: Duration) -> Duration {
 }
 
 /// Calls Neovim, one call at a time.
-struct Calls {
+struct NeovimCaller {
     neovim: Neovim<Pipe>,
-    unfinished: Unfinished,
+    unfinished: UnfinishedMessage,
     /// True if a call has failed and the notice was sent.
     failed: bool,
 }
@@ -67,7 +67,7 @@ struct Calls {
 /// Neovim has ended.
 struct Disconnected;
 
-impl Calls {
+impl NeovimCaller {
     async fn send(&mut self, frame: Vec<ToEditor>) -> Result<(), Disconnected> {
         let messages = match encode(frame) {
             Ok(messages) => messages,
@@ -137,7 +137,7 @@ fn message(message: ToEditor) -> serde_json::Result<Value> {
     })
 }
 
-fn output(patch: Patch) -> Value {
+fn output(patch: ScreenPatch) -> Value {
     let styles = patch.styles.into_iter().map(|style| {
         map([
             ("line", style.line.into()),
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn output_is_encoded_as_its_types_say() {
-        let patch = Patch {
+        let patch = ScreenPatch {
             skipped: 3,
             from: 2,
             lines: vec!["one".to_owned(), String::new()],

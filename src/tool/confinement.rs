@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use crate::config::{Config, Network, SandboxBackend};
+use crate::config::{Config, ConfinementSetting, Network};
 use co_exec::container::{ContainerSettings, EngineFault, check_engine};
-use co_exec::sandbox::{Launcher, Refused};
+use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::{Confinement, ShownSecrets};
 
 /// Returns a confinement in a few words, or none if it is none.
@@ -29,11 +29,11 @@ const LOOKS_INSIDE: &str = "read-only, without network, in a container";
 /// The person's settings about confinement and the abilities of the kernel.
 #[derive(Debug, Clone)]
 pub struct Isolation {
-    backend: SandboxBackend,
+    setting: ConfinementSetting,
     network: bool,
     hide_secrets: bool,
     container: ContainerSettings,
-    read_only: Result<(), Refused>,
+    read_only: Result<(), SandboxRefusal>,
     /// The answer of the container engine; none if nobody asked it.
     engine: Option<Result<(), EngineFault>>,
 }
@@ -45,9 +45,9 @@ impl Isolation {
     }
 
     /// Combines the settings with a known result of the probe.
-    pub fn with_result(config: &Config, read_only: Result<(), Refused>) -> Self {
+    pub fn with_result(config: &Config, read_only: Result<(), SandboxRefusal>) -> Self {
         Self {
-            backend: config.sandbox_backend,
+            setting: config.sandbox_backend,
             network: config.sandbox_network == Network::Some,
             hide_secrets: config.hide_secrets,
             container: config.container().clone(),
@@ -67,7 +67,7 @@ impl Isolation {
 
     /// Asks the container engine if the choice depends on it.
     pub async fn ask_engine(&self) -> Self {
-        if self.backend != SandboxBackend::Auto {
+        if self.setting != ConfinementSetting::Auto {
             return self.clone();
         }
         let engine = self.check_engine().await;
@@ -84,18 +84,18 @@ impl Isolation {
     }
 
     /// Returns the confinement that the person chose, or that `auto` takes: the strongest one that can run.
-    fn chosen(&self) -> SandboxBackend {
-        match (self.backend, &self.engine) {
-            (SandboxBackend::Auto, Some(Ok(()))) => SandboxBackend::Docker,
-            (SandboxBackend::Auto, _) if self.read_only.is_ok() => SandboxBackend::Landlock,
-            (SandboxBackend::Auto, _) => SandboxBackend::Subprocess,
+    fn chosen(&self) -> ConfinementSetting {
+        match (self.setting, &self.engine) {
+            (ConfinementSetting::Auto, Some(Ok(()))) => ConfinementSetting::Docker,
+            (ConfinementSetting::Auto, _) if self.read_only.is_ok() => ConfinementSetting::Landlock,
+            (ConfinementSetting::Auto, _) => ConfinementSetting::Subprocess,
             (named, _) => named,
         }
     }
 
     /// Returns a sentence about the choice of `auto`, with the reasons against stronger confinements.
     fn auto_words(&self) -> Option<String> {
-        if self.backend != SandboxBackend::Auto {
+        if self.setting != ConfinementSetting::Auto {
             return None;
         }
         let container = match &self.engine {
@@ -116,9 +116,9 @@ impl Isolation {
 
     /// Returns the same for another chosen confinement of approved commands.
     #[must_use]
-    pub fn with(&self, backend: SandboxBackend) -> Self {
+    pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
-            backend,
+            setting,
             ..self.clone()
         }
     }
@@ -127,7 +127,7 @@ impl Isolation {
     ///
     /// # Errors
     /// The chosen confinement does not work here. It is never replaced by a weaker one.
-    pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, Refused> {
+    pub fn for_approved(&self, workspace: &Path) -> Result<Confinement, SandboxRefusal> {
         let shown = match self.hide_secrets {
             true => ShownSecrets::Nothing,
             false => ShownSecrets::Everything,
@@ -139,10 +139,10 @@ impl Isolation {
             shown: shown.clone(),
         };
         match self.chosen() {
-            SandboxBackend::Subprocess | SandboxBackend::Auto => Ok(Confinement::Plain),
-            SandboxBackend::Landlock => self.read_only.clone().map(|()| confined()),
+            ConfinementSetting::Subprocess | ConfinementSetting::Auto => Ok(Confinement::Plain),
+            ConfinementSetting::Landlock => self.read_only.clone().map(|()| confined()),
             // Only the engine can tell if it can run: the executor asks it before the first command.
-            SandboxBackend::Docker => Ok(Confinement::Container {
+            ConfinementSetting::Docker => Ok(Confinement::Container {
                 workspace,
                 shown,
                 read_only: false,
@@ -154,7 +154,7 @@ impl Isolation {
     pub fn for_unasked(&self, workspace: &Path) -> Confinement {
         let workspace = workspace.to_owned();
         match self.chosen() {
-            SandboxBackend::Docker => Confinement::Container {
+            ConfinementSetting::Docker => Confinement::Container {
                 workspace,
                 shown: ShownSecrets::Nothing,
                 read_only: true,
@@ -163,12 +163,12 @@ impl Isolation {
         }
     }
 
-    /// Returns the other backend that the person may choose for approved commands; none if there is no other here.
-    pub fn other(&self) -> Option<SandboxBackend> {
+    /// Returns the other confinement that the person may choose for approved commands; none if there is no other here.
+    pub fn other(&self) -> Option<ConfinementSetting> {
         match self.for_approved(Path::new("/")) {
             Ok(Confinement::Plain) if self.read_only.is_err() => None,
-            Ok(Confinement::Plain) => Some(SandboxBackend::Landlock),
-            _ => Some(SandboxBackend::Subprocess),
+            Ok(Confinement::Plain) => Some(ConfinementSetting::Landlock),
+            _ => Some(ConfinementSetting::Subprocess),
         }
     }
 
@@ -179,7 +179,7 @@ impl Isolation {
 
     /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
     pub fn confines(&self) -> bool {
-        self.read_only.is_ok() || self.chosen() == SandboxBackend::Docker
+        self.read_only.is_ok() || self.chosen() == ConfinementSetting::Docker
     }
 
     /// Returns the confinement of unasked commands in a few words, for the winbar.
@@ -193,7 +193,7 @@ impl Isolation {
     /// Returns the confinement of unasked commands in a sentence.
     pub fn unasked_words(&self) -> String {
         match &self.read_only {
-            _ if self.chosen() == SandboxBackend::Docker => {
+            _ if self.chosen() == ConfinementSetting::Docker => {
                 "unasked commands run in a container that can only read the workspace".to_owned()
             }
             Ok(()) => "unasked commands run in the read-only sandbox".to_owned(),
@@ -205,7 +205,7 @@ impl Isolation {
     ///
     /// # Errors
     /// As [`Isolation::for_approved`].
-    pub fn approved_words(&self) -> Result<String, Refused> {
+    pub fn approved_words(&self) -> Result<String, SandboxRefusal> {
         let words = match self.for_approved(Path::new("/"))? {
             Confinement::Workspace { network, .. } => format!(
                 "approved commands write in the workspace and a private temporary directory only, {} network",
@@ -271,10 +271,10 @@ impl Isolation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use co_exec::sandbox::Support;
+    use co_exec::sandbox::SandboxSupport;
 
-    fn isolation(backend: &str, kernel: &Support) -> Isolation {
-        let lua = serde_json::json!({ "sandbox_backend": backend });
+    fn isolation(setting: &str, kernel: &SandboxSupport) -> Isolation {
+        let lua = serde_json::json!({ "sandbox_backend": setting });
         let (config, problems) = crate::config::load(None, &lua, &|_| None);
         assert_eq!(problems, [""; 0]);
         let (exe, home) = ("/nonexistent".into(), "/home/x".into());
@@ -282,8 +282,8 @@ mod tests {
         Isolation::new(&config, &launcher)
     }
 
-    fn able() -> Support {
-        Support {
+    fn able() -> SandboxSupport {
+        SandboxSupport {
             abi: Some(7),
             seccomp: true,
             namespaces: true,
@@ -299,7 +299,7 @@ mod tests {
         assert!(confined.confines());
         let words = confined.unasked_words();
         assert!(words.contains("read-only sandbox"), "{words}");
-        let bare = isolation("subprocess", &Support::none("no Landlock"));
+        let bare = isolation("subprocess", &SandboxSupport::none("no Landlock"));
         assert!(!bare.confines());
         let words = bare.unasked_words();
         assert!(
@@ -309,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_asked_for_by_name_is_never_replaced_by_a_weaker_one() {
+    fn a_confinement_asked_for_by_name_is_never_replaced_by_a_weaker_one() {
         let workspace = Path::new("/w");
-        let none = Support::none("no Landlock");
+        let none = SandboxSupport::none("no Landlock");
         let refused = isolation("landlock", &none)
             .for_approved(workspace)
             .unwrap_err();

@@ -12,7 +12,7 @@ mod review;
 mod seen;
 pub(crate) mod source;
 
-pub use apply::{Applied, Reformatted, apply};
+pub use apply::{AppliedChange, AutocommandChange, apply};
 pub use proposal::{PlannedEdit, Proposal, propose};
 pub use range::EditRange;
 pub(super) use request::specs;

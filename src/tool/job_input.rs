@@ -14,9 +14,9 @@ const CANCELS: [char; 4] = ['\u{3}', '\u{4}', '\u{b}', '\u{15}'];
 
 /// The typed part of a line that has not ended.
 #[derive(Debug, Clone, Default)]
-pub struct Line(String);
+pub struct UnfinishedLine(String);
 
-impl Line {
+impl UnfinishedLine {
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -90,7 +90,7 @@ mod tests {
 
     /// Checks whether `git push` is a line of its own.
     fn pushes(pieces: &[&str]) -> bool {
-        let mut line = Line::default();
+        let mut line = UnfinishedLine::default();
         let (last, first) = pieces.split_last().unwrap();
         for piece in first {
             line.push(piece);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_line_that_does_not_end_is_remembered_as_far_as_it_may_be_read() {
-        let mut line = Line::default();
+        let mut line = UnfinishedLine::default();
         line.push(&"é".repeat(3 * co_policy::MAX_CHARS));
         assert!(line.text().len() <= MAX_LINE_BYTES && line.text().len() > MAX_LINE_BYTES - 4);
         line.push("\n");

@@ -11,14 +11,15 @@ use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
 use co_exec::regular::{self, FileStamp};
 use co_exec::repository;
-use co_exec::sandbox::{Launcher, Refused};
+use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
 use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
 use co_policy::saved::WorkspaceRules;
 use co_policy::secret_names::is_secret;
 use co_policy::{
-    Assessed, Assessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed, paths,
+    Assessment, CommandAssessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed,
+    paths,
 };
 
 /// The configuration of a [`Judge`].
@@ -103,7 +104,7 @@ impl Judge {
     }
 
     /// Checks that commands can be confined to reading in this workspace.
-    fn check_reading(&self) -> Result<(), Refused> {
+    fn check_reading(&self) -> Result<(), SandboxRefusal> {
         match self.facts.sandbox() {
             Some(Sandbox { launcher, env }) => launcher.check_reading(self.facts.root(), env),
             None => Ok(()),
@@ -126,10 +127,10 @@ impl Judge {
         let uncovered = problems.first().cloned();
         let found = self.add_workspace_rules(Assessment {
             command: co_policy::rules::join(&words),
-            commands: vec![Assessed {
+            commands: vec![CommandAssessment {
                 name: words.clone(),
                 words: words.clone(),
-                ..Assessed::default()
+                ..CommandAssessment::default()
             }],
             literal: Some(vec![RuleCommand { words, uncovered }]),
             in_process: true,
@@ -201,12 +202,12 @@ impl Judge {
         let words = request.words(places);
         let found = self.add_workspace_rules(Assessment {
             command: co_policy::rules::join(&words),
-            commands: vec![Assessed {
+            commands: vec![CommandAssessment {
                 sort: Sort::Changes,
                 does: request.does().to_owned(),
                 name: words.clone(),
                 words: words.clone(),
-                ..Assessed::default()
+                ..CommandAssessment::default()
             }],
             literal: Some(vec![RuleCommand {
                 words,
@@ -268,12 +269,12 @@ impl Judge {
         let why = "types into a job, whose program decides what that means";
         let found = self.add_workspace_rules(Assessment {
             command: jobs::WRITE.to_owned(),
-            commands: vec![Assessed {
+            commands: vec![CommandAssessment {
                 sort: Sort::Unknown,
                 does: why.to_owned(),
                 name: words.clone(),
                 words: words.clone(),
-                ..Assessed::default()
+                ..CommandAssessment::default()
             }],
             literal: Some(vec![RuleCommand {
                 words,

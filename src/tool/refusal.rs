@@ -141,7 +141,7 @@ mod tests {
             assert!(!may_have_failed(&ended(1, output)), "{output}");
         }
         let killed = CommandOutcome {
-            limit: Some(co_exec::Limit::Processes(64)),
+            limit: Some(co_exec::ExceededLimit::Processes(64)),
             ..CommandOutcome::default()
         };
         assert!(may_have_failed(&killed));

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use tokio::sync::{OnceCell, SetOnce};
 
 use super::confinement::{self, Isolation};
-use crate::config::{Config, SandboxBackend};
+use crate::config::{Config, ConfinementSetting};
 use co_exec::Confinement;
 use co_exec::container::EngineFault;
-use co_exec::sandbox::{Launcher, Refused};
+use co_exec::sandbox::{Launcher, SandboxRefusal};
 
 /// The chosen confinement of approved commands and, when the probe has ended, the abilities of the kernel.
 #[derive(Debug, Clone)]
 pub struct SandboxProbe {
-    backend: SandboxBackend,
+    setting: ConfinementSetting,
     found: Arc<SetOnce<Isolation>>,
     /// The answer of the container engine, which is asked only if `auto` needs it.
     engine: Arc<OnceCell<Result<(), EngineFault>>>,
@@ -26,7 +26,7 @@ impl SandboxProbe {
     /// It must be called within a runtime.
     pub fn start(config: &Config, launcher: Launcher) -> Self {
         let probe = Self {
-            backend: config.sandbox_backend,
+            setting: config.sandbox_backend,
             found: Arc::default(),
             engine: Arc::default(),
         };
@@ -41,7 +41,7 @@ impl SandboxProbe {
     /// Returns a probe that has ended.
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
         Self {
-            backend: config.sandbox_backend,
+            setting: config.sandbox_backend,
             found: Arc::new(SetOnce::new_with(Some(isolation))),
             engine: Arc::default(),
         }
@@ -49,9 +49,9 @@ impl SandboxProbe {
 
     /// Returns the same probe for another chosen confinement of approved commands. It asks the container engine anew.
     #[must_use]
-    pub fn with(&self, backend: SandboxBackend) -> Self {
+    pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
-            backend,
+            setting,
             found: Arc::clone(&self.found),
             engine: Arc::default(),
         }
@@ -60,7 +60,7 @@ impl SandboxProbe {
     /// Waits for the end of the probe and returns its result.
     pub async fn isolation(&self) -> Isolation {
         let isolation = self.kernel().await;
-        if self.backend != SandboxBackend::Auto {
+        if self.setting != ConfinementSetting::Auto {
             return isolation;
         }
         let engine = self.engine.get_or_init(|| isolation.check_engine());
@@ -69,7 +69,7 @@ impl SandboxProbe {
 
     /// Waits for the end of the probe and returns its result, without an answer of the container engine.
     pub async fn kernel(&self) -> Isolation {
-        self.found.wait().await.with(self.backend)
+        self.found.wait().await.with(self.setting)
     }
 
     /// Returns the confinement of a command that runs unasked, which its judge has waited for.
@@ -83,8 +83,8 @@ impl SandboxProbe {
     }
 
     fn known(&self) -> Option<Isolation> {
-        let isolation = self.found.get()?.with(self.backend);
-        if self.backend != SandboxBackend::Auto {
+        let isolation = self.found.get()?.with(self.setting);
+        if self.setting != ConfinementSetting::Auto {
             return Some(isolation);
         }
         Some(isolation.with_engine(self.engine.get()?.clone()))
@@ -98,9 +98,9 @@ impl SandboxProbe {
     pub async fn for_approved<P: AsRef<Path>>(
         &self,
         workspace: impl FnOnce() -> P,
-    ) -> Result<Confinement, Refused> {
-        match self.backend {
-            SandboxBackend::Subprocess => Ok(Confinement::Plain),
+    ) -> Result<Confinement, SandboxRefusal> {
+        match self.setting {
+            ConfinementSetting::Subprocess => Ok(Confinement::Plain),
             _ => self.isolation().await.for_approved(workspace().as_ref()),
         }
     }
@@ -115,7 +115,7 @@ impl SandboxProbe {
     pub fn name(&self) -> &'static str {
         match self.known() {
             Some(isolation) => isolation.name(),
-            None => self.backend.word(),
+            None => self.setting.word(),
         }
     }
 }
@@ -124,9 +124,9 @@ impl SandboxProbe {
 mod tests {
     use super::*;
 
-    fn unknown(backend: SandboxBackend) -> SandboxProbe {
+    fn unknown(setting: ConfinementSetting) -> SandboxProbe {
         SandboxProbe {
-            backend,
+            setting,
             found: Arc::default(),
             engine: Arc::default(),
         }
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn before_it_ends_nothing_runs_less_confined() {
-        let probe = unknown(SandboxBackend::Auto);
+        let probe = unknown(ConfinementSetting::Auto);
         assert_eq!(probe.name(), "auto");
         let confinement = probe.for_approved(|| "/w");
         assert_eq!(futures::FutureExt::now_or_never(confinement), None);
@@ -144,22 +144,24 @@ mod tests {
     async fn another_choice_holds_from_then_on() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
         let probe = SandboxProbe::ended(&config, Isolation::with_result(&config, Ok(())));
-        let held = probe.with(SandboxBackend::Landlock);
+        let held = probe.with(ConfinementSetting::Landlock);
         assert_eq!((probe.name(), held.name()), ("subprocess", "landlock"));
         assert!(matches!(
             held.for_approved(|| "/w").await,
             Ok(Confinement::Workspace { .. })
         ));
         assert_eq!(probe.for_approved(|| "/w").await, Ok(Confinement::Plain));
-        let cannot =
-            Isolation::with_result(&config, Err(Refused::Unable("no Landlock".to_owned())));
-        let held = SandboxProbe::ended(&config, cannot).with(SandboxBackend::Landlock);
+        let cannot = Isolation::with_result(
+            &config,
+            Err(SandboxRefusal::Unable("no Landlock".to_owned())),
+        );
+        let held = SandboxProbe::ended(&config, cannot).with(ConfinementSetting::Landlock);
         assert!(held.for_approved(|| "/w").await.is_err());
     }
 
     #[tokio::test]
     async fn what_a_person_types_waits_for_no_probe_where_nothing_confines_it() {
-        let confinement = unknown(SandboxBackend::Subprocess);
+        let confinement = unknown(ConfinementSetting::Subprocess);
         assert_eq!(
             confinement.for_approved(|| "/w").await,
             Ok(Confinement::Plain)

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::schema::{self, BadCall};
-use co_exec::{Caller, CommandSpec, Confinement, Program, Size, Streams};
+use co_exec::{Caller, CommandSpec, Confinement, Program, Streams, TerminalSize};
 use co_llm::ToolSpec;
 use co_policy::rules;
 
@@ -18,7 +18,7 @@ pub const NAME: &str = "run_shell_command";
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The size of the terminal for `pty`, large enough for most programs.
-const TERMINAL: Size = Size {
+const TERMINAL: TerminalSize = TerminalSize {
     columns: 120,
     rows: 40,
 };
@@ -81,7 +81,7 @@ pub(super) fn spec() -> ToolSpec {
         the call then returns the number of a job at once, for job_output, job_write and job_cancel. \
         Jobs end with the chat.";
     let seconds = DEFAULT_TIMEOUT.as_secs();
-    let Size { columns, rows } = TERMINAL;
+    let TerminalSize { columns, rows } = TERMINAL;
     let properties = json!({
         "cmd": {
             "type": "string",

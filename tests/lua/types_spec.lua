@@ -135,12 +135,12 @@ describe('types.lua', function()
   it('declares the types of their fields', function()
     for name, class in pairs({
       RunOptions = 'RunOptionsMessage',
-      Used = 'Used',
+      TokenUse = 'Used',
       Owner = 'Owner',
       Choice = 'Choice',
-      Patch = 'Patch',
+      ScreenPatch = 'Patch',
       Style = 'Style',
-      Size = 'Size',
+      TerminalSize = 'Size',
     }) do
       check(class, struct(name))
     end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import re
 import unittest
@@ -46,6 +47,11 @@ def named_paths(code: str) -> Iterator[list[str]]:
                 last = names
                 yield [name for part in prefix for name in part.split("/")] + names
     yield from (path.split("::") for path in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", code))
+
+
+def without_tests(file: pathlib.Path) -> str:
+    """Return the code of a Rust file without comments and its module of tests."""
+    return re.sub(r"//[^\n]*", "", file.read_text()).split("#[cfg(test)]\nmod tests")[0]
 
 
 def imports(source: pathlib.Path) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
@@ -94,8 +100,7 @@ class ModulesTest(unittest.TestCase):
             module = file.relative_to(ROOT / "src").with_suffix("").parts[0]
             if module not in listed or "tests" in file.stem or "tests" in file.parent.parts:
                 continue
-            code = re.sub(r"//[^\n]*", "", file.read_text()).split("#[cfg(test)]\nmod tests")[0]
-            for used in re.findall(r"\bcrate::(\w+)", code):
+            for used in re.findall(r"\bcrate::(\w+)", without_tests(file)):
                 if used in listed:
                     self.assertGreaterEqual(listed.index(used), listed.index(module), f"{file} uses {used}")
 
@@ -106,6 +111,15 @@ class ModulesTest(unittest.TestCase):
                 for module in free:
                     del left[module]
             self.assertEqual({}, left, "these import each other, or a file that does")
+
+    def test_no_name_of_a_type_is_declared_more_than_twice(self) -> None:
+        declared = collections.defaultdict(list)
+        for file in [*ROOT.glob("src/**/*.rs"), *ROOT.glob("crates/*/src/**/*.rs")]:
+            if "tests" not in file.stem and "tests" not in file.parent.name:
+                for name in re.findall(r"^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)", without_tests(file), re.MULTILINE):
+                    declared[name].append(file.relative_to(ROOT))
+        often = {name: files for name, files in declared.items() if len(files) > 2 and name not in ("Error", "Result")}
+        self.assertEqual({}, often, "rename some of them by what they hold")
 
     def test_only_one_knows_the_library_of_rpc(self) -> None:
         for file in (ROOT / "src").rglob("*.rs"):

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::error::{EditError, Refusal};
 use crate::loose;
-use crate::nearest::Nearest;
+use crate::nearest::NearestLines;
 use crate::text::{FileText, typed};
 
 /// A text to replace by another one.
@@ -24,7 +24,7 @@ pub struct Edit {
 
 /// A file after its edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditedText {
     pub file: FileText,
     pub notes: Vec<Note>,
 }
@@ -56,7 +56,7 @@ impl fmt::Display for Note {
 ///
 /// # Errors
 /// One of them cannot be applied. Then none is.
-pub fn apply(file: &FileText, edits: &[Edit]) -> Result<Edited, EditError> {
+pub fn apply(file: &FileText, edits: &[Edit]) -> Result<EditedText, EditError> {
     let fail = |number, refusal| EditError {
         number,
         total: edits.len(),
@@ -65,7 +65,7 @@ pub fn apply(file: &FileText, edits: &[Edit]) -> Result<Edited, EditError> {
     if edits.is_empty() {
         return Err(fail(0, Refusal::NoEdits));
     }
-    let mut edited = Edited {
+    let mut edited = EditedText {
         file: file.clone(),
         notes: Vec::new(),
     };
@@ -133,7 +133,7 @@ fn with_other_space(file: &mut FileText, edit: &Edit) -> Result<(usize, usize), 
         [line] => line,
         [] => {
             let lines: Vec<&str> = text.lines().collect();
-            let nearest = Nearest::find(&lines, &old);
+            let nearest = NearestLines::find(&lines, &old);
             return Err(nearest.map_or(Refusal::NothingNear, Refusal::Absent));
         }
         ref several => {
@@ -143,7 +143,7 @@ fn with_other_space(file: &mut FileText, edit: &Edit) -> Result<(usize, usize), 
     };
     let Some(replacement) = loose::replacement(text, line, &old, &new) else {
         let lines: Vec<&str> = text.lines().collect();
-        return Err(Refusal::Indentation(Nearest::at(&lines, line, count)));
+        return Err(Refusal::Indentation(NearestLines::at(&lines, line, count)));
     };
     if text[replacement.range.clone()] == replacement.text {
         return Err(Refusal::Unchanged);

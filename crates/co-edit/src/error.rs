@@ -1,4 +1,4 @@
-use crate::nearest::Nearest;
+use crate::nearest::NearestLines;
 
 /// The most places that a refusal lists.
 const MAX_LISTED_PLACES: usize = 10;
@@ -46,11 +46,11 @@ pub enum Refusal {
         "`old` differs from the file in its indentation, and that of `new` cannot be derived from it: copy the lines of the \
          file into `old` and indent `new` as they are\n{0}"
     )]
-    Indentation(Nearest),
+    Indentation(NearestLines),
     #[error(
         "`old` does not stand in the file: copy it from the file, where these lines are the nearest\n{0}"
     )]
-    Absent(Nearest),
+    Absent(NearestLines),
     #[error("neither `old` nor anything like it stands in the file: read the file again")]
     NothingNear,
 }

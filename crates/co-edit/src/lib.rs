@@ -11,11 +11,11 @@ mod rebase;
 mod text;
 
 pub use diff::{Hunk, Names, apply_hunks, hunks, unified};
-pub use edit::{Edit, Edited, Note, apply};
+pub use edit::{Edit, EditedText, Note, apply};
 pub use error::{EditError, Refusal};
 pub use hash::hash;
-pub use nearest::Nearest;
-pub use rebase::{Rebased, rebase};
+pub use nearest::NearestLines;
+pub use rebase::{RebaseResult, rebase};
 pub use text::{FileText, NotText};
 
 /// Returns the lines of a text, each with its line break.

@@ -29,13 +29,13 @@ pub(crate) fn significant(line: &str) -> impl Iterator<Item = char> {
 }
 
 /// A text as lines without their breaks.
-struct Block<'a> {
+struct LineBlock<'a> {
     lines: Vec<&'a str>,
     /// Whether the last line has a break.
     closed: bool,
 }
 
-impl<'a> Block<'a> {
+impl<'a> LineBlock<'a> {
     fn of(text: &'a str) -> Self {
         Self {
             lines: text.lines().collect(),
@@ -46,7 +46,7 @@ impl<'a> Block<'a> {
 
 /// Returns the first lines, from 0, of the places where `old` stands with other white space.
 pub(crate) fn places(file: &str, old: &str) -> Vec<usize> {
-    let old = Block::of(old);
+    let old = LineBlock::of(old);
     let file: Vec<&str> = file.lines().collect();
     if old.lines.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
@@ -72,7 +72,7 @@ pub(crate) struct Replacement {
 /// Returns the replacement of `old` by `new` at a line of the file, with the indentation of the file; none if that cannot
 /// be told. Lines that `new` has in common with `old` stay as they are in the file.
 pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Option<Replacement> {
-    let (old, new) = (Block::of(old), Block::of(new));
+    let (old, new) = (LineBlock::of(old), LineBlock::of(new));
     let pieces: Vec<&str> = file.split_inclusive('\n').collect();
     let found = &pieces[line..line + old.lines.len()];
     let start: usize = pieces[..line].iter().map(|piece| piece.len()).sum();
@@ -95,7 +95,7 @@ pub(crate) fn replacement(file: &str, line: usize, old: &str, new: &str) -> Opti
 }
 
 /// Returns the lines of `new`, those in common with `old` as the file has them.
-fn merged(file: &[&str], old: &Block<'_>, new: &Block<'_>) -> Option<Vec<String>> {
+fn merged(file: &[&str], old: &LineBlock<'_>, new: &LineBlock<'_>) -> Option<Vec<String>> {
     let pairs: Vec<_> = (old.lines.iter().zip(file))
         .filter(|(old, _)| !old.trim().is_empty())
         .map(|(old, file)| (indentation(old), indentation(file)))

@@ -16,13 +16,13 @@ const MIN_LIKENESS: f64 = 0.3;
 
 /// Some lines of a file, with their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nearest {
+pub struct NearestLines {
     /// The number of the first line, from 1.
     pub first: usize,
     pub lines: Vec<String>,
 }
 
-impl Nearest {
+impl NearestLines {
     /// Returns the lines of a file from `start` on, counted from 0.
     pub(crate) fn at(file: &[&str], start: usize, count: usize) -> Self {
         let cut = |line: &&str| line.chars().take(MAX_SHOWN_CHARS).collect();
@@ -38,12 +38,12 @@ impl Nearest {
 
     /// Returns the lines that are most like a text, if any are.
     pub(crate) fn find(file: &[&str], text: &str) -> Option<Self> {
-        let wanted: Vec<Line> = text.lines().map(Line::of).collect();
+        let wanted: Vec<ComparedLine> = text.lines().map(ComparedLine::of).collect();
         let starts = [by_equal_lines(file, &wanted), by_one_line(file, &wanted)];
         let rated = starts.into_iter().flatten().map(|start| {
-            let found = file.iter().skip(start).map(|line| Line::of(line));
+            let found = file.iter().skip(start).map(|line| ComparedLine::of(line));
             let like: Vec<f64> = wanted.iter().zip(found).map(|(a, b)| a.like(&b)).collect();
-            let weight = |line: &Line| line.pairs.len() as f64 + 1.0;
+            let weight = |line: &ComparedLine| line.pairs.len() as f64 + 1.0;
             let total: f64 = wanted.iter().map(weight).sum();
             let rating = (wanted.iter().zip(&like)).map(|(line, like)| weight(line) * like);
             (rating.sum::<f64>() / total, start, like)
@@ -64,7 +64,7 @@ impl Nearest {
     }
 }
 
-impl fmt::Display for Nearest {
+impl fmt::Display for NearestLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, line) in self.lines.iter().enumerate() {
             let end = if at + 1 < self.lines.len() { "\n" } else { "" };
@@ -75,13 +75,13 @@ impl fmt::Display for Nearest {
 }
 
 /// A line as it is compared.
-struct Line {
+struct ComparedLine {
     text: String,
     /// Its pairs of characters.
     pairs: HashSet<(char, char)>,
 }
 
-impl Line {
+impl ComparedLine {
     fn of(line: &str) -> Self {
         let text: String = significant(line).take(MAX_COMPARED_CHARS).collect();
         let pairs = text.chars().zip(text.chars().skip(1)).collect();
@@ -100,7 +100,7 @@ impl Line {
 }
 
 /// Returns the start for which most lines are equal. Long and rare lines count more.
-fn by_equal_lines(file: &[&str], wanted: &[Line]) -> Option<usize> {
+fn by_equal_lines(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let mut found: HashMap<&str, Vec<usize>> = wanted
         .iter()
         .filter(|line| !line.text.is_empty())
@@ -129,7 +129,7 @@ fn by_equal_lines(file: &[&str], wanted: &[Line]) -> Option<usize> {
 }
 
 /// Returns the start for which the longest line of the text is on the line that is most like it.
-fn by_one_line(file: &[&str], wanted: &[Line]) -> Option<usize> {
+fn by_one_line(file: &[&str], wanted: &[ComparedLine]) -> Option<usize> {
     let (offset, longest) = wanted
         .iter()
         .enumerate()
@@ -137,7 +137,7 @@ fn by_one_line(file: &[&str], wanted: &[Line]) -> Option<usize> {
     let rated = file
         .iter()
         .enumerate()
-        .map(|(at, line)| (longest.like(&Line::of(line)), at));
+        .map(|(at, line)| (longest.like(&ComparedLine::of(line)), at));
     let (like, at) =
         rated.max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))?;
     (like > 0.0).then(|| at.saturating_sub(offset))
@@ -151,7 +151,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<(usize, usize)>) {
         let file: Vec<&str> = FILE.lines().collect();
-        let found = Nearest::find(&file, text).map(|it| (it.first, it.lines.len()));
+        let found = NearestLines::find(&file, text).map(|it| (it.first, it.lines.len()));
         assert_eq!(found, expected, "{text:?}");
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let file: Vec<String> = (0..40).map(|n| format!("line number {n}")).collect();
         let text = file[5..30].join("\n").replace("number 20", "numero 20");
         let file: Vec<&str> = file.iter().map(String::as_str).collect();
-        let found = Nearest::find(&file, &text).unwrap();
+        let found = NearestLines::find(&file, &text).unwrap();
         assert_eq!((found.first, found.lines.len()), (20, MAX_SHOWN_LINES));
         assert_eq!(found.lines[1], "line number 20");
     }

@@ -4,7 +4,7 @@ use crate::diff::{Hunk, hunks};
 
 /// A change, seen from the changed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rebased {
+pub enum RebaseResult {
     /// The change still applies, at these lines of the changed text.
     Moved(Hunk),
     /// The lines of the change have changed too. It has the lines of the base.
@@ -15,7 +15,7 @@ pub enum Rebased {
 ///
 /// A change is stale if it overlaps what has changed, or adds lines where others were added. The changes must be in order
 /// and must not overlap.
-pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<Rebased> {
+pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<RebaseResult> {
     let theirs = hunks(base, current);
     let mut next = theirs.iter().peekable();
     let mut moved: isize = 0;
@@ -24,8 +24,8 @@ pub fn rebase(base: &str, changes: &[Hunk], current: &str) -> Vec<Rebased> {
             moved += their.added().cast_signed() - their.removed().cast_signed();
         }
         match next.peek().filter(|their| !is_after(their, change)) {
-            Some(_) => Rebased::Stale(change.clone()),
-            None => Rebased::Moved(Hunk {
+            Some(_) => RebaseResult::Stale(change.clone()),
+            None => RebaseResult::Moved(Hunk {
                 at: change.at.start.saturating_add_signed(moved)
                     ..change.at.end.saturating_add_signed(moved),
                 text: change.text.clone(),
@@ -59,8 +59,8 @@ mod tests {
         let fit: Vec<_> = all
             .into_iter()
             .filter_map(|one| match one {
-                Rebased::Moved(hunk) => Some(hunk),
-                Rebased::Stale(_) => None,
+                RebaseResult::Moved(hunk) => Some(hunk),
+                RebaseResult::Stale(_) => None,
             })
             .collect();
         (apply_hunks(current, &fit), count - fit.len())

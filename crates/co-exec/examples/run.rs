@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, launch_main};
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program,
-    Setup,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
+    ExecutorSetup, Program,
 };
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -38,10 +38,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 async fn run(text: &str, read_only: bool) -> Result<CommandOutcome, Box<dyn Error>> {
     let home = std::env::home_dir().ok_or("set HOME")?;
     let files = std::env::temp_dir().join("co-exec-example");
-    let executor = Executor::new(Setup {
+    let executor = Executor::new(ExecutorSetup {
         launcher: Some(Launcher::new(OWN_PROGRAM.into(), home, Vec::new())),
         sole: true,
-        ..Setup::new(ExecSettings::new(files))
+        ..ExecutorSetup::new(ExecSettings::new(files))
     })?;
     let cwd = std::env::current_dir()?;
     let running = executor.start(CommandSpec {

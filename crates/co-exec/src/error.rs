@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use crate::container::fault::EngineFault;
-use crate::sandbox::refused::Refused;
+use crate::sandbox::refused::SandboxRefusal;
 
 /// The reason why a command did not start. The result of a command that ran is a
 /// [`CommandOutcome`](crate::CommandOutcome).
@@ -48,7 +48,7 @@ pub enum Error {
         source: io::Error,
     },
     #[error("cannot run the command confined as asked: {0}")]
-    Sandbox(Refused),
+    Sandbox(SandboxRefusal),
     #[error(transparent)]
     Container(#[from] EngineFault),
     #[error("`{}` is outside of `{}`, which is all that the container has: stay in it", cwd.display(), workspace.display())]

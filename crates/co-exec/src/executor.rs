@@ -17,7 +17,7 @@ use crate::limits::{CommandLimits, ProcessLimits};
 use crate::output::{spill, status};
 use crate::process::cgroup::{Group, GroupsDirectory};
 use crate::process::env::{self, Sources};
-use crate::process::start::{self, StartRequest, Started};
+use crate::process::start::{self, StartRequest, StartedProcess};
 use crate::process::streams::Streams;
 use crate::process::supervisor::{CommandTasks, NewCommand};
 use crate::process::{children, command_processes, login, procfs};
@@ -35,7 +35,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// The inputs of an [`Executor`].
 #[derive(Debug)]
-pub struct Setup {
+pub struct ExecutorSetup {
     pub settings: ExecSettings,
     /// Confines and limits commands. Without it, every [`Confinement`] but plain is refused, and the limits of a
     /// model's commands are only checked.
@@ -47,7 +47,7 @@ pub struct Setup {
     pub env: Vec<(OsString, OsString)>,
 }
 
-impl Setup {
+impl ExecutorSetup {
     /// Returns the inputs for an executor with the environment of this process, without a sandbox and limits.
     pub fn new(settings: ExecSettings) -> Self {
         Self {
@@ -89,8 +89,8 @@ impl Executor {
     ///
     /// # Errors
     /// A setting is out of range, or the system refuses.
-    pub fn new(setup: Setup) -> Result<Self, Error> {
-        let Setup {
+    pub fn new(setup: ExecutorSetup) -> Result<Self, Error> {
+        let ExecutorSetup {
             settings,
             launcher,
             sole,
@@ -241,7 +241,7 @@ impl Executor {
         });
         let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);
         let group = self.group(&limits);
-        let started: Started = start::start(StartRequest {
+        let started: StartedProcess = start::start(StartRequest {
             program: &spec.program,
             shell: spec.environment.shell(),
             cwd: &spec.cwd,
@@ -265,7 +265,7 @@ impl Executor {
         spec: &CommandSpec,
         streams: Streams,
         timeout: Duration,
-        (started, limits, group): (Started, CommandLimits, Option<Group>),
+        (started, limits, group): (StartedProcess, CommandLimits, Option<Group>),
         inside: Option<Inside>,
     ) -> RunningCommand {
         let inner = &self.inner;
@@ -433,7 +433,7 @@ mod tests {
     async fn a_time_is_at_least_a_second_and_a_models_is_cut_to_the_ceiling() {
         let mut settings = ExecSettings::new("/nonexistent".into());
         settings.max_timeout = Duration::from_secs(20);
-        let executor = Executor::new(Setup::new(settings)).unwrap();
+        let executor = Executor::new(ExecutorSetup::new(settings)).unwrap();
         let given = |caller, timeout| {
             let spec = CommandSpec {
                 caller,

@@ -48,7 +48,7 @@ pub(crate) struct CommandLimits {
 /// The exceeded limit for which a command was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Limit {
+pub enum ExceededLimit {
     /// Bytes of memory.
     Memory(u64),
     /// Processes and threads.
@@ -191,7 +191,7 @@ fn count_in(load: &str) -> Option<u64> {
     count.split_once('/')?.1.parse().ok()
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(most) => write!(to, "more than {} of memory", size(*most)),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::limits::Limit;
+use crate::limits::ExceededLimit;
 
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,9 +21,9 @@ pub struct CommandOutcome {
     pub cancelled: bool,
     pub flooded: bool,
     /// The exceeded limit for which the command was killed.
-    pub limit: Option<Limit>,
+    pub limit: Option<ExceededLimit>,
     /// The processes that still ran when the command itself ended.
-    pub background: Vec<Background>,
+    pub background: Vec<BackgroundProcess>,
     /// True if these processes go on, because the command was a person's.
     pub kept: bool,
     pub wall: Duration,
@@ -33,7 +33,7 @@ pub struct CommandOutcome {
     /// The file with the output, whole or without its middle.
     pub spill: Option<PathBuf>,
     /// The part that the file leaves out.
-    pub gap: Option<Gap>,
+    pub gap: Option<OutputGap>,
     /// The confinement in which the command ran: `plain`, `read-only`, `workspace`, `container`.
     pub level: &'static str,
     /// The files that the command made or replaced in the workspace without being prevented, and that other programs
@@ -63,13 +63,13 @@ impl CommandOutcome {
 
 /// The part of an output that its file leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Gap {
+pub struct OutputGap {
     pub bytes: u64,
     /// The number of lines that end in it.
     pub lines: u64,
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for OutputGap {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.lines > 0 {
             write!(to, "{}, ", count_lines(self.lines))?;
@@ -80,7 +80,7 @@ impl fmt::Display for Gap {
 
 /// A process that remains after its command.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Background {
+pub struct BackgroundProcess {
     pub pid: i32,
     pub name: String,
 }

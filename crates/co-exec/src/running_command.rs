@@ -8,12 +8,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::outcome::CommandOutcome;
 use crate::output::feed::Feed;
 use crate::output::reader::SharedOutput;
-use crate::output::reading::Reading;
+use crate::output::reading::OutputReading;
 use crate::output::screen::Screen;
 use crate::output::spill;
-use crate::process::input::Input;
+use crate::process::input::CommandInput;
 use crate::process::supervisor::{NewCommand, Supervisor};
-use crate::sandbox::Wrapped;
+use crate::sandbox::ConfinedCommand;
 
 /// A running command. Dropping it cancels the command.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct RunningCommand {
     pid: i32,
     screen: Arc<Screen>,
     shared: Arc<SharedOutput>,
-    reading: Arc<Reading>,
-    input: Option<Input>,
+    reading: Arc<OutputReading>,
+    input: Option<CommandInput>,
     cancel: CancellationToken,
     supervisor: JoinHandle<CommandOutcome>,
     armed: Option<DropGuard>,
@@ -46,12 +46,12 @@ impl RunningCommand {
     }
 
     /// Returns the output of the run for a model, which can read it while the run goes on.
-    pub fn reading(&self) -> Arc<Reading> {
+    pub fn reading(&self) -> Arc<OutputReading> {
         Arc::clone(&self.reading)
     }
 
     /// Returns the handle for standard input, if the input stays open.
-    pub fn input(&self) -> Option<Input> {
+    pub fn input(&self) -> Option<CommandInput> {
         self.input.clone()
     }
 
@@ -84,7 +84,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     let keep = new_command.settings.screen_lines;
     let shared = Arc::new(SharedOutput::new(keep, new_command.settings.max_output));
     let screen = Arc::new(Screen::new(Arc::clone(&shared), keep));
-    let reading = Reading::new(
+    let reading = OutputReading::new(
         Arc::clone(&shared),
         new_command.settings.max_output,
         spill::path(&new_command.settings.spill_dir, &new_command.name),
@@ -92,7 +92,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     );
     let confined = new_command.started.confined.as_ref();
     let inside = new_command.inside.as_ref();
-    let secrets = confined.and_then(Wrapped::secrets);
+    let secrets = confined.and_then(ConfinedCommand::secrets);
     let secrets = secrets
         .or(inside.and_then(|it| it.secrets.as_ref()))
         .cloned();
@@ -103,7 +103,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     let over = CancellationToken::new();
     let end = over.clone().drop_guard();
     let fd = new_command.started.input.take();
-    let input = fd.map(|fd| Input::start(fd, new_command.streams, over));
+    let input = fd.map(|fd| CommandInput::start(fd, new_command.streams, over));
     let supervisor = Supervisor::new(new_command, Arc::clone(&shared));
     let supervisor = tasks.spawn(async move {
         let _end = end;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use co_llm::scripted::Scripted;
 use co_llm::transcript::Item;
-use co_llm::{AnswerBuilder, Delta, ModelRequest, Provider, ProviderSettings, connect};
+use co_llm::{AnswerBuilder, Delta, ModelRequest, Provider, ProviderSettings, make_provider};
 use futures::StreamExt;
 
 #[tokio::main]
@@ -37,7 +37,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
                 base_url: arguments.next(),
                 ..ProviderSettings::default()
             };
-            connect(&settings, &|variable| std::env::var(variable).ok())?
+            make_provider(&settings, &|variable| std::env::var(variable).ok())?
         }
     };
     let request = ModelRequest {

@@ -1,16 +1,16 @@
 //! Sends a conversation to a language model and streams its answer.
 //!
-//! [`connect()`] returns a [`Provider`]; its `stream` turns a [`ModelRequest`] into [`Delta`]s. [`transcript`] has the items that
+//! [`make_provider()`] returns a [`Provider`]; its `stream` turns a [`ModelRequest`] into [`Delta`]s. [`transcript`] has the items that
 //! a conversation is made of. This crate does not know Neovim, files of chats, what tools do, or approval.
 
 mod answer;
 mod choice;
-mod connect;
 mod effort;
 mod family;
 mod fault;
 mod key;
 mod listed_model;
+mod new_provider;
 mod price;
 mod provider;
 pub mod provider_table;
@@ -23,9 +23,11 @@ mod settings;
 pub mod transcript;
 
 pub use answer::AnswerBuilder;
-pub use connect::{ConnectionPreview, STALL_TIMEOUT, connect, connect_with, preview, secrets};
 pub use effort::{Effort, UnknownEffort};
 pub use fault::Fault;
+pub use new_provider::{
+    ProviderPreview, STALL_TIMEOUT, known_keys, make_provider, make_provider_with, preview_provider,
+};
 pub use price::{Price, Prices};
 pub use provider::{Delta, Provider, Stop};
 pub use request::{ModelRequest, ToolSpec};

@@ -1,6 +1,6 @@
 //! What servers have shown of themselves since the backend started.
 //!
-//! It is passed to [`crate::connect_with`], so that a new chat does not learn it again.
+//! It is passed to [`crate::make_provider_with`], so that a new chat does not learn it again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,10 +45,10 @@ impl Adaptation {
 
 /// The facts about servers that all chats share.
 #[derive(Debug, Clone, Default)]
-pub struct ServerMemory(Arc<Mutex<Facts>>);
+pub struct ServerMemory(Arc<Mutex<ServerFacts>>);
 
 #[derive(Debug, Default)]
-struct Facts {
+struct ServerFacts {
     /// By host, and by model or an empty text.
     adaptations: HashMap<(String, String), HashSet<Adaptation>>,
     /// By base address. Empty if the server lists no models.
@@ -80,7 +80,7 @@ impl ServerMemory {
         self.facts().models.insert(base_url.to_owned(), models);
     }
 
-    fn facts(&self) -> MutexGuard<'_, Facts> {
+    fn facts(&self) -> MutexGuard<'_, ServerFacts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

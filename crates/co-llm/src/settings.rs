@@ -12,7 +12,7 @@ use crate::provider_table::Protocol;
 pub struct ProviderSettings {
     /// The name of the profile that these settings are; none for the usual ones.
     pub name: Option<String>,
-    /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::connect()`].
+    /// A name of [`crate::provider_table::NAMES`]. None: see [`crate::make_provider()`].
     pub provider: Option<String>,
     pub model: Option<String>,
     /// The format of requests. None: the provider's usual one.

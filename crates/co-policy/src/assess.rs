@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use crate::bash::{self, Script, Simple};
-use crate::deny::{self, Denied};
+use crate::bash::{self, Script, SimpleCommand};
+use crate::deny::{self, DenyRuleMatch};
 use crate::facts::{Facts, LocalFacts, ProgramFact};
 use crate::paths;
 use crate::plain;
@@ -13,7 +13,7 @@ use crate::programs::Sort;
 use crate::reach;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
-use crate::sort::{self, Sorted};
+use crate::sort::{self, SortedCommand};
 use crate::text;
 use crate::unconfined;
 use crate::wrappers::{self, Commands};
@@ -24,10 +24,10 @@ pub struct Assessment {
     /// The text of the command. An argument vector is quoted for a shell.
     pub command: String,
     /// Every simple command in it, with those that other commands start.
-    pub commands: Vec<Assessed>,
+    pub commands: Vec<CommandAssessment>,
     /// Reasons why it requires approval, beside the sorts.
     pub problems: Vec<Reason>,
-    pub denied: Vec<Denied>,
+    pub denied: Vec<DenyRuleMatch>,
     /// True if a part is too long, too large or nested too deeply to be read. No rule can match that part.
     pub unread: bool,
     /// True if bash computes a word of it, such as a glob.
@@ -53,7 +53,7 @@ pub struct Assessment {
 
 /// The findings about one simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Assessed {
+pub struct CommandAssessment {
     /// The text of the command.
     pub span: std::ops::Range<usize>,
     pub sort: Sort,
@@ -80,7 +80,7 @@ pub struct RuleCommand {
 impl Assessment {
     /// Returns whether the command does nothing but look.
     pub fn looks(&self) -> bool {
-        let looks = |it: &Assessed| it.sort == Sort::Looks;
+        let looks = |it: &CommandAssessment| it.sort == Sort::Looks;
         self.problems.is_empty() && self.commands.iter().all(looks)
     }
 }
@@ -106,7 +106,7 @@ pub fn assess_argv(argv: &[String], cwd: &Path, facts: &dyn Facts) -> Assessment
         (word.clone(), span)
     });
     let mut script = Script::default();
-    script.commands.push(Simple::literal(words));
+    script.commands.push(SimpleCommand::literal(words));
     if let Some((_, c)) = argv.iter().find_map(|word| text::first_hidden(word)) {
         let why = format!(
             "it contains an invisible or control character ({})",
@@ -172,9 +172,9 @@ fn assess_script(
     assessment
 }
 
-fn assessed(command: &Simple, sorted: Sorted) -> Assessed {
+fn assessed(command: &SimpleCommand, sorted: SortedCommand) -> CommandAssessment {
     let targets = command.redirects.iter().map(|it| &it.target);
-    Assessed {
+    CommandAssessment {
         span: command.span.clone(),
         sort: sorted.sort,
         does: sorted.does,
@@ -210,7 +210,7 @@ fn uncovered(words: &[String], local: &LocalFacts) -> Option<Reason> {
 impl Assessment {
     /// Returns the words and the targets of redirections of each simple command, as far as they are known.
     pub fn words(&self) -> Vec<Vec<String>> {
-        let words = |it: &Assessed| it.words.iter().chain(&it.targets).cloned().collect();
+        let words = |it: &CommandAssessment| it.words.iter().chain(&it.targets).cloned().collect();
         self.commands.iter().map(words).collect()
     }
 }

@@ -15,7 +15,7 @@ mod script;
 mod word;
 
 pub(crate) use reader::path_from;
-pub use script::{Redirect, Script, Simple};
+pub use script::{Redirect, Script, SimpleCommand};
 pub use word::Word;
 
 /// Longer commands require approval.

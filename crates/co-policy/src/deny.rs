@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::bash::{Simple, Word, path_from};
+use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::LocalFacts;
 use crate::paths;
 use crate::wrappers::base_name;
@@ -15,7 +15,7 @@ pub const NAMES: [&str; 4] = ["root-deletion", "raw-disk", "fork-bomb", "own-fil
 
 /// A built-in deny rule that matches a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denied {
+pub struct DenyRuleMatch {
     pub rule: &'static str,
     pub why: String,
 }
@@ -44,7 +44,7 @@ const DISK_WRITERS: [&str; 13] = [
 ];
 
 /// Returns the rules that match a command.
-pub(super) fn check(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
+pub(super) fn check(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatch> {
     let mut denied = check_writes(command, local);
     let words = command.texts();
     let Some((name, rest)) = words.split_first() else {
@@ -53,7 +53,7 @@ pub(super) fn check(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
     let name = base_name(name);
     let here = |path: &str| path_from(command.dir.as_deref(), path);
     if let Some(target) = root::deleted_operand(name, rest, command.dir.as_deref(), local) {
-        denied.push(Denied {
+        denied.push(DenyRuleMatch {
             rule: "root-deletion",
             why: format!("it would remove `{target}`"),
         });
@@ -63,7 +63,7 @@ pub(super) fn check(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
             is_disk(&here(word.strip_prefix("of=").unwrap_or(word))) && !word.starts_with("if=")
         })
     {
-        denied.push(Denied {
+        denied.push(DenyRuleMatch {
             rule: "raw-disk",
             why: format!("it would write to the disk `{device}`"),
         });
@@ -89,12 +89,12 @@ pub(super) fn check(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
 }
 
 /// Returns the rules that match the targets of redirections.
-fn check_writes(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
+fn check_writes(command: &SimpleCommand, local: &LocalFacts) -> Vec<DenyRuleMatch> {
     let mut denied = Vec::new();
     for target in command.writes().flat_map(Word::forms) {
         let here = path_from(command.dir.as_deref(), target);
         if is_disk(&here) {
-            denied.push(Denied {
+            denied.push(DenyRuleMatch {
                 rule: "raw-disk",
                 why: format!("it would write to the disk `{target}`"),
             });
@@ -106,16 +106,16 @@ fn check_writes(command: &Simple, local: &LocalFacts) -> Vec<Denied> {
 }
 
 /// The rule against a function that starts itself again and again.
-pub(super) fn fork_bomb() -> Denied {
-    Denied {
+pub(super) fn fork_bomb() -> DenyRuleMatch {
+    DenyRuleMatch {
         rule: "fork-bomb",
         why: "it has a function that starts itself again and again, which fills the machine"
             .to_owned(),
     }
 }
 
-fn own_file_rule(path: &str) -> Denied {
-    Denied {
+fn own_file_rule(path: &str) -> DenyRuleMatch {
+    DenyRuleMatch {
         rule: "own-files",
         why: format!("it would change `{path}`, by which co itself is held in check"),
     }

@@ -19,7 +19,7 @@ mod unconfined;
 pub mod verdict;
 mod wrappers;
 
-pub use assess::{Assessed, Assessment, RuleCommand, assess, assess_argv};
+pub use assess::{Assessment, CommandAssessment, RuleCommand, assess, assess_argv};
 pub use bash::MAX_CHARS;
 pub use deny::NAMES as DENY_RULES;
 pub use programs::Sort;

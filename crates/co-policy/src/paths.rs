@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use crate::bash::{Simple, Word, path_from};
+use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::{FileKind, LocalFacts};
 use crate::programs::Reads;
 use crate::reason::Reason;
 use crate::secret_names::secret;
-use crate::sort::Sorted;
+use crate::sort::SortedCommand;
 
 /// Files that every command can open.
 const OWN_STREAMS: [&str; 4] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
@@ -67,7 +67,11 @@ pub fn normalize_lexically(path: &Path) -> PathBuf {
 }
 
 /// Returns a reason if a command that looks names a secret, or a place that it cannot read. It would only fail.
-pub(crate) fn unreadable(command: &Simple, sorted: &Sorted, local: &LocalFacts) -> Option<Reason> {
+pub(crate) fn unreadable(
+    command: &SimpleCommand,
+    sorted: &SortedCommand,
+    local: &LocalFacts,
+) -> Option<Reason> {
     let first = usize::from(sorted.reads == Reads::Pattern);
     let operands = match sorted.reads {
         Reads::Text => &[],

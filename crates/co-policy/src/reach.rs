@@ -1,11 +1,11 @@
 //! Tells if a command may reach a secret or a place outside the workspace. A person must answer such a question by itself.
 
-use crate::bash::{Simple, Word, path_from};
+use crate::bash::{SimpleCommand, Word, path_from};
 use crate::facts::LocalFacts;
 use crate::paths;
 
 /// Returns the first sign, in words for the person.
-pub(crate) fn sign(command: &Simple, local: &LocalFacts) -> Option<String> {
+pub(crate) fn sign(command: &SimpleCommand, local: &LocalFacts) -> Option<String> {
     let targets = command.redirects.iter().map(|it| &it.target);
     let mut named = command.words.iter().skip(1).chain(targets);
     named.find_map(|word| sign_in_word(word, command.dir.as_deref(), local))

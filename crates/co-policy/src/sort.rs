@@ -2,11 +2,11 @@
 
 use crate::bash::{Word, path_from};
 use crate::programs::{self, Effect, Program, Reads, Sort};
-use crate::wrappers::{Found, SHELLS, Starts, base_name};
+use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
 
 /// A simple command with its sort.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sorted {
+pub(crate) struct SortedCommand {
     pub sort: Sort,
     /// What it would do, in words for the person; empty if it only looks.
     pub does: String,
@@ -22,16 +22,16 @@ pub(crate) struct Sorted {
 }
 
 /// Sorts a command. `functions` are the functions that the text defines; their commands are sorted by themselves.
-pub(crate) fn sort(found: &Found, functions: &[String]) -> Sorted {
+pub(crate) fn sort(found: &FoundCommand, functions: &[String]) -> SortedCommand {
     let command = &found.command;
     let mut sorted = match command.words.split_first() {
-        None => Sorted::syntax(&[]),
+        None => SortedCommand::syntax(&[]),
         Some((name, rest)) if !name.is_literal() => {
             let does = format!("runs a program whose name bash computes: `{}`", name.text());
-            Sorted::asking(Sort::Unknown, does, name, rest)
+            SortedCommand::asking(Sort::Unknown, does, name, rest)
         }
         Some((name, _)) if functions.iter().any(|it| it == name.text()) => {
-            Sorted::syntax(&found.command.words)
+            SortedCommand::syntax(&found.command.words)
         }
         Some((name, rest)) => sort_program(name, rest, found),
     };
@@ -45,27 +45,27 @@ pub(crate) fn sort(found: &Found, functions: &[String]) -> Sorted {
     sorted
 }
 
-fn sort_program(name: &Word, rest: &[Word], found: &Found) -> Sorted {
+fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedCommand {
     let text = name.text();
     let in_project = text.contains('/') && !text.starts_with('/');
     if in_project {
         let does = format!("runs the program {text}");
-        return Sorted::asking(Sort::RunsCode, does, name, rest);
+        return SortedCommand::asking(Sort::RunsCode, does, name, rest);
     }
     let base = base_name(text);
     if describes_itself(rest) && !text.contains('/') {
-        return Sorted::looking(base, rest);
+        return SortedCommand::looking(base, rest);
     }
     let Some((words, row)) = find_row(base, rest) else {
-        return Sorted::asking(Sort::Unknown, unknown(base), name, rest);
+        return SortedCommand::asking(Sort::Unknown, unknown(base), name, rest);
     };
     if words.len() > 1 && describes_itself(&rest[words.len() - 1..]) {
-        return Sorted::looking(base, rest);
+        return SortedCommand::looking(base, rest);
     }
-    let given = Given::new(row, &rest[words.len() - 1..]);
+    let given = CommandArguments::new(row, &rest[words.len() - 1..]);
     let effect = effect(row, &given, found, base);
     let operands = given.operands;
-    let mut sorted = Sorted {
+    let mut sorted = SortedCommand {
         sort: effect.sort,
         does: String::new(),
         destructive: effect.for_good || (row.destroys && effect.sort != Sort::Looks),
@@ -134,13 +134,13 @@ fn names(words: &[&str], rest: &[Word]) -> Vec<String> {
 }
 
 /// The options and operands of a command, by the row of its program.
-struct Given {
+struct CommandArguments {
     /// The effects of the options that change the sort.
     effects: Vec<Effect>,
     operands: Vec<Word>,
 }
 
-impl Given {
+impl CommandArguments {
     fn new(row: &Program, words: &[Word]) -> Self {
         let mut given = Self {
             effects: Vec::new(),
@@ -194,7 +194,7 @@ impl Given {
 }
 
 /// Returns the effect of a command by its options, its number of operands and the row of its program.
-fn effect(row: &Program, given: &Given, found: &Found, base: &str) -> Effect {
+fn effect(row: &Program, given: &CommandArguments, found: &FoundCommand, base: &str) -> Effect {
     if SHELLS.contains(&base) && found.starts == Starts::Known {
         return Effect::default();
     }
@@ -215,7 +215,7 @@ fn effect(row: &Program, given: &Given, found: &Found, base: &str) -> Effect {
     }
 }
 
-impl Sorted {
+impl SortedCommand {
     fn looking(name: &str, rest: &[Word]) -> Self {
         let rest = rest.iter().map(|word| word.text().to_owned());
         Self {

@@ -2,13 +2,13 @@
 
 /// Text with its continued lines joined.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(super) struct JoinedText {
     pub text: String,
     /// Byte offsets in `text` at which a backslash and a newline were removed.
     pub removed: Vec<usize>,
 }
 
-impl Joined {
+impl JoinedText {
     /// Returns the offset in the original text of a byte of the joined text.
     pub(super) fn original(&self, at: usize) -> usize {
         at + 2 * self.removed.iter().filter(|cut| **cut <= at).count()
@@ -16,14 +16,14 @@ impl Joined {
 }
 
 /// Joins continued lines as bash does before it splits words.
-pub(super) fn join_lines(source: &str) -> Joined {
+pub(super) fn join_lines(source: &str) -> JoinedText {
     if !source.contains("\\\n") {
-        return Joined {
+        return JoinedText {
             text: source.to_owned(),
             removed: Vec::new(),
         };
     }
-    let mut joined = Joined::default();
+    let mut joined = JoinedText::default();
     let mut chars = source.chars().peekable();
     let (mut single, mut double, mut comment) = (false, false, false);
     let mut before = '\n';

@@ -5,7 +5,7 @@ use crate::plain;
 use crate::secret_names::secret;
 
 /// A program, its options that take no file, and whether its operands are files.
-struct Allowed {
+struct AllowedProgram {
     name: &'static str,
     /// Letters that may stand behind one dash. A digit stands for any number.
     letters: &'static str,
@@ -28,8 +28,8 @@ const fn allowed(
     letters: &'static str,
     long: &'static [&'static str],
     operands: Operands,
-) -> Allowed {
-    Allowed {
+) -> AllowedProgram {
+    AllowedProgram {
         name,
         letters,
         long,
@@ -37,7 +37,7 @@ const fn allowed(
     }
 }
 
-const ALLOWED: [Allowed; 18] = [
+const ALLOWED: [AllowedProgram; 18] = [
     allowed(
         "ls",
         "aAdFhlrRsSt1",
@@ -85,7 +85,7 @@ fn words_may_run(words: &[String], local: &LocalFacts) -> bool {
     here && trusted && rest.iter().all(|word| allowed.takes(word, local))
 }
 
-impl Allowed {
+impl AllowedProgram {
     fn takes(&self, word: &str, local: &LocalFacts) -> bool {
         if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             let known = |c: char| {

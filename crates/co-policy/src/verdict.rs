@@ -1,6 +1,6 @@
 //! Turns an assessment and the person's rules into a verdict.
 
-use crate::assess::{Assessed, Assessment, RuleCommand};
+use crate::assess::{Assessment, CommandAssessment, RuleCommand};
 use crate::programs::Sort;
 use crate::reason::Reason;
 use crate::rules::{self, Pattern};
@@ -165,7 +165,7 @@ fn matching_rule<'a>(
     mut rules: impl Iterator<Item = &'a Pattern>,
 ) -> Option<&'a Pattern> {
     rules.find(|rule| {
-        let covers = |it: &Assessed| {
+        let covers = |it: &CommandAssessment| {
             rule.covers(&it.words)
                 || without_directory(&it.words).is_some_and(|words| rule.covers(&words))
         };
@@ -226,7 +226,7 @@ fn reasons_to_ask(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {
 }
 
 /// True if `shell_safe_commands` names the command. A part of the shell is as safe as the commands around it.
-fn is_listed(command: &Assessed, safe: &[Pattern]) -> bool {
+fn is_listed(command: &CommandAssessment, safe: &[Pattern]) -> bool {
     match command.syntax {
         true => !safe.is_empty(),
         false => safe.iter().any(|pattern| pattern.covers(&command.name)),

@@ -1,6 +1,6 @@
 //! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `xargs`.
 
-use crate::bash::{self, Script, Simple, Word, path_from};
+use crate::bash::{self, Script, SimpleCommand, Word, path_from};
 
 mod table;
 
@@ -16,8 +16,8 @@ pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"]
 
 /// A command, and what it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub command: Simple,
+pub(crate) struct FoundCommand {
+    pub command: SimpleCommand,
     pub starts: Starts,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Starts {
 /// A script with all commands that its commands start, each after the one that starts it.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
-    pub found: Vec<Found>,
+    pub found: Vec<FoundCommand>,
     /// The script without its commands.
     pub script: Script,
 }
@@ -64,13 +64,13 @@ impl Commands {
     }
 
     /// Adds a command and the commands that it starts.
-    fn add(&mut self, command: Simple, depth: usize) {
+    fn add(&mut self, command: SimpleCommand, depth: usize) {
         if depth > MAX_DEPTH || self.found.len() > MAX_FOUND {
             self.script.incomplete = true;
             return;
         }
         let at = self.found.len();
-        self.found.push(Found {
+        self.found.push(FoundCommand {
             command: command.clone(),
             starts: Starts::Nothing,
         });
@@ -78,7 +78,7 @@ impl Commands {
         self.found[at].starts = starts;
     }
 
-    fn add_started(&mut self, command: &Simple, depth: usize) -> Starts {
+    fn add_started(&mut self, command: &SimpleCommand, depth: usize) -> Starts {
         let Some((name, rest)) = command.words.split_first() else {
             return Starts::Nothing;
         };
@@ -190,11 +190,11 @@ impl Commands {
         let (Some(first), Some(last)) = (words.first(), words.last()) else {
             return Starts::Nothing;
         };
-        let command = Simple {
+        let command = SimpleCommand {
             span: first.span.start..last.span.end,
             words: words.to_vec(),
             dir,
-            ..Simple::default()
+            ..SimpleCommand::default()
         };
         self.add(command, depth + 1);
         Starts::Known

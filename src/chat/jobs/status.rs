@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
 use super::super::services::running_jobs::JobControl;
-use co_exec::{CommandOutcome, InputError, NewOutput, Reading};
+use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
 
 /// A job that prints nothing for this time has settled.
 const SETTLE_PAUSE: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ pub(in crate::chat) struct JobView {
     pub short: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
-    pub(super) reading: Arc<Reading>,
+    pub(super) reading: Arc<OutputReading>,
     pub(super) control: JobControl,
     pub(super) cancel: CancellationToken,
     pub(super) began: Instant,

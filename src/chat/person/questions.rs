@@ -6,7 +6,7 @@ use crate::chat::Chat;
 use crate::chat::message::AnswerMessage;
 use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
-use crate::protocol::{Answer, ChangesReview, Level, Question, Scope, ToEditor};
+use crate::protocol::{Answer, ChangesReview, NoticeLevel, Question, Scope, ToEditor};
 
 pub(in crate::chat) struct OpenQuestions {
     editor: Editor,
@@ -91,7 +91,7 @@ impl Chat {
             Allowance::Saved(workspace, rule) => {
                 if let Err(error) = self.services.save_rule(workspace, rule.clone()).await {
                     self.services.notice(
-                        Level::Error,
+                        NoticeLevel::Error,
                         format!("the rule holds for this chat but could not be saved: {error}"),
                     );
                     self.permissions.rules.push(rule);

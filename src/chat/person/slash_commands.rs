@@ -11,10 +11,10 @@ use crate::chat::jobs::Jobs;
 use crate::chat::message::WorkDirs;
 use crate::chat::retell;
 use crate::chat::turn::{Permissions, Purpose};
-use crate::chat::{Chat, State};
+use crate::chat::{Chat, ChatState};
 use crate::checkpoint::By;
-use crate::config::{ModelChoice, SandboxBackend};
-use crate::protocol::{Choice, Level, ToEditor};
+use crate::config::{ConfinementSetting, ModelChoice};
+use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store::{self, ChatSummary};
 use crate::tool::judge::workspace_of;
 use co_llm::transcript::{self, Item};
@@ -53,14 +53,16 @@ impl Chat {
     async fn sandbox_words(&self) -> String {
         let isolation = self.services.probe.isolation().await;
         let engine = isolation.check_engine().await;
-        let inside = isolation.name() == SandboxBackend::Docker.word();
+        let inside = isolation.name() == ConfinementSetting::Docker.word();
         let approved = match (isolation.approved_words(), &engine) {
             (Ok(_), Err(fault)) if inside => format!("approved commands are refused: {fault}"),
             (Ok(words), _) => words,
             (Err(refused), _) => format!("approved commands are refused: {refused}"),
         };
         let other = match isolation.other() {
-            Some(SandboxBackend::Landlock) => " (/sandbox landlock confines them to the workspace)",
+            Some(ConfinementSetting::Landlock) => {
+                " (/sandbox landlock confines them to the workspace)"
+            }
             Some(_) => " (/sandbox subprocess ends this)",
             None => "",
         };
@@ -76,11 +78,11 @@ impl Chat {
     }
 
     pub(in crate::chat) fn say(&self, message: impl Into<String>) {
-        self.services.answer(Level::Info, message);
+        self.services.answer(NoticeLevel::Info, message);
     }
 
     pub(in crate::chat) fn complain(&self, message: impl Into<String>) {
-        self.services.answer(Level::Error, message);
+        self.services.answer(NoticeLevel::Error, message);
     }
 
     async fn switch_model(&mut self, model: &str) {
@@ -238,7 +240,7 @@ impl Chat {
         let asked = self.named(if path.is_empty() { "~" } else { path });
         let (there, now) = (asked.clone(), self.dirs.workspace.clone());
         // Its jobs and files are there.
-        let held = self.services.probe.name() == SandboxBackend::Docker.word();
+        let held = self.services.probe.name() == ConfinementSetting::Docker.word();
         let found = blocking(move || {
             let cwd = there.canonicalize()?;
             if !cwd.is_dir() {
@@ -301,7 +303,7 @@ impl Chat {
                 self.recorder.resume(log, loaded.items);
                 self.show_resumed(resumed);
                 for notice in loaded.notices {
-                    self.services.notice(Level::Warn, notice);
+                    self.services.notice(NoticeLevel::Warn, notice);
                 }
             }
         }
@@ -310,7 +312,7 @@ impl Chat {
     /// Shows another transcript in place of the one on the screen.
     pub(in crate::chat) fn show_resumed(&mut self, resumed: ChatEvent) {
         // The client gets the file's id before the text.
-        self.set_state(State::Idle, String::new());
+        self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
         self.show(resumed);
     }

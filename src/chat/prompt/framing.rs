@@ -95,7 +95,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use co_llm::transcript::{Call, Context, Shown};
+    use co_llm::transcript::{Call, Context, ShownPart};
 
     fn outcome(text: &str, output: [usize; 2], hidden: usize) -> Item {
         Item::Outcome(Outcome {
@@ -104,9 +104,9 @@ mod tests {
             ok: true,
             spill: None,
             hidden,
-            shown: Some(Shown {
+            shown: Some(ShownPart {
                 output,
-                ..Shown::default()
+                ..ShownPart::default()
             }),
         })
     }

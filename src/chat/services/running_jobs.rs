@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::job_input::Line;
-use co_exec::{Input, InputError, RunningCommand};
+use crate::tool::job_input::UnfinishedLine;
+use co_exec::{CommandInput, InputError, RunningCommand};
 
 /// The running jobs of all chats of a backend, by their id.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub struct RunningJobs {
 #[derive(Debug, Clone)]
 pub(in crate::chat) struct JobControl {
     cancel: CancellationToken,
-    input: Option<Input>,
+    input: Option<CommandInput>,
     /// The start of a typed line that has no end yet.
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<UnfinishedLine>>,
     kept: Arc<AtomicBool>,
     /// Cancelled when the chat ends.
     pub(in crate::chat) over: CancellationToken,
@@ -100,10 +100,10 @@ impl JobControl {
     }
 
     pub(in crate::chat) fn is_terminal(&self) -> bool {
-        self.input.as_ref().is_some_and(Input::is_terminal)
+        self.input.as_ref().is_some_and(CommandInput::is_terminal)
     }
 
-    fn typed(&self) -> MutexGuard<'_, Line> {
+    fn typed(&self) -> MutexGuard<'_, UnfinishedLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

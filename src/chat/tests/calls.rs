@@ -205,7 +205,7 @@ async fn what_was_decided_is_audited_before_the_command_ends() {
         |config| config.auto_confirm = true,
     );
     chat.say("wait");
-    chat.state(crate::protocol::State::Running).await;
+    chat.state(crate::protocol::ChatState::Running).await;
     let lines = |chat: &Chat| -> Vec<serde_json::Value> {
         let audit = chat.audit();
         let lines = audit.lines().map(serde_json::from_str);

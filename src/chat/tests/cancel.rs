@@ -2,7 +2,7 @@
 
 use super::chat::{Chat, call, calls, done, eventually, lives, says, text, valid};
 use crate::chat::Msg;
-use crate::protocol::{Answer, State};
+use crate::protocol::{Answer, ChatState};
 use co_llm::Fault;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::Item;
@@ -20,7 +20,7 @@ async fn goes_on(mut chat: Chat) {
 async fn while_it_streams() {
     let mut chat = Chat::new([vec![text("I will"), call("1", "mkdir out"), Part::Hang]]);
     chat.say("go");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     assert!(!chat.work.join("out").exists());
@@ -53,7 +53,7 @@ async fn while_it_runs() {
     ])]);
     let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     chat.say("go");
-    chat.state(State::Running).await;
+    chat.state(ChatState::Running).await;
     let (pid, child) = (chat.work.join("pid"), chat.work.join("child"));
     eventually("it runs", || {
         std::fs::read_to_string(&child).is_ok_and(|pid| pid.ends_with('\n'))
@@ -74,7 +74,7 @@ async fn while_it_runs_several_unasked() {
     let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     chat.write("note", "x\n");
     chat.say("go");
-    chat.state(State::Running).await;
+    chat.state(ChatState::Running).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     goes_on(chat).await;
@@ -89,7 +89,7 @@ async fn while_it_waits_to_try_again() {
     let mut chat = Chat::new([vec![busy.into()]]);
     let began = tokio::time::Instant::now();
     chat.say("go");
-    chat.state(State::Retrying).await;
+    chat.state(ChatState::Retrying).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     assert!(began.elapsed().as_secs() < 100);
@@ -117,7 +117,7 @@ async fn where_nothing_runs_it_does_nothing() {
 async fn a_chat_that_is_let_go_of_ends_its_turn() {
     let mut chat = Chat::new([vec![text("I"), Part::Hang]]);
     chat.say("go");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.leave();
     assert_eq!(chat.ended().await, "cancelled");
 }
@@ -126,7 +126,7 @@ async fn a_chat_that_is_let_go_of_ends_its_turn() {
 async fn what_waits_is_not_begun_in_a_chat_that_is_closed() {
     let mut chat = Chat::new([vec![text("I"), Part::Hang], says("never")]);
     chat.say("first");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.say("second");
     chat.close().await;
     let begun = |item: &Item| matches!(item, Item::User { .. });
@@ -138,11 +138,11 @@ async fn after_a_new_prompt_a_cancel_means_the_turn_alone() {
     let hang = || vec![text("one"), Part::Hang];
     let mut chat = Chat::new([hang(), hang(), says("three")]);
     chat.say("first");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     chat.say("second");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.say("third");
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");

@@ -11,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::Audit;
 use crate::chat::services::{ServiceParts, ServicePaths, Services};
 use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs};
-use crate::config::{Config, Given};
+use crate::config::{Config, GivenSettings};
 use crate::editor::{Editor, Outbox};
 use crate::protocol::{
-    Answer, EditorAnswer, HunkAnswer, Level, Question, RunOptions, Scope, State, ToEditor,
+    Answer, ChatState, EditorAnswer, HunkAnswer, NoticeLevel, Question, RunOptions, Scope, ToEditor,
 };
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
 use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
-use co_exec::sandbox::{Launcher, Support};
+use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::secrets::redact::Redactor;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::{Call, Item};
@@ -78,12 +78,12 @@ impl Chat {
         std::fs::create_dir(work.join(".git")).unwrap();
         let (editor, outbox) = Editor::new();
         let own = vec![data.clone(), state.clone()];
-        let none = Support::none("these tests have no launcher");
+        let none = SandboxSupport::none("these tests have no launcher");
         let launcher = Launcher::with_support("/nowhere".into(), home.clone(), own.clone(), none);
         let env = [("PATH", PATH.into()), ("HOME", home.clone().into())];
-        let executor = Executor::new(co_exec::Setup {
+        let executor = Executor::new(co_exec::ExecutorSetup {
             env: env.map(|(name, value)| (name.into(), value)).to_vec(),
-            ..co_exec::Setup::new(config.exec_settings(spill))
+            ..co_exec::ExecutorSetup::new(config.exec_settings(spill))
         });
         let provider: Arc<dyn Provider> = model.clone();
         let services = Arc::new(Services::new(ServiceParts {
@@ -91,7 +91,7 @@ impl Chat {
             editor,
             probe: SandboxProbe::ended(&config, Isolation::new(&config, &launcher)),
             config,
-            given: Given::default(),
+            given: GivenSettings::default(),
             executor: executor.unwrap(),
             store: Store::new(data),
             redactor: Redactor::new(&[]),
@@ -104,7 +104,7 @@ impl Chat {
                 trust: real.join("trust"),
                 checkpoints: real.join("state/checkpoints"),
             },
-            connect: Arc::new(move |_, choice| match choice.model.as_deref() {
+            make_provider: Arc::new(move |_, choice| match choice.model.as_deref() {
                 Some("unheard-of") => Err(Fault::NoProvider),
                 _ => Ok(Arc::clone(&provider)),
             }),
@@ -289,7 +289,7 @@ impl Chat {
         .await
     }
 
-    pub(super) async fn state(&mut self, wanted: State) -> String {
+    pub(super) async fn state(&mut self, wanted: ChatState) -> String {
         self.until(|message| match message {
             ToEditor::State { state, detail, .. } if *state == wanted => Some(detail.clone()),
             _ => None,
@@ -297,7 +297,7 @@ impl Chat {
         .await
     }
 
-    pub(super) async fn noticed(&mut self) -> (Level, String) {
+    pub(super) async fn noticed(&mut self) -> (NoticeLevel, String) {
         self.until(|message| match message {
             ToEditor::Notice { level, message, .. } => Some((*level, message.clone())),
             _ => None,

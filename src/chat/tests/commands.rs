@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::chat::{Chat, calls, says};
-use crate::protocol::{Choice, Level, Scope, ToEditor};
+use crate::protocol::{Choice, NoticeLevel, Scope, ToEditor};
 use crate::store::Store;
 use co_llm::scripted::Scripted;
 use co_llm::transcript::Item;
@@ -27,7 +27,7 @@ async fn an_unknown_command_is_not_for_the_model() {
     let mut chat = Chat::new([]);
     chat.command("frobnicate", "now");
     let (level, said) = chat.noticed().await;
-    assert_eq!(level, Level::Error);
+    assert_eq!(level, NoticeLevel::Error);
     assert!(said.contains("/frobnicate"), "{said}");
     assert!(chat.model.requests().is_empty());
 }
@@ -41,7 +41,7 @@ async fn rename() {
     let (level, said) = chat.noticed().await;
     assert_eq!(
         (level, titles(&chat)),
-        (Level::Info, vec!["A better name".to_owned()]),
+        (NoticeLevel::Info, vec!["A better name".to_owned()]),
         "{said}"
     );
     let shown: Vec<_> = chat
@@ -55,7 +55,7 @@ async fn rename() {
     assert!(shown.contains(&"some long first prompt"), "{shown:?}");
     assert_eq!(shown.last(), Some(&"A better name"));
     chat.command("rename", "");
-    assert_eq!(chat.noticed().await.0, Level::Error);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Error);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn fork_goes_on_in_a_copy() {
     let original = chat.file();
     let before = std::fs::read_to_string(&original).unwrap();
     chat.command("fork", "");
-    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
     assert_eq!(chat.turn("second").await, "done");
     assert_eq!(chat.files().len(), 2);
     assert_eq!(std::fs::read_to_string(&original).unwrap(), before);
@@ -79,13 +79,13 @@ async fn export_has_all_and_overwrites_nothing() {
     assert_eq!(chat.turn("say it").await, "done");
     chat.command("export", "chat.md");
     let (level, said) = chat.noticed().await;
-    assert_eq!(level, Level::Info, "{said}");
+    assert_eq!(level, NoticeLevel::Info, "{said}");
     let text = std::fs::read_to_string(chat.work.join("chat.md")).unwrap();
     for piece in ["say it", "echo exported", "There."] {
         assert!(text.contains(piece), "{piece} is not in {text}");
     }
     chat.command("export", "chat.md");
-    assert_eq!(chat.noticed().await.0, Level::Error);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Error);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn export_to_a_tilde_goes_home() {
     assert_eq!(chat.turn("say it").await, "done");
     chat.command("export", "~/chat.md");
     let (level, said) = chat.noticed().await;
-    assert_eq!(level, Level::Info, "{said}");
+    assert_eq!(level, NoticeLevel::Info, "{said}");
     let text = std::fs::read_to_string(chat.services.places.home.join("chat.md")).unwrap();
     assert!(text.contains("There."), "{text}");
 }
@@ -119,18 +119,24 @@ async fn resume_lists_and_delete_deletes() {
     chat.command("delete", &chat.id());
     let (level, said) = chat.noticed().await;
     assert!(
-        level == Level::Error && said.contains("this chat"),
+        level == NoticeLevel::Error && said.contains("this chat"),
         "{said}"
     );
     chat.command("resume", &chat.id());
     let (level, said) = chat.noticed().await;
-    assert!(level == Level::Info && said.contains("this chat"), "{said}");
+    assert!(
+        level == NoticeLevel::Info && said.contains("this chat"),
+        "{said}"
+    );
     chat.command("delete", &first);
-    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
     assert_eq!(titles(&chat), ["the second chat"]);
     chat.command("resume", &first);
     let (level, said) = chat.noticed().await;
-    assert!(level == Level::Error && said.contains("no chat"), "{said}");
+    assert!(
+        level == NoticeLevel::Error && said.contains("no chat"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -182,11 +188,17 @@ async fn cd_moves_the_chat() {
     assert!(chat.told("1").contains(&sub), "{}", chat.told("1"));
     chat.command("cd", "gone");
     let (level, said) = chat.noticed().await;
-    assert!(level == Level::Error && said.contains("gone"), "{said}");
+    assert!(
+        level == NoticeLevel::Error && said.contains("gone"),
+        "{said}"
+    );
     chat.write("file", "");
     chat.command("cd", "../file");
     let (level, said) = chat.noticed().await;
-    assert!(level == Level::Error && said.contains("file"), "{said}");
+    assert!(
+        level == NoticeLevel::Error && said.contains("file"),
+        "{said}"
+    );
 }
 
 async fn went(chat: &mut Chat, path: &str, to: &Path) {
@@ -275,7 +287,7 @@ async fn rules_are_shown_and_removed() {
         .unwrap();
     assert_eq!(from_settings.confirm, None);
     chat.command("rules", &saved.value);
-    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
     assert!(chat.rules().is_empty());
     // It asks again at once.
     chat.model.push(calls(&[("2", "make one")]));
@@ -336,10 +348,10 @@ async fn a_command_typed_at_the_prompt_runs_without_the_model() {
 async fn while_a_turn_runs_some_commands_wait_for_its_end() {
     let mut chat = Chat::new([vec![super::chat::text("x"), co_llm::scripted::Part::Hang]]);
     chat.say("go");
-    chat.state(crate::protocol::State::Streaming).await;
+    chat.state(crate::protocol::ChatState::Streaming).await;
     for name in ["retry", "compact", "resume", "fork"] {
         chat.command(name, "");
-        assert_eq!(chat.noticed().await.0, Level::Error, "{name}");
+        assert_eq!(chat.noticed().await.0, NoticeLevel::Error, "{name}");
     }
     let items = chat.disk();
     assert!(matches!(items[0], Item::User { .. }));

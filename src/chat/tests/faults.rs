@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::chat::{Chat, calls, done, says, text, told, valid};
 use crate::chat;
-use crate::protocol::{State, ToEditor};
+use crate::protocol::{ChatState, ToEditor};
 use co_llm::Fault;
 use co_llm::scripted::Part;
 use co_llm::transcript::{Call, Decision, Item};
@@ -42,7 +42,7 @@ fn countdown(chat: &Chat) -> Vec<String> {
     let seen = chat.seen.iter();
     seen.filter_map(|message| match message {
         ToEditor::State {
-            state: State::Retrying,
+            state: ChatState::Retrying,
             detail,
             ..
         } => Some(detail.clone()),

@@ -133,7 +133,7 @@ async fn a_look_that_hangs_is_left_behind_when_it_is_cancelled() {
     let pipe = chat.work.join(".gitignore");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     chat.say("look");
-    chat.state(crate::protocol::State::Running).await;
+    chat.state(crate::protocol::ChatState::Running).await;
     chat.send(crate::chat::Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     // Lets the thread go, which the runtime waits for.

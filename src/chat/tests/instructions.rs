@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chat::{Chat, answered, calls, says};
 use crate::chat::{ChatHandle, Msg, Prompt, instructions};
-use crate::protocol::{Answer, Level, ToEditor, TrustQuestion};
+use crate::protocol::{Answer, NoticeLevel, ToEditor, TrustQuestion};
 use crate::shared_file;
 use co_llm::transcript::Item;
 
@@ -165,7 +165,7 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
     );
     for choice in choices {
         chat.command("rules", &choice.value);
-        assert_eq!(chat.noticed().await.0, Level::Info);
+        assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
     }
     assert!(!sent(&mut chat, "Use").await);
     assert_eq!(question(&mut chat).await.name, "CO.md");

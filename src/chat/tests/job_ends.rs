@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chat::{Chat, calls, done, eventually, says, tool, valid};
 use super::jobs::{asks_for, ends, ends_within_a_turn, job, known, run_of, trusting};
 use crate::chat::{self, Msg, Prompt};
-use crate::protocol::{Answer, Level, Scope, ToEditor};
+use crate::protocol::{Answer, NoticeLevel, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{End, Item};
 
@@ -93,7 +93,7 @@ async fn a_conversation_is_not_forked_while_its_jobs_run() {
     assert_eq!(chat.ended().await, "done");
     chat.command("fork", "");
     let (level, said) = chat.noticed().await;
-    assert_eq!(level, Level::Error, "{said}");
+    assert_eq!(level, NoticeLevel::Error, "{said}");
     assert!(said.contains("job 1") || said.contains("/jobs"), "{said}");
     assert_eq!(chat.files().len(), 1);
     assert!(chat.services.jobs.cancel(run));
@@ -103,7 +103,7 @@ async fn a_conversation_is_not_forked_while_its_jobs_run() {
     })
     .await;
     chat.command("fork", "");
-    assert_eq!(chat.noticed().await.0, Level::Info);
+    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::chat::{Chat, done, eventually, lives, says, tool, valid};
 use crate::chat::Msg;
-use crate::protocol::{Answer, Owner, Scope, State, ToEditor};
+use crate::protocol::{Answer, ChatState, Owner, Scope, ToEditor};
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::{Decision, Item};
 
@@ -416,7 +416,7 @@ async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
     chat.say("go");
     chat.until(|message| match message {
         ToEditor::State {
-            state: State::Running,
+            state: ChatState::Running,
             detail,
             ..
         } if detail == "job_output 1" => Some(()),
@@ -430,7 +430,7 @@ async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
     .await;
     chat.until(|message| match message {
         ToEditor::State {
-            state: State::Running,
+            state: ChatState::Running,
             detail,
             ..
         } if detail == "job_output 1" => Some(()),

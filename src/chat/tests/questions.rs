@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, calls, done, eventually, says, told, tool};
-use crate::config::SandboxBackend;
+use crate::config::ConfinementSetting;
 use crate::protocol::{Answer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, End, Item};
@@ -281,7 +281,7 @@ async fn the_end_of_neovim_is_no_denial() {
 async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
     let model = Scripted::new([calls(&[("1", "mkdir out")]), says("ok")]);
     let mut chat = Chat::with(model, |config| {
-        config.sandbox_backend = SandboxBackend::Landlock
+        config.sandbox_backend = ConfinementSetting::Landlock
     });
     chat.say("go");
     let ask = chat.asked().await;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::chat::{Chat, calls, done, eventually, says, tool};
 use super::jobs::{asks_for, job};
 use crate::chat::Msg;
-use crate::protocol::{Answer, Question, Scope, State, ToEditor};
+use crate::protocol::{Answer, ChatState, Question, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, Item};
 
@@ -73,7 +73,7 @@ async fn an_early_answer_waits_for_its_turn() {
     let asked = questions(&mut chat, 2).await;
     chat.answer(asked[1].id, Answer::Once);
     chat.answer(asked[0].id, Answer::Once);
-    chat.state(State::Running).await;
+    chat.state(ChatState::Running).await;
     assert!(!chat.work.join("b").exists());
     chat.write("go", "");
     assert_eq!(chat.ended().await, "done");
@@ -199,7 +199,7 @@ async fn an_always_for_a_later_call_holds_at_once() {
     chat.say("go");
     let asked = questions(&mut chat, 3).await;
     chat.answer(asked[0].id, Answer::Once);
-    chat.state(State::Running).await;
+    chat.state(ChatState::Running).await;
     chat.always(asked[1].id, Scope::Everything);
     withdrawn(&mut chat, asked[2].id).await;
     assert!(!chat.work.join("b").exists());

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::chat::{Chat, calls, says, text};
 use super::jobs::{asks_for, job};
-use crate::protocol::{Answer, Level, Scope, State, ToEditor};
+use crate::protocol::{Answer, ChatState, NoticeLevel, Scope, ToEditor};
 use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
 
 /// The notice that says `wanted`.
-async fn said(chat: &mut Chat, wanted: &str) -> Level {
+async fn said(chat: &mut Chat, wanted: &str) -> NoticeLevel {
     chat.until(|message| match message {
         ToEditor::Notice { level, message, .. } if message.contains(wanted) => Some(*level),
         _ => None,
@@ -67,7 +67,7 @@ async fn a_rule_that_is_taken_back_ends_the_turn_that_has_it() {
         chat.say("go");
         let ask = chat.asked().await;
         chat.always(ask.id, scope);
-        chat.state(State::Streaming).await;
+        chat.state(ChatState::Streaming).await;
         chat.command("rules", value);
         assert_eq!(chat.ended().await, "cancelled", "{value}");
     }
@@ -86,7 +86,7 @@ async fn a_job_that_may_no_longer_be_typed_into_asks() {
     let ask = chat.asked().await;
     assert_eq!(ask.job, Some(1));
     chat.always(ask.id, Scope::Command);
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.command("rules", "job:1");
     assert_eq!(chat.ended().await, "cancelled");
     chat.say("and now?");
@@ -105,7 +105,10 @@ async fn a_rule_that_cannot_be_saved_holds_for_the_chat() {
     chat.say("go");
     let ask = chat.asked().await;
     chat.always(ask.id, Scope::PrefixSaved);
-    assert_eq!(said(&mut chat, "could not be saved").await, Level::Error);
+    assert_eq!(
+        said(&mut chat, "could not be saved").await,
+        NoticeLevel::Error
+    );
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.turn("again").await, "done");
     assert_eq!(chat.asks(), 1);

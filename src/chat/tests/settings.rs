@@ -9,10 +9,10 @@ use super::chat::{Chat, calls, says};
 use super::jobs::{asks_for, job};
 use crate::chat::Msg;
 use crate::chat::services::Services;
-use crate::config::{Given, Layers, SandboxBackend};
+use crate::config::{ConfinementSetting, GivenSettings, Layers};
 use crate::protocol::{Answer, ToEditor};
 
-fn given(lua: &Value) -> Given {
+fn given(lua: &Value) -> GivenSettings {
     let read = Layers {
         file: None,
         lua,
@@ -170,7 +170,7 @@ async fn keys_of_old_and_new_settings_are_hidden() {
     let chat = Chat::new([]);
     let new = |services: &Services, key: &str| {
         services
-            .changed(&Given::default(), &[key.to_owned()])
+            .changed(&GivenSettings::default(), &[key.to_owned()])
             .unwrap()
     };
     let first = new(&chat.services, "first-very-own-word");
@@ -198,7 +198,7 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     let typing = chat.asked().await;
     // The job is already running and receives the typed text, so that question stays.
     let mut services = Services::clone(&chat.services);
-    services.probe = services.probe.with(SandboxBackend::Landlock);
+    services.probe = services.probe.with(ConfinementSetting::Landlock);
     chat.send(Msg::Settings(Arc::new(services)));
     let told = |message: &ToEditor| match message {
         ToEditor::State { confinement, .. } => (confinement == "landlock").then_some(()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::chat::{Chat, call, calls, done, says, text, tool};
 use crate::chat::Msg;
-use crate::protocol::{State, ToEditor};
+use crate::protocol::{ChatState, ToEditor};
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::{End, Item, Usage};
 use co_llm::{Delta, Stop};
@@ -127,7 +127,7 @@ async fn prompts_typed_during_a_turn_wait_their_turn() {
         says("three"),
     ]);
     chat.say("first");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.say("second");
     chat.say("third");
     chat.until(|message| {
@@ -182,13 +182,13 @@ async fn a_second_cancel_drops_the_queue() {
     let hang = || vec![text("one"), Part::Hang];
     let mut chat = Chat::new([hang(), hang(), hang()]);
     chat.say("first");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.say("second");
     chat.say("third");
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     // What was queued goes on, and is what the second one means.
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     let last = chat.seen.iter().rev().find_map(|message| match message {
@@ -200,13 +200,17 @@ async fn a_second_cancel_drops_the_queue() {
         } => Some((*state, *queued, *taken_prompts)),
         _ => None,
     });
-    assert_eq!(last, Some((State::Idle, 0, 3)), "none of the three waits");
+    assert_eq!(
+        last,
+        Some((ChatState::Idle, 0, 3)),
+        "none of the three waits"
+    );
     assert_eq!(chat.model.requests().len(), 2);
     assert!(!chat.screen().contains("third"));
     // A new prompt begins anew.
     chat.model.push(says("here"));
     chat.say("fourth");
-    chat.state(State::Streaming).await;
+    chat.state(ChatState::Streaming).await;
 }
 
 #[tokio::test]

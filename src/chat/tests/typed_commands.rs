@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::chat::{Chat, done, says, text};
 use crate::chat::Msg;
-use crate::protocol::{Level, ToEditor};
+use crate::protocol::{NoticeLevel, ToEditor};
 use co_llm::scripted::Part;
 use co_llm::transcript::Item;
 
@@ -68,7 +68,10 @@ async fn another_conversation_waits_for_its_end() {
     chat.run(WAITS);
     chat.command("resume", &first);
     let (level, said) = chat.noticed().await;
-    assert!(level == Level::Error && said.contains("<C-c>"), "{said}");
+    assert!(
+        level == NoticeLevel::Error && said.contains("<C-c>"),
+        "{said}"
+    );
     chat.send(Msg::Cancel);
     shown(&mut chat, "ended: cancelled").await;
     chat.command("resume", &first);

@@ -19,15 +19,15 @@ use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
-use crate::config::SandboxBackend;
+use crate::config::ConfinementSetting;
 use crate::error;
 use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, ExecContext};
 use co_exec::Confinement;
 use co_exec::container::WORKSPACE_INSIDE;
-use co_exec::secrets::redact::Redacted;
-use co_llm::transcript::{Call, Decision, Shown};
+use co_exec::secrets::redact::RedactedText;
+use co_llm::transcript::{Call, Decision, ShownPart};
 use co_policy::{Grant, Verdict};
 
 /// A call that runs in parallel with others.
@@ -170,7 +170,7 @@ impl Turn {
 
     fn place(&self, request: &shell::CommandRequest) -> Result<PathBuf, String> {
         let mut request = request.clone();
-        if self.services.probe.name() == SandboxBackend::Docker.word() {
+        if self.services.probe.name() == ConfinementSetting::Docker.word() {
             // The model may know only the name inside.
             request.cwd = request.cwd.map(|cwd| outside(&self.workspace, cwd));
         }
@@ -190,8 +190,8 @@ impl Turn {
         // The person sees only the first line.
         let shown = why.lines().next().unwrap_or_default().to_owned();
         let result = CallResult {
-            shown: Shown::line(format!("not run: {shown}")),
-            ..Redacted::from(why).into()
+            shown: ShownPart::line(format!("not run: {shown}")),
+            ..RedactedText::from(why).into()
         };
         self.conclude(call, result).await
     }

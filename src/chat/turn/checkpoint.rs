@@ -6,8 +6,8 @@ use super::Turn;
 use super::call::ParsedCall;
 use super::queue::QueuedCall;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
-use crate::protocol::Level;
-use crate::tool::edits::{Applied, Proposal};
+use crate::protocol::NoticeLevel;
+use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
 /// A command or another call with the files before it.
@@ -97,7 +97,11 @@ impl Turn {
     }
 
     /// Keeps the changes of an edit, or that it was not made.
-    pub(super) async fn end_edit(&self, checkpoint: EditCheckpoint, applied: Option<&Applied>) {
+    pub(super) async fn end_edit(
+        &self,
+        checkpoint: EditCheckpoint,
+        applied: Option<&AppliedChange>,
+    ) {
         let EditCheckpoint { by, before } = checkpoint;
         let found = match applied {
             None => Some(CallChanges::default()),
@@ -158,7 +162,7 @@ impl Turn {
         let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));
         if let Ok(Err(error)) = append.await {
             self.services.notice(
-                Level::Warn,
+                NoticeLevel::Warn,
                 format!(
                     "the last changes cannot be taken back, because they could not be kept: {error}"
                 ),

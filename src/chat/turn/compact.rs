@@ -9,7 +9,7 @@ use super::super::events::ChatEvent;
 use super::Turn;
 use super::event::Halt;
 use super::step::system;
-use crate::protocol::State;
+use crate::protocol::ChatState;
 use crate::tool;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
@@ -54,7 +54,7 @@ impl Turn {
     async fn written(&mut self, request: ModelRequest) -> Result<String, Halt> {
         let mut backoff = Backoff::new();
         loop {
-            self.state(State::Thinking, "summing up earlier turns")
+            self.state(ChatState::Thinking, "summing up earlier turns")
                 .await?;
             let cancel = self.cancel.clone();
             let mut usage = Usage::default();

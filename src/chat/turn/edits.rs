@@ -11,13 +11,13 @@ use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{Change, HunkAnswer, Question, Replacement, State};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question, Replacement};
 use crate::tool::edits::{
-    self, Applied, EditPlace, EditRefused, EditRequest, Proposal, Review, SeenTexts, propose,
+    self, AppliedChange, EditPlace, EditRefused, EditRequest, Proposal, Review, SeenTexts, propose,
 };
 use crate::tool::judge::Judge;
-use co_exec::secrets::redact::Redacted;
-use co_llm::transcript::{Call, Decision, Item, Shown};
+use co_exec::secrets::redact::RedactedText;
+use co_llm::transcript::{Call, Decision, Item, ShownPart};
 use co_policy::{Pattern, Verdict};
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
@@ -133,7 +133,7 @@ impl Turn {
         if !decision.lets_run() {
             return self.refuse(&call, &judged, decision).await;
         }
-        self.state(State::Running, request.line()).await?;
+        self.state(ChatState::Running, request.line()).await?;
         self.record(Item::Decision {
             call: call.id.clone(),
             decision: decision.clone(),
@@ -157,7 +157,7 @@ impl Turn {
             Err(why) => Err(why),
         };
         let summary = match &applied {
-            Ok(Applied { proposal, .. }) => {
+            Ok(AppliedChange { proposal, .. }) => {
                 format!("+{} -{}", proposal.added(), proposal.removed())
             }
             Err(why) => format!("not changed: {why}"),
@@ -176,7 +176,7 @@ impl Turn {
     async fn tell_change(
         &mut self,
         call: &Call,
-        applied: &Applied,
+        applied: &AppliedChange,
         mut summary: String,
     ) -> Result<(), Halt> {
         let proposal = &applied.proposal;
@@ -215,9 +215,9 @@ impl Turn {
             false => String::new(),
         };
         let redacted = self.redact_for_model(&diff).await;
-        let Redacted { text, hidden } = redacted.unwrap_or_else(|withheld| {
+        let RedactedText { text, hidden } = redacted.unwrap_or_else(|withheld| {
             lead.push_str(&format!("[{withheld}]\n"));
-            Redacted::default()
+            RedactedText::default()
         });
         if !text.is_empty() {
             let block = self.services.id();
@@ -230,11 +230,11 @@ impl Turn {
         let output = [lead.len(), lead.len() + text.len()];
         let result = CallResult {
             ok: true,
-            shown: Shown {
+            shown: ShownPart {
                 output,
-                ..Shown::line(summary)
+                ..ShownPart::line(summary)
             },
-            ..Redacted {
+            ..RedactedText {
                 text: lead + &text,
                 hidden,
             }

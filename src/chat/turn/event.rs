@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::super::events::ChatEvent;
 use super::super::jobs::JobRequest;
 use super::permissions::{Allowance, Reply};
-use crate::protocol::{Question, State};
+use crate::protocol::{ChatState, Question};
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
 
@@ -18,7 +18,7 @@ pub(in crate::chat) enum TurnEvent {
     Snapshot(oneshot::Sender<Snapshot>),
     /// An event for the front end.
     Show(ChatEvent),
-    State(State, String),
+    State(ChatState, String),
     /// A question to the person. A dropped reply is a denial.
     Question(Box<Question>, oneshot::Sender<Reply>),
     /// Withdraws a question.

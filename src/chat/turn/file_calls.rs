@@ -12,12 +12,12 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
 use super::run::CallResult;
-use crate::protocol::State;
+use crate::protocol::ChatState;
 use crate::tool::files::{
     Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
 };
-use co_exec::secrets::redact::Redacted;
-use co_llm::transcript::{Call, Decision, Item, Shown};
+use co_exec::secrets::redact::RedactedText;
+use co_llm::transcript::{Call, Decision, Item, ShownPart};
 use co_policy::{Grant, Verdict};
 
 /// The time that a file call may take beyond its time limit, because a file system may hang.
@@ -166,7 +166,7 @@ impl Turn {
                 .answer(&call, format!("Refused: {why}. {READ_WITH_SHELL}"))
                 .await;
         };
-        self.state(State::Running, query.line()).await?;
+        self.state(ChatState::Running, query.line()).await?;
         let found = self.wait_for_query(running).await;
         let (
             FileFacts {
@@ -182,8 +182,8 @@ impl Turn {
         let hash = whole.map(|whole| self.seen_texts.add(whole));
         let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
-        let Redacted { text, hidden } = match self.redact_for_model(&text).await {
-            Ok(Redacted { text, hidden }) => Redacted {
+        let RedactedText { text, hidden } = match self.redact_for_model(&text).await {
+            Ok(RedactedText { text, hidden }) => RedactedText {
                 text: format!("{text}[{summary}{hash}]"),
                 hidden,
             },
@@ -191,8 +191,8 @@ impl Turn {
         };
         let result = CallResult {
             ok,
-            shown: Shown::line(co_policy::printable(&summary)),
-            ..Redacted { text, hidden }.into()
+            shown: ShownPart::line(co_policy::printable(&summary)),
+            ..RedactedText { text, hidden }.into()
         };
         self.conclude(&call, result).await?;
         match self.cancel.is_cancelled() {

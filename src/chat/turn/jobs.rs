@@ -17,11 +17,11 @@ use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
 use super::run::{CallResult, not_started};
 use crate::audit::Record;
-use crate::protocol::{Question, State};
+use crate::protocol::{ChatState, Question};
 use crate::tool::jobs::{self as tools, typed};
-use co_exec::secrets::redact::Redacted;
+use co_exec::secrets::redact::RedactedText;
 use co_exec::{CommandSpec, NewOutput};
-use co_llm::transcript::{Call, Decision, Item, Shown};
+use co_llm::transcript::{Call, Decision, Item, ShownPart};
 use co_policy::{Grant, Verdict};
 
 /// The time that a call waits for output after a job started or got input.
@@ -100,7 +100,8 @@ impl Turn {
         allowed: AllowedCommand,
         job: JobView,
     ) -> Result<(), Halt> {
-        self.state(State::Running, allowed.request.text()).await?;
+        self.state(ChatState::Running, allowed.request.text())
+            .await?;
         self.watch(&job, FIRST_OUTPUT_TIMEOUT).await;
         let mut lead = format!("[job {} was started]\n", job.number);
         if allowed.edited {
@@ -129,7 +130,7 @@ impl Turn {
             Ok(job) => job,
             Err(why) => return self.not_run(&call, why).await,
         };
-        self.state(State::Running, request.line()).await?;
+        self.state(ChatState::Running, request.line()).await?;
         match request.action {
             tools::JobAction::Output { since, wait } => {
                 self.watch(&job, wait.min(self.services.config.max_timeout()))
@@ -176,9 +177,9 @@ impl Turn {
         let outcome = job.outcome();
         let NewOutput { text, mut notes } = job.read(told.since).await.unwrap_or_default();
         let redacted = self.redact_for_model(&text).await;
-        let Redacted { text: new, hidden } = redacted.unwrap_or_else(|withheld| {
+        let RedactedText { text: new, hidden } = redacted.unwrap_or_else(|withheld| {
             notes.push(withheld);
-            Redacted::default()
+            RedactedText::default()
         });
         let mut text = match new.is_empty() && notes.is_empty() {
             true => NOTHING_NEW.to_owned(),
@@ -193,7 +194,7 @@ impl Turn {
         let from = told.lead.len();
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');
-        let shown = Shown {
+        let shown = ShownPart {
             output: [from, from + new.len()],
             status: stands.to_owned(),
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -203,7 +204,7 @@ impl Turn {
             ok: told.ok,
             spill,
             shown: shown.clone(),
-            ..Redacted { text, hidden }.into()
+            ..RedactedText { text, hidden }.into()
         };
         self.record_result(call, result).await?;
         if outcome.is_some() {
@@ -270,7 +271,7 @@ impl Turn {
         let tools::JobAction::Write { text, close } = &request.action else {
             return Ok(());
         };
-        self.state(State::Running, request.line()).await?;
+        self.state(ChatState::Running, request.line()).await?;
         if !decision.lets_run() {
             return self.refuse(&call, &judged, decision).await;
         }

@@ -14,7 +14,7 @@ use super::Turn;
 use super::call::{EditedCommand, ParsedCall, ProposedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
-use crate::protocol::{Change, Question, Scope, State};
+use crate::protocol::{Change, ChatState, Question, Scope};
 use crate::tool::edits::EditRequest;
 use co_llm::transcript::Call;
 use co_policy::Pattern;
@@ -329,7 +329,7 @@ impl Turn {
                 open => question.stage = open,
             }
             if !std::mem::replace(&mut asking, true) {
-                self.state(State::Asking, "").await?;
+                self.state(ChatState::Asking, "").await?;
             }
             tokio::select! {
                 biased;

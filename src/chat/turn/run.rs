@@ -16,11 +16,11 @@ use super::call::{AllowedCommand, CANCELLED, JudgedCall};
 use super::event::Halt;
 use super::loop_limits::Repetition;
 use crate::error;
-use crate::protocol::State;
+use crate::protocol::ChatState;
 use crate::tool::confinement;
-use co_exec::secrets::redact::Redacted;
+use co_exec::secrets::redact::RedactedText;
 use co_exec::{Caller, Confinement, RunningCommand, ShownSecrets};
-use co_llm::transcript::{Call, Decision, Item, Outcome, Shown};
+use co_llm::transcript::{Call, Decision, Item, Outcome, ShownPart};
 
 /// The output of a command that printed nothing and succeeded.
 const NO_OUTPUT: &str = "(no output)";
@@ -32,14 +32,14 @@ const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct CallResult {
     /// The text for the model.
-    pub(super) told: Redacted,
+    pub(super) told: RedactedText,
     pub(super) ok: bool,
     pub(super) spill: Option<PathBuf>,
-    pub(super) shown: Shown,
+    pub(super) shown: ShownPart,
 }
 
-impl From<Redacted> for CallResult {
-    fn from(told: Redacted) -> Self {
+impl From<RedactedText> for CallResult {
+    fn from(told: RedactedText) -> Self {
         Self {
             told,
             ..Self::default()
@@ -129,7 +129,7 @@ impl Turn {
         };
         let command = allowed.request.text();
         let listed = (self.services.foreground).add(self.chat, self.services.id(), &command);
-        self.state(State::Running, command).await?;
+        self.state(ChatState::Running, command).await?;
         let started = Instant::now();
         let outcome = self.show_until_done(running).await?;
         drop(listed);
@@ -142,7 +142,7 @@ impl Turn {
         let result = CallResult {
             ok: outcome.ok(),
             spill: outcome.spill.clone(),
-            shown: Shown {
+            shown: ShownPart {
                 output,
                 status: format!("{}{setting}{more}", outcome.status()),
                 notice: hint,
@@ -208,9 +208,9 @@ impl Turn {
         allowed: &AllowedCommand,
         outcome: &co_exec::CommandOutcome,
         hint: Option<&str>,
-    ) -> (Redacted, [usize; 2]) {
+    ) -> (RedactedText, [usize; 2]) {
         let redacted = self.redact_for_model(&outcome.output).await;
-        let (Redacted { mut text, hidden }, mut output) = place_output(outcome, redacted);
+        let (RedactedText { mut text, hidden }, mut output) = place_output(outcome, redacted);
         if allowed.edited {
             let ran = allowed.request.text();
             let lead = format!("The person changed the command; what ran is:\n{ran}\n\n");
@@ -228,7 +228,7 @@ impl Turn {
             text.push('\n');
             text.push_str(&line);
         }
-        (Redacted { text, hidden }, output)
+        (RedactedText { text, hidden }, output)
     }
 
     /// Returns the conditions that a command runs under.
@@ -266,7 +266,7 @@ impl Turn {
     ///
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
-    pub(super) async fn redact_for_model(&self, text: &str) -> Result<Redacted, String> {
+    pub(super) async fn redact_for_model(&self, text: &str) -> Result<RedactedText, String> {
         // A key that a program prints is known only after its first use.
         let keys = self.provider.secrets();
         let redact = self.services.redact_for_model(&self.workspace, text, &keys);
@@ -285,7 +285,7 @@ impl Turn {
 
     /// Records the outcome of a call that did not run. The person sees only the decision.
     pub(super) async fn answer(&mut self, call: &Call, text: String) -> Result<(), Halt> {
-        self.conclude(call, Redacted::from(text).into()).await
+        self.conclude(call, RedactedText::from(text).into()).await
     }
 
     /// Records the outcome of a call and shows what is below the output.
@@ -305,7 +305,7 @@ impl Turn {
         result: CallResult,
     ) -> Result<(), Halt> {
         let CallResult {
-            told: Redacted { mut text, hidden },
+            told: RedactedText { mut text, hidden },
             ok,
             spill,
             shown,
@@ -349,8 +349,8 @@ impl Turn {
 /// Returns the outcome of a command for the model, and the place of the program's output in it.
 fn place_output(
     outcome: &co_exec::CommandOutcome,
-    redacted: Result<Redacted, String>,
-) -> (Redacted, [usize; 2]) {
+    redacted: Result<RedactedText, String>,
+) -> (RedactedText, [usize; 2]) {
     let redacted = match redacted {
         Ok(redacted) => redacted,
         Err(withheld) => return (format!("[{withheld}]\n").into(), [0, 0]),
@@ -367,8 +367,8 @@ fn place_output(
 /// Waits for a redacted text, but only a short time after the turn is cancelled.
 async fn unless_cancelled(
     cancel: &CancellationToken,
-    redact: impl Future<Output = Result<Redacted, String>>,
-) -> Result<Redacted, String> {
+    redact: impl Future<Output = Result<RedactedText, String>>,
+) -> Result<RedactedText, String> {
     let late = async {
         cancel.cancelled().await;
         tokio::time::sleep(REDACTION_TIMEOUT).await;
@@ -418,7 +418,7 @@ mod tests {
             ..co_exec::CommandOutcome::default()
         };
         let placed = |redacted| {
-            let (Redacted { text, .. }, [start, end]) = place_output(&outcome, redacted);
+            let (RedactedText { text, .. }, [start, end]) = place_output(&outcome, redacted);
             (text[start..end].to_owned(), text)
         };
         let (output, text) = placed(Ok(outcome.output.clone().into()));

@@ -11,7 +11,7 @@ use super::Turn;
 use super::call::ProposedCall;
 use super::event::{Halt, TurnEvent};
 use super::thought::LiveThought;
-use crate::protocol::State;
+use crate::protocol::ChatState;
 use crate::tool;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, Item, Surroundings, Usage};
@@ -153,7 +153,7 @@ impl Turn {
         request: ModelRequest,
         progress: &mut StepProgress,
     ) -> Result<(), Halt> {
-        self.state(State::Thinking, "").await?;
+        self.state(ChatState::Thinking, "").await?;
         let cancel = self.cancel.clone();
         let provider = Arc::clone(&self.provider);
         let mut stream = tokio::select! {
@@ -182,7 +182,7 @@ impl Turn {
             Delta::Text(text) => {
                 if !progress.speaking {
                     progress.speaking = true;
-                    self.state(State::Streaming, "").await?;
+                    self.state(ChatState::Streaming, "").await?;
                 }
                 progress.kept = true;
                 self.send(TurnEvent::Text(text)).await?;
@@ -278,7 +278,7 @@ impl Turn {
                 return Ok(());
             }
             let seconds = left.as_millis().div_ceil(1000);
-            self.state(State::Retrying, format!("in {seconds} s: {fault}"))
+            self.state(ChatState::Retrying, format!("in {seconds} s: {fault}"))
                 .await?;
             tokio::select! {
                 () = self.cancel.cancelled() => return Err(Halt::Cancelled),

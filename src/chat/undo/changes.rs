@@ -14,7 +14,7 @@ use super::texts::{call_words, entries};
 use super::{Plan, UndoEvent, UndoTask};
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Record, Store, Undo};
-use crate::protocol::{Change, ChangesReview, HunkAnswer, Level, ToEditor};
+use crate::protocol::{Change, ChangesReview, HunkAnswer, NoticeLevel, ToEditor};
 use crate::tool::edits::{accepted_hunks, printable_hunk};
 use co_edit::Hunk;
 
@@ -31,7 +31,7 @@ struct Changes {
 }
 
 /// The files of one workspace in a review.
-struct Reviewed {
+struct ReviewedFiles {
     workspace: PathBuf,
     files: Vec<ChangedFile>,
     records: Vec<Record>,
@@ -83,7 +83,7 @@ impl UndoTask {
         };
         let reviewed = match found {
             Ok(reviewed) => reviewed,
-            Err(why) => return self.services.answer(Level::Error, why),
+            Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
         let Some(mut answers) = self.ask_review(&reviewed).await else {
             return;
@@ -94,7 +94,7 @@ impl UndoTask {
             match self.plan_of(one, own).await {
                 Ok(Some(plan)) => self.apply(plan).await,
                 Ok(None) => {}
-                Err(why) => self.services.answer(Level::Error, why),
+                Err(why) => self.services.answer(NoticeLevel::Error, why),
             }
         }
         if let Some(text) = prompt {
@@ -106,7 +106,7 @@ impl UndoTask {
     }
 
     /// Returns the files that can be reviewed.
-    async fn find_reviewed(&self) -> Result<Vec<Reviewed>, String> {
+    async fn find_reviewed(&self) -> Result<Vec<ReviewedFiles>, String> {
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
             self.transcript.clone(),
@@ -124,7 +124,7 @@ impl UndoTask {
                 .read(files.iter().map(PathBuf::as_path))
                 .await;
             let store = Arc::clone(&store);
-            let found = move || Ok::<_, String>(Reviewed::of(changes, &store, &open, room));
+            let found = move || Ok::<_, String>(ReviewedFiles::of(changes, &store, &open, room));
             let found = blocking(found).await?;
             room -= found.files.iter().map(ChangedFile::size).sum::<usize>();
             reviewed.push(found);
@@ -133,8 +133,8 @@ impl UndoTask {
     }
 
     /// Shows the review and waits for the answers to all parts. None if the person gave none.
-    async fn ask_review(&self, reviewed: &[Reviewed]) -> Option<Vec<HunkAnswer>> {
-        let files: Vec<_> = reviewed.iter().flat_map(Reviewed::changes).collect();
+    async fn ask_review(&self, reviewed: &[ReviewedFiles]) -> Option<Vec<HunkAnswer>> {
+        let files: Vec<_> = reviewed.iter().flat_map(ReviewedFiles::changes).collect();
         let parts = reviewed.iter().map(|it| it.parts().count()).sum::<usize>();
         if parts == 0 {
             return None;
@@ -159,7 +159,7 @@ impl UndoTask {
     /// Returns what takes the refused parts back; none if none was refused.
     async fn plan_of(
         &self,
-        reviewed: Reviewed,
+        reviewed: ReviewedFiles,
         answers: Vec<HunkAnswer>,
     ) -> Result<Option<Plan>, String> {
         let files: Vec<_> = (reviewed.files.iter())
@@ -205,7 +205,7 @@ fn by_workspace(checkpoints: &Checkpoints, chat: &str) -> Vec<Changes> {
     found
 }
 
-impl Reviewed {
+impl ReviewedFiles {
     /// Compares the files with their texts without the changes. The texts have at most `room` bytes.
     fn of(changes: Changes, store: &Store, open: &OpenBuffers, mut room: usize) -> Self {
         let Changes {
@@ -312,7 +312,7 @@ impl Reviewed {
 }
 
 /// Returns the comments of the person as a prompt; none if there are none.
-fn prompt(reviewed: &[Reviewed], answers: &[HunkAnswer]) -> Option<String> {
+fn prompt(reviewed: &[ReviewedFiles], answers: &[HunkAnswer]) -> Option<String> {
     let files = reviewed.iter().flat_map(|it| &it.files);
     let parts = files.flat_map(|file| file.parts.iter().map(move |part| (file.path(), part)));
     let mut prompt = String::new();

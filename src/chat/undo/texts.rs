@@ -205,7 +205,7 @@ pub(super) fn files(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use co_llm::transcript::{End, Outcome, Shown, Usage};
+    use co_llm::transcript::{End, Outcome, ShownPart, Usage};
 
     #[test]
     fn a_call_that_was_interrupted_is_named() {
@@ -216,7 +216,7 @@ mod tests {
                 ok: false,
                 spill: None,
                 hidden: 0,
-                shown: Some(Shown::default()),
+                shown: Some(ShownPart::default()),
             })
         };
         let user = |text: &str| Item::User {

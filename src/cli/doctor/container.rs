@@ -1,7 +1,7 @@
 //! The container engine, and the image of the settings.
 
 use super::check::{Check, CheckLevel};
-use crate::config::{Config, SandboxBackend};
+use crate::config::{Config, ConfinementSetting};
 use co_exec::container::{Engine, EngineFault};
 
 /// Shows if the engine answers and has the image. A fault is an error only if the settings need a container.
@@ -15,7 +15,7 @@ pub(super) fn check(config: &Config, found: Result<Engine, EngineFault>) -> Chec
                 config.container().image
             ),
         ),
-        Err(fault) if config.sandbox_backend == SandboxBackend::Docker => Check::bad(
+        Err(fault) if config.sandbox_backend == ConfinementSetting::Docker => Check::bad(
             "container",
             CheckLevel::Error,
             fault.to_string(),

@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env};
 use crate::error::ErrorText;
-use co_llm::{ConnectionPreview, Fault, ProviderSettings, ServerMemory};
+use co_llm::{Fault, ProviderPreview, ProviderSettings, ServerMemory};
 
 /// The longest wait for a provider. A program that prints the key may have to ask for a passphrase.
 const STALL_TIMEOUT: Duration = Duration::from_secs(15);
@@ -20,7 +20,7 @@ pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
 }
 
 async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
-    let preview = co_llm::preview(settings, env);
+    let preview = co_llm::preview_provider(settings, env);
     let name = match (&settings.name, &preview) {
         (Some(name), _) => name.clone(),
         (None, Ok(preview)) => preview.provider.to_owned(),
@@ -38,14 +38,15 @@ async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
 async fn ask(
     settings: &ProviderSettings,
     env: Env<'_>,
-    preview: Result<ConnectionPreview, Fault>,
+    preview: Result<ProviderPreview, Fault>,
 ) -> Result<String, Fault> {
-    let ConnectionPreview { base_url, key, .. } = preview?;
+    let ProviderPreview { base_url, key, .. } = preview?;
     let key = match key? {
         Some(source) => format!("the key is in {source}"),
         None => "no key is needed".to_owned(),
     };
-    let provider = co_llm::connect_with(settings, env, STALL_TIMEOUT, ServerMemory::default())?;
+    let provider =
+        co_llm::make_provider_with(settings, env, STALL_TIMEOUT, ServerMemory::default())?;
     let models = provider.models().await?.len();
     let window = provider.window().await;
     let (host, label) = (host(&base_url), provider.label());

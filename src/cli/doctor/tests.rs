@@ -141,7 +141,7 @@ fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
     let why = "the sandbox could not be tried (too many open files): mend that, then start again";
     let probe = SandboxReport {
         sandbox: "no sandbox".into(),
-        held: Err(Refused::Unable(why.into())),
+        held: Err(SandboxRefusal::Unable(why.into())),
         known: false,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -160,7 +160,7 @@ fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
 fn without_a_sandbox_it_says_what_to_use() {
     let probe = SandboxReport {
         sandbox: "this kernel has no Landlock".into(),
-        held: Err(Refused::Unable("this kernel has no Landlock".into())),
+        held: Err(SandboxRefusal::Unable("this kernel has no Landlock".into())),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -173,27 +173,33 @@ fn without_a_sandbox_it_says_what_to_use() {
     );
     assert!(check.advice.unwrap().contains("5.13"));
     let mut config = Config::default();
-    assert_eq!(backend(&probe, &config, Ok(())).level, CheckLevel::Ok);
-    config.sandbox_backend = config::SandboxBackend::Landlock;
-    assert_eq!(backend(&probe, &config, Ok(())).level, CheckLevel::Error);
+    assert_eq!(
+        approved_commands(&probe, &config, Ok(())).level,
+        CheckLevel::Ok
+    );
+    config.sandbox_backend = config::ConfinementSetting::Landlock;
+    assert_eq!(
+        approved_commands(&probe, &config, Ok(())).level,
+        CheckLevel::Error
+    );
 }
 
 #[tokio::test]
 async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
     let offer =
         "with all your permissions; sandbox_backend = \"landlock\", or :Co /sandbox landlock";
-    check(&[], "backend", &[(CheckLevel::Ok, offer)]).await;
+    check(&[], "approved commands", &[(CheckLevel::Ok, offer)]).await;
     let held = [("CO_CLI_SANDBOX_BACKEND", "landlock")];
     check(
         &held,
-        "backend",
+        "approved commands",
         &[(CheckLevel::Ok, "only, without network")],
     )
     .await;
     let auto = [("CO_CLI_SANDBOX_BACKEND", "auto")];
     let why =
         "auto takes landlock, because no container can run: there is no container engine on PATH";
-    check(&auto, "backend", &[(CheckLevel::Ok, why)]).await;
+    check(&auto, "approved commands", &[(CheckLevel::Ok, why)]).await;
     check(&[], "landlock", &[(CheckLevel::Warn, "version 5 lacks")]).await;
 }
 

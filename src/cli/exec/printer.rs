@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use co_exec::{Patch, Screen};
+use co_exec::{Screen, ScreenPatch};
 
 /// Prints on another thread, so that a slow reader delays neither the time-out nor signals.
 ///
@@ -57,7 +57,7 @@ struct LinePrinter {
 }
 
 impl LinePrinter {
-    fn write(&mut self, patch: &Patch, out: &mut impl Write) -> io::Result<()> {
+    fn write(&mut self, patch: &ScreenPatch, out: &mut impl Write) -> io::Result<()> {
         for (number, line) in (patch.skipped + patch.from as u64..).zip(&patch.lines) {
             if number > self.line && self.text.take().is_some() {
                 writeln!(out)?;
@@ -108,7 +108,7 @@ mod tests {
             (0, 0, &["a", "bc", "d", "e", "e", "e", "e", "x", "y", "z"]),
         ] {
             let lines = lines.iter().map(|&it| it.to_owned()).collect();
-            let patch = Patch {
+            let patch = ScreenPatch {
                 skipped,
                 from,
                 lines,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lexopt::{Arg::*, Parser};
 
-use crate::config::SandboxBackend;
+use crate::config::ConfinementSetting;
 use co_exec::{Caller, Program};
 
 /// The text of `co-nvim exec --help` below [`USAGE`].
@@ -42,7 +42,7 @@ pub(super) struct ExecRequest {
     pub(super) caller: Caller,
     pub(super) read_only: bool,
     /// The confinement; none for that of the settings.
-    pub(super) backend: Option<SandboxBackend>,
+    pub(super) confinement: Option<ConfinementSetting>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
 }
@@ -58,7 +58,7 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         timeout: None,
         caller: Caller::Agent,
         read_only: false,
-        backend: None,
+        confinement: None,
         input: None,
         json: false,
     };
@@ -82,7 +82,7 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
             Long("timeout") => request.timeout = Some(seconds(&value(&mut parser)?, max)?),
             Long("keep") => request.caller = Caller::Person,
             Long("read-only") => request.read_only = true,
-            Long("backend") => request.backend = Some(backend(&value(&mut parser)?)?),
+            Long("backend") => request.confinement = Some(confinement(&value(&mut parser)?)?),
             Long("input") => request.input = Some(value(&mut parser)?),
             Long("json") => request.json = true,
             Short(letter) => return Err(format!("unknown option -{letter}\n{USAGE}")),
@@ -129,10 +129,12 @@ fn seconds(text: &str, max: Duration) -> Result<Duration, String> {
         .ok_or_else(range)
 }
 
-fn backend(word: &str) -> Result<SandboxBackend, String> {
-    SandboxBackend::from_word(word).ok_or_else(|| {
-        let words = SandboxBackend::ALL.map(SandboxBackend::word).join(", ");
-        format!("there is no backend `{word}`: give one of {words}")
+fn confinement(word: &str) -> Result<ConfinementSetting, String> {
+    ConfinementSetting::from_word(word).ok_or_else(|| {
+        let words = ConfinementSetting::ALL
+            .map(ConfinementSetting::word)
+            .join(", ");
+        format!("`--backend {word}` is unknown: give one of {words}")
     })
 }
 
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!(it.cwd, Path::new("/nowhere/d"));
         assert_eq!(it.timeout, Some(Duration::from_millis(2_500)));
         assert!(it.json && it.caller == Caller::Person && !it.read_only);
-        assert_eq!(it.backend, None);
+        assert_eq!(it.confinement, None);
         let it = asked(&["--read-only", "--", "ls", "--json"]).unwrap();
         assert_eq!(
             it.program,
@@ -169,7 +171,7 @@ mod tests {
         );
         assert!(!it.json && it.read_only);
         let it = asked(&["--backend", "landlock", "true"]).unwrap();
-        assert_eq!(it.backend, Some(SandboxBackend::Landlock));
+        assert_eq!(it.confinement, Some(ConfinementSetting::Landlock));
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
             (&["--timeout", "601", "a"], "raise shell_max_timeout"),
             (
                 &["--backend", "magic", "a"],
-                "no backend `magic`: give one of subprocess, landlock, docker, auto",
+                "`--backend magic` is unknown: give one of subprocess, landlock, docker, auto",
             ),
         ] {
             let error = asked(args).unwrap_err();

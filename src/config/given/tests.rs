@@ -23,8 +23,8 @@ fn other_value(setting: &Setting) -> Value {
     }
 }
 
-fn given(setting: &Setting) -> Given {
-    let mut given = Given::new(Some("/home/ann".into()));
+fn given(setting: &Setting) -> GivenSettings {
+    let mut given = GivenSettings::new(Some("/home/ann".into()));
     given.put(setting, other_value(setting)).unwrap();
     given
 }
@@ -32,7 +32,7 @@ fn given(setting: &Setting) -> Given {
 /// The backend applies each setting that is given late, or says when it applies.
 #[test]
 fn a_change_of_every_setting_is_applied_or_known() {
-    let old = Given::new(Some("/home/ann".into()));
+    let old = GivenSettings::new(Some("/home/ann".into()));
     for setting in settings() {
         let name = setting.name;
         let new = given(setting);
@@ -56,20 +56,23 @@ fn a_change_of_every_setting_is_applied_or_known() {
 fn another_spelling_of_a_value_is_no_change() {
     let setting = settings().find(|it| it.name == "shell_spill_max").unwrap();
     let given = |value| {
-        let mut given = Given::default();
+        let mut given = GivenSettings::default();
         given.put(setting, value).unwrap();
         given
     };
     let (text, number) = (given(json!("64MiB")), given(json!(64 << 20)));
     assert_eq!(text.changed(&number, setting.applies), [""; 0]);
     // It is the default, too.
-    assert_eq!(text.changed(&Given::default(), setting.applies), [""; 0]);
+    assert_eq!(
+        text.changed(&GivenSettings::default(), setting.applies),
+        [""; 0]
+    );
 }
 
 #[test]
 fn a_refused_value_leaves_the_earlier_one() {
     let setting = settings().find(|it| it.name == "max_steps").unwrap();
-    let mut given = Given::default();
+    let mut given = GivenSettings::default();
     given.put(setting, json!(3)).unwrap();
     assert!(given.put(setting, json!("many")).is_err());
     assert_eq!(given.config().max_steps, 3);

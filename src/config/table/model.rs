@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::config::Config;
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::small;
-use crate::config::value::{Kind, Refused, object};
+use crate::config::value::{BadValue, Kind, object};
 use co_llm::ProviderSettings;
 
 /// Returns true for the settings that a profile has, too.
@@ -160,16 +160,16 @@ pub(super) static SETTINGS: &[Setting] = &[
 ];
 
 /// Reads the profiles in a table. A name has no `/`, which separates it from a model.
-fn set_profiles(config: &mut Config, value: &Value, home: Option<&Path>) -> Result<(), Refused> {
+fn set_profiles(config: &mut Config, value: &Value, home: Option<&Path>) -> Result<(), BadValue> {
     let mut profiles = Vec::new();
     for (name, fields) in object(value)? {
         if name.is_empty() || name.contains('/') {
-            return Err(Refused);
+            return Err(BadValue);
         }
         let mut profile = Config::default();
         for (field, value) in object(&fields)? {
             let mut settings = SETTINGS.iter().filter(|it| is_of_provider(it));
-            let setting = settings.find(|it| it.name == field).ok_or(Refused)?;
+            let setting = settings.find(|it| it.name == field).ok_or(BadValue)?;
             setting.kind.take(&mut profile, &value, home)?;
         }
         profiles.push(ProviderSettings {

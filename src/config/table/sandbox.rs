@@ -3,7 +3,7 @@
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{MIB, TIB};
 use crate::config::value::Kind;
-use crate::config::{Network, SandboxBackend};
+use crate::config::{ConfinementSetting, Network};
 use co_exec::container;
 
 /// The settings, in the order of the help.
@@ -13,7 +13,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "subprocess",
         Kind::Choice {
             of: &["subprocess", "landlock", "docker", "auto"],
-            set: |c, v| c.sandbox_backend = SandboxBackend::from_word(v).unwrap_or(SandboxBackend::Subprocess),
+            set: |c, v| c.sandbox_backend = ConfinementSetting::from_word(v).unwrap_or(ConfinementSetting::Subprocess),
         },
         "The way approved commands run: as plain processes (subprocess), confined to the workspace by the \
          kernel (landlock), or in a container (docker), see |co-containers|. Landlock also protects the hooks and the configuration of the workspace's git \

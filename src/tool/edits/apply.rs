@@ -9,20 +9,20 @@ const MAX_TRIES: usize = 5;
 
 /// A change that was made.
 #[derive(Debug)]
-pub struct Applied {
+pub struct AppliedChange {
     /// The change as it was made, which may be at other lines than it was proposed for.
     pub proposal: Proposal,
     /// The reason why the buffer is not saved, so that the file does not have the change.
     pub unsaved: Option<String>,
     /// The change that autocommands such as formatters made after it.
-    pub reformatted: Option<Reformatted>,
+    pub reformatted: Option<AutocommandChange>,
     /// The diagnostics of language servers that were not there before it: `line:column: severity: message`.
     pub diagnostics: Vec<String>,
 }
 
 /// A change that autocommands made when a buffer was written.
 #[derive(Debug)]
-pub struct Reformatted {
+pub struct AutocommandChange {
     /// The unified diff.
     pub diff: String,
     /// The text after it.
@@ -33,14 +33,17 @@ pub struct Reformatted {
 ///
 /// # Errors
 /// The lines that it changes have changed meanwhile, or the file cannot be changed. Then nothing is changed.
-pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied, EditRefused> {
+pub async fn apply(
+    mut proposal: Proposal,
+    buffers: &Buffers,
+) -> Result<AppliedChange, EditRefused> {
     for _ in 0..MAX_TRIES {
         let open = buffers.read([proposal.file()]).await;
         proposal = blocking(move || proposal.rebased(&open)).await?;
         let Some(change) = proposal.buffer_change()? else {
             let applied = blocking(move || {
                 proposal.apply_to_disk()?;
-                Ok(Applied {
+                Ok(AppliedChange {
                     proposal,
                     unsaved: None,
                     reformatted: None,
@@ -61,7 +64,7 @@ pub async fn apply(mut proposal: Proposal, buffers: &Buffers) -> Result<Applied,
             return Err(refused(&proposal, &problem));
         }
         let reformatted = changed.text.map(|text| reformatted(&proposal, &text));
-        return Ok(Applied {
+        return Ok(AppliedChange {
             proposal,
             unsaved: changed.unsaved,
             reformatted,
@@ -75,14 +78,14 @@ fn refused(proposal: &Proposal, why: &str) -> EditRefused {
     EditRefused(format!("cannot change {}: {why}", proposal.path))
 }
 
-fn reformatted(proposal: &Proposal, text: &[u8]) -> Reformatted {
+fn reformatted(proposal: &Proposal, text: &[u8]) -> AutocommandChange {
     let text = String::from_utf8_lossy(text).into_owned();
     let names = Names {
         old: Some(&proposal.path),
         new: Some(&proposal.path),
     };
     let proposed = proposal.new_text().unwrap_or_default();
-    Reformatted {
+    AutocommandChange {
         diff: unified(proposed, &hunks(proposed, &text), names),
         text,
     }

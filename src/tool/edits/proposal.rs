@@ -6,10 +6,10 @@ use super::EditRefused;
 use super::disk;
 use super::request::EditRequest;
 use super::seen::SeenTexts;
-use super::source::{EditPlace, Source, Text};
+use super::source::{EditPlace, EditableText, Source};
 use crate::buffers::OpenBuffers;
 use crate::protocol::BufferChange;
-use co_edit::{FileText, Hunk, Names, Rebased, apply, hash, hunks, rebase, unified};
+use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, rebase, unified};
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,18 +25,18 @@ pub struct Proposal {
     /// The person answered each part, so a part that no longer fits is left out. Else the whole change is refused then.
     by_parts: bool,
     hunks: Vec<Hunk>,
-    change: Change,
+    change: ProposedChange,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Change {
+enum ProposedChange {
     Create {
         place: EditPlace,
         new: FileText,
     },
     Replace {
         place: EditPlace,
-        old: Text,
+        old: EditableText,
         new: FileText,
     },
     Delete {
@@ -77,7 +77,7 @@ pub fn propose(
     open: &OpenBuffers,
     seen: &SeenTexts,
 ) -> Result<Proposal, EditRefused> {
-    let check = |place: &EditPlace, old: &Text| match request.hash() {
+    let check = |place: &EditPlace, old: &EditableText| match request.hash() {
         Some(given) => {
             (seen.check(&place.shown, given, old.text.as_str())).map_err(|why| place.refuse(why))
         }
@@ -85,14 +85,14 @@ pub fn propose(
     };
     let proposal = match (request, places) {
         (EditRequest::Edit { edits, .. }, [place]) => {
-            let old = Text::of(place, open)?
+            let old = EditableText::of(place, open)?
                 .ok_or_else(|| place.refuse("it does not exist: create it with write_file"))?;
             check(place, &old)?;
             let edited = apply(&old.text, edits).map_err(|error| place.refuse(error))?;
             let notes = edited.notes.iter().map(ToString::to_string).collect();
             replacement(place, old, edited.file, notes)
         }
-        (EditRequest::Write { text, .. }, [place]) => match Text::of(place, open)? {
+        (EditRequest::Write { text, .. }, [place]) => match EditableText::of(place, open)? {
             None => {
                 let new = FileText::decode(text.as_bytes());
                 Ok(creation(place, new.map_err(|error| place.refuse(error))?))
@@ -123,17 +123,17 @@ impl Proposal {
     /// Returns the file that changes; of a move, the one that is moved.
     pub fn file(&self) -> &Path {
         match &self.change {
-            Change::Replace { place, .. } => &place.real,
-            Change::Create { place, .. } => &place.real,
-            Change::Delete { path, .. } => path,
-            Change::Move { from, .. } => from,
+            ProposedChange::Replace { place, .. } => &place.real,
+            ProposedChange::Create { place, .. } => &place.real,
+            ProposedChange::Delete { path, .. } => path,
+            ProposedChange::Move { from, .. } => from,
         }
     }
 
     /// Returns the files that change, by their real paths.
     pub fn files(&self) -> Vec<PathBuf> {
         match &self.change {
-            Change::Move { from, to } => vec![from.clone(), to.clone()],
+            ProposedChange::Move { from, to } => vec![from.clone(), to.clone()],
             _ => vec![self.file().to_owned()],
         }
     }
@@ -146,9 +146,9 @@ impl Proposal {
     /// Returns the file that is no longer there after the change, and its new name if it is moved.
     pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.change {
-            Change::Delete { path, .. } => Some((path, None)),
-            Change::Move { from, to } => Some((from, Some(to))),
-            Change::Create { .. } | Change::Replace { .. } => None,
+            ProposedChange::Delete { path, .. } => Some((path, None)),
+            ProposedChange::Move { from, to } => Some((from, Some(to))),
+            ProposedChange::Create { .. } | ProposedChange::Replace { .. } => None,
         }
     }
 
@@ -172,12 +172,12 @@ impl Proposal {
         let mut all = self.notes;
         all.extend(notes);
         let proposal = match self.change {
-            Change::Replace { place, old, .. } => {
+            ProposedChange::Replace { place, old, .. } => {
                 let mut new = old.text.clone();
                 new.apply_hunks(&hunks(old.text.as_str(), text));
                 replacement(&place, old, new, all)?
             }
-            Change::Create { place, mut new } => {
+            ProposedChange::Create { place, mut new } => {
                 new.apply_hunks(&hunks(new.as_str(), text));
                 Self {
                     notes: all,
@@ -200,7 +200,7 @@ impl Proposal {
     /// Returns the text before the change; none if the file is created, deleted or moved.
     pub fn old_text(&self) -> Option<&str> {
         match &self.change {
-            Change::Replace { old, .. } => Some(old.text.as_str()),
+            ProposedChange::Replace { old, .. } => Some(old.text.as_str()),
             _ => None,
         }
     }
@@ -208,8 +208,10 @@ impl Proposal {
     /// Returns the text after the change; none if the file is deleted or moved.
     pub fn new_text(&self) -> Option<&str> {
         match &self.change {
-            Change::Create { new, .. } | Change::Replace { new, .. } => Some(new.as_str()),
-            Change::Delete { .. } | Change::Move { .. } => None,
+            ProposedChange::Create { new, .. } | ProposedChange::Replace { new, .. } => {
+                Some(new.as_str())
+            }
+            ProposedChange::Delete { .. } | ProposedChange::Move { .. } => None,
         }
     }
 
@@ -219,15 +221,15 @@ impl Proposal {
     /// The new text cannot be stored.
     pub fn planned(&self) -> Result<PlannedEdit, EditRefused> {
         Ok(match &self.change {
-            Change::Create { place, new } => {
+            ProposedChange::Create { place, new } => {
                 PlannedEdit::Create(new.encode().map_err(|error| place.refuse(error))?)
             }
-            Change::Replace { old, new, .. } => PlannedEdit::Text {
+            ProposedChange::Replace { old, new, .. } => PlannedEdit::Text {
                 old: old.text.as_str().to_owned(),
                 new: new.as_str().to_owned(),
             },
-            Change::Delete { .. } => PlannedEdit::Delete,
-            Change::Move { .. } => PlannedEdit::Move,
+            ProposedChange::Delete { .. } => PlannedEdit::Delete,
+            ProposedChange::Move { .. } => PlannedEdit::Move,
         })
     }
 
@@ -238,10 +240,11 @@ impl Proposal {
     /// # Errors
     /// The lines that it changes have changed, or the file cannot be read.
     pub(super) fn rebased(self, open: &OpenBuffers) -> Result<Self, EditRefused> {
-        let Change::Replace { place, old, .. } = &self.change else {
+        let ProposedChange::Replace { place, old, .. } = &self.change else {
             return Ok(self);
         };
-        let now = Text::of(place, open)?.ok_or_else(|| place.refuse("it no longer exists"))?;
+        let now =
+            EditableText::of(place, open)?.ok_or_else(|| place.refuse("it no longer exists"))?;
         if now == *old {
             return Ok(self);
         }
@@ -249,8 +252,8 @@ impl Proposal {
         let (mut fit, mut stale) = (Vec::new(), Vec::new());
         for one in moved {
             match one {
-                Rebased::Moved(hunk) => fit.push(hunk),
-                Rebased::Stale(hunk) => stale.push(hunk),
+                RebaseResult::Moved(hunk) => fit.push(hunk),
+                RebaseResult::Stale(hunk) => stale.push(hunk),
             }
         }
         if fit.is_empty() || !(stale.is_empty() || self.by_parts) {
@@ -275,7 +278,7 @@ impl Proposal {
     /// Returns the change of the file's buffer; none if no buffer has the file.
     pub(super) fn buffer_change(&self) -> Result<Option<BufferChange>, EditRefused> {
         match &self.change {
-            Change::Replace { place, old, new } => {
+            ProposedChange::Replace { place, old, new } => {
                 let change = old.buffer_change(&place.real, new);
                 change.map_err(|error| place.refuse(error))
             }
@@ -291,19 +294,19 @@ impl Proposal {
     /// A file has changed meanwhile or cannot be written. Then nothing is written.
     pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
         let applied = match &self.change {
-            Change::Create { place, new } => {
+            ProposedChange::Create { place, new } => {
                 let bytes = new.encode().map_err(|error| place.refuse(error))?;
                 disk::create(&place.real, &bytes)
             }
-            Change::Replace { place, old, new } => {
+            ProposedChange::Replace { place, old, new } => {
                 let after = new.encode().map_err(|error| place.refuse(error))?;
                 match &old.source {
                     Source::Disk(before) => disk::replace(&place.real, before, &after),
                     Source::Buffer { .. } => Err(std::io::Error::other("its buffer has the text")),
                 }
             }
-            Change::Delete { path, before } => disk::remove(path, before),
-            Change::Move { from, to } => disk::rename(from, to),
+            ProposedChange::Delete { path, before } => disk::remove(path, before),
+            ProposedChange::Move { from, to } => disk::rename(from, to),
         };
         applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
     }
@@ -315,7 +318,7 @@ fn creation(place: &EditPlace, new: FileText) -> Proposal {
         new: Some(&place.shown),
     };
     let difference = Difference::of("", new.as_str(), names);
-    let change = Change::Create {
+    let change = ProposedChange::Create {
         place: place.clone(),
         new,
     };
@@ -324,7 +327,7 @@ fn creation(place: &EditPlace, new: FileText) -> Proposal {
 
 fn replacement(
     place: &EditPlace,
-    old: Text,
+    old: EditableText,
     new: FileText,
     notes: Vec<String>,
 ) -> Result<Proposal, EditRefused> {
@@ -338,7 +341,7 @@ fn replacement(
         new: Some(&place.shown),
     };
     let difference = Difference::of(old.text.as_str(), new.as_str(), names);
-    let change = Change::Replace {
+    let change = ProposedChange::Replace {
         place: place.clone(),
         old,
         new,
@@ -359,7 +362,7 @@ fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
         new: None,
     };
     let old = FileText::decode(&before);
-    let change = Change::Delete {
+    let change = ProposedChange::Delete {
         path: place.real.clone(),
         before,
     };
@@ -379,7 +382,7 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
         return Err(to.refuse("it exists: choose another name, or delete it first"));
     }
     disk::check_writable(&from.real).map_err(|error| from.refuse(error))?;
-    let change = Change::Move {
+    let change = ProposedChange::Move {
         from: from.real.clone(),
         to: to.real.clone(),
     };
@@ -418,7 +421,7 @@ impl Difference {
     }
 }
 
-fn proposal(place: &EditPlace, difference: Difference, change: Change) -> Proposal {
+fn proposal(place: &EditPlace, difference: Difference, change: ProposedChange) -> Proposal {
     Proposal {
         path: place.shown.clone(),
         diff: difference.diff,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::source::{EditPlace, Text};
+use super::source::{EditPlace, EditableText};
 use super::{EditRefused, Proposal};
 use crate::buffers::OpenBuffers;
 use crate::protocol::LineRange;
@@ -43,7 +43,7 @@ impl EditRange {
             real: self.file.clone(),
             is_link: false,
         };
-        let text = Text::of(&place, open).ok().flatten();
+        let text = EditableText::of(&place, open).ok().flatten();
         self.text = text.map(|it| it.text.as_str().to_owned());
     }
 

@@ -21,7 +21,7 @@ pub struct EditPlace {
 
 /// The text of a file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct EditableText {
     pub text: FileText,
     pub source: Source,
 }
@@ -41,7 +41,7 @@ impl EditPlace {
     }
 }
 
-impl Text {
+impl EditableText {
     /// Returns the text of a file; none if there is neither a buffer nor a file.
     pub(super) fn of(place: &EditPlace, open: &OpenBuffers) -> Result<Option<Self>, EditRefused> {
         let refuse = |why: &dyn std::fmt::Display| place.refuse(why);

@@ -83,14 +83,14 @@ fn pieces(round: u64) -> Vec<String> {
 }
 
 /// What a person could read of a chat, as far as the record promises it.
-struct Shown {
+struct ShownPart {
     pieces: Vec<String>,
     approvals: usize,
     /// Commands whose end was told: their whole output is on the record.
     ends: usize,
 }
 
-impl Shown {
+impl ShownPart {
     fn of(text: &str, rounds: u64) -> Self {
         let all = (0..=rounds).flat_map(pieces);
         Self {
@@ -283,7 +283,7 @@ fn killed_at_any_moment() {
             .workspace
             .write(&format!("large-{round}"), &large);
     }
-    let mut shown = Shown::of("", 0);
+    let mut shown = ShownPart::of("", 0);
     let mut when = "at first".to_owned();
     for round in 0..KILLS {
         let moment = moment(&mut chance, round);
@@ -298,7 +298,7 @@ fn killed_at_any_moment() {
             }
         }
         when = format!("round {round}, {moment:?}");
-        shown = Shown::of(&text, round);
+        shown = ShownPart::of(&text, round);
         drill.assert_taken(&when);
     }
     drill.scene.server.forget();

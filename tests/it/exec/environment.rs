@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-use co_exec::{Caller, Environment, ExecSettings, Executor, HostEnvironment, Setup, Size, Streams};
+use co_exec::{
+    Caller, Environment, ExecSettings, Executor, ExecutorSetup, HostEnvironment, Streams,
+    TerminalSize,
+};
 
 use super::Bench;
 
@@ -61,7 +64,7 @@ async fn given(
         shell: ["sh", "-c"].map(OsString::from).into(),
         variables: host(HOSTS),
     });
-    let size = Size {
+    let size = TerminalSize {
         columns: 200,
         rows: 40,
     };
@@ -219,12 +222,12 @@ async fn path_from(shell: &str) -> String {
     std::fs::set_permissions(&login, PermissionsExt::from_mode(0o755)).expect("a mode");
     let mut settings = ExecSettings::new(bench.path().join("spill"));
     settings.login_path = true;
-    let executor = Executor::new(Setup {
+    let executor = Executor::new(ExecutorSetup {
         env: host(&[
             ("SHELL", login.to_str().expect("UTF-8")),
             ("HOME", "/nonexistent"),
         ]),
-        ..Setup::new(settings)
+        ..ExecutorSetup::new(settings)
     })
     .expect("an executor");
     let mut output = String::new();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{Caller, CommandOutcome, Confinement, Error, ExecSettings, Limit, ShownSecrets};
+use co_exec::{
+    Caller, CommandOutcome, Confinement, Error, ExceededLimit, ExecSettings, ShownSecrets,
+};
 
 use super::{BINARY, Bench};
 
@@ -54,7 +56,7 @@ async fn a_models_command_that_takes_too_much_memory_is_ended_and_told() {
     let bench = limited(|settings| settings.memory = Some(150 << 20));
     let fork = format!("FORK=1 {TAKES}");
     let outcome = bench.run(&fork).await;
-    let most = Limit::Memory(150 << 20);
+    let most = ExceededLimit::Memory(150 << 20);
     assert_eq!(outcome.limit, Some(most), "{outcome:?}");
     let told = "[ended: it took more than 150 MiB of memory]\n";
     assert!(outcome.output.ends_with(told), "{outcome:?}");
@@ -94,7 +96,7 @@ for end in (end for pair in pairs for end in pair):
         let outcome = bench.run(&line).await;
         assert_eq!(
             outcome.limit,
-            Some(Limit::Memory(most)),
+            Some(ExceededLimit::Memory(most)),
             "{program}: {outcome:?}"
         );
     }
@@ -108,7 +110,11 @@ async fn files_in_memory_count() {
     let mut spec = bench.spec("yes | head -c 120000000 > $TMPDIR/a; sleep 300");
     spec.confinement = Confinement::ReadOnly { workspace };
     let outcome = bench.run_spec(spec).await;
-    assert_eq!(outcome.limit, Some(Limit::Memory(most)), "{outcome:?}");
+    assert_eq!(
+        outcome.limit,
+        Some(ExceededLimit::Memory(most)),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -123,7 +129,11 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)\"";
     let mut spec = bench.spec(takes);
     spec.timeout = Duration::from_secs(10);
     let outcome = bench.run_spec(spec).await;
-    assert_eq!(outcome.limit, Some(Limit::Memory(50 << 20)), "{outcome:?}");
+    assert_eq!(
+        outcome.limit,
+        Some(ExceededLimit::Memory(50 << 20)),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]
@@ -131,7 +141,11 @@ async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
     let bench = limited(|settings| settings.processes = Some(20));
     let many = "for i in {1..30}; do sleep 300 & done; wait";
     let outcome = bench.run(many).await;
-    assert_eq!(outcome.limit, Some(Limit::Processes(20)), "{outcome:?}");
+    assert_eq!(
+        outcome.limit,
+        Some(ExceededLimit::Processes(20)),
+        "{outcome:?}"
+    );
     let few = "for i in {1..10}; do sleep 1 & done; wait";
     assert!(bench.run(few).await.ok());
 }
@@ -161,7 +175,11 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
             eprintln!("nothing is confined here");
             return;
         }
-        assert_eq!(outcome.limit, Some(Limit::Disk(8 << 20)), "{outcome:?}");
+        assert_eq!(
+            outcome.limit,
+            Some(ExceededLimit::Disk(8 << 20)),
+            "{outcome:?}"
+        );
         let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
         assert!(outcome.output.ends_with(told), "{outcome:?}");
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
-    Launcher, Program, Setup,
+    ExecutorSetup, Launcher, Program,
 };
 use tempfile::TempDir;
 
@@ -35,16 +35,16 @@ impl Bench {
         Self::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Setup)) -> Self {
+    fn with(change: impl FnOnce(&mut ExecutorSetup)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let mut setup = Setup::new(ExecSettings::new(dir.path().join("spill")));
+        let mut setup = ExecutorSetup::new(ExecSettings::new(dir.path().join("spill")));
         change(&mut setup);
         let executor = Executor::new(setup).expect("an executor");
         Self { executor, dir }
     }
 
     /// An executor whose commands are started by the backend's launcher.
-    fn with_launcher(change: impl FnOnce(&mut Setup)) -> Self {
+    fn with_launcher(change: impl FnOnce(&mut ExecutorSetup)) -> Self {
         Self::with(|setup| {
             let home = "/nonexistent".into();
             setup.launcher = Some(Launcher::new(BINARY.into(), home, Vec::new()));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use co_exec::sandbox::Support;
+use co_exec::sandbox::SandboxSupport;
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Launcher, ShownSecrets, Size, Streams,
+    Caller, CommandOutcome, CommandSpec, Confinement, Launcher, ShownSecrets, Streams, TerminalSize,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -58,7 +58,7 @@ async fn a_command_sees_no_process_but_its_own() {
 /// Some containers hide a part of `/proc`. There a command cannot have its own.
 #[tokio::test]
 async fn with_the_machines_proc_it_still_reaches_no_other_process() {
-    let support = Support {
+    let support = SandboxSupport {
         own_proc: false,
         ..bench().executor.launcher().unwrap().support().clone()
     };
@@ -198,7 +198,7 @@ async fn a_persons_namespace_is_kept_until_its_last_process_ends() {
 #[tokio::test]
 async fn its_terminal_is_that_of_its_own_session() {
     let bench = bench();
-    let size = Size {
+    let size = TerminalSize {
         columns: 80,
         rows: 24,
     };

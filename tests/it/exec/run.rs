@@ -98,7 +98,7 @@ fn nothing_of_the_backends_own_environment_or_input_passes() {
 #[tokio::test]
 async fn a_terminal_of_the_backends_own_is_out_of_reach() {
     let bench = super::Bench::new();
-    let size = co_exec::Size {
+    let size = co_exec::TerminalSize {
         columns: 80,
         rows: 24,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use co_exec::{Patch, Screen};
+use co_exec::{Screen, ScreenPatch};
 
 use super::Bench;
 
@@ -14,7 +14,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn apply(&mut self, patch: &Patch) {
+    fn apply(&mut self, patch: &ScreenPatch) {
         assert!(
             patch.from <= self.lines.len(),
             "a hole before {}",
@@ -26,7 +26,7 @@ impl Shown {
     }
 }
 
-async fn watch(screen: Arc<Screen>) -> (Shown, Vec<Patch>) {
+async fn watch(screen: Arc<Screen>) -> (Shown, Vec<ScreenPatch>) {
     let mut shown = Shown::default();
     let mut patches = Vec::new();
     while screen.changed().await {
@@ -39,7 +39,7 @@ async fn watch(screen: Arc<Screen>) -> (Shown, Vec<Patch>) {
     (shown, patches)
 }
 
-async fn run(command: &str) -> (Shown, Vec<Patch>) {
+async fn run(command: &str) -> (Shown, Vec<ScreenPatch>) {
     let bench = Bench::new();
     let running = bench
         .executor

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co_exec::{Confinement, Error, Program, Size, Streams};
+use co_exec::{Confinement, Error, Program, Streams, TerminalSize};
 
 use super::Bench;
 
@@ -210,7 +210,7 @@ async fn a_directory_that_cannot_be_entered_is_named_whatever_was_to_run_there()
         argv(&["./program"]),
         argv(&["no-such-program"]),
     ];
-    let terminal = Streams::Terminal(Size {
+    let terminal = Streams::Terminal(TerminalSize {
         columns: 80,
         rows: 24,
     });

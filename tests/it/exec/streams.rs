@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use co_exec::{
-    Caller, CommandOutcome, Executor, Feed, Input, InputError, RunningCommand, Size, Streams,
+    Caller, CommandInput, CommandOutcome, Executor, Feed, InputError, RunningCommand, Streams,
+    TerminalSize,
 };
 
 use super::{Bench, alive, eventually};
 
-const SIZE: Size = Size {
+const SIZE: TerminalSize = TerminalSize {
     columns: 91,
     rows: 23,
 };
@@ -31,7 +32,7 @@ impl Watched {
         }
     }
 
-    fn input(&self) -> Input {
+    fn input(&self) -> CommandInput {
         self.running.input().expect("a terminal has an input")
     }
 
@@ -117,7 +118,7 @@ async fn what_is_typed_arrives_and_a_new_size_is_told() {
     let input = watched.input();
     input.write(b"one \xe6\xbc\xa2\n".to_vec()).unwrap();
     watched.until("<one 漢>").await;
-    input.resize(Size {
+    input.resize(TerminalSize {
         columns: 40,
         rows: 10,
     });

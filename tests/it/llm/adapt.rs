@@ -10,7 +10,7 @@ use super::server::{Reply, Server};
 use super::wire::{Said, Wire, ask, key, request, text, user};
 
 fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
-    co_llm::connect_with(settings, &key, STALL_TIMEOUT, memory.clone()).expect("a provider")
+    co_llm::make_provider_with(settings, &key, STALL_TIMEOUT, memory.clone()).expect("a provider")
 }
 
 fn refusal(words: &str) -> Reply {

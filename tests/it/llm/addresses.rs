@@ -80,7 +80,7 @@ async fn presets() {
             base_url: (name == "azure").then(|| "https://name.openai.azure.com".into()),
             ..ProviderSettings::default()
         };
-        let preview = co_llm::preview(&settings, &every_key).expect("a provider");
+        let preview = co_llm::preview_provider(&settings, &every_key).expect("a provider");
         assert_eq!(preview.base_url, address, "{name}");
         assert_eq!(preview.key, Ok(variable.map(str::to_owned)), "{name}");
         let wire = match name {
@@ -95,7 +95,7 @@ async fn presets() {
         settings.base_url = Some(server.url());
         for key_env in [None, Some(variable.unwrap_or("MY_API_KEY"))] {
             settings.key_env = key_env.map(str::to_owned);
-            let provider = co_llm::connect(&settings, &every_key).expect("a provider");
+            let provider = co_llm::make_provider(&settings, &every_key).expect("a provider");
             let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
             assert!(deltas.iter().all(Result::is_ok), "{name}: {deltas:?}");
             let received = server.received().pop().expect("a request");
@@ -116,7 +116,7 @@ async fn an_address_with_a_path_and_a_query_holds_for_every_call() {
             model: None,
             ..wire.settings(&format!("{}{BASE}?api-version=7&x=%2F", server.url()))
         };
-        let provider = co_llm::connect_with(
+        let provider = co_llm::make_provider_with(
             &settings,
             &every_key,
             STALL_TIMEOUT,
@@ -168,7 +168,7 @@ async fn lm_studio_says_what_a_model_was_loaded_with() {
             base_url: Some(server.url()),
             ..ProviderSettings::default()
         };
-        let provider = co_llm::connect(&settings, &|_| None).expect("a provider");
+        let provider = co_llm::make_provider(&settings, &|_| None).expect("a provider");
         assert_eq!(provider.models().await.expect("models"), ["m"]);
         assert_eq!(provider.window().await, window);
     }

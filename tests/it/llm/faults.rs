@@ -294,7 +294,7 @@ async fn nobody_listens() {
         let server = Server::always(wire.reply(Vec::new())).await;
         let settings = wire.settings(&server.url());
         drop(server);
-        let provider = co_llm::connect(&settings, &key).unwrap();
+        let provider = co_llm::make_provider(&settings, &key).unwrap();
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert!(
             matches!(deltas.as_slice(), [Err(Fault::Unreachable { .. })]),

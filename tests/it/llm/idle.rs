@@ -65,7 +65,7 @@ async fn an_idle_client_lets_go_of_its_connection_and_wakes_nobody() {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = answer(listener, wire.content_type(), wire.frames(&said).concat());
         let server = tokio::spawn(server);
-        let provider = co_llm::connect(&wire.settings(&url), &key).unwrap();
+        let provider = co_llm::make_provider(&wire.settings(&url), &key).unwrap();
         let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert_eq!(
             answer.last(),

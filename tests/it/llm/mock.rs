@@ -65,7 +65,7 @@ impl Mock {
             settings.extra_body =
                 Some(json!({"thinking": {"type": "enabled", "budget_tokens": 1024}}));
         }
-        co_llm::connect_with(
+        co_llm::make_provider_with(
             &settings,
             &key,
             STALL_TIMEOUT,
@@ -213,7 +213,7 @@ async fn two_calls_at_once_then_an_answer_without_calls_at_each_effort() {
                 // One with a budget for its thoughts: aimock demands them before the calls then.
                 settings.model = Some("claude-sonnet-4-5".into());
             }
-            let provider = co_llm::connect(&settings, &key).expect("a provider");
+            let provider = co_llm::make_provider(&settings, &key).expect("a provider");
             let mut said = vec![user("both")];
             let first = ask(provider.as_ref(), request(said.clone())).await;
             said.extend(items(&first));

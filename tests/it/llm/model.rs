@@ -85,7 +85,7 @@ async fn it_is_found_calls_answers_and_stops_over_both_wire_formats() {
 }
 
 async fn makes_a_file_and_says_so(settings: &ProviderSettings) {
-    let provider = co_llm::connect(settings, &|_| None).expect("a provider");
+    let provider = co_llm::make_provider(settings, &|_| None).expect("a provider");
     let mut items = vec![user("create the file notes.txt with touch notes.txt")];
     let first = ask(provider.as_ref(), shell(items.clone())).await;
     let made = call(&first);
@@ -118,7 +118,7 @@ async fn stops_at_the_limit(settings: &ProviderSettings) {
         max_output_tokens: Some(3),
         ..settings.clone()
     };
-    let provider = co_llm::connect(&settings, &|_| None).expect("a provider");
+    let provider = co_llm::make_provider(&settings, &|_| None).expect("a provider");
     let mut request = request(vec![user("tell me a long story")]);
     request.tools = std::sync::Arc::new([]);
     let deltas = ask(provider.as_ref(), request).await;

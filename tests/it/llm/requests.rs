@@ -29,7 +29,7 @@ async fn sent_to(
     let items = items(url.trim_start_matches("http://"));
     let mut settings = wire.settings(&server.url());
     adapt(&mut settings);
-    let provider = co_llm::connect(&settings, &key).expect("a provider");
+    let provider = co_llm::make_provider(&settings, &key).expect("a provider");
     let deltas = ask(provider.as_ref(), request(items)).await;
     assert!(
         deltas.last().is_some_and(Result::is_ok),
@@ -268,7 +268,7 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
         .await;
         let mut settings = wire.settings(&server.url());
         settings.model = None;
-        let provider = co_llm::connect(&settings, &key).unwrap();
+        let provider = co_llm::make_provider(&settings, &key).unwrap();
         assert_eq!(provider.label(), wire.provider());
         assert_eq!(
             provider.models().await.unwrap(),
@@ -308,7 +308,7 @@ async fn ollama_is_asked_for_the_window_that_is_counted_with() {
         .await;
         let mut settings = Wire::Ollama.settings(&server.url());
         adapt(&mut settings);
-        let provider = co_llm::connect(&settings, &key).unwrap();
+        let provider = co_llm::make_provider(&settings, &key).unwrap();
         for _ in 0..2 {
             let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
             assert!(answer.last().is_some_and(Result::is_ok), "{answer:?}");
@@ -379,7 +379,7 @@ async fn dropping_the_stream_closes_the_connection() {
         while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
         let _ = closed.send(()).await;
     });
-    let provider = co_llm::connect(&Wire::OpenAi.settings(&url), &key).unwrap();
+    let provider = co_llm::make_provider(&Wire::OpenAi.settings(&url), &key).unwrap();
     let mut stream = provider.stream(request(vec![user("go")])).await.unwrap();
     assert_eq!(stream.next().await, Some(Ok(Delta::Text("half".into()))));
     drop(stream);
@@ -415,7 +415,7 @@ async fn an_idle_provider_holds_no_connection() {
         }
         requests
     });
-    let provider = co_llm::connect(&Wire::OpenAi.settings(&url), &key).unwrap();
+    let provider = co_llm::make_provider(&Wire::OpenAi.settings(&url), &key).unwrap();
     for _ in 0..2 {
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         assert!(deltas.last().is_some_and(Result::is_ok), "{deltas:?}");
@@ -462,7 +462,7 @@ async fn a_key_that_ran_out_is_asked_for_again() {
             key_cmd: Some(print.to_vec()),
             ..wire.settings(&server.url())
         };
-        let provider = co_llm::connect(&settings, &|_| None).expect("a provider");
+        let provider = co_llm::make_provider(&settings, &|_| None).expect("a provider");
         let answer = async || ask(provider.as_ref(), request(vec![user("go")])).await;
         std::fs::write(&key, "ran-out").unwrap();
         let refused = answer().await;

@@ -55,7 +55,7 @@ async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
     for wire in WIRES {
         let settings = wire.settings(&server.url);
         let provider =
-            co_llm::connect_with(&settings, &key, STALL_TIMEOUT, ServerMemory::default());
+            co_llm::make_provider_with(&settings, &key, STALL_TIMEOUT, ServerMemory::default());
         let provider = provider.expect("a provider");
         let mut deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         let Some(Err(fault)) = deltas.pop() else {

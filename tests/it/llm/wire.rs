@@ -67,7 +67,7 @@ impl Wire {
     }
 
     pub(crate) fn connect(self, server: &Server, stall: Duration) -> Arc<dyn Provider> {
-        co_llm::connect_with(
+        co_llm::make_provider_with(
             &self.settings(&server.url()),
             &key,
             stall,

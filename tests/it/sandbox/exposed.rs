@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
 use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program, RunningCommand,
-    Setup,
+    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, ExecutorSetup, Program,
+    RunningCommand,
 };
 use tempfile::TempDir;
 
@@ -28,9 +28,9 @@ impl Place {
         fs::write(ws.join(".env"), "KEY=hunter2\n").unwrap();
         fs::write(ws.join("src/main.rs"), "fn main() {}\n").unwrap();
         let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
-        let executor = Executor::new(Setup {
+        let executor = Executor::new(ExecutorSetup {
             launcher: Some(launcher),
-            ..Setup::new(ExecSettings::new(dir.path().join("spill")))
+            ..ExecutorSetup::new(ExecSettings::new(dir.path().join("spill")))
         });
         Self {
             _dir: dir,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
 use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program, Setup,
+    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, ExecutorSetup, Program,
     ShownSecrets,
 };
 use tempfile::TempDir;
@@ -97,9 +97,9 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
-        let executor = Executor::new(Setup {
+        let executor = Executor::new(ExecutorSetup {
             launcher: Some(launcher),
-            ..Setup::new(ExecSettings::new(dir.path().join("spill")))
+            ..ExecutorSetup::new(ExecSettings::new(dir.path().join("spill")))
         });
         let executor = executor.unwrap();
         Self { dir, executor }

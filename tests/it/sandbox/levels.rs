@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co_exec::sandbox::{Launcher, Support};
+use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::{Confinement, ShownSecrets};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
@@ -296,7 +296,7 @@ fn a_home_and_a_place_of_secrets_are_no_workspaces() {
 #[test]
 fn without_landlock_every_way_is_refused_in_one_sentence() {
     let exe = PathBuf::from(BACKEND);
-    let nothing = Support::none("the kernel has no Landlock");
+    let nothing = SandboxSupport::none("the kernel has no Landlock");
     let launcher = Launcher::with_support(exe, "/root".into(), Vec::new(), nothing);
     let levels = [
         Confinement::ReadOnly {

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use co_exec::sandbox::{Launcher, Support, Wrapped};
+use co_exec::sandbox::{ConfinedCommand, Launcher, SandboxSupport};
 use co_exec::{Confinement, ShownSecrets};
 
 use crate::support::BACKEND;
@@ -103,7 +103,7 @@ impl Scene {
 
     /// The same, on a kernel with this version of Landlock.
     pub(super) fn with_abi(mut self, abi: u32) -> Self {
-        let support = Support {
+        let support = SandboxSupport {
             abi: Some(abi),
             ..support().clone()
         };
@@ -190,7 +190,11 @@ impl Scene {
     }
 
     /// A confined command, with the temporary directory that must outlive it.
-    pub(super) fn confined(&self, level: &Confinement, argv: &[&str]) -> (Command, Wrapped) {
+    pub(super) fn confined(
+        &self,
+        level: &Confinement,
+        argv: &[&str],
+    ) -> (Command, ConfinedCommand) {
         let mut env = self.env();
         let argv = argv.iter().map(OsString::from).collect();
         let wrapped = self.launcher.wrap(level, argv, &mut env, &self.ws).unwrap();
@@ -212,7 +216,7 @@ impl Scene {
         &self,
         level: &Confinement,
         argv: impl FnOnce(&Path) -> [String; 6],
-    ) -> (Command, Wrapped) {
+    ) -> (Command, ConfinedCommand) {
         let (mut command, mut wrapped) = self.confined(level, &[]);
         let argv = argv(wrapped.tmp.as_ref().unwrap().path());
         command.args(&argv);
@@ -284,8 +288,8 @@ impl Scene {
 }
 
 /// What this kernel holds, tried once for all tests.
-pub(super) fn support() -> &'static Support {
-    static SUPPORT: OnceLock<Support> = OnceLock::new();
+pub(super) fn support() -> &'static SandboxSupport {
+    static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
     SUPPORT.get_or_init(|| {
         let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
         launcher.support().clone()

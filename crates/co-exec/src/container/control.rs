@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
-use crate::outcome::Background;
+use crate::outcome::BackgroundProcess;
 
 /// The most bytes of the engine's words that are kept.
 const MAX_MESSAGE_BYTES: usize = 4_096;
@@ -26,7 +26,7 @@ pub(crate) struct Reports {
     /// The exit status of the command, once it has ended.
     pub(crate) code: Option<i32>,
     /// The processes that it left.
-    pub(crate) left: Vec<Background>,
+    pub(crate) left: Vec<BackgroundProcess>,
     /// True if the kernel killed a process of the container for lack of memory while the command ran.
     pub(crate) out_of_memory: bool,
     /// Programs that the image lacks.
@@ -58,15 +58,15 @@ impl Reports {
     }
 }
 
-fn background(pid: &str, name: &[&str]) -> Option<Background> {
-    Some(Background {
+fn background(pid: &str, name: &[&str]) -> Option<BackgroundProcess> {
+    Some(BackgroundProcess {
         pid: pid.parse().ok()?,
         name: name.join(" "),
     })
 }
 
 /// Returns the processes that lines of the script name.
-pub(super) fn processes(lines: &str) -> Vec<Background> {
+pub(super) fn processes(lines: &str) -> Vec<BackgroundProcess> {
     let mut reports = Reports::default();
     lines.lines().for_each(|line| reports.add(line));
     reports.left
@@ -169,7 +169,7 @@ mod tests {
         let expected = Reports {
             started: true,
             code: Some(124),
-            left: vec![Background {
+            left: vec![BackgroundProcess {
                 pid: 12,
                 name: "my name".to_owned(),
             }],

@@ -10,8 +10,8 @@ use super::runner::Container;
 use super::script::{END, LEFT, RUN, script};
 use crate::command::Program;
 use crate::environment::Variables;
-use crate::limits::Limit;
-use crate::outcome::Background;
+use crate::limits::ExceededLimit;
+use crate::outcome::BackgroundProcess;
 use crate::sandbox::SecretWatch;
 
 /// The time by which the supervisor's own time-out is later than the one inside.
@@ -153,10 +153,10 @@ impl Inside {
     }
 
     /// Returns the limit of the container that ended the command, as far as the kernel tells.
-    pub(crate) fn limit(&self) -> Option<Limit> {
+    pub(crate) fn limit(&self) -> Option<ExceededLimit> {
         let reports = self.reports();
         let killed = reports.out_of_memory && reports.code.is_some_and(|code| code != 0);
-        killed.then(|| Limit::Memory(self.container.memory()))
+        killed.then(|| ExceededLimit::Memory(self.container.memory()))
     }
 
     /// Returns a sentence about an end that the exit status does not explain, or about a program that the image lacks.
@@ -208,7 +208,7 @@ impl Inside {
     }
 
     /// Returns the processes that the command left.
-    pub(crate) async fn left(&self) -> Vec<Background> {
+    pub(crate) async fn left(&self) -> Vec<BackgroundProcess> {
         let reports = self.reports();
         if reports.code.is_some() {
             return reports.left;

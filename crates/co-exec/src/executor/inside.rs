@@ -12,7 +12,7 @@ use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest};
 use crate::process::streams::Streams;
 use crate::running_command::RunningCommand;
-use crate::sandbox::{Refused, SecretWatch, Unready};
+use crate::sandbox::{HidingRefusal, SandboxRefusal, SecretWatch};
 use crate::secrets::Survey;
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
@@ -82,14 +82,14 @@ impl Executor {
         } = confinement
         else {
             let why = "this confinement is no container".to_owned();
-            return Err(Error::Sandbox(Refused::Unable(why)));
+            return Err(Error::Sandbox(SandboxRefusal::Unable(why)));
         };
         if self.inner.root.is_cancelled() {
             return Err(Error::Closed);
         }
         let survey = self.survey(confinement).await;
         if *read_only && !survey.as_ref().is_some_and(|survey| survey.complete) {
-            let unready = Unready::NotSurveyed(workspace.clone());
+            let unready = HidingRefusal::NotSurveyed(workspace.clone());
             return Err(Error::Sandbox(unready.into()));
         }
         let masked = survey.as_ref().map_or_else(Vec::new, |survey| {

@@ -46,7 +46,7 @@ impl HeadAndTailSizes {
 pub(crate) struct Capture {
     share: HeadAndTailSizes,
     head: Vec<u8>,
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<OutputBlock>,
     /// A dropped block that the next read can use.
     spare: Option<Box<[u8]>>,
     /// The number of lines to keep at the end.
@@ -62,13 +62,13 @@ pub(crate) struct Capture {
 }
 
 #[derive(Debug)]
-struct Block {
+struct OutputBlock {
     data: Box<[u8]>,
     len: usize,
     newlines: u64,
 }
 
-impl Block {
+impl OutputBlock {
     fn bytes(&self) -> &[u8] {
         &self.data[..self.len]
     }
@@ -121,7 +121,7 @@ impl Capture {
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<&[u8]> {
-        if self.blocks.back().is_none_or(Block::full) {
+        if self.blocks.back().is_none_or(OutputBlock::full) {
             self.drop_blocks();
             let size = if self.bytes == 0 {
                 FIRST_BLOCK_BYTES
@@ -129,7 +129,7 @@ impl Capture {
                 BLOCK_BYTES
             };
             let data = self.spare.take();
-            self.blocks.push_back(Block {
+            self.blocks.push_back(OutputBlock {
                 data: data.unwrap_or_else(|| vec![0; size].into_boxed_slice()),
                 len: 0,
                 newlines: 0,

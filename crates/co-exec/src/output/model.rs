@@ -1,7 +1,7 @@
 //! The output of a command as text for a model: bounded, plain, and with marks at missing parts.
 
 use crate::output::capture::HeadAndTail;
-use crate::output::text::{Encoding, Line, MAX_LINE_CHARS, Text};
+use crate::output::text::{Encoding, Line, LineDecoder, MAX_LINE_CHARS};
 
 /// The least number of similar lines that are folded, and the number that stay at each end of them.
 const MIN_SIMILAR_LINES: usize = 16;
@@ -89,7 +89,7 @@ fn missing<'a>(ends: &HeadAndTail, shown: impl Iterator<Item = &'a Fragment>) ->
 fn pieces(stretches: &[&[u8]], encoding: Encoding, to_end: bool) -> Vec<Fragment> {
     // A line cannot be longer than the whole text.
     let longest = stretches.iter().map(|stretch| stretch.len()).sum::<usize>();
-    let mut text = Text::roomy(encoding, longest.max(MAX_LINE_CHARS));
+    let mut text = LineDecoder::roomy(encoding, longest.max(MAX_LINE_CHARS));
     for stretch in stretches {
         text.feed(stretch);
     }

@@ -228,12 +228,12 @@ mod tests {
     use tokio::io::Interest;
 
     use super::*;
-    use crate::process::pty::Size;
+    use crate::process::pty::TerminalSize;
     use crate::process::{pty, start};
 
     /// A terminal that all programs had closed, which was seen, and that one has opened again.
     async fn reopened() -> (OutputReader, OwnedFd) {
-        let (terminal, own) = pty::open(Size {
+        let (terminal, own) = pty::open(TerminalSize {
             columns: 80,
             rows: 24,
         })

@@ -26,7 +26,7 @@ const OPEN_LINE: usize = 4 << 10;
 
 /// The output of a command, and the position up to which a model has read it.
 #[derive(Debug)]
-pub struct Reading {
+pub struct OutputReading {
     shared: Arc<SharedOutput>,
     /// The most bytes of one piece.
     max: usize,
@@ -47,7 +47,7 @@ struct Position {
     seen: u64,
 }
 
-impl Reading {
+impl OutputReading {
     pub(crate) fn new(shared: Arc<SharedOutput>, max: usize, spill: PathBuf, cap: u64) -> Self {
         Self {
             shared,
@@ -232,12 +232,12 @@ mod tests {
 
     use super::*;
 
-    fn reading(max: usize) -> Reading {
+    fn reading(max: usize) -> OutputReading {
         let shared = Arc::new(SharedOutput::new(1_000, max));
-        Reading::new(shared, max, "/nonexistent/spill".into(), 0)
+        OutputReading::new(shared, max, "/nonexistent/spill".into(), 0)
     }
 
-    fn print(reading: &Reading, mut bytes: &[u8]) {
+    fn print(reading: &OutputReading, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let read = |space: &mut [u8]| io::Read::read(&mut bytes, space);
             reading.shared.capture().fill(read).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         text
     }
 
-    fn next(reading: &Reading) -> String {
+    fn next(reading: &OutputReading) -> String {
         whole(reading.next())
     }
 

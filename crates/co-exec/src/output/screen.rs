@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::output::reader::SharedOutput;
-use crate::output::text::{Line, Text};
+use crate::output::text::{Line, LineDecoder};
 
 /// More bytes or lines than this between two patches are a flood.
 const FLOOD_BYTES: u64 = 128 << 10;
@@ -24,7 +24,7 @@ const DECODE_BYTES: u64 = 64 << 10;
 
 /// A change of the lines that a screen shows of a run: from index `from` on, they are now `lines`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Patch {
+pub struct ScreenPatch {
     /// The number of lines of the run before the first one shown.
     pub skipped: u64,
     /// The index of the first changed line, among the lines shown.
@@ -34,10 +34,10 @@ pub struct Patch {
     pub styles: Vec<Style>,
 }
 
-/// A styled part of one line of a [`Patch`].
+/// A styled part of one line of a [`ScreenPatch`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Style {
-    /// Index into [`Patch::lines`].
+    /// Index into [`ScreenPatch::lines`].
     pub line: usize,
     /// Bytes, end exclusive.
     pub start: usize,
@@ -57,7 +57,7 @@ pub struct Screen {
 /// The position of the screen in the output.
 #[derive(Debug)]
 struct ScreenState {
-    text: Text,
+    text: LineDecoder,
     /// The bytes of the output that were decoded or skipped.
     at: u64,
     skipped: u64,
@@ -80,7 +80,7 @@ enum Phase {
 
 impl Screen {
     pub(crate) fn new(shared: Arc<SharedOutput>, keep: usize) -> Self {
-        let text = Text::new(shared.capture().encoding());
+        let text = LineDecoder::new(shared.capture().encoding());
         Self {
             shared,
             keep: keep as u64,
@@ -112,7 +112,7 @@ impl Screen {
     }
 
     /// Returns the next patch, if the shown lines change.
-    pub fn take(&self) -> Option<Patch> {
+    pub fn take(&self) -> Option<ScreenPatch> {
         // Read first, because output may still come before the end is marked.
         let over = self.shared.is_over();
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ impl Screen {
                 return binary(&mut view, capture.bytes(), over);
             }
             if view.at == 0 {
-                view.text = Text::new(capture.encoding());
+                view.text = LineDecoder::new(capture.encoding());
             }
             let lines = capture.newlines() - view.skipped - view.shown as u64;
             (capture.bytes() - view.at, lines)
@@ -151,7 +151,7 @@ impl Screen {
     fn restart(&self, view: &mut ScreenState, lines: u64, bytes: u64) {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
-        view.text = Text::new(capture.encoding());
+        view.text = LineDecoder::new(capture.encoding());
         if capture.is_inside_line(view.at) {
             view.text.feed(CUT.as_bytes());
         }
@@ -159,7 +159,7 @@ impl Screen {
         view.open = true;
     }
 
-    fn live(&self, view: &mut ScreenState, over: bool) -> Option<Patch> {
+    fn live(&self, view: &mut ScreenState, over: bool) -> Option<ScreenPatch> {
         let fresh = {
             let capture = self.shared.capture();
             capture.range(view.at, capture.bytes())
@@ -182,7 +182,7 @@ impl Screen {
     }
 
     /// Returns the next patch of the kept lines.
-    fn tail(&self, view: &mut ScreenState) -> Patch {
+    fn tail(&self, view: &mut ScreenState) -> ScreenPatch {
         let mut size = 0;
         let mut piece = Vec::new();
         let Phase::Tail(mut ready) = std::mem::replace(&mut view.phase, Phase::Done) else {
@@ -212,30 +212,30 @@ impl Screen {
         }
     }
 
-    fn piece(&self, view: &mut ScreenState, lines: Vec<Line>) -> Patch {
+    fn piece(&self, view: &mut ScreenState, lines: Vec<Line>) -> ScreenPatch {
         let from = view.shown;
         view.shown += lines.len();
         patch(view.skipped, from, lines)
     }
 }
 
-fn binary(view: &mut ScreenState, bytes: u64, over: bool) -> Option<Patch> {
+fn binary(view: &mut ScreenState, bytes: u64, over: bool) -> Option<ScreenPatch> {
     let changed = view.at != bytes;
     view.at = bytes;
     if over {
         view.phase = Phase::Done;
     }
-    changed.then(|| Patch {
+    changed.then(|| ScreenPatch {
         lines: vec![format!("binary output, {bytes} bytes")],
-        ..Patch::default()
+        ..ScreenPatch::default()
     })
 }
 
-fn patch(skipped: u64, from: usize, lines: Vec<Line>) -> Patch {
-    let mut patch = Patch {
+fn patch(skipped: u64, from: usize, lines: Vec<Line>) -> ScreenPatch {
+    let mut patch = ScreenPatch {
         skipped,
         from,
-        ..Patch::default()
+        ..ScreenPatch::default()
     };
     for (index, line) in lines.into_iter().enumerate() {
         patch

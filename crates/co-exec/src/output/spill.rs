@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 use self::file::SpillFile;
-use crate::outcome::Gap;
+use crate::outcome::OutputGap;
 
 /// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
 const QUEUE_CAPACITY: usize = 16;
@@ -31,7 +31,7 @@ pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
 pub(crate) struct FinishedFile {
     pub(crate) path: PathBuf,
     /// The part that the file leaves out.
-    pub(crate) gap: Option<Gap>,
+    pub(crate) gap: Option<OutputGap>,
 }
 
 impl FinishedFile {

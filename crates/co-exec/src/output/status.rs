@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::command::Program;
-use crate::outcome::{Background, CommandOutcome, count_lines};
+use crate::outcome::{BackgroundProcess, CommandOutcome, count_lines};
 
 /// The most remaining processes that a line for a person names.
 const NAMES_IN_STATUS: usize = 3;
@@ -47,7 +47,7 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
 
 /// Returns a description of the remaining processes, if there are any. Names at most `most` of them.
 pub(crate) fn remaining(outcome: &CommandOutcome, most: usize) -> Option<String> {
-    let name = |it: &Background| format!("{} (pid {})", it.name, it.pid);
+    let name = |it: &BackgroundProcess| format!("{} (pid {})", it.name, it.pid);
     let mut names: Vec<_> = outcome.background.iter().take(most).map(name).collect();
     let more = outcome.background.len() - names.len();
     if more > 0 {
@@ -287,7 +287,7 @@ mod tests {
             flooded: true,
             bytes: 1_073_750_000,
             lines: 2,
-            gap: Some(crate::outcome::Gap {
+            gap: Some(crate::outcome::OutputGap {
                 bytes: 4_500,
                 lines: 1,
             }),
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn what_was_left_is_named_as_far_as_it_fits() {
-        let left = |pid| Background {
+        let left = |pid| BackgroundProcess {
             pid,
             name: "sleep 9".to_owned(),
         };

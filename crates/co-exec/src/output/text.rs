@@ -47,7 +47,7 @@ pub(crate) struct Span {
 
 /// A decoder of a stream of bytes into lines.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct LineDecoder {
     encoding: Encoding,
     longest: usize,
     /// The bytes of an incomplete UTF-16 unit, and the first half of a surrogate pair.
@@ -86,7 +86,7 @@ enum EscapeState {
     StringEscape,
 }
 
-impl Text {
+impl LineDecoder {
     pub(crate) fn new(encoding: Encoding) -> Self {
         Self::roomy(encoding, MAX_LINE_CHARS)
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::outcome::Background;
+use crate::outcome::BackgroundProcess;
 use crate::process::cgroup::Group;
 use crate::process::children;
 use crate::process::mark::Mark;
@@ -134,7 +134,7 @@ impl CommandProcesses {
     }
 
     /// Returns the running processes except the leader.
-    pub(crate) fn background(&mut self) -> Vec<Background> {
+    pub(crate) fn background(&mut self) -> Vec<BackgroundProcess> {
         let leader = self.leader();
         for _ in 0..MAX_READINGS {
             if !self.any_runs() {
@@ -144,7 +144,7 @@ impl CommandProcesses {
             left.retain(|process| process.pid != leader);
             left.sort_by_key(|process| process.pid);
             if !left.is_empty() {
-                return left.iter().map(Background::from).collect();
+                return left.iter().map(BackgroundProcess::from).collect();
             }
         }
         Vec::new()
@@ -312,7 +312,7 @@ fn running_children(process: &Process) -> impl Iterator<Item = Process> + use<> 
     children.filter(|child| !child.ended())
 }
 
-impl From<&Process> for Background {
+impl From<&Process> for BackgroundProcess {
     fn from(process: &Process) -> Self {
         Self {
             pid: process.pid,

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::output::reader::TERMINAL_RETRY_INTERVAL;
-use crate::process::pty::{self, Size};
+use crate::process::pty::{self, TerminalSize};
 use crate::process::streams::Streams;
 
 /// The most writes, and the most bytes in them, that may wait for the command to read them. A larger write is
@@ -22,7 +22,7 @@ const END_OF_FILE: u8 = 4;
 
 /// A handle for the standard input of a running command. Cheap to clone; its methods never wait.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct CommandInput {
     messages: mpsc::Sender<InputMessage>,
     /// The number of bytes that wait.
     waiting: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ struct InputMessage {
     close: bool,
 }
 
-impl Input {
+impl CommandInput {
     /// Starts the task that writes. It ends with the input, or when `over` is cancelled.
     pub(crate) fn start(fd: AsyncFd<OwnedFd>, streams: Streams, over: CancellationToken) -> Self {
         let fd = Arc::new(fd);
@@ -111,7 +111,7 @@ impl Input {
     }
 
     /// Sets the size of the terminal. Does nothing for a pipe.
-    pub fn resize(&self, size: Size) {
+    pub fn resize(&self, size: TerminalSize) {
         if let (true, Some(fd)) = (self.terminal, self.fd.upgrade()) {
             // This fails if the command has ended.
             let _ = pty::resize(fd.get_ref(), size);

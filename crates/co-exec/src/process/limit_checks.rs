@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::limits::{CommandLimits, Limit};
+use crate::limits::{CommandLimits, ExceededLimit};
 use crate::process::memory;
 use crate::process::procfs::Process;
 
@@ -25,19 +25,19 @@ pub(crate) fn exceeded(
     limits: &CommandLimits,
     members: &[Process],
     tmp: Option<&Path>,
-) -> Option<Limit> {
+) -> Option<ExceededLimit> {
     let threads: u64 = members.iter().map(|process| process.threads).sum();
     if let Some(most) = limits.processes
         && threads > most
     {
-        return Some(Limit::Processes(most));
+        return Some(ExceededLimit::Processes(most));
     }
     let most = limits.memory?;
     let threads: Vec<i32> = members.iter().map(Process::running_thread).collect();
     let files = tmp.and_then(|dir| memory::of_directory(dir, &threads));
     let left = most.checked_sub(files.unwrap_or(0));
     let over = left.is_none_or(|left| memory::exceeds(&threads, left));
-    over.then_some(Limit::Memory(most))
+    over.then_some(ExceededLimit::Memory(most))
 }
 
 /// Returns once the tree `dir` uses more than `most` bytes of the disk.

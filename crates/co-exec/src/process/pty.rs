@@ -8,13 +8,13 @@ use rustix::termios::Winsize;
 
 /// The size of a terminal, in cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-pub struct Size {
+pub struct TerminalSize {
     pub columns: u16,
     pub rows: u16,
 }
 
 /// Makes a terminal of this size. Returns the end for the command and the end for this process.
-pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn open(size: TerminalSize) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = rustix::pty::openpt(flags)?;
     rustix::pty::grantpt(&own)?;
@@ -26,7 +26,7 @@ pub(crate) fn open(size: Size) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Sets the size of a terminal. Its programs get a signal.
-pub(crate) fn resize(terminal: impl AsFd, size: Size) -> io::Result<()> {
+pub(crate) fn resize(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
     let size = Winsize {
         ws_row: size.rows.max(1),
         ws_col: size.columns.max(1),

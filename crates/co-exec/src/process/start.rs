@@ -21,7 +21,7 @@ use crate::process::mark::Mark;
 use crate::process::spawn::{self, SpawnRequest};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
-use crate::sandbox::{LaunchRequest, Launcher, Refused, Wrapped};
+use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher, SandboxRefusal};
 use crate::secrets::Survey;
 
 /// The paths of bash that are tried before PATH, because the command was judged for bash.
@@ -50,7 +50,7 @@ pub(crate) struct StartRequest<'a> {
 
 /// A started process.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedProcess {
     pub(crate) pid: Pid,
     pub(crate) mark: Mark,
     /// Becomes readable when the process ends.
@@ -62,11 +62,11 @@ pub(crate) struct Started {
     /// The standard error, if it is a stream of its own.
     pub(crate) reports: Option<AsyncFd<OwnedFd>>,
     /// The confinement, with the private temporary directory.
-    pub(crate) confined: Option<Wrapped>,
+    pub(crate) confined: Option<ConfinedCommand>,
 }
 
 /// Starts the process.
-pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
+pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> {
     if !request.cwd.is_absolute() {
         return Err(Error::RelativeCwd(request.cwd.to_owned()));
     }
@@ -82,7 +82,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         check_cwd(request.cwd)?;
         let launcher = request.launcher.ok_or_else(|| {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
-            Error::Sandbox(Refused::Unable(why.to_owned()))
+            Error::Sandbox(SandboxRefusal::Unable(why.to_owned()))
         })?;
         let launch = LaunchRequest {
             confinement: request.confinement,
@@ -117,7 +117,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
             stdin: &ends.stdin,
             output: &ends.write,
             error: error.as_ref(),
-            plan: confined.as_ref().and_then(Wrapped::plan),
+            plan: confined.as_ref().and_then(ConfinedCommand::plan),
             // In a PID namespace, the session of the command itself gets it.
             terminal: terminal && !namespaced,
         })
@@ -146,7 +146,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<Started, Error> {
         children::reap(pid);
         system("watch a command")(error)
     })?;
-    Ok(Started {
+    Ok(StartedProcess {
         pid,
         mark,
         ended,

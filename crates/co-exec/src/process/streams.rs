@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 
-use crate::process::pty::{self, Size};
+use crate::process::pty::{self, TerminalSize};
 
 /// The kind of a command's streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Streams {
     /// Standard input is a pipe that stays open until it is closed; output is one pipe.
     Open,
     /// A terminal of this size.
-    Terminal(Size),
+    Terminal(TerminalSize),
 }
 
 /// Both ends of the streams.
@@ -109,7 +109,7 @@ mod tests {
     /// The end of its output would not show, nor that of its input, as long as another command has them.
     #[test]
     fn no_other_command_gets_any_of_them() {
-        let size = Size {
+        let size = TerminalSize {
             columns: 80,
             rows: 24,
         };

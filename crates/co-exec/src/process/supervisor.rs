@@ -16,17 +16,17 @@ use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
-use crate::limits::{CommandLimits, Limit};
-use crate::outcome::{Background, CommandOutcome};
+use crate::limits::{CommandLimits, ExceededLimit};
+use crate::outcome::{BackgroundProcess, CommandOutcome};
 use crate::output::model::{self, ModelText};
 use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
 use crate::process::cgroup::Group;
 use crate::process::command_processes::CommandProcesses;
-use crate::process::start::Started;
+use crate::process::start::StartedProcess;
 use crate::process::streams::Streams;
 use crate::process::{children, limit_checks};
-use crate::sandbox::Wrapped;
+use crate::sandbox::ConfinedCommand;
 use crate::settings::ExecSettings;
 
 mod inside;
@@ -45,7 +45,7 @@ const MAX_NAMED_PROCESSES: usize = 10;
 
 /// The inputs of a supervisor.
 pub(crate) struct NewCommand {
-    pub(crate) started: Started,
+    pub(crate) started: StartedProcess,
     pub(crate) streams: Streams,
     pub(crate) caller: Caller,
     pub(crate) timeout: Duration,
@@ -77,14 +77,14 @@ enum Cause {
     Cancelled,
     TimedOut,
     Flooded,
-    Limited(Limit),
+    Limited(ExceededLimit),
 }
 
 /// The state of the task that owns a running command.
 pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
-    confined: Option<Wrapped>,
+    confined: Option<ConfinedCommand>,
     inside: Option<Inside>,
     processes: CommandProcesses,
     caller: Caller,
@@ -107,7 +107,7 @@ enum ReaderTask {
 
 impl Supervisor {
     pub(crate) fn new(new_command: NewCommand, shared: Arc<SharedOutput>) -> Self {
-        let Started {
+        let StartedProcess {
             pid,
             mark,
             ended,
@@ -217,41 +217,50 @@ impl Supervisor {
     }
 
     /// Returns the limit of memory or processes that the command has exceeded.
-    fn exceeded(&mut self) -> Option<Limit> {
+    fn exceeded(&mut self) -> Option<ExceededLimit> {
         if let Some(most) = self.limits.processes
             && self.processes.ran_out_of_processes()
         {
-            return Some(Limit::Processes(most));
+            return Some(ExceededLimit::Processes(most));
         }
-        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_on_disk);
+        let tmp = self
+            .confined
+            .as_ref()
+            .and_then(ConfinedCommand::tmp_on_disk);
         if let (Some(most), Some(tmp)) = (self.limits.disk, tmp)
             && limit_checks::nameless(&self.processes.members(), tmp) > most
         {
-            return Some(Limit::Disk(most));
+            return Some(ExceededLimit::Disk(most));
         }
         if self.processes.is_limited_by_kernel() {
             // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
         }
-        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_in_memory);
+        let tmp = self
+            .confined
+            .as_ref()
+            .and_then(ConfinedCommand::tmp_in_memory);
         limit_checks::exceeded(&self.limits, &self.processes.members(), tmp)
     }
 
     /// Returns once the private temporary directory exceeds its limit, or never if there is no limit.
-    fn full_disk(&self) -> impl Future<Output = Limit> + use<> {
-        let tmp = self.confined.as_ref().and_then(Wrapped::tmp_on_disk);
+    fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
+        let tmp = self
+            .confined
+            .as_ref()
+            .and_then(ConfinedCommand::tmp_on_disk);
         let watched = tmp.map(Path::to_owned).zip(self.limits.disk);
         async move {
             let Some((dir, most)) = watched else {
                 return std::future::pending().await;
             };
             limit_checks::disk(dir, most).await;
-            Limit::Disk(most)
+            ExceededLimit::Disk(most)
         }
     }
 
     /// Reads the remaining output until it ends or pauses. Returns the processes that still run.
-    async fn settle(&mut self) -> Vec<Background> {
+    async fn settle(&mut self) -> Vec<BackgroundProcess> {
         let began = Instant::now();
         let mut bytes = self.shared.capture().bytes();
         loop {
@@ -284,7 +293,7 @@ impl Supervisor {
         &self,
         cause: Cause,
         status: Option<ExitStatus>,
-        background: Vec<Background>,
+        background: Vec<BackgroundProcess>,
     ) -> CommandOutcome {
         let inside = self.inside.as_ref();
         let reported = inside.and_then(|inside| inside.reports().code);
@@ -312,21 +321,23 @@ impl Supervisor {
             appeared: self
                 .confined
                 .as_ref()
-                .map_or_else(Vec::new, Wrapped::appeared),
+                .map_or_else(Vec::new, ConfinedCommand::appeared),
             nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
             ..CommandOutcome::default()
         }
     }
 
     /// Returns the limit for which co killed the command.
-    fn limit(&self, cause: Cause, left: &[Background]) -> Option<Limit> {
+    fn limit(&self, cause: Cause, left: &[BackgroundProcess]) -> Option<ExceededLimit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
             Cause::Exit if self.inside.is_some() => self.inside.as_ref().and_then(Inside::limit),
-            _ if self.processes.ran_out_of_memory() => self.limits.memory.map(Limit::Memory),
+            _ if self.processes.ran_out_of_memory() => {
+                self.limits.memory.map(ExceededLimit::Memory)
+            }
             // Its remaining processes continued until they reached the limit.
             Cause::Exit if !left.is_empty() && self.processes.ran_out_of_processes() => {
-                self.limits.processes.map(Limit::Processes)
+                self.limits.processes.map(ExceededLimit::Processes)
             }
             _ => None,
         }
@@ -378,7 +389,7 @@ impl Supervisor {
         let secrets = self
             .confined
             .as_ref()
-            .and_then(Wrapped::secrets)
+            .and_then(ConfinedCommand::secrets)
             .or(inside)?
             .clone();
         let look = tokio::task::spawn_blocking(move || secrets.withheld());

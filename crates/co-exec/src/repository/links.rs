@@ -18,9 +18,9 @@ const MAX_KNOWN: usize = 50_000;
 const MIN_STABLE_AGE: Duration = Duration::from_secs(2);
 
 /// The directories known to have no links.
-static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Linkless>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<HashMap<PathBuf, LinklessDirectory>>> = LazyLock::new(Mutex::default);
 
-struct Linkless {
+struct LinklessDirectory {
     stamp: DirectoryStamp,
     below: Vec<PathBuf>,
 }
@@ -93,7 +93,7 @@ pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
             if known.len() >= MAX_KNOWN {
                 known.clear();
             }
-            known.insert(at, Linkless { stamp, below });
+            known.insert(at, LinklessDirectory { stamp, below });
         }
     }
     Ok(())

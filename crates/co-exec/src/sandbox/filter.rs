@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use nix::libc;
 use seccompiler::sock_filter;
 
-use self::calls::Calls;
+use self::calls::SystemCalls;
 use super::plan::SandboxLevel;
 
 /// The inputs of the filter.
@@ -120,7 +120,7 @@ pub(super) fn program(config: FilterConfig) -> Vec<sock_filter> {
 /// The last one is without end. So it also refuses calls of the x32 ABI, whose numbers are far above.
 fn segments(config: FilterConfig) -> Vec<Segment> {
     let mut known = BTreeMap::new();
-    let calls = Calls::of(config);
+    let calls = SystemCalls::of(config);
     for call in calls.refused {
         known.insert(number(call), vec![fail(libc::EPERM)]);
     }

@@ -10,7 +10,7 @@ mod configured;
 #[cfg(test)]
 mod tests;
 
-pub(super) use configured::{Configured, GitQuery};
+pub(super) use configured::{ConfiguredPaths, GitQuery};
 
 /// The depth to which directories of submodules are searched. Their names may contain slashes.
 const MAX_DEPTH: usize = 4;

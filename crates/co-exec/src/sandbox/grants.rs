@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::plan::{
-    Grant, Hidden, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
+    Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
 };
-use super::{Refused, Unready, git, names, tmp};
+use super::{HidingRefusal, SandboxRefusal, git, names, tmp};
 use crate::command::ShownSecrets;
 use crate::secrets::{Survey, credential};
 
@@ -71,7 +71,7 @@ pub(super) struct FoundPaths {
 #[derive(Debug)]
 struct WorkspacePaths {
     workspace: PathBuf,
-    named: Vec<tools::Named>,
+    named: Vec<tools::NamedPath>,
     at: Instant,
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     /// The workspace's real path.
@@ -84,7 +84,7 @@ struct WorkspacePaths {
     /// True if the person's git configuration is closed, because it contains a credential.
     git_closed: bool,
     /// The paths that git's configuration names. The first command that writes asks git for them.
-    configured: OnceLock<Result<git::Configured, Refused>>,
+    configured: OnceLock<Result<git::ConfiguredPaths, SandboxRefusal>>,
 }
 
 impl Grants {
@@ -110,7 +110,7 @@ impl Grants {
     ///
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
-    pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, Refused> {
+    pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, SandboxRefusal> {
         let kept = self.workspace_paths(request.workspace, request.env)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
@@ -160,7 +160,7 @@ impl Grants {
         workspace: &Path,
         env: &[(OsString, OsString)],
         survey: &Survey,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SandboxRefusal> {
         let kept = self.workspace_paths(workspace, env)?;
         kept.opened(Some(survey)).map(drop)
     }
@@ -174,7 +174,7 @@ impl Grants {
         workspace: &Path,
         env: &[(OsString, OsString)],
         path: &Path,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, SandboxRefusal> {
         let kept = self.workspace_paths(workspace, env)?;
         let places = kept.reads.iter().map(|Grant(_, place)| place.0.as_path());
         let mut places = places.chain(names::DEVICES.iter().map(Path::new));
@@ -185,7 +185,7 @@ impl Grants {
         &self,
         workspace: &Path,
         env: &[(OsString, OsString)],
-    ) -> Result<Arc<WorkspacePaths>, Refused> {
+    ) -> Result<Arc<WorkspacePaths>, SandboxRefusal> {
         let named = tools::named(env);
         let mut slot = self
             .kept
@@ -202,8 +202,8 @@ impl Grants {
     fn find_paths(
         &self,
         workspace: &Path,
-        named: Vec<tools::Named>,
-    ) -> Result<WorkspacePaths, Refused> {
+        named: Vec<tools::NamedPath>,
+    ) -> Result<WorkspacePaths, SandboxRefusal> {
         let (real, home) = (real(workspace)?, self.real_home());
         let secrets = self.secrets(&home, &named);
         check_place(workspace, &real, (&home, &secrets))?;
@@ -280,7 +280,7 @@ impl Grants {
     }
 
     /// Returns the real paths of existing places that must not be read.
-    fn secrets(&self, home: &Path, named: &[tools::Named]) -> Vec<PathBuf> {
+    fn secrets(&self, home: &Path, named: &[tools::NamedPath]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = names::SECRETS.iter().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
         all.extend(
@@ -298,7 +298,7 @@ impl Grants {
 }
 
 impl WorkspacePaths {
-    fn serves(&self, workspace: &Path, named: &[tools::Named]) -> bool {
+    fn serves(&self, workspace: &Path, named: &[tools::NamedPath]) -> bool {
         self.at.elapsed() < LOOKUP_INTERVAL
             && self.workspace == workspace
             && self.named == named
@@ -309,27 +309,30 @@ impl WorkspacePaths {
     }
 
     /// Returns the directories of the workspace that are granted entry by entry.
-    fn opened(&self, survey: Option<&Survey>) -> Result<Vec<OpenedDirectory>, Refused> {
+    fn opened(&self, survey: Option<&Survey>) -> Result<Vec<OpenedDirectory>, SandboxRefusal> {
         opened_directories(&self.real, &self.secrets, survey)
     }
 
     /// Returns the secrets in the workspace that the command must not open, and the closed places in it.
-    fn hidden(&self, request: &GrantRequest<'_>) -> Hidden {
+    fn hidden(&self, request: &GrantRequest<'_>) -> HiddenPaths {
         let surveyed = request.survey.into_iter().flat_map(Survey::closed);
         let surveyed = surveyed.filter(|path| !request.shown.includes(path));
         let closed = self.secrets.iter();
         let closed = closed.filter(|path| path.starts_with(&self.real));
         let paths: BTreeSet<&PathBuf> = closed.chain(surveyed).collect();
-        Hidden {
+        HiddenPaths {
             by: Some(PathBytes::from(request.tmp)),
             paths: paths.into_iter().map(PathBytes::from).collect(),
         }
     }
 
     /// Returns the paths that git's configuration names.
-    fn configured(&self, request: &GrantRequest<'_>) -> Result<git::Configured, Refused> {
+    fn configured(
+        &self,
+        request: &GrantRequest<'_>,
+    ) -> Result<git::ConfiguredPaths, SandboxRefusal> {
         let ask = || {
-            git::Configured::ask(&git::GitQuery {
+            git::ConfiguredPaths::ask(&git::GitQuery {
                 workspace: &self.real,
                 home: &self.home,
                 env: request.env,
@@ -377,9 +380,9 @@ fn in_home(path: &Path, home: &Path) -> PathBuf {
 }
 
 /// Returns the real path of a workspace.
-fn real(workspace: &Path) -> Result<PathBuf, Refused> {
+fn real(workspace: &Path) -> Result<PathBuf, SandboxRefusal> {
     workspace.canonicalize().map_err(|error| {
-        Refused::Unable(format!(
+        SandboxRefusal::Unable(format!(
             "{} cannot be entered ({error}): work in a directory that exists",
             workspace.display()
         ))
@@ -391,16 +394,16 @@ fn check_place(
     workspace: &Path,
     real: &Path,
     (home, secrets): (&Path, &[PathBuf]),
-) -> Result<(), Refused> {
+) -> Result<(), SandboxRefusal> {
     if home.starts_with(real) {
-        return Err(Refused::Unable(format!(
+        return Err(SandboxRefusal::Unable(format!(
             "{} is your home directory or contains it, so nothing runs confined there: work in a directory below it, \
              or set sandbox_backend = \"subprocess\" and approve commands yourself",
             workspace.display()
         )));
     }
     if secrets.iter().any(|secret| real.starts_with(secret)) {
-        return Err(Refused::Unable(format!(
+        return Err(SandboxRefusal::Unable(format!(
             "{} holds credentials or co's own files, so nothing runs confined there: work in another directory",
             workspace.display()
         )));
@@ -413,9 +416,9 @@ fn opened_directories(
     workspace: &Path,
     places: &[PathBuf],
     survey: Option<&Survey>,
-) -> Result<Vec<OpenedDirectory>, Refused> {
+) -> Result<Vec<OpenedDirectory>, SandboxRefusal> {
     let Some(survey) = survey.filter(|survey| survey.complete) else {
-        return Err(Unready::NotSurveyed(workspace.to_owned()).into());
+        return Err(HidingRefusal::NotSurveyed(workspace.to_owned()).into());
     };
     let closed: HashSet<&Path> = (places.iter().chain(survey.closed()))
         .map(PathBuf::as_path)
@@ -424,7 +427,7 @@ fn opened_directories(
     let opened = opened::around(workspace, &closed, survey);
     let rules = opened.iter().map(|dir| dir.dirs.len() + dir.files.len());
     match rules.sum() {
-        rules if rules > MAX_SECRET_RULES => Err(Unready::TooManyRules {
+        rules if rules > MAX_SECRET_RULES => Err(HidingRefusal::TooManyRules {
             workspace: workspace.to_owned(),
             rules,
         }

@@ -9,8 +9,8 @@ use nix::sched::CloneFlags;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, FilterConfig};
-use super::plan::{Hidden, Mounts, PathBytes, Plan, SandboxLevel};
-use super::support::Support;
+use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
+use super::support::SandboxSupport;
 use super::{LAUNCH, mounts, pid_namespace, rules};
 use crate::inherited;
 use crate::process::{cgroup, spawn};
@@ -132,9 +132,9 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 }
 
 /// Tries each feature once, in this process, which then ends.
-fn probe() -> Support {
+fn probe() -> SandboxSupport {
     let mounts = Mounts {
-        hidden: Hidden {
+        hidden: HiddenPaths {
             by: Some(PathBytes::from("/dev")),
             paths: vec![PathBytes::from("/dev")],
         },
@@ -168,7 +168,7 @@ fn probe() -> Support {
             .err()
             .map(|e| format!("no mount namespace: {e}")),
     ];
-    Support {
+    SandboxSupport {
         abi: landlock.ok(),
         seccomp: seccomp.is_ok() && capabilities.is_ok(),
         namespaces: namespaces.is_ok(),
@@ -178,7 +178,7 @@ fn probe() -> Support {
     }
 }
 
-fn print_support(support: &Support) -> ExitCode {
+fn print_support(support: &SandboxSupport) -> ExitCode {
     let told = serde_json::to_vec(support).map(|text| std::io::stdout().write_all(&text));
     if matches!(told, Ok(Ok(()))) {
         ExitCode::SUCCESS

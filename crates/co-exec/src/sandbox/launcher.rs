@@ -10,12 +10,12 @@ use super::exposure::SecretWatch;
 use super::grants::{FoundPaths, GrantRequest, Grants};
 use super::placeholder::Placeholders;
 use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
-use super::refused::Refused;
+use super::refused::SandboxRefusal;
 use super::removal::Removals;
-use super::support::Support;
+use super::support::SandboxSupport;
 use super::tmp::PrivateTmp;
 use super::variables::{clean, harden_git};
-use super::wrapped::Wrapped;
+use super::wrapped::ConfinedCommand;
 use super::{LAUNCH, names, tmp};
 use crate::command::{Confinement, ShownSecrets};
 use crate::environment::Variables;
@@ -46,7 +46,7 @@ pub struct Launcher {
 /// The result of probing the sandbox.
 #[derive(Debug)]
 struct SandboxProbe {
-    support: Support,
+    support: SandboxSupport,
     /// True if the probe itself failed, so that it tells nothing about the kernel.
     failed: bool,
 }
@@ -86,7 +86,12 @@ impl Launcher {
     }
 
     /// Creates a launcher that assumes that the kernel supports `support`, and does not probe it.
-    pub fn with_support(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>, support: Support) -> Self {
+    pub fn with_support(
+        exe: PathBuf,
+        home: PathBuf,
+        own: Vec<PathBuf>,
+        support: SandboxSupport,
+    ) -> Self {
         let probe = SandboxProbe {
             support,
             failed: false,
@@ -119,7 +124,7 @@ impl Launcher {
     }
 
     /// Returns the sandbox features of this kernel. The first call probes them.
-    pub fn support(&self) -> &Support {
+    pub fn support(&self) -> &SandboxSupport {
         &self.probe().support
     }
 
@@ -127,13 +132,13 @@ impl Launcher {
     ///
     /// # Errors
     /// They cannot, or the probe failed: one sentence with the reason and what to do.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), SandboxRefusal> {
         let support = self.support();
         if !self.probe_failed() {
             return support.check();
         }
         let why = support.reason();
-        Err(Refused::Unable(format!(
+        Err(SandboxRefusal::Unable(format!(
             "the sandbox could not be tried ({why}): mend that, then start again"
         )))
     }
@@ -145,9 +150,9 @@ impl Launcher {
 
     fn probe(&self) -> &SandboxProbe {
         self.probe.get_or_init(|| {
-            let probed = Support::probe(&self.exe, self.probe_limit);
+            let probed = SandboxSupport::probe(&self.exe, self.probe_limit);
             let failed = probed.is_err();
-            let support = probed.unwrap_or_else(Support::none);
+            let support = probed.unwrap_or_else(SandboxSupport::none);
             SandboxProbe { support, failed }
         })
     }
@@ -168,7 +173,7 @@ impl Launcher {
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
         cwd: &Path,
-    ) -> Result<Wrapped, Refused> {
+    ) -> Result<ConfinedCommand, SandboxRefusal> {
         let request = LaunchRequest {
             confinement,
             cwd,
@@ -187,7 +192,7 @@ impl Launcher {
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
-    ) -> Result<Wrapped, Refused> {
+    ) -> Result<ConfinedCommand, SandboxRefusal> {
         let (workspace, level, network) = match request.confinement {
             Confinement::Plain => return self.plain_with_limits(request, argv),
             Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
@@ -197,7 +202,7 @@ impl Launcher {
             Confinement::Container { .. } => {
                 let why =
                     "a container is no sandbox of the kernel: start the command by the executor";
-                return Err(Refused::Unable(why.to_owned()));
+                return Err(SandboxRefusal::Unable(why.to_owned()));
             }
         };
         self.check()?;
@@ -240,7 +245,7 @@ impl Launcher {
     }
 
     /// Returns the directory that all commands mount on. It is made again if somebody removed it.
-    fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, Refused> {
+    fn shared_tmp(&self) -> Result<Arc<PrivateTmp>, SandboxRefusal> {
         let mut kept = self.mount_point();
         if let Some(tmp) = kept.as_ref().filter(|tmp| tmp.path().is_dir()) {
             return Ok(Arc::clone(tmp));
@@ -266,7 +271,7 @@ impl Launcher {
         &self,
         workspace: &Path,
         env: &[(OsString, OsString)],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SandboxRefusal> {
         self.grants
             .check(workspace, env, &self.surveys.latest(workspace))
     }
@@ -283,7 +288,7 @@ impl Launcher {
         workspace: &Path,
         env: &[(OsString, OsString)],
         path: &Path,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, SandboxRefusal> {
         self.grants.can_read(workspace, env, path)
     }
 
@@ -321,7 +326,7 @@ impl Launcher {
         network: bool,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
-    ) -> Result<(Wrapped, Variables), Refused> {
+    ) -> Result<(ConfinedCommand, Variables), SandboxRefusal> {
         let FoundPaths {
             mut grants,
             opened,
@@ -333,7 +338,7 @@ impl Launcher {
         let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
-            Refused::Unable(format!(
+            SandboxRefusal::Unable(format!(
                 "co cannot protect {path} from changes ({error}): make its directory writable, or set \
                  sandbox_backend = \"subprocess\""
             ))
@@ -362,7 +367,7 @@ impl Launcher {
             limits,
             group: request.group.map(ControlGroup::from),
         };
-        let wrapped = Wrapped {
+        let wrapped = ConfinedCommand {
             watched,
             pid_namespace: processes.is_some(),
             _placeholders: placeholders,
@@ -386,9 +391,9 @@ impl Launcher {
         &self,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
-    ) -> Result<Wrapped, Refused> {
+    ) -> Result<ConfinedCommand, SandboxRefusal> {
         if request.limits.is_empty() && request.group.is_none() {
-            return Ok(Wrapped::plain(argv));
+            return Ok(ConfinedCommand::plain(argv));
         }
         let plan = Plan {
             level: SandboxLevel::Plain,
@@ -406,9 +411,9 @@ impl Launcher {
     }
 
     /// Returns the command line that starts the launcher with this plan.
-    fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<Wrapped, Refused> {
+    fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<ConfinedCommand, SandboxRefusal> {
         let plan = plan.write().map_err(|error| {
-            Refused::Unable(format!(
+            SandboxRefusal::Unable(format!(
                 "the sandbox's plan could not be passed on ({error}): close a few files, or end a few programs"
             ))
         })?;
@@ -418,16 +423,16 @@ impl Launcher {
             plan.argument(),
         ];
         let argv = launch.into_iter().chain(argv).collect();
-        Ok(Wrapped {
+        Ok(ConfinedCommand {
             plan: Some(plan),
-            ..Wrapped::plain(argv)
+            ..ConfinedCommand::plain(argv)
         })
     }
 }
 
-fn private_tmp(removals: &Removals) -> Result<PrivateTmp, Refused> {
+fn private_tmp(removals: &Removals) -> Result<PrivateTmp, SandboxRefusal> {
     PrivateTmp::new(removals).map_err(|error| {
-        Refused::Unable(format!(
+        SandboxRefusal::Unable(format!(
             "no private temporary directory could be made ({error}): make room in {} or set TMPDIR",
             std::env::temp_dir().display()
         ))

@@ -29,10 +29,10 @@ mod wrapped;
 pub use launch::launch_main;
 pub use launcher::Launcher;
 pub use names::SYSTEM as SYSTEM_PLACES;
-pub use refused::{Refused, Unready};
-pub use support::Support;
+pub use refused::{HidingRefusal, SandboxRefusal};
+pub use support::SandboxSupport;
 pub use tmp::PrivateTmp;
-pub use wrapped::Wrapped;
+pub use wrapped::ConfinedCommand;
 
 pub(crate) use exposure::SecretWatch;
 pub(crate) use launcher::LaunchRequest;

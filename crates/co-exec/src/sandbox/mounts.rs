@@ -15,7 +15,7 @@ use rustix::mount::{
     mount_change, unmount,
 };
 
-use super::plan::{Hidden, Mounts};
+use super::plan::{HiddenPaths, Mounts};
 
 /// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
 /// process is also in the namespaces `others`.
@@ -55,7 +55,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
 ///
 /// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git takes
 /// an empty file for a tracked file without lines.
-fn hide(hidden: &Hidden) -> io::Result<()> {
+fn hide(hidden: &HiddenPaths) -> io::Result<()> {
     let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
         return Ok(());
     };

@@ -132,7 +132,7 @@ pub(super) struct Mounts {
     pub held: Vec<PathBytes>,
     /// A directory in memory, empty at first.
     pub memory: Option<MemoryDirectory>,
-    pub hidden: Hidden,
+    pub hidden: HiddenPaths,
 }
 
 /// A directory whose files lie in memory, and its bounds.
@@ -148,7 +148,7 @@ pub(super) struct MemoryDirectory {
 /// Files and directories that cannot be opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Hidden {
+pub(super) struct HiddenPaths {
     /// A temporary directory for the mounts that hide paths.
     pub by: Option<PathBytes>,
     pub paths: Vec<PathBytes>,

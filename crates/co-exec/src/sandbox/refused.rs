@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 /// The reason why a command cannot be confined, in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SandboxRefusal {
     /// The system or the place does not allow it. The sentence has advice.
     #[error("{0}")]
     Unable(String),
     /// A person may run the command without hidden secrets.
     #[error(transparent)]
-    Unready(#[from] Unready),
+    Unready(#[from] HidingRefusal),
 }
 
 /// The reason why the secrets of a workspace cannot be hidden from a command that only reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unready {
+pub enum HidingRefusal {
     #[error("co has not looked for secrets everywhere in {}, so it cannot hide them", .0.display())]
     NotSurveyed(PathBuf),
     #[error("co cannot hide the secrets in {}, because that takes {rules} rules", workspace.display())]

@@ -13,13 +13,13 @@ use super::plan::{Grant, PathBytes, Plan, Right};
 
 /// The rights that a domain controls. Everything that no grant allows is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Handled {
+pub(super) struct HandledRights {
     pub files: BitFlags<AccessFs>,
     pub ports: BitFlags<AccessNet>,
     pub scopes: BitFlags<Scope>,
 }
 
-impl Handled {
+impl HandledRights {
     pub(super) fn new(abi: i32, network: bool) -> Self {
         let abi = ABI::from(abi);
         let ports = if network {
@@ -66,7 +66,7 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
 /// # Errors
 /// The kernel does not enforce all rules.
 pub(super) fn enter(plan: &Plan) -> Result<(), String> {
-    let handled = Handled::new(plan.abi, plan.network);
+    let handled = HandledRights::new(plan.abi, plan.network);
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset = ruleset
         .handle_access(handled.files)
@@ -166,21 +166,21 @@ mod tests {
 
     #[test]
     fn each_version_handles_what_it_knows() {
-        let files = |abi| Handled::new(abi, false).files;
+        let files = |abi| HandledRights::new(abi, false).files;
         assert!(!files(1).contains(AccessFs::Refer));
         assert!(files(2).contains(AccessFs::Refer) && !files(2).contains(AccessFs::Truncate));
         assert!(files(3).contains(AccessFs::Truncate) && !files(4).contains(AccessFs::IoctlDev));
         assert!(files(5).contains(AccessFs::IoctlDev) && !files(8).contains(AccessFs::ResolveUnix));
         assert!(files(9).contains(AccessFs::ResolveUnix));
-        assert!(Handled::new(3, false).ports.is_empty());
+        assert!(HandledRights::new(3, false).ports.is_empty());
         assert_eq!(
-            Handled::new(4, false).ports,
+            HandledRights::new(4, false).ports,
             AccessNet::BindTcp | AccessNet::ConnectTcp
         );
-        assert!(Handled::new(4, true).ports.is_empty());
-        assert!(Handled::new(5, false).scopes.is_empty());
+        assert!(HandledRights::new(4, true).ports.is_empty());
+        assert!(HandledRights::new(5, false).scopes.is_empty());
         assert_eq!(
-            Handled::new(6, true).scopes,
+            HandledRights::new(6, true).scopes,
             Scope::AbstractUnixSocket | Scope::Signal
         );
     }
@@ -195,7 +195,7 @@ mod tests {
                 | AccessFs::ResolveUnix;
             assert!(!write.intersects(device), "version {abi}");
             assert!(
-                Handled::new(abi, true).files.contains(write),
+                HandledRights::new(abi, true).files.contains(write),
                 "version {abi}"
             );
             let read = rights(Right::Read, abi);

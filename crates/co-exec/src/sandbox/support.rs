@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{PathBytes, Plan, SandboxLevel};
-use super::{LAUNCH, Refused};
+use super::{LAUNCH, SandboxRefusal};
 use crate::limits::ProcessLimits;
 
 /// The most characters of a program's message that a person sees.
@@ -19,7 +19,7 @@ const MAX_MESSAGE_CHARS: usize = 400;
 
 /// The sandbox features of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Support {
+pub struct SandboxSupport {
     /// The Landlock version, if there is one.
     pub abi: Option<u32>,
     /// True if system calls can be filtered.
@@ -34,7 +34,7 @@ pub struct Support {
     pub why: Option<String>,
 }
 
-impl Support {
+impl SandboxSupport {
     /// Returns the features of a kernel that cannot confine anything, with a reason.
     pub fn none(why: impl Into<String>) -> Self {
         Self {
@@ -91,12 +91,12 @@ impl Support {
     ///
     /// # Errors
     /// It cannot: one sentence with the reason and advice.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), SandboxRefusal> {
         if self.seccomp && self.abi.is_some() {
             return Ok(());
         }
         let why = self.reason();
-        Err(Refused::Unable(format!(
+        Err(SandboxRefusal::Unable(format!(
             "this system cannot confine a command ({why}): use Linux 5.13 or later with Landlock and seccomp, \
              or set sandbox_backend = \"subprocess\" and approve commands yourself"
         )))
@@ -188,7 +188,7 @@ mod tests {
     }
 
     /// Probes with a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.
-    fn probe(script: &'static str) -> Result<Support, String> {
+    fn probe(script: &'static str) -> Result<SandboxSupport, String> {
         let (done, wait) = channel();
         std::thread::spawn(move || {
             let dir = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ mod tests {
             std::fs::write(&exe, format!("#!/bin/sh\ncd \"${{0%/*}}\"\n{script}\n")).unwrap();
             std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
                 .unwrap();
-            let _ = done.send(Support::probe(&exe, Duration::from_millis(50)));
+            let _ = done.send(SandboxSupport::probe(&exe, Duration::from_millis(50)));
         });
         wait.recv_timeout(Duration::from_secs(60))
             .expect("the probe should have ended")
@@ -212,7 +212,7 @@ mod tests {
         ] {
             let why = probe(script).unwrap_err();
             assert!(why.contains("took too long"), "{script}: {why}");
-            let refused = Support::none(why).check().unwrap_err().to_string();
+            let refused = SandboxSupport::none(why).check().unwrap_err().to_string();
             assert!(refused.contains("took too long"), "{refused}");
         }
     }

@@ -14,7 +14,7 @@ use super::tmp::PrivateTmp;
 
 /// A command line that starts a confined command, and the files that exist for it.
 #[derive(Debug)]
-pub struct Wrapped {
+pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
     /// The confinement: `plain`, `read-only`, `workspace`.
     pub level: &'static str,
@@ -34,7 +34,7 @@ pub struct Wrapped {
     pub(super) _placeholders: Placeholders,
 }
 
-impl Wrapped {
+impl ConfinedCommand {
     pub(super) fn plain(argv: Vec<OsString>) -> Self {
         Self {
             argv,

@@ -20,13 +20,13 @@ const MIN_OWN: usize = 8;
 
 /// A text without secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Redacted {
+pub struct RedactedText {
     pub text: String,
     /// The number of different secrets that were removed.
     pub hidden: usize,
 }
 
-impl From<String> for Redacted {
+impl From<String> for RedactedText {
     fn from(text: String) -> Self {
         Self { text, hidden: 0 }
     }
@@ -68,7 +68,7 @@ impl Redactor {
     }
 
     /// Returns `text` with every secret replaced by `[redacted: kind]`.
-    pub fn redact(&self, text: &str) -> Redacted {
+    pub fn redact(&self, text: &str) -> RedactedText {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for secret in &self.own {
             let hits = text.match_indices(secret.as_str());
@@ -205,7 +205,7 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
 });
 
 /// Replaces secrets. Those that overlap are one.
-fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Redacted {
+fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> RedactedText {
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     found.dedup_by(|(next, _), (range, _)| {
         let overlaps = next.start < range.end;
@@ -222,7 +222,7 @@ fn replace(text: &str, mut found: Vec<(Range<usize>, &str)>) -> Redacted {
     }
     clean.push_str(&text[at..]);
     let secrets: HashSet<&str> = found.into_iter().map(|(range, _)| &text[range]).collect();
-    Redacted {
+    RedactedText {
         text: clean,
         hidden: secrets.len(),
     }

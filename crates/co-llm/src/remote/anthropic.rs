@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::reader::MessageReader;
 use super::caching::{self, CacheMarks};
-use super::conversation::{CallResult, Conversation, Message, Part};
+use super::conversation::{CallResult, Conversation, Message, MessagePart};
 use super::options::{self, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
@@ -65,10 +65,10 @@ fn message(info: &RequestInfo, marks: CacheMarks, message: &Message) -> Value {
 }
 
 /// Returns the block of a part, in its place: thinking between calls goes back where it stood.
-fn block(info: &RequestInfo, part: &Part) -> Option<Value> {
+fn block(info: &RequestInfo, part: &MessagePart) -> Option<Value> {
     Some(match part {
-        Part::Text(text) => json!({ "type": "text", "text": text }),
-        Part::Reasoning { text, signature } => {
+        MessagePart::Text(text) => json!({ "type": "text", "text": text }),
+        MessagePart::Reasoning { text, signature } => {
             let signature = signature.as_deref();
             if text.is_empty()
                 && let Some(Ok(block @ Value::Object(_))) = signature.map(serde_json::from_str)
@@ -85,7 +85,7 @@ fn block(info: &RequestInfo, part: &Part) -> Option<Value> {
                 None => json!({ "type": "thinking", "thinking": text }),
             }
         }
-        Part::Call(call) => json!({
+        MessagePart::Call(call) => json!({
             "type": "tool_use",
             "id": call.id,
             "name": call.name,

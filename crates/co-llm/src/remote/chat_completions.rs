@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::reader::ChunkReader;
 use super::caching::{self, CacheMarks};
-use super::conversation::{Conversation, Message, Part, joined_text};
+use super::conversation::{Conversation, Message, MessagePart, joined_text};
 use super::options::{self, RequestOptions};
 use super::reasoning::{self, Replay};
 use super::request_info::RequestInfo;
@@ -102,7 +102,7 @@ impl MessageWriter {
         }
     }
 
-    fn model(&mut self, parts: &[Part]) -> Value {
+    fn model(&mut self, parts: &[MessagePart]) -> Value {
         let text = joined_text(parts);
         let calls: Vec<Value> = parts.iter().filter_map(call).collect();
         self.in_tool_turn |= !calls.is_empty();
@@ -122,10 +122,10 @@ impl MessageWriter {
     }
 
     /// Adds the reasoning that led to a call, as the server sent it.
-    fn reasoning(&self, parts: &[Part], calls: bool, message: &mut Map<String, Value>) {
+    fn reasoning(&self, parts: &[MessagePart], calls: bool, message: &mut Map<String, Value>) {
         let mut thought = String::new();
         for part in parts {
-            let Part::Reasoning { text, signature } = part else {
+            let MessagePart::Reasoning { text, signature } = part else {
                 continue;
             };
             thought.push_str(text);
@@ -147,8 +147,8 @@ impl MessageWriter {
     }
 }
 
-fn call(part: &Part) -> Option<Value> {
-    let Part::Call(call) = part else {
+fn call(part: &MessagePart) -> Option<Value> {
+    let MessagePart::Call(call) = part else {
         return None;
     };
     let mut written = json!({

@@ -35,14 +35,14 @@ pub(super) struct Conversation {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
     User(String),
-    Model(Vec<Part>),
+    Model(Vec<MessagePart>),
     /// The results of the calls in the message before it, in the order of the calls.
     Results(Vec<CallResult>),
 }
 
 /// A part of the model's message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+pub(super) enum MessagePart {
     Text(String),
     /// The signature is as the server sent it. It is none if another server or model made it.
     Reasoning {
@@ -83,9 +83,9 @@ impl Conversation {
 }
 
 /// Returns the texts of a message's parts as one text.
-pub(super) fn joined_text(parts: &[Part]) -> String {
+pub(super) fn joined_text(parts: &[MessagePart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
+        MessagePart::Text(text) => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
@@ -102,7 +102,7 @@ struct MessageWriter<'a> {
     user: Vec<String>,
     /// True directly after a summary. The end of that turn does not mean a missing answer.
     after_summary: bool,
-    parts: Vec<Part>,
+    parts: Vec<MessagePart>,
     results: Vec<CallResult>,
     names: HashMap<String, String>,
 }
@@ -134,7 +134,7 @@ impl<'a> MessageWriter<'a> {
             Item::Text { text } => {
                 self.start_model();
                 if !text.trim().is_empty() {
-                    self.parts.push(Part::Text(text));
+                    self.parts.push(MessagePart::Text(text));
                 }
             }
             Item::Reasoning { text, signature } => {
@@ -164,7 +164,7 @@ impl<'a> MessageWriter<'a> {
     fn end_turn(&mut self) {
         if !self.user.is_empty() && !self.after_summary {
             self.end_user();
-            let answer = Part::Text(NO_ANSWER.to_owned());
+            let answer = MessagePart::Text(NO_ANSWER.to_owned());
             self.messages.push(Message::Model(vec![answer]));
         }
     }
@@ -184,7 +184,7 @@ impl<'a> MessageWriter<'a> {
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
         let own = self.info.own_signature(signature);
         if own.is_some() || !text.is_empty() {
-            self.parts.push(Part::Reasoning {
+            self.parts.push(MessagePart::Reasoning {
                 text,
                 signature: own.map(str::to_owned),
             });
@@ -199,7 +199,7 @@ impl<'a> MessageWriter<'a> {
         }
         self.names.insert(call.id.clone(), call.name.clone());
         let signature = self.info.own_signature(call.signature.as_deref());
-        self.parts.push(Part::Call(Call {
+        self.parts.push(MessagePart::Call(Call {
             id: self.id(&call.id),
             signature: signature.map(str::to_owned),
             ..call
@@ -246,15 +246,14 @@ impl<'a> MessageWriter<'a> {
 
     fn end_model(&mut self) {
         let mut parts = std::mem::take(&mut self.parts);
-        let thought =
-            |part: &Part| matches!(part, Part::Reasoning { signature, .. } if signature.is_some());
+        let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         if self.info.thinking && !parts.iter().any(thought) {
             self.calls_to_text(&mut parts);
         }
         // Providers refuse reasoning without a text or a call after it.
         if !parts
             .iter()
-            .any(|part| !matches!(part, Part::Reasoning { .. }))
+            .any(|part| !matches!(part, MessagePart::Reasoning { .. }))
         {
             return;
         }
@@ -265,9 +264,9 @@ impl<'a> MessageWriter<'a> {
     }
 
     /// Turns calls into text. Another model made them, so the reasoning that Anthropic wants with them is missing.
-    fn calls_to_text(&mut self, parts: &mut [Part]) {
+    fn calls_to_text(&mut self, parts: &mut [MessagePart]) {
         for part in parts {
-            if let Part::Call(call) = part {
+            if let MessagePart::Call(call) = part {
                 self.text_calls.insert(call.id.clone());
                 *part = as_text(&call.name, &call.arguments);
             }
@@ -283,7 +282,7 @@ impl<'a> MessageWriter<'a> {
         if let Some(Message::Model(parts)) = self.messages.last() {
             let mut calls = HashMap::new();
             for (at, part) in parts.iter().enumerate() {
-                if let Part::Call(call) = part {
+                if let MessagePart::Call(call) = part {
                     calls.insert(call.id.as_str(), at);
                 }
             }
@@ -303,8 +302,8 @@ impl<'a> MessageWriter<'a> {
     }
 }
 
-fn as_text(name: &str, arguments: &Value) -> Part {
-    Part::Text(format!("[used {name} with {arguments}]"))
+fn as_text(name: &str, arguments: &Value) -> MessagePart {
+    MessagePart::Text(format!("[used {name} with {arguments}]"))
 }
 
 fn with_context(text: String, context: &[Context]) -> String {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::reader::CandidateReader;
 use super::answer::is_servers_id;
-use super::conversation::{CallResult, Conversation, Message, Part};
+use super::conversation::{CallResult, Conversation, Message, MessagePart};
 use super::options::{self, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
@@ -58,19 +58,19 @@ fn content(info: &RequestInfo, message: &Message) -> Value {
     }
 }
 
-fn model_parts(info: &RequestInfo, parts: &[Part]) -> Vec<Value> {
+fn model_parts(info: &RequestInfo, parts: &[MessagePart]) -> Vec<Value> {
     let mut written = Vec::new();
     // A signature belongs to the part after it. It may be the last part by itself.
     let mut signature: Option<&str> = None;
     let mut calls = 0;
     for part in parts {
         let (mut part, own) = match part {
-            Part::Reasoning { signature: new, .. } => {
+            MessagePart::Reasoning { signature: new, .. } => {
                 signature = new.as_deref().or(signature);
                 continue;
             }
-            Part::Text(text) => (json!({ "text": text }), None),
-            Part::Call(call) => {
+            MessagePart::Text(text) => (json!({ "text": text }), None),
+            MessagePart::Call(call) => {
                 calls += 1;
                 // Only the first one of a step must have a signature.
                 let needs_one = calls == 1 && !is_old(&info.model);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::limits::{ModelLimits, SHOW_TIMEOUT};
 pub(super) use self::reader::LineReader;
-use super::conversation::{CallResult, Conversation, Message, Part, joined_text};
+use super::conversation::{CallResult, Conversation, Message, MessagePart, joined_text};
 use super::options::{self, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
@@ -56,12 +56,12 @@ fn messages(message: &Message) -> Vec<Value> {
     }
 }
 
-fn model(parts: &[Part]) -> Value {
+fn model(parts: &[MessagePart]) -> Value {
     let mut message = json!({ "role": "assistant", "content": joined_text(parts) });
     let calls: Vec<Value> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Call(call) => Some(json!({
+            MessagePart::Call(call) => Some(json!({
                 "function": { "name": call.name, "arguments": call.arguments },
             })),
             _ => None,
@@ -69,7 +69,7 @@ fn model(parts: &[Part]) -> Value {
         .collect();
     if !calls.is_empty() {
         let thoughts = parts.iter().filter_map(|part| match part {
-            Part::Reasoning { text, .. } => Some(text.as_str()),
+            MessagePart::Reasoning { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let thought: String = thoughts.collect();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 pub(super) use self::reader::EventReader;
 use super::caching;
-use super::conversation::{Conversation, Message, Part};
+use super::conversation::{Conversation, Message, MessagePart};
 use super::options::{self, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
@@ -76,14 +76,14 @@ fn items(message: &Message) -> Vec<Value> {
     }
 }
 
-fn item(part: &Part) -> Option<Value> {
+fn item(part: &MessagePart) -> Option<Value> {
     Some(match part {
-        Part::Text(text) => json!({
+        MessagePart::Text(text) => json!({
             "type": "message",
             "role": "assistant",
             "content": [{ "type": "output_text", "text": text }],
         }),
-        Part::Reasoning { text, signature } => {
+        MessagePart::Reasoning { text, signature } => {
             let summary = match text.is_empty() {
                 true => json!([]),
                 false => json!([{ "type": "summary_text", "text": text }]),
@@ -94,7 +94,7 @@ fn item(part: &Part) -> Option<Value> {
                 "encrypted_content": signature.as_deref()?,
             })
         }
-        Part::Call(call) => json!({
+        MessagePart::Call(call) => json!({
             "type": "function_call",
             "call_id": call.id,
             "name": call.name,

@@ -144,7 +144,7 @@ fn a_list_price_is_that_of_the_vendors_own_server() {
             ..ProviderSettings::default()
         };
         let env = |_: &str| Some("key".to_owned());
-        let provider = crate::connect(&settings, &env).unwrap();
+        let provider = crate::make_provider(&settings, &env).unwrap();
         provider.list_price().map(|price| price.output)
     };
     assert_eq!(price("claude-sonnet-5-20260901", None), Some(10.0));

@@ -153,12 +153,12 @@ pub struct Outcome {
     pub hidden: usize,
     /// The part that the person saw; none in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Shown>,
+    pub shown: Option<ShownPart>,
 }
 
 /// The part of a result that the person saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShownPart {
     /// The bytes of the result's text that were a block of output, first and end.
     #[serde(default)]
     pub output: [usize; 2],
@@ -170,7 +170,7 @@ pub struct Shown {
     pub notice: Option<String>,
 }
 
-impl Shown {
+impl ShownPart {
     /// Returns a line without output.
     pub fn line(status: impl Into<String>) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::script::{Redirect, Script, Simple};
+use super::script::{Redirect, Script, SimpleCommand};
 use super::word::Word;
 use crate::reason::Reason;
 
@@ -212,7 +212,7 @@ impl Reader<'_> {
         }
     }
 
-    fn redirect(&mut self, node: Node, simple: &mut Simple) {
+    fn redirect(&mut self, node: Node, simple: &mut SimpleCommand) {
         let mut operator = String::new();
         let mut words: Vec<Range<usize>> = Vec::new();
         let mut cursor = node.walk();
@@ -242,11 +242,11 @@ impl Reader<'_> {
         simple.span.end = simple.span.end.max(node.end_byte());
     }
 
-    fn simple(&self, node: Node) -> Simple {
-        Simple {
+    fn simple(&self, node: Node) -> SimpleCommand {
+        SimpleCommand {
             span: node.byte_range(),
             dir: self.dirs.here.clone(),
-            ..Simple::default()
+            ..SimpleCommand::default()
         }
     }
 
@@ -257,7 +257,7 @@ impl Reader<'_> {
     }
 
     /// Adds a command. `NAME=value` words before its name, which may follow a redirection, are assignments.
-    fn finish(&mut self, mut simple: Simple) {
+    fn finish(&mut self, mut simple: SimpleCommand) {
         let assigns = |word: &Word| {
             let name = word.text().split_once('=').map(|(name, _)| name);
             name.is_some_and(is_name)

@@ -9,7 +9,7 @@ use crate::reason::Reason;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
     /// All simple commands, in the order of the text.
-    pub commands: Vec<Simple>,
+    pub commands: Vec<SimpleCommand>,
     /// The names of the functions that the text defines.
     pub functions: Vec<String>,
     /// Reasons why the text as a whole cannot be sorted.
@@ -22,7 +22,7 @@ pub struct Script {
 
 /// A simple command: a program with its words, a builtin, or an assignment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Simple {
+pub struct SimpleCommand {
     pub span: Range<usize>,
     pub words: Vec<Word>,
     /// The names of the variables that are set before the words.
@@ -61,7 +61,7 @@ impl Script {
     }
 }
 
-impl Simple {
+impl SimpleCommand {
     /// A command of literal words, with the span of each.
     pub(crate) fn literal(words: impl IntoIterator<Item = (String, Range<usize>)>) -> Self {
         let words: Vec<Word> = words

@@ -7,7 +7,7 @@ fn shape(source: &str) -> Vec<String> {
         true => word.text().to_owned(),
         false => format!("?{}", word.text()),
     };
-    let render = |command: &super::Simple| {
+    let render = |command: &super::SimpleCommand| {
         let dir = command.dir.as_ref().map(|dir| format!("[{dir}]"));
         let assigned = command.assigned.iter().map(|name| format!("{name}="));
         let words = command.words.iter().map(word);

@@ -6,7 +6,7 @@ use crate::wrappers;
 fn sorted(text: &str) -> (Sort, Vec<String>) {
     let commands = wrappers::commands(bash::parse(text));
     let sorted = |found| super::sort(found, &commands.script.functions);
-    let all: Vec<super::Sorted> = commands.found.iter().map(sorted).collect();
+    let all: Vec<super::SortedCommand> = commands.found.iter().map(sorted).collect();
     let worst = all.iter().map(|it| it.sort).max().unwrap_or_default();
     let does = all
         .into_iter()

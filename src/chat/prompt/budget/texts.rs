@@ -12,12 +12,12 @@ const SHORT_BYTES: usize = 400;
 pub(super) struct Texts {
     pub told: Vec<Item>,
     /// The whole texts that `told` has shortened.
-    whole: HashMap<Place, String>,
+    whole: HashMap<TextPlace, String>,
     pub shortened: Vec<Shortened>,
 }
 
 /// The place of a long text: an item, and the place of a context in it.
-type Place = (usize, Option<usize>);
+type TextPlace = (usize, Option<usize>);
 
 impl Texts {
     /// Takes the items to send, and repeats the shortenings in `transcript`.
@@ -44,7 +44,7 @@ impl Texts {
     }
 
     /// Returns the places of the long texts, in their order.
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<TextPlace> {
         let places = |(at, item): (usize, &Item)| match item {
             Item::Outcome(_) => vec![(at, None)],
             Item::User { context, .. } => (0..context.len()).map(|it| (at, Some(it))).collect(),
@@ -53,7 +53,7 @@ impl Texts {
         self.told.iter().enumerate().flat_map(places).collect()
     }
 
-    fn text(&self, (at, context): Place) -> Option<&str> {
+    fn text(&self, (at, context): TextPlace) -> Option<&str> {
         match (&self.told[at], context) {
             (Item::Outcome(outcome), None) => Some(&outcome.text),
             (Item::User { context, .. }, Some(it)) => Some(&context.get(it)?.text),
@@ -61,7 +61,7 @@ impl Texts {
         }
     }
 
-    fn text_mut(&mut self, (at, context): Place) -> Option<&mut String> {
+    fn text_mut(&mut self, (at, context): TextPlace) -> Option<&mut String> {
         match (&mut self.told[at], context) {
             (Item::Outcome(outcome), None) => Some(&mut outcome.text),
             (Item::User { context, .. }, Some(it)) => Some(&mut context.get_mut(it)?.text),
@@ -69,12 +69,12 @@ impl Texts {
         }
     }
 
-    fn size(&self, place: Place) -> usize {
+    fn size(&self, place: TextPlace) -> usize {
         self.text(place).map_or(0, str::len)
     }
 
     /// Returns the name of a text in the transcript.
-    fn name(&self, place: Place) -> Option<LongText> {
+    fn name(&self, place: TextPlace) -> Option<LongText> {
         let size = self.whole.get(&place).map_or(self.size(place), String::len);
         match (&self.told[place.0], place.1) {
             (Item::Outcome(outcome), None) => Some(LongText::Output {
@@ -89,7 +89,7 @@ impl Texts {
     }
 
     /// Keeps `bytes` of a text's start and end; 0 leaves one line.
-    fn tell(&mut self, place: Place, bytes: usize) {
+    fn tell(&mut self, place: TextPlace, bytes: usize) {
         let Some(now) = self.text(place).map(str::to_owned) else {
             return;
         };
@@ -104,7 +104,7 @@ impl Texts {
     }
 
     /// Shortens a text, notes that it is new, and returns the tokens saved.
-    fn shorten(&mut self, place: Place, bytes: usize) -> u64 {
+    fn shorten(&mut self, place: TextPlace, bytes: usize) -> u64 {
         let before = item_tokens(&self.told[place.0]);
         self.tell(place, bytes);
         if let Some(text) = self.name(place) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
-use crate::outcome::Gap;
+use crate::outcome::OutputGap;
 
 /// The bytes of the line between the two parts.
 const MAX_NOTE_BYTES: usize = 120;
@@ -105,7 +105,7 @@ impl SpillFile {
     }
 
     /// Appends the last part to the first. Returns the missing part between them, if there is one.
-    pub(super) fn finish(&mut self) -> io::Result<Option<Gap>> {
+    pub(super) fn finish(&mut self) -> io::Result<Option<OutputGap>> {
         let Some(ring) = self.ring.take() else {
             return Ok(None);
         };
@@ -116,7 +116,7 @@ impl SpillFile {
     }
 
     /// Writes the final bytes over the note, as the last step: until then the note is true.
-    fn join(&self, ring: &Ring) -> io::Result<Option<Gap>> {
+    fn join(&self, ring: &Ring) -> io::Result<Option<OutputGap>> {
         let start = ring.start()?;
         if start == 0 {
             let mut first = vec![0; clamped(ring.written).min(MAX_NOTE_BYTES)];
@@ -131,7 +131,7 @@ impl SpillFile {
             return Ok(None);
         }
         let copied = ring.copy(start, &self.file, self.head + MAX_NOTE_BYTES as u64)?;
-        let gap = Gap {
+        let gap = OutputGap {
             bytes: start,
             lines: self.newlines - self.head_newlines - copied,
         };

@@ -11,7 +11,7 @@ async fn writes_privately_up_to_the_cap() {
     spill.write(b"01234567".to_vec()).await;
     spill.write(b"89abcdef".to_vec()).await;
     let kept = spill.finish(16).await.unwrap();
-    assert_eq!(kept.gap, Some(Gap { bytes: 6, lines: 0 }));
+    assert_eq!(kept.gap, Some(OutputGap { bytes: 6, lines: 0 }));
     assert!(kept.note().starts_with("all but 6 bytes of its middle: /"));
     let text = fs::read_to_string(&kept.path).unwrap();
     assert!(

@@ -3,7 +3,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn lines(pieces: &[&[u8]], encoding: Encoding) -> Vec<Line> {
-    let mut text = Text::new(encoding);
+    let mut text = LineDecoder::new(encoding);
     for piece in pieces {
         text.feed(piece);
     }
@@ -119,7 +119,7 @@ fn what_only_looks_like_a_style_is_none() {
 
 #[test]
 fn a_line_keeps_a_bounded_length() {
-    let mut text = Text::new(Encoding::Utf8);
+    let mut text = LineDecoder::new(Encoding::Utf8);
     for _ in 0..100 {
         text.feed(&[b'x'; 65_536]);
         text.feed("漢".repeat(100).as_bytes());
@@ -151,7 +151,7 @@ fn what_a_line_lost_is_told_at_its_end_and_while_it_is_lost() {
     check(format!("{long}yy\r\x1b[Kz\n").as_bytes(), "z");
     let again = format!("{long}yyy\r{long}yy");
     check(again.as_bytes(), &format!("{long}… 3 more characters"));
-    let mut text = Text::new(Encoding::Utf8);
+    let mut text = LineDecoder::new(Encoding::Utf8);
     text.feed(format!("{long}yy").as_bytes());
     assert_eq!(text.rest().unwrap().text, long);
 }
@@ -207,7 +207,7 @@ proptest! {
     #[test]
     fn every_newline_ends_a_line_and_every_byte_is_counted(bytes in stream()) {
         prop_assume!(Encoding::of(&bytes) == Encoding::Utf8);
-        let mut text = Text::new(Encoding::Utf8);
+        let mut text = LineDecoder::new(Encoding::Utf8);
         text.feed(&bytes);
         let lines = text.take();
         let newlines = bytes.iter().filter(|byte| **byte == b'\n').count();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Cause, DRAIN_TIMEOUT, REMAINING_OUTPUT_TIMEOUT, Supervisor};
 use crate::command::Caller;
 use crate::container::Inside;
-use crate::outcome::Background;
+use crate::outcome::BackgroundProcess;
 
 impl Supervisor {
     /// Ends a command inside its container, unless it has ended by itself, and the engine's client. Returns the cause, and
@@ -14,7 +14,7 @@ impl Supervisor {
         &mut self,
         cause: Cause,
         wall: Duration,
-    ) -> (Cause, Vec<Background>) {
+    ) -> (Cause, Vec<BackgroundProcess>) {
         let Some(inside) = &self.inside else {
             return (cause, Vec::new());
         };

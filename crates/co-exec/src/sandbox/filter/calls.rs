@@ -351,13 +351,13 @@ const SOCKETS: &[i64] = &[
 
 /// The calls that programs may make.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct SystemCalls {
     pub allowed: Vec<i64>,
     /// Calls that return "not permitted". Programs report this, where they would take "not implemented" for a fault.
     pub refused: Vec<i64>,
 }
 
-impl Calls {
+impl SystemCalls {
     pub(super) fn of(config: FilterConfig) -> Self {
         let works = config.level == SandboxLevel::Workspace;
         let mut allowed = [

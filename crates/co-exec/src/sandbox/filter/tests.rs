@@ -425,10 +425,10 @@ fn every_jump_lands_inside() {
 #[test]
 fn every_call_is_found_by_the_search() {
     let refusals = arguments::refusals(READ_ONLY);
-    let Calls {
+    let SystemCalls {
         allowed: listed,
         refused: known,
-    } = Calls::of(READ_ONLY);
+    } = SystemCalls::of(READ_ONLY);
     for number in listed
         .iter()
         .filter(|it| refusals.iter().all(|no| no.call != **it))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::super::{Refused, support};
+use super::super::{SandboxRefusal, support};
 use crate::repository::{self, Dirs};
 
 /// A configuration file can be a FIFO, for which git would wait.
@@ -43,19 +43,19 @@ enum ConfigSource<'a> {
 
 /// The paths that the configuration names; they need not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct Configured {
+pub(in super::super) struct ConfiguredPaths {
     /// Directories of hooks.
     pub hooks: Vec<PathBuf>,
     /// Included files.
     pub files: Vec<PathBuf>,
 }
 
-impl Configured {
+impl ConfiguredPaths {
     /// Asks git for the paths. Git runs no other program for this.
     ///
     /// # Errors
     /// Git cannot read its configuration.
-    pub(in super::super) fn ask(query: &GitQuery<'_>) -> Result<Self, Refused> {
+    pub(in super::super) fn ask(query: &GitQuery<'_>) -> Result<Self, SandboxRefusal> {
         let mut found = Self::default();
         let Some(git) = program(query) else {
             return Ok(found);
@@ -89,7 +89,7 @@ impl Configured {
         query: &GitQuery<'_>,
         git: &Path,
         source: ConfigSource<'_>,
-    ) -> Result<Vec<PathBuf>, Refused> {
+    ) -> Result<Vec<PathBuf>, SandboxRefusal> {
         let mut command = Command::new(git);
         command.args(["config", "-z", "--show-origin", "--type=path"]);
         if let ConfigSource::File(file) = source {
@@ -159,9 +159,9 @@ fn own_files(workspace: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.is_file()).collect()
 }
 
-fn refused(why: &str) -> Refused {
+fn refused(why: &str) -> SandboxRefusal {
     let why = support::one_line(why);
-    Refused::Unable(format!(
+    SandboxRefusal::Unable(format!(
         "git cannot read its configuration here ({why}), so co cannot protect its hooks: run `git config --list` and \
          correct the file that it names, or set sandbox_backend = \"subprocess\""
     ))

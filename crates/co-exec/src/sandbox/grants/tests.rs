@@ -46,7 +46,7 @@ impl Home {
         below: &str,
         level: SandboxLevel,
         namespaces: bool,
-    ) -> Result<FoundPaths, Refused> {
+    ) -> Result<FoundPaths, SandboxRefusal> {
         let workspace = self.real.join(below);
         let path = OsString::from("/usr/bin:relative::/");
         find(grants, &workspace, path, level, namespaces)
@@ -67,7 +67,7 @@ fn find(
     path: OsString,
     level: SandboxLevel,
     namespaces: bool,
-) -> Result<FoundPaths, Refused> {
+) -> Result<FoundPaths, SandboxRefusal> {
     let survey = secrets::survey(workspace);
     grants.find(&GrantRequest {
         workspace,
@@ -151,7 +151,7 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
     assert!(home.find(&grants, "work", level, true).is_ok());
     fs::write(home.real.join("work/.env"), "x").unwrap();
     let refused = home.find(&grants, "work", level, true).unwrap_err();
-    let many = |refused: &Refused| matches!(refused, Refused::Unready(Unready::TooManyRules { rules, .. }) if *rules > MAX_SECRET_RULES);
+    let many = |refused: &SandboxRefusal| matches!(refused, SandboxRefusal::Unready(HidingRefusal::TooManyRules { rules, .. }) if *rules > MAX_SECRET_RULES);
     assert!(many(&refused), "{refused}");
     let work = home.real.join("work");
     let refused = grants
@@ -167,8 +167,8 @@ fn a_workspace_that_was_not_surveyed_whole_is_a_reason_to_ask() {
     let home = Home::new();
     let work = home.real.join("work");
     let refused = home.grants().check(&work, &[], &Survey::default());
-    let unready = Unready::NotSurveyed(work);
-    assert_eq!(refused, Err(Refused::Unready(unready)));
+    let unready = HidingRefusal::NotSurveyed(work);
+    assert_eq!(refused, Err(SandboxRefusal::Unready(unready)));
 }
 
 #[test]

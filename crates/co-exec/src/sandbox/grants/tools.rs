@@ -13,10 +13,10 @@ const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
 
 /// A path, and the variable that names it.
-pub(super) type Named = (&'static str, PathBuf);
+pub(super) type NamedPath = (&'static str, PathBuf);
 
 /// The paths that the command's own variables name.
-pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<Named> {
+pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<NamedPath> {
     let variables = settings::TOOLCHAINS.iter().copied();
     let variables = variables.chain([PATH, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL]);
     let value = |name: &str| env.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v);
@@ -28,7 +28,7 @@ pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<Named> {
 }
 
 /// Returns the file that git reads as the person's configuration, if a variable names it.
-pub(super) fn git_config(named: &[Named]) -> impl Iterator<Item = PathBuf> {
+pub(super) fn git_config(named: &[NamedPath]) -> impl Iterator<Item = PathBuf> {
     let files = named.iter().filter(|(name, _)| *name == GIT_CONFIG_GLOBAL);
     files.map(|(_, path)| path.clone())
 }
@@ -38,7 +38,7 @@ pub(super) fn git_config(named: &[Named]) -> impl Iterator<Item = PathBuf> {
 pub(super) fn places(
     home: &Path,
     workspace: &Path,
-    named: &[Named],
+    named: &[NamedPath],
     listed: &mut Vec<PathBuf>,
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();

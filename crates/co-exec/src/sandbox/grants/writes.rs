@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::super::git::{self, Configured, Layout, SearchLimits};
+use super::super::git::{self, ConfiguredPaths, Layout, SearchLimits};
 use super::super::plan::{Grant, Mounts, PathBytes, Right};
-use super::super::{Refused, names};
+use super::super::{SandboxRefusal, names};
 use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
 
 /// The paths that are protected while a command writes.
@@ -23,7 +23,7 @@ pub(super) fn add(
     request: &GrantRequest<'_>,
     found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,
-) -> Result<(), Refused> {
+) -> Result<(), SandboxRefusal> {
     around(
         &kept.real,
         Right::Read,
@@ -77,17 +77,17 @@ impl ProtectedPaths {
         request: &GrantRequest<'_>,
         layout: &Layout,
         writable: &[PathBuf],
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, SandboxRefusal> {
         let limits = layout.limits();
         let inside = |path: &PathBuf| writable.iter().any(|it| path.starts_with(it) && path != it);
         let mut later: Vec<PathBuf> = names::RUN_LATER
             .iter()
             .map(|name| kept.real.join(name))
             .collect();
-        let Configured { hooks, files } = kept.configured(request)?;
+        let ConfiguredPaths { hooks, files } = kept.configured(request)?;
         let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
         if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
-            return Err(Refused::Unable(format!(
+            return Err(SandboxRefusal::Unable(format!(
                 "git's core.hooksPath is {}, which contains the workspace, so each file in it could be a hook: name a directory \
                  that contains only hooks, or set sandbox_backend = \"subprocess\"",
                 hooks.display()

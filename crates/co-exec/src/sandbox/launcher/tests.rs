@@ -1,11 +1,11 @@
 use super::*;
 
-fn launcher(support: Support) -> Launcher {
+fn launcher(support: SandboxSupport) -> Launcher {
     Launcher::with_support("/bin/co".into(), "/nonexistent".into(), Vec::new(), support)
 }
 
-fn whole() -> Support {
-    Support {
+fn whole() -> SandboxSupport {
+    SandboxSupport {
         abi: Some(7),
         seccomp: true,
         namespaces: true,
@@ -82,7 +82,7 @@ fn the_environment_loses_what_leads_out() {
 #[test]
 fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let mut env = vec![("NVIM".into(), "x".into())];
-    let support = Support::none("nothing");
+    let support = SandboxSupport::none("nothing");
     let request = LaunchRequest {
         limits: ProcessLimits {
             open_files: Some(64),
@@ -108,12 +108,12 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
 
 #[test]
 fn words_say_what_does_not_hold() {
-    let words = |support: Support| support.words();
+    let words = |support: SandboxSupport| support.words();
     assert_eq!(
         words(whole()),
         "Landlock ABI 7, seccomp, mount and PID namespace"
     );
-    let masked = Support {
+    let masked = SandboxSupport {
         abi: Some(4),
         own_proc: false,
         ..whole()
@@ -122,7 +122,7 @@ fn words_say_what_does_not_hold() {
         words(masked),
         "Landlock ABI 4, seccomp, mount and PID namespace with the machine's /proc"
     );
-    let old = Support {
+    let old = SandboxSupport {
         abi: Some(2),
         namespaces: false,
         pid_namespaces: false,
@@ -132,7 +132,7 @@ fn words_say_what_does_not_hold() {
         words(old),
         "Landlock ABI 2, seccomp, no namespaces: commands at the workspace level make nothing new at its top, and can read its secrets, no signals but to one's own group"
     );
-    let half = Support {
+    let half = SandboxSupport {
         seccomp: false,
         why: Some("no filter".into()),
         ..whole()

@@ -16,12 +16,12 @@ use crate::remote::request_info::RequestInfo;
 #[derive(Debug, Default)]
 pub(in crate::remote) struct MessageReader {
     /// The blocks that have no end yet, by their index.
-    open: BTreeMap<u64, Block>,
+    open: BTreeMap<u64, ContentBlock>,
     reason: Option<String>,
 }
 
 #[derive(Debug)]
-enum Block {
+enum ContentBlock {
     Text,
     Thinking { signature: String },
     Call { call: RawCall, input: Value },
@@ -92,15 +92,15 @@ impl MessageReader {
         let begun = match text(&block, "type") {
             "text" => {
                 answer.text(text(&block, "text"));
-                Block::Text
+                ContentBlock::Text
             }
             "thinking" => {
                 answer.reasoning(text(&block, "thinking"));
                 let signature = text(&block, "signature").to_owned();
-                Block::Thinking { signature }
+                ContentBlock::Thinking { signature }
             }
             "redacted_thinking" => return answer.signature(info, &block.to_string()),
-            "tool_use" => Block::Call {
+            "tool_use" => ContentBlock::Call {
                 call: RawCall {
                     id: text(&block, "id").to_owned(),
                     name: text(&block, "name").to_owned(),
@@ -118,12 +118,12 @@ impl MessageReader {
             "text_delta" => answer.text(text(delta, "text")),
             "thinking_delta" => answer.reasoning(text(delta, "thinking")),
             "signature_delta" => {
-                if let Some(Block::Thinking { signature }) = self.open.get_mut(&index) {
+                if let Some(ContentBlock::Thinking { signature }) = self.open.get_mut(&index) {
                     signature.push_str(text(delta, "signature"));
                 }
             }
             "input_json_delta" => {
-                if let Some(Block::Call { call, .. }) = self.open.get_mut(&index) {
+                if let Some(ContentBlock::Call { call, .. }) = self.open.get_mut(&index) {
                     call.arguments.push_str(text(delta, "partial_json"));
                 }
             }
@@ -133,8 +133,8 @@ impl MessageReader {
 
     fn end(&mut self, index: u64, info: &RequestInfo, answer: &mut Answer) {
         match self.open.remove(&index) {
-            Some(Block::Thinking { signature }) => answer.signature(info, &signature),
-            Some(Block::Call { mut call, input }) => {
+            Some(ContentBlock::Thinking { signature }) => answer.signature(info, &signature),
+            Some(ContentBlock::Call { mut call, input }) => {
                 let given = input.as_object().is_some_and(|input| !input.is_empty());
                 // Some servers send the whole input at the start.
                 if call.arguments.is_empty() && given {
@@ -142,7 +142,7 @@ impl MessageReader {
                 }
                 answer.call(call);
             }
-            Some(Block::Text) | None => {}
+            Some(ContentBlock::Text) | None => {}
         }
     }
 }

@@ -96,14 +96,14 @@ fn in_short(message: &Message) -> String {
     }
 }
 
-fn part_in_short(part: &Part) -> String {
+fn part_in_short(part: &MessagePart) -> String {
     match part {
-        Part::Text(text) => text.clone(),
-        Part::Reasoning { text, signature } => match signature {
+        MessagePart::Text(text) => text.clone(),
+        MessagePart::Reasoning { text, signature } => match signature {
             Some(signature) => format!("thought {text} signed {signature}"),
             None => format!("thought {text}"),
         },
-        Part::Call(call) => {
+        MessagePart::Call(call) => {
             format!(
                 "call {}{}",
                 call.id,
@@ -363,13 +363,13 @@ fn assert_valid(protocol: Protocol, items: Vec<Item>, tools: bool) {
                 assert!(
                     parts
                         .iter()
-                        .any(|part| !matches!(part, Part::Reasoning { .. }))
+                        .any(|part| !matches!(part, MessagePart::Reasoning { .. }))
                 );
                 for part in parts {
                     match part {
-                        Part::Text(text) => assert!(!text.trim().is_empty()),
-                        Part::Call(call) => open.push(&call.id),
-                        Part::Reasoning { .. } => {}
+                        MessagePart::Text(text) => assert!(!text.trim().is_empty()),
+                        MessagePart::Call(call) => open.push(&call.id),
+                        MessagePart::Reasoning { .. } => {}
                     }
                 }
             }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Writes `stream` in pieces of `piece` bytes; returns the file's text and what it leaves out.
-fn kept(stream: &[u8], cap: u64, piece: usize) -> (Vec<u8>, Option<Gap>) {
+fn kept(stream: &[u8], cap: u64, piece: usize) -> (Vec<u8>, Option<OutputGap>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("job.out");
     let mut file = SpillFile::create(&path, cap).unwrap();

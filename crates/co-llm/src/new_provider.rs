@@ -21,15 +21,15 @@ pub const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// taken, else Ollama on this machine.
 ///
 /// Sends nothing, and builds no HTTP client, before the first request.
-pub fn connect(
+pub fn make_provider(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Provider>, Fault> {
-    connect_with(settings, env, STALL_TIMEOUT, ServerMemory::default())
+    make_provider_with(settings, env, STALL_TIMEOUT, ServerMemory::default())
 }
 
-/// Does the same as [`connect`], with another longest silence of the server, and with what is known of servers.
-pub fn connect_with(
+/// Does the same as [`make_provider`], with another longest silence of the server, and with what is known of servers.
+pub fn make_provider_with(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
     stall: Duration,
@@ -40,9 +40,9 @@ pub fn connect_with(
     Ok(Arc::new(Remote::new(choice, key, settings, stall, memory)))
 }
 
-/// The provider that [`connect`] would return, described without a request.
+/// The provider that [`make_provider`] would return, described without a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConnectionPreview {
+pub struct ProviderPreview {
     /// Its name in the settings.
     pub provider: &'static str,
     /// None: the preferred one of the models that the server offers.
@@ -52,14 +52,14 @@ pub struct ConnectionPreview {
     pub key: Result<Option<String>, Fault>,
 }
 
-/// Describes the provider that [`connect`] would return. Sends no request and runs no program.
-pub fn preview(
+/// Describes the provider that [`make_provider`] would return. Sends no request and runs no program.
+pub fn preview_provider(
     settings: &ProviderSettings,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<ConnectionPreview, Fault> {
+) -> Result<ProviderPreview, Fault> {
     let choice = Choice::new(settings, env)?;
     let key = Key::find(&choice, settings, env);
-    Ok(ConnectionPreview {
+    Ok(ProviderPreview {
         provider: choice.provider.name,
         key: key.map(|key| key.source_name()),
         model: choice.model,
@@ -70,6 +70,9 @@ pub fn preview(
 /// Returns the person's keys for all providers, for redaction.
 ///
 /// The key that a program prints is not among them: [`Provider::secrets`] returns it after its first use.
-pub fn secrets(settings: &ProviderSettings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+pub fn known_keys(
+    settings: &ProviderSettings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Vec<String> {
     key::known(settings, env)
 }
