@@ -153,7 +153,9 @@ fn name(signal: i32) -> String {
 pub(crate) fn is_search_text(program: &Program) -> bool {
     match program {
         Program::Argv(argv) => argv.first().is_some_and(|it| is_search(it)),
-        Program::Shell(text) => last_command(text).is_some_and(is_search),
+        Program::Shell(text) => {
+            deciding_programs(text).is_some_and(|all| all.into_iter().all(is_search))
+        }
     }
 }
 
@@ -162,37 +164,46 @@ fn is_search(program: &str) -> bool {
     name.is_some_and(|name| SEARCH_PROGRAMS.contains(&name))
 }
 
-/// Returns the program whose exit status is that of the whole text, if it is obvious.
-///
-/// After `&&` or `||`, the status may come from another command, so the result is none.
-fn last_command(text: &str) -> Option<&str> {
+/// Returns the programs from one of which the exit status of the whole text comes, if they are obvious.
+fn deciding_programs(text: &str) -> Option<Vec<&str>> {
     let text = text.trim_end_matches([' ', '\t', '\n', ';']);
     if text.contains(['`', '(', ')', '{', '}', '\\', '#']) || text.contains("<<") {
         return None;
     }
     let mut quote = None;
+    let mut starts = Vec::new();
     let mut start = 0;
     let mut before = ' ';
-    let mut sure = true;
-    for (at, c) in text.char_indices() {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let doubled = chars.peek().is_some_and(|(_, next)| *next == c);
         match (quote, c) {
             (Some(open), c) if open == c => quote = None,
             (None, '\'' | '"') => quote = Some(c),
-            (None, '|' | ';' | '\n' | '&') if !(c == '&' && before == '>') => {
-                sure = match c {
-                    '|' => sure && before != '|',
-                    '&' => false,
-                    _ => true,
-                };
+            (None, '|' | '&') if doubled => {
+                chars.next();
+                starts.push(start);
+                start = at + 2;
+            }
+            // The exit status of a pipeline is that of its last command.
+            (None, '|') => start = at + 1,
+            (None, ';' | '\n') => {
+                starts.clear();
                 start = at + 1;
             }
+            (None, '&') if before != '>' => return None,
             _ => {}
         }
         before = c;
     }
-    let mut words = text[start..].split_ascii_whitespace();
-    let first = words.find(|word| !is_assignment(word))?;
-    (sure && quote.is_none() && !first.contains(['\'', '"', '$'])).then_some(first)
+    starts.push(start);
+    let program = |start: usize| {
+        let mut words = text[start..].split_ascii_whitespace();
+        let first = words.find(|word| !is_assignment(word))?;
+        (!first.contains(['\'', '"', '$'])).then_some(first)
+    };
+    let programs = starts.into_iter().map(program).collect();
+    quote.is_none().then_some(programs)?
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -241,7 +252,11 @@ mod tests {
             ("grep x f | sort", false),
             ("make && grep x f", false),
             ("false || grep x f", false),
-            ("test -e f && cat f | grep x", false),
+            ("test -e f && cat f | grep x", true),
+            ("test -e f && diff f g || cmp f h", true),
+            ("test -e f && make", false),
+            ("test -e f && make | grep x", true),
+            ("test -e f; sleep 1 && grep x f", false),
             ("make && make test; grep x f", true),
             ("grep x f & true", false),
             ("grep $(false) f", false),
