@@ -1,11 +1,18 @@
 //! The messages that a chat takes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::services::Services;
 use crate::protocol::{Answer, HunkAnswer, LineRange, RunOptions, Scope};
 use co_llm::transcript::Context;
+use co_policy::secret_names;
+
+/// The start of the name of an attachment with lines of several files.
+const SEARCH: &str = "@search:";
+
+/// The start of the line below an attachment that the editor cut.
+const CUT: &str = "… cut after ";
 
 /// A message to a chat.
 pub enum Msg {
@@ -35,6 +42,32 @@ pub struct Prompt {
     pub range: Option<LineRange>,
 }
 
+impl Prompt {
+    /// Leaves out the lines of secret files that a search of the editor found. In each line, a NUL is after the name of
+    /// the file and after the number.
+    pub(super) fn without_secret_files(mut self) -> Self {
+        let searches = self.context.iter_mut();
+        for piece in searches.filter(|piece| piece.name.starts_with(SEARCH)) {
+            let mut hidden = 0;
+            let mut text = String::with_capacity(piece.text.len());
+            for line in piece.text.split_inclusive('\n') {
+                match line.split_once('\0') {
+                    Some((file, _)) if secret_names::secret(Path::new(file)).is_none() => {
+                        text.push_str(&line.replacen('\0', ":", 2));
+                    }
+                    None if line.starts_with(CUT) => text.push_str(line),
+                    _ => hidden += 1,
+                }
+            }
+            piece.text = text;
+            if hidden > 0 {
+                piece.name += &format!(" (lines of secret files left out: {hidden})");
+            }
+        }
+        self
+    }
+}
+
 /// The person's answer to a question.
 #[derive(Debug, Clone)]
 pub struct AnswerMessage {
@@ -51,4 +84,42 @@ pub struct AnswerMessage {
 pub struct WorkDirs {
     pub workspace: PathBuf,
     pub cwd: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(name: &str, text: &str) -> (String, String) {
+        let piece = Context {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        };
+        let prompt = Prompt {
+            context: vec![piece],
+            ..Prompt::default()
+        };
+        let piece = prompt.without_secret_files().context.remove(0);
+        (piece.name, piece.text)
+    }
+
+    #[test]
+    fn a_search_attaches_no_line_of_a_secret_file() {
+        let found = "a:1:.env\x007\0key\n.env\x003\0key: 1\ndeploy/secrets/x\x001\0key\n.env.example\x001\0a\0key\n\
+             dir/.en\n… cut after 9 of 99 bytes";
+        assert_eq!(
+            sent("@search:key", found),
+            (
+                "@search:key (lines of secret files left out: 4)".to_owned(),
+                ".env.example:1:a\0key\n… cut after 9 of 99 bytes".to_owned()
+            )
+        );
+        for (name, text) in [
+            ("@search:key", "src/a.rs\x002\0key\n"),
+            ("@file:.env", "a\n"),
+        ] {
+            let told = text.replace('\0', ":");
+            assert_eq!(sent(name, text), (name.to_owned(), told));
+        }
+    }
 }

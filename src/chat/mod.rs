@@ -191,7 +191,7 @@ impl Chat {
         match message {
             Msg::Prompt(prompt) => {
                 self.cancel_pressed = false;
-                self.prompt(prompt).await;
+                self.prompt(prompt.without_secret_files()).await;
             }
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,

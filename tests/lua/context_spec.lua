@@ -68,7 +68,7 @@ describe('context', function()
     yes(told(nvim)[1]:find('ot a git repository', 1, true), told(nvim)[1])
     write('free', 'a word')
     same(
-      { { name = '@search:a word', text = 'free:1:a word\n' } },
+      { { name = '@search:a word', text = 'free\0001\0a word\n' } },
       gather(nvim, '@search:a\\ word.')
     )
     git('init', '-q')
@@ -93,7 +93,7 @@ describe('context', function()
     yes(commit.text:find('the first', 1, true) and commit.text:find('+one', 1, true), commit.text)
     write('new', 'a word too')
     same(
-      { { name = '@search:a word', text = 'free:1:a word\nnew:1:a word too\n' } },
+      { { name = '@search:a word', text = 'free\0001\0a word\nnew\0001\0a word too\n' } },
       gather(nvim, '(@search:a\\ word)')
     )
     same({}, gather(nvim, '@search:no\\ such'))

@@ -55,12 +55,14 @@ function M.show(revision, cwd)
 end
 
 --- Returns the lines of files below a directory that contain a text. Ignored files are left out.
+---
+--- A NUL is after the name and after the number of each line: the backend leaves out the lines of secret files.
 ---@param wanted string
 ---@param cwd string
 ---@return co.Context?
 ---@return string? missing
 function M.search(wanted, cwd)
-  local grep = { 'grep', '-n', '-I', '-F', '--untracked', '-e', wanted }
+  local grep = { 'grep', '-nz', '-I', '-F', '--untracked', '-e', wanted }
   local text, problem, code = git(cwd, grep)
   if code and code > 1 and code ~= 124 then
     -- It is no repository.
