@@ -96,6 +96,14 @@ describe('the review of /changes', function()
     end
   end)
 
+  it('takes nothing back after <C-c>', function()
+    local nvim = open()
+    nvim:keys('n')
+    nvim:wait_screen('is taken back when the review ends')
+    nvim:keys('<C-c>')
+    same('deny', (answer(nvim)))
+  end)
+
   it('is no question', function()
     local nvim = open()
     nvim:keys(':Co /pending<CR>')

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
+local select = require('co.ui.select')
 local textlock = require('co.ui.textlock')
 
 --- Choices, and the name of the slash command that they are about.
@@ -30,7 +31,7 @@ end
 local function confirm(choice, done)
   -- Some pickers close after they have called back.
   vim.schedule(function()
-    vim.ui.select({ 'no', 'yes' }, { prompt = choice.confirm }, function(answer)
+    select.show({ 'no', 'yes' }, { prompt = choice.confirm }, function(answer)
       if answer == 'yes' then
         done(choice.value)
       end
@@ -55,7 +56,7 @@ local function show(chat, message, done)
     })
     return
   end
-  vim.ui.select(message.choices, {
+  select.show(message.choices, {
     prompt = message.title,
     format_item = function(choice)
       return choice.label

@@ -9,8 +9,9 @@ local review_words = require('co.question.review_words')
 ---@type { id: integer, items: co.ReviewItem[] }?
 local current
 
---- Sends the answers. Hunks without an answer stay.
-local function finish()
+--- Sends the answers. Hunks without an answer stay; after a cancel, all do.
+---@param cancelled? boolean
+local function finish(cancelled)
   local done = current
   current = nil
   if not done then
@@ -23,6 +24,7 @@ local function finish()
       says = says or not hunk.accept or hunk.lines ~= nil or hunk.comment ~= nil
     end
   end
+  says = says and not cancelled
   backend.send_if_running({
     type = 'answer',
     id = done.id,
@@ -46,7 +48,9 @@ local source = {
     end
     finish()
   end,
-  left = finish,
+  left = function(_, cancelled)
+    finish(cancelled)
+  end,
 }
 
 --- Opens the review.

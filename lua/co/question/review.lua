@@ -11,6 +11,7 @@ local popup = require('co.ui.popup')
 local review_state = require('co.question.review_state')
 local review_view = require('co.question.review_view')
 local review_words = require('co.question.review_words')
+local select = require('co.ui.select')
 local windows = require('co.ui.windows')
 
 --- A change that is reviewed: that of a question, or a file of `/changes`.
@@ -27,7 +28,7 @@ local windows = require('co.ui.windows')
 ---@field items fun(): co.ReviewItem[]
 ---@field opened fun(item: co.ReviewItem)
 ---@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all hunks; returns the item to go on with
----@field left fun(item: co.ReviewItem) the person closed the review
+---@field left fun(item: co.ReviewItem, cancelled?: boolean) the person closed the review
 
 ---@class (exact) co.Review
 ---@field item co.ReviewItem
@@ -206,7 +207,7 @@ local function side_by_side(review)
   for _, each in ipairs({ review.win, win }) do
     api.nvim_win_call(each, vim.cmd.diffthis)
   end
-  for _, lhs in ipairs({ '=', 'q' }) do
+  for _, lhs in ipairs({ '=', 'q', '<C-c>' }) do
     buffer.map(buf, 'n', lhs, function()
       side_by_side(review)
     end, 'close the text after the change')
@@ -241,19 +242,14 @@ end
 ---@param review co.Review
 local function choose_file(review)
   local items = source_of(review.item).items
-  vim.ui.select(items(), {
+  select.show(items(), {
     prompt = 'Files',
     format_item = function(item)
-      local change = item.change
+      local change = item.change --[[@as co.Change]]
       local state = item.id == review.item.id and review.state or kept[item.id]
       local answered = state and #state.hunks - #review_state.open(state) or 0
-      return ('%s  +%d -%d · %d of %d answered'):format(
-        change.path,
-        change.added,
-        change.removed,
-        answered,
-        #change.hunks
-      )
+      local counts = ('%s  +%d -%d'):format(change.path, change.added, change.removed)
+      return ('%s · %d of %d answered'):format(counts, answered, #change.hunks)
     end,
   }, function(item)
     -- Meanwhile the questions may have been withdrawn.
@@ -261,6 +257,15 @@ local function choose_file(review)
       open_other(review, item)
     end
   end)
+end
+
+--- Closes a review before its end.
+---@param review co.Review
+---@param cancelled? boolean
+local function leave(review, cancelled)
+  kept[review.item.id] = review.state
+  close(review)
+  source_of(review.item).left(review.item, cancelled)
 end
 
 ---@type table<string, fun(review: co.Review)>
@@ -328,10 +333,9 @@ local actions = {
     other_file(review, -1)
   end,
   f = choose_file,
-  q = function(review)
-    kept[review.item.id] = review.state
-    close(review)
-    source_of(review.item).left(review.item)
+  q = leave,
+  ['<C-c>'] = function(review)
+    leave(review, true)
   end,
   ['<CR>'] = function() end,
 }

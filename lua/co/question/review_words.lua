@@ -24,7 +24,7 @@ M.question = {
     y = 'accept, refuse this change',
     Y = 'accept, refuse the rest; N asks for a reason',
     f = 'choose a file from the list of those that wait',
-    q = 'put the review away: the question still waits',
+    q = 'put the review away, as <C-c>: the question still waits',
   },
 }
 
@@ -41,7 +41,7 @@ M.made = {
     y = 'keep this change, take it back',
     Y = 'keep the rest of the file, take it back; N asks for a reason',
     f = 'choose from the list of the files',
-    q = 'end the review: what you marked is taken back',
+    q = 'end the review and take back what you marked; <C-c> takes nothing back',
   },
 }
 
