@@ -298,8 +298,9 @@ impl Chat {
                 let resumed = retell::resumed(&loaded.items, self.services.config.show_reasoning);
                 self.usage = transcript::used(&loaded.items);
                 self.turn_usage = transcript::used_last(&loaded.items);
-                // The permissions belong to the other chat.
+                // These belong to the other chat.
                 self.permissions = Permissions::default();
+                self.range = None;
                 self.recorder.resume(log, loaded.items);
                 self.show_resumed(resumed);
                 for notice in loaded.notices {
