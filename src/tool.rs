@@ -94,7 +94,7 @@ mod tests {
             })
             .collect();
         let told = serde_json::to_string_pretty(&told).unwrap();
-        let expected = include_str!("../../tests/fixtures/tools.json");
+        let expected = include_str!("../tests/fixtures/tools.json");
         assert!(told == expected.trim_end(), "{told}");
     }
 
