@@ -130,6 +130,8 @@ fn a_rule_of_the_chat_is_listed_and_taken_back() {
     scene.co("/rules");
     scene.nvim.wait_text("allow = touch a");
     scene.nvim.type_keys("1<CR>");
+    scene.nvim.wait_text("2: yes");
+    scene.nvim.type_keys("2<CR>");
     scene.nvim.wait_text("no longer allowed: = touch a");
     scene.co("again");
     scene.wait_ask("1/1");
