@@ -4,6 +4,7 @@
 //! [`serve`] is the entry point. This module owns the list of chats; it knows nothing of what happens inside one.
 
 mod settings;
+mod start;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -17,25 +18,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::Audit;
-use crate::chat::services::{MakeProvider, ServiceParts, ServicePaths, Services};
-use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs, instructions};
-use crate::config::{Config, ModelChoice};
+use crate::buffers::BufferReply;
+use crate::chat::services::Services;
+use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, instructions};
 use crate::editor::Editor;
-use crate::front_end;
 use crate::logging;
 use crate::nvim::{self, Connection};
-use crate::paths::{self, Paths};
-use crate::protocol::{FromEditor, NoticeLevel, PROTOCOL, ToEditor};
+use crate::protocol::{FromEditor, NoticeLevel, PROTOCOL, QuestionAnswer, ToEditor};
 use crate::run::{Run, Runs};
-use crate::store::Store;
 use crate::tool::judge::workspace_of;
-use crate::tool::sandbox_probe::SandboxProbe;
-use co_exec::sandbox::{Launcher, OWN_PROGRAM};
-use co_exec::secrets::redact::Redactor;
-use co_exec::{Executor, Streams};
-use co_llm::ServerMemory;
+use co_exec::Streams;
 use settings::CurrentSettings;
+use start::Installation;
 
 /// The longest time that reading the settings and directories may take.
 const START_TIMEOUT: Duration = Duration::from_secs(8);
@@ -71,7 +65,7 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
         return ExitCode::FAILURE;
     };
     let settings = greet(hello, editor);
-    let (_log, services) = make(settings, editor, Installation::find).await;
+    let (_log, services) = start::make(settings, editor, Installation::find).await;
     match services {
         Ok((services, settings)) => {
             tokio::spawn(tell_isolation(Arc::clone(&services)));
@@ -82,21 +76,6 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
             refuse(why, inbox, editor).await;
             ExitCode::FAILURE
         }
-    }
-}
-
-/// The directories and the program file of this process.
-struct Installation {
-    paths: Paths,
-    exe: PathBuf,
-}
-
-impl Installation {
-    fn find() -> Result<Self, paths::Error> {
-        Ok(Self {
-            paths: Paths::discover(&env)?,
-            exe: OWN_PROGRAM.into(),
-        })
     }
 }
 
@@ -143,145 +122,10 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     while inbox.recv().await.is_some() {}
 }
 
-/// Starts the log and makes the services of all chats on another thread, so that the greeting does not wait for disks.
-async fn make(
-    settings: Result<serde_json::Value, String>,
-    editor: &Editor,
-    find: impl FnOnce() -> Result<Installation, paths::Error> + Send + 'static,
-) -> (
-    Option<logging::LogGuard>,
-    Result<(Arc<Services>, CurrentSettings), String>,
-) {
-    let editor = editor.clone();
-    let making = tokio::task::spawn_blocking(move || {
-        let here = find().map_err(|error| error.to_string());
-        let started = here.as_ref().ok().map(|here| start_log(&here.paths));
-        let (log, problem) = started.unwrap_or_default();
-        let services = settings.and_then(|settings| services(&editor, here?, &settings));
-        match (&services, problem) {
-            // Reports the reason. Lua does not show a reason twice that the log already has.
-            (Err(why), _) => tracing::error!(why, "not served"),
-            (Ok(_), Some(problem)) => warn(&editor, problem),
-            (Ok(_), None) => {}
-        }
-        (
-            log,
-            services.map(|(services, settings)| (Arc::new(services), settings)),
-        )
-    });
-    match tokio::time::timeout(START_TIMEOUT, making).await {
-        Ok(Ok(made)) => made,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "a panic while starting");
-            (
-                None,
-                Err("co-nvim failed while it started: :Co /log says more".to_owned()),
-            )
-        }
-        Err(_) => (
-            None,
-            Err(format!(
-                "co-nvim waited {} s for its settings, its state or its data: a disk hangs, or one of them is no file",
-                START_TIMEOUT.as_secs()
-            )),
-        ),
-    }
-}
-
-/// Returns the log, if there is one, and the reason why it cannot be written.
-fn start_log(paths: &Paths) -> (Option<logging::LogGuard>, Option<String>) {
-    let start = || {
-        let file = paths.log_file().map_err(|error| error.to_string())?;
-        let filter = env(logging::VARIABLE);
-        logging::start(&file, filter.as_deref()).map_err(|error| error.to_string())
-    };
-    match start() {
-        Ok(mut log) => {
-            let problem = log.problem.take();
-            (Some(log), problem)
-        }
-        Err(why) => (None, Some(why)),
-    }
-}
-
-fn services(
-    editor: &Editor,
-    here: Installation,
-    lua: &serde_json::Value,
-) -> Result<(Services, CurrentSettings), String> {
-    let Installation { paths, exe } = here;
-    let settings = CurrentSettings::read(paths.config_file(), lua);
-    for problem in &settings.problems {
-        warn(editor, problem.clone());
-    }
-    let config = settings.given.config();
-    let own = paths.own();
-    let home = paths.home.clone();
-    let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
-    let launcher = launcher.namespaces(config.namespaces());
-    let probe = SandboxProbe::start(&config, launcher.clone());
-    let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
-    let executor = Executor::new(co_exec::ExecutorSetup {
-        settings: config.exec_settings(spill_dir),
-        launcher: Some(launcher),
-        env: std::env::vars_os().collect(),
-        sole: true,
-    })
-    .map_err(|error| error.to_string())?;
-    let services = Services::new(ServiceParts {
-        redactor: Redactor::new(&settings.secrets),
-        store: store(&paths, &config),
-        audit: audit(editor, &paths),
-        places: ServicePaths {
-            home,
-            path: std::env::var_os("PATH").unwrap_or_default(),
-            own,
-            rules: paths.rules_dir().map_err(|error| error.to_string())?,
-            trust: paths.trust_dir().map_err(|error| error.to_string())?,
-            checkpoints: paths.state.join("checkpoints"),
-        },
-        make_provider: make_provider(),
-        front_ends: front_end::make(editor.clone()),
-        editor: editor.clone(),
-        config,
-        given: settings.given.clone(),
-        executor,
-        probe,
-    });
-    Ok((services, settings))
-}
-
 /// Tells Neovim how unasked commands are confined, once the sandbox was probed.
 async fn tell_isolation(services: Arc<Services>) {
     let isolation = services.probe.kernel().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
-}
-
-/// Returns the function that makes a chat's provider from the settings and the environment.
-fn make_provider() -> MakeProvider {
-    // All chats share what servers show of themselves.
-    let memory = ServerMemory::default();
-    Arc::new(move |config: &Config, choice: &ModelChoice| {
-        let settings = config.provider_settings(choice, &env);
-        co_llm::make_provider_with(&settings, &env, config.stall_timeout, memory.clone())
-    })
-}
-
-fn store(paths: &Paths, config: &Config) -> Store {
-    let store = Store::new(paths.data.clone());
-    if let Some(days) = config.chat_prune_days {
-        let age = std::time::Duration::from_secs(u64::from(days) * 24 * 3600);
-        if let Err(error) = store.prune(age) {
-            tracing::warn!(%error, "old chats were not removed");
-        }
-    }
-    store
-}
-
-fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
-    Audit::open(&paths.state)
-        .inspect_err(|error| warn(editor, error.to_string()))
-        .ok()
 }
 
 struct App {
@@ -373,21 +217,7 @@ impl App {
                     tokio::spawn(handle.close());
                 }
             }
-            FromEditor::Answer {
-                id,
-                decision,
-                reason,
-                scope,
-                command,
-                hunks,
-            } => self.answer(&AnswerMessage {
-                id,
-                decision,
-                reason,
-                scope,
-                command,
-                hunks,
-            }),
+            FromEditor::Answer(answer) => self.answer(&answer),
             FromEditor::Run {
                 run,
                 command,
@@ -417,13 +247,19 @@ impl App {
             FromEditor::CancelRun { run } => self.runs.cancel(run),
             FromEditor::KeepRun { run, keep } => self.runs.keep(run, keep),
             FromEditor::Buffers { request, buffers } => {
-                self.services.buffers.read_reply(request, buffers);
+                self.services
+                    .buffers
+                    .reply(request, BufferReply::Read(buffers));
             }
             FromEditor::BufferChanged { request, changed } => {
-                self.services.buffers.change_reply(request, changed);
+                self.services
+                    .buffers
+                    .reply(request, BufferReply::Changed(changed));
             }
             FromEditor::EditorAnswer { request, answer } => {
-                self.services.buffers.query_reply(request, answer);
+                self.services
+                    .buffers
+                    .reply(request, BufferReply::Editor(answer));
             }
         }
     }
@@ -448,7 +284,7 @@ impl App {
 
     /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to all chats: ids are
     /// unique in the backend, so only the chat that asked knows it.
-    fn answer(&self, answered: &AnswerMessage) {
+    fn answer(&self, answered: &QuestionAnswer) {
         if instructions::answer(&self.services, answered) {
             return;
         }

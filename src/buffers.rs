@@ -1,7 +1,6 @@
 //! The texts of Neovim's buffers, which the person sees, saved or not, and questions about the editor.
 //!
-//! Each request is a message to Neovim. [`Buffers::read_reply`], [`Buffers::change_reply`] and
-//! [`Buffers::query_reply`] take its answer.
+//! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -26,12 +25,14 @@ pub struct Buffers {
     requests: Arc<AtomicU64>,
 }
 
-/// The requests that Neovim has not answered.
-#[derive(Default)]
-struct Waiting {
-    reads: HashMap<u64, oneshot::Sender<Vec<BufferText>>>,
-    changes: HashMap<u64, oneshot::Sender<BufferChanged>>,
-    queries: HashMap<u64, oneshot::Sender<EditorAnswer>>,
+/// The requests that Neovim has not answered, by their numbers.
+type Waiting = HashMap<u64, oneshot::Sender<BufferReply>>;
+
+/// An answer of Neovim.
+pub enum BufferReply {
+    Read(Vec<BufferText>),
+    Changed(BufferChanged),
+    Editor(EditorAnswer),
 }
 
 impl Buffers {
@@ -48,24 +49,29 @@ impl Buffers {
         // A path that is no UTF-8 does not pass to Lua: such a file is read from the disk.
         let files = files.into_iter().filter_map(Path::to_str);
         let files: Vec<_> = files.map(str::to_owned).collect();
-        let request = self.request();
-        let (reply, found) = oneshot::channel();
-        self.waiting().reads.insert(request, reply);
-        self.editor.tell(ToEditor::ReadBuffers { request, files });
-        let found = found.await.unwrap_or_default().into_iter();
+        let found = match self
+            .ask(|request| ToEditor::ReadBuffers { request, files })
+            .await
+        {
+            Some(BufferReply::Read(found)) => found,
+            _ => Vec::new(),
+        };
+        let found = found.into_iter();
         found.map(|it| (PathBuf::from(&it.file), it)).collect()
     }
 
     /// Changes a buffer, and writes it if it had no unsaved changes. It waits until Neovim has time.
     pub async fn change(&self, change: BufferChange) -> BufferChanged {
-        let request = self.request();
-        let (reply, changed) = oneshot::channel();
-        self.waiting().changes.insert(request, reply);
-        self.editor.tell(ToEditor::ChangeBuffer { request, change });
-        changed.await.unwrap_or_else(|_| BufferChanged {
-            problem: Some("Neovim did not answer".to_owned()),
-            ..BufferChanged::default()
-        })
+        match self
+            .ask(|request| ToEditor::ChangeBuffer { request, change })
+            .await
+        {
+            Some(BufferReply::Changed(changed)) => changed,
+            _ => BufferChanged {
+                problem: Some("Neovim did not answer".to_owned()),
+                ..BufferChanged::default()
+            },
+        }
     }
 
     /// Tells Neovim that a file was deleted, or has another name now. A path that is no UTF-8 does not pass to Lua.
@@ -80,37 +86,30 @@ impl Buffers {
 
     /// Asks Neovim or the person's language servers. It waits until Neovim has time, and then a few seconds at most.
     pub async fn query(&self, query: EditorQuery) -> EditorAnswer {
-        let request = self.request();
-        let (reply, answer) = oneshot::channel();
-        self.waiting().queries.insert(request, reply);
-        self.editor.tell(ToEditor::EditorQuery { request, query });
-        answer.await.unwrap_or_default()
+        match self
+            .ask(|request| ToEditor::EditorQuery { request, query })
+            .await
+        {
+            Some(BufferReply::Editor(answer)) => answer,
+            _ => EditorAnswer::default(),
+        }
     }
 
-    /// Takes Neovim's answer to [`Buffers::read`].
-    pub fn read_reply(&self, request: u64, buffers: Vec<BufferText>) {
-        if let Some(reply) = self.waiting().reads.remove(&request) {
+    /// Takes Neovim's answer to a request.
+    pub fn reply(&self, request: u64, reply: BufferReply) {
+        if let Some(waiting) = self.waiting().remove(&request) {
             // The turn that asked may have ended.
-            let _ended = reply.send(buffers);
+            let _ended = waiting.send(reply);
         }
     }
 
-    /// Takes Neovim's answer to [`Buffers::change`].
-    pub fn change_reply(&self, request: u64, changed: BufferChanged) {
-        if let Some(reply) = self.waiting().changes.remove(&request) {
-            let _ended = reply.send(changed);
-        }
-    }
-
-    /// Takes Neovim's answer to [`Buffers::query`].
-    pub fn query_reply(&self, request: u64, answer: EditorAnswer) {
-        if let Some(reply) = self.waiting().queries.remove(&request) {
-            let _ended = reply.send(answer);
-        }
-    }
-
-    fn request(&self) -> u64 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
+    /// Sends a request with a new number. Returns the answer; none if Neovim ended.
+    async fn ask(&self, message: impl FnOnce(u64) -> ToEditor) -> Option<BufferReply> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        self.waiting().insert(request, reply);
+        self.editor.tell(message(request));
+        answer.await.ok()
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

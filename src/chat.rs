@@ -49,7 +49,7 @@ use co_llm::transcript::{self, Context, End, Item, Outcome, ShownPart, Usage};
 use co_llm::{Fault, Provider};
 
 pub use self::handle::ChatHandle;
-pub use self::message::{AnswerMessage, Msg, Prompt, WorkDirs};
+pub use self::message::{Msg, Prompt, WorkDirs};
 
 /// The most messages from a turn that wait: a fast model sends pieces in bursts.
 const MAX_WAITING_EVENTS: usize = 256;

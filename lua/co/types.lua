@@ -1,7 +1,7 @@
 ---@meta
 -- The messages between Lua and the backend, and types that several modules use.
 --
--- The messages are those of src/protocol.rs: tests/lua/types_spec.lua compares the names. docs/PROTOCOL.md says when each
+-- The messages are those of src/protocol/: tests/lua/types_spec.lua compares the names. docs/PROTOCOL.md says when each
 -- is sent.
 
 -- The functions of libuv that the plugin uses. Neovim does not declare them.

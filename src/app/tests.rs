@@ -6,6 +6,7 @@ use nix::sys::stat::Mode;
 use serde_json::json;
 
 use super::*;
+use crate::paths::Paths;
 
 /// A program in the place of our own, whose probe of the sandbox ends when somebody writes to `fifo`.
 fn program(dir: &Path) -> PathBuf {
@@ -44,7 +45,7 @@ async fn the_greeting_does_not_wait_for_the_probe_of_the_sandbox() {
         paths: places(dir.path()),
         exe,
     };
-    let (_log, services) = make(settings, &editor, move || Ok(here)).await;
+    let (_log, services) = start::make(settings, &editor, move || Ok(here)).await;
     let (services, _settings) = services.unwrap();
     tokio::spawn(tell_isolation(Arc::clone(&services)));
 

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
-use super::message::AnswerMessage;
 use super::prompt;
 use super::services::Services;
 use super::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use super::text::one_line;
-use crate::protocol::{Answer, NoticeLevel, ToEditor, TrustQuestion};
+use crate::protocol::{Answer, NoticeLevel, QuestionAnswer, ToEditor, TrustQuestion};
 use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_exec::Caller;
 use co_llm::transcript::Item;
@@ -206,7 +205,7 @@ fn notes(file: &FileText, changed: bool) -> Vec<String> {
 }
 
 /// Takes the answer to a question about a file. Returns false if the id is not of such a question.
-pub fn answer(services: &Arc<Services>, answered: &AnswerMessage) -> bool {
+pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
     let mut state = services.instructions.state();
     let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
         return false;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{Answer, HunkAnswer, LineRange, RunOptions, Scope};
+use crate::protocol::{LineRange, QuestionAnswer, RunOptions};
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
@@ -28,7 +28,7 @@ pub enum Msg {
         command: String,
         options: RunOptions,
     },
-    Answer(AnswerMessage),
+    Answer(QuestionAnswer),
     /// The settings changed. These are the services of a new chat.
     Settings(Arc<Services>),
 }
@@ -66,17 +66,6 @@ impl Prompt {
         }
         self
     }
-}
-
-/// The person's answer to a question.
-#[derive(Debug, Clone)]
-pub struct AnswerMessage {
-    pub id: u64,
-    pub decision: Answer,
-    pub reason: Option<String>,
-    pub scope: Option<Scope>,
-    pub command: Option<String>,
-    pub hunks: Vec<HunkAnswer>,
 }
 
 /// The directories that a chat works in.

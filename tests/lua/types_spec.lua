@@ -1,4 +1,4 @@
--- The messages of src/protocol.rs and of lua/co/types.lua have the same names and fields.
+-- The messages of src/protocol/ and of lua/co/types.lua have the same names and fields.
 
 ---@param pattern string of file names below the root
 ---@return string
@@ -10,7 +10,7 @@ local function read(pattern)
   return table.concat(texts, '\n')
 end
 
-local protocol = read('src/protocol.rs')
+local protocol = read('src/protocol/*.rs')
 -- Some types of fields are declared in other modules or crates.
 local rust = protocol .. read('src/**/*.rs') .. read('crates/**/*.rs')
 
@@ -113,7 +113,7 @@ local function check(name, fields)
 end
 
 describe('types.lua', function()
-  it('declares the messages of protocol.rs, with their fields', function()
+  it('declares the messages of src/protocol/, with their fields', function()
     local by_type = {}
     for name, class in pairs(known) do
       if class.type then

@@ -3,10 +3,11 @@
 use tokio::sync::oneshot;
 
 use crate::chat::Chat;
-use crate::chat::message::AnswerMessage;
 use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
-use crate::protocol::{Answer, ChangesReview, NoticeLevel, Question, Scope, ToEditor};
+use crate::protocol::{
+    Answer, ChangesReview, NoticeLevel, Question, QuestionAnswer, Scope, ToEditor,
+};
 
 pub(in crate::chat) struct OpenQuestions {
     editor: Editor,
@@ -101,7 +102,7 @@ impl Chat {
     }
 
     /// Takes the person's answer.
-    pub(in crate::chat) fn answered(&mut self, answered: AnswerMessage) {
+    pub(in crate::chat) fn answered(&mut self, answered: QuestionAnswer) {
         let reply = match answered.decision {
             Answer::Once => Reply::Once,
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),

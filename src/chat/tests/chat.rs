@@ -9,12 +9,14 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
+use crate::buffers::BufferReply;
 use crate::chat::services::{ServiceParts, ServicePaths, Services};
-use crate::chat::{AnswerMessage, ChatHandle, Msg, Prompt, WorkDirs};
+use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, GivenSettings};
 use crate::editor::{Editor, Outbox};
 use crate::protocol::{
-    Answer, ChatState, EditorAnswer, HunkAnswer, NoticeLevel, Question, RunOptions, Scope, ToEditor,
+    Answer, ChatState, EditorAnswer, HunkAnswer, NoticeLevel, Question, QuestionAnswer, RunOptions,
+    Scope, ToEditor,
 };
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
@@ -202,28 +204,28 @@ impl Chat {
     }
 
     pub(super) fn always(&self, id: u64, scope: Scope) {
-        self.send(Msg::Answer(AnswerMessage {
+        self.send(Msg::Answer(QuestionAnswer {
             scope: Some(scope),
             ..answered(id, Answer::Always)
         }));
     }
 
     pub(super) fn deny(&self, id: u64, reason: &str) {
-        self.send(Msg::Answer(AnswerMessage {
+        self.send(Msg::Answer(QuestionAnswer {
             reason: Some(reason.to_owned()),
             ..answered(id, Answer::Deny)
         }));
     }
 
     pub(super) fn review(&self, id: u64, hunks: Vec<HunkAnswer>) {
-        self.send(Msg::Answer(AnswerMessage {
+        self.send(Msg::Answer(QuestionAnswer {
             hunks,
             ..answered(id, Answer::Reviewed)
         }));
     }
 
     pub(super) fn edit(&self, id: u64, command: &str) {
-        self.send(Msg::Answer(AnswerMessage {
+        self.send(Msg::Answer(QuestionAnswer {
             command: Some(command.to_owned()),
             ..answered(id, Answer::Edited)
         }));
@@ -247,10 +249,10 @@ impl Chat {
             match message {
                 // No file is in a buffer.
                 ToEditor::ReadBuffers { request, .. } => {
-                    buffers.read_reply(*request, Vec::new());
+                    buffers.reply(*request, BufferReply::Read(Vec::new()));
                 }
                 ToEditor::EditorQuery { request, .. } => {
-                    buffers.query_reply(*request, self.editor_answer.clone());
+                    buffers.reply(*request, BufferReply::Editor(self.editor_answer.clone()));
                 }
                 _ => {}
             }
@@ -413,8 +415,8 @@ pub(super) fn valid(items: &[Item]) {
     }
 }
 
-pub(super) fn answered(id: u64, decision: Answer) -> AnswerMessage {
-    AnswerMessage {
+pub(super) fn answered(id: u64, decision: Answer) -> QuestionAnswer {
+    QuestionAnswer {
         id,
         decision,
         reason: None,

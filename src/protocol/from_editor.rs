@@ -1,0 +1,321 @@
+//! The messages from Lua to the backend.
+
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use co_exec::{HostEnvironment, TerminalSize};
+use co_llm::transcript::Context;
+
+/// A message from Lua to the backend.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromEditor {
+    /// The first message: versions and settings.
+    Hello {
+        protocol: u32,
+        version: String,
+        /// The settings of `setup{}` or `vim.g.co`, without those that only Lua reads.
+        #[serde(default)]
+        settings: serde_json::Value,
+    },
+    /// All settings of `setup{}` and `vim.g.co`, after a change.
+    Settings {
+        #[serde(default)]
+        settings: serde_json::Value,
+    },
+    /// The choice of `/sandbox` in a backend that failed, for its successor, as a value of `sandbox_backend`.
+    Sandbox { confinement: String },
+    /// A prompt. `chat` is a number of Lua, 1 and up; the first message makes the chat.
+    Prompt {
+        chat: u64,
+        text: String,
+        /// The invoking window's working directory; fixed by the first prompt.
+        cwd: String,
+        #[serde(default)]
+        context: Vec<Context>,
+        /// Edits of the turn change these lines only.
+        #[serde(default)]
+        range: Option<LineRange>,
+    },
+    /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
+    Cancel { chat: u64 },
+    /// A slash command for the backend; `name` has no slash.
+    Command {
+        chat: u64,
+        name: String,
+        #[serde(default)]
+        args: String,
+        cwd: String,
+        /// The options of `!`, whose `args` are a command to run.
+        #[serde(default)]
+        options: RunOptions,
+    },
+    /// The chat's buffer was deleted.
+    Close { chat: u64 },
+    /// The answer to a [`super::ToEditor::Question`] or a [`super::ToEditor::Trust`]; the latter takes `once` or `deny`.
+    Answer(QuestionAnswer),
+    /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
+    Run {
+        run: u64,
+        #[serde(deserialize_with = "bytes")]
+        command: Vec<u8>,
+        #[serde(deserialize_with = "bytes")]
+        cwd: Vec<u8>,
+        #[serde(default, deserialize_with = "some_bytes")]
+        stdin: Option<Vec<u8>>,
+        /// Standard input stays open after `stdin`, for [`RunInput`](Self::RunInput).
+        #[serde(default)]
+        open: bool,
+        /// In a terminal of that size.
+        #[serde(default)]
+        terminal: Option<TerminalSize>,
+        #[serde(default)]
+        options: RunOptions,
+    },
+    /// Bytes for the standard input of a run that keeps it open, or its end.
+    RunInput {
+        run: u64,
+        #[serde(default, deserialize_with = "bytes")]
+        data: Vec<u8>,
+        #[serde(default)]
+        close: bool,
+    },
+    /// The terminal of a run has another size.
+    RunResize { run: u64, size: TerminalSize },
+    /// `<C-c>` on a run.
+    CancelRun { run: u64 },
+    /// A model's job outlives its chat, or no longer does.
+    KeepRun { run: u64, keep: bool },
+    /// The person saves a file, or has saved it. `file` is its real path.
+    Saved {
+        #[serde(deserialize_with = "bytes")]
+        file: Vec<u8>,
+    },
+    /// The answer to a [`super::ToEditor::ReadBuffers`].
+    Buffers {
+        request: u64,
+        buffers: Vec<BufferText>,
+    },
+    /// The answer to a [`super::ToEditor::ChangeBuffer`].
+    BufferChanged {
+        request: u64,
+        #[serde(flatten)]
+        changed: BufferChanged,
+    },
+    /// The answer to a [`super::ToEditor::EditorQuery`].
+    EditorAnswer {
+        request: u64,
+        #[serde(flatten)]
+        answer: EditorAnswer,
+    },
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct QuestionAnswer {
+    pub id: u64,
+    pub decision: Answer,
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// With `always`: one of the offered scopes.
+    #[serde(default)]
+    pub scope: Option<Scope>,
+    /// With `edited`: the command to run instead.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// With `reviewed`: the answers to the hunks of the change, in their order.
+    #[serde(default)]
+    pub hunks: Vec<HunkAnswer>,
+}
+
+/// Lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct LineRange {
+    /// The real path.
+    pub file: String,
+    /// The first and the last line, from 1.
+    pub first: usize,
+    pub last: usize,
+}
+
+/// The text of a loaded buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct BufferText {
+    /// The real path of its file, as it was asked for.
+    pub file: String,
+    /// The text with a line break after each line, except perhaps the last one.
+    #[serde(default, deserialize_with = "bytes")]
+    pub text: Vec<u8>,
+    /// Its 'changedtick'.
+    #[serde(default)]
+    pub tick: u64,
+    /// It has unsaved changes.
+    #[serde(default)]
+    pub modified: bool,
+    /// The reason why co cannot read or change it.
+    #[serde(default)]
+    pub problem: Option<String>,
+}
+
+/// The result of a change of a buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct BufferChanged {
+    /// The buffer no longer has the tick of the request, so nothing was changed.
+    pub moved: bool,
+    /// The reason why nothing was changed.
+    pub problem: Option<String>,
+    /// The reason why the file does not have the change: the buffer is not saved.
+    pub unsaved: Option<String>,
+    /// The text that autocommands made of it when it was written; none if they changed nothing.
+    #[serde(deserialize_with = "some_bytes")]
+    pub text: Option<Vec<u8>>,
+    /// The diagnostics that were not there before the change: `line:column: severity: message`.
+    pub diagnostics: Vec<String>,
+}
+
+/// The answer of Neovim or of a language server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct EditorAnswer {
+    pub entries: Vec<EditorEntry>,
+    /// The number of entries beyond the limit, which were not sent.
+    pub more: usize,
+    /// The reason why there is no answer, for a sentence.
+    pub problem: Option<String>,
+}
+
+/// A line of an [`EditorAnswer`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct EditorEntry {
+    /// The real path of the file that it is about.
+    #[serde(deserialize_with = "bytes")]
+    pub file: Vec<u8>,
+    /// The place in the file, from 1; the column counts bytes.
+    pub line: Option<u64>,
+    pub column: Option<u64>,
+    #[serde(deserialize_with = "bytes")]
+    pub text: Vec<u8>,
+}
+
+/// Options of a person's own command.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// `++env=`; none takes the setting `run_environment`.
+    pub environment: Option<RunEnvironment>,
+    /// `++timeout=`, seconds, 0 is no limit; none takes the setting `run_timeout`.
+    pub timeout: Option<u64>,
+    /// `/sandbox build`: builds the image of the settings in place of the command, outside of all confinements.
+    #[serde(default)]
+    pub builds_image: bool,
+    /// The shell and the environment of the person's Neovim at that moment.
+    pub host: Option<HostEnvironment>,
+}
+
+/// The environment of a person's own command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnvironment {
+    /// The allowlist, and bash.
+    Restricted,
+    /// Neovim's variables, except those that never pass, and the person's shell.
+    Inherit,
+}
+
+/// The person's answer to a hunk of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct HunkAnswer {
+    pub accept: bool,
+    /// The lines that the person wrote in place of the new ones.
+    #[serde(default)]
+    pub lines: Option<Vec<String>>,
+    /// A remark for the model.
+    #[serde(default)]
+    pub comment: Option<String>,
+}
+
+/// The person's answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Once,
+    Always,
+    Deny,
+    /// Run the command that the person wrote instead, unless a deny rule forbids it.
+    Edited,
+    /// Make the parts of a change that the person accepted.
+    Reviewed,
+}
+
+/// The commands that the answer `always` allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This same command, for the chat.
+    Command,
+    /// Every command that starts with the offered prefix, for the chat.
+    Prefix,
+    /// Every command that starts with the offered prefix, in this workspace, from now on.
+    PrefixSaved,
+    /// Every edit of a file of the workspace, for the chat.
+    Edits,
+    /// All commands, for the chat. Deny rules still refuse.
+    Everything,
+}
+
+/// Deserializes a Lua string, which comes as text if it is UTF-8, else as bytes.
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    struct Bytes;
+    impl Visitor<'_> for Bytes {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, to: &mut std::fmt::Formatter) -> std::fmt::Result {
+            to.write_str("a string")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Vec<u8>, E> {
+            Ok(text.as_bytes().to_owned())
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_owned())
+        }
+    }
+    from.deserialize_any(Bytes)
+}
+
+fn some_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+    bytes(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmpv::Value;
+
+    use super::*;
+
+    #[test]
+    fn input_may_be_any_bytes() {
+        for data in [&b"yes\n"[..], b"\x1b[M \xff\x80"] {
+            // As Neovim packs a Lua string: a str, whatever is in it.
+            let length = u8::try_from(data.len()).unwrap();
+            let packed = [&[0xd9, length], data].concat();
+            let text = rmpv::decode::read_value(&mut packed.as_slice()).unwrap();
+            let map = [
+                ("type", "run_input".into()),
+                ("run", 3.into()),
+                ("data", text),
+            ];
+            let map = map.map(|(name, value): (&str, Value)| (Value::from(name), value));
+            let message: FromEditor = rmpv::ext::from_value(Value::Map(map.to_vec())).unwrap();
+            let expected = FromEditor::RunInput {
+                run: 3,
+                data: data.to_vec(),
+                close: false,
+            };
+            assert_eq!(message, expected);
+        }
+    }
+}

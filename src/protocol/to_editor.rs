@@ -1,0 +1,416 @@
+//! The messages from the backend to Lua.
+
+use serde::{Deserialize, Serialize};
+
+use co_exec::ScreenPatch;
+use co_llm::transcript::{Cost, Usage};
+
+/// A message from the backend to Lua.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToEditor {
+    /// Plugin and backend fit: Lua may send the messages that waited.
+    Ready { protocol: u32, version: String },
+    /// The confinement of unasked commands, for the winbar: `unasked: read-only`, or why there is none.
+    Isolation { isolation: String },
+    /// `/sandbox` now confines approved commands by this value of `sandbox_backend`.
+    Sandbox { confinement: String },
+    /// Plugin and backend do not fit, or the backend could not start. It ends.
+    Refused { message: String },
+    /// A notice for the person.
+    Notice {
+        level: NoticeLevel,
+        message: String,
+        /// The person typed a command that this answers: it is shown whole.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        answer: bool,
+    },
+    /// Text at the end of a chat's transcript, above its prompt.
+    Append { chat: u64, text: String },
+    /// A block of raw output in a chat: made by its first patch, folded past 20 lines when `done`.
+    Block {
+        chat: u64,
+        block: u64,
+        /// It is folded if it is short too.
+        fold: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        patch: Option<ScreenPatch>,
+        done: bool,
+    },
+    /// The content of the winbar.
+    State {
+        chat: u64,
+        state: ChatState,
+        /// A detail of the state, such as `in 3 s: openai failed (HTTP 500)`.
+        detail: String,
+        model: String,
+        cwd: String,
+        confinement: String,
+        /// The tokens of the whole chat.
+        #[serde(flatten)]
+        used: TokenUse,
+        /// The tokens of the turn that runs or ran last.
+        turn: TokenUse,
+        /// The part of the model's window that the last request takes, in percent. None before the first request.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window_used: Option<u64>,
+        /// The first line of each command in the foreground: calls of the model and `!` lines.
+        commands: Vec<String>,
+        queued: usize,
+        /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
+        taken_prompts: u64,
+        /// The chat's id in the store, once it has one. `/resume` takes it.
+        transcript: Option<String>,
+        /// The first words of the first prompt, or the title of `/rename`. Empty before the first prompt.
+        title: String,
+        /// The person allowed everything, so no command asks.
+        everything: bool,
+    },
+    /// A question for the person.
+    Question(Question),
+    /// The first checkpoint was made, or could not be. The questions of the chat then have this `no_undo`.
+    NoUndo {
+        chat: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// A question whether a file of the workspace is trusted.
+    Trust(TrustQuestion),
+    /// The question is settled, so Lua closes its float.
+    Settled { id: u64, decision: String },
+    /// A run began: its `$ cmd` line may be shown.
+    RunStarted {
+        run: u64,
+        command: String,
+        cwd: String,
+        /// The job of the model; none for a run of the person.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        owner: Option<Owner>,
+        /// The confinement in a few words, and a hint for a command that may want a terminal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+    },
+    /// New output of a run.
+    RunOutput { run: u64, patch: ScreenPatch },
+    /// New output of a run in a terminal, with its escape sequences.
+    RunData { run: u64, data: String },
+    /// A run ended. `status` is its last line, `spill` the file that keeps its output.
+    RunEnded {
+        run: u64,
+        status: String,
+        exit: Option<i32>,
+        spill: Option<std::path::PathBuf>,
+        /// Processes that it left running go on, until [`LeftEnded`](Self::LeftEnded).
+        left: bool,
+    },
+    /// The processes that a run left running have ended.
+    LeftEnded { run: u64 },
+    /// A prompt was not accepted. Lua puts it back into the prompt.
+    Unsent { chat: u64, text: String },
+    /// The text that follows is a message of the person or the model.
+    MessageBegins { chat: u64 },
+    /// The text that follows is the model's answer, which `/retry` replaces.
+    AnswerBegins { chat: u64 },
+    /// The model no longer sees the last answer: fold its text.
+    FoldAnswer { chat: u64 },
+    /// Replaces a chat's transcript (`/resume`).
+    Replace {
+        chat: u64,
+        text: String,
+        /// Rows of `text` with answers that the model no longer sees, first and last, to be folded.
+        folds: Vec<[usize; 2]>,
+        /// The row of `text` at which the last answer begins.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<usize>,
+        /// The rows of `text` at which messages of the person or the model begin.
+        messages: Vec<usize>,
+    },
+    /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
+    Choose {
+        chat: u64,
+        name: String,
+        title: String,
+        choices: Vec<Choice>,
+    },
+    /// Fills the quickfix list and opens it.
+    Quickfix {
+        title: String,
+        entries: Vec<QuickfixEntry>,
+    },
+    /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
+    Changes(ChangesReview),
+    /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`super::FromEditor::Buffers`].
+    ReadBuffers { request: u64, files: Vec<String> },
+    /// Changes a buffer. Lua answers with [`super::FromEditor::BufferChanged`].
+    ChangeBuffer {
+        request: u64,
+        #[serde(flatten)]
+        change: BufferChange,
+    },
+    /// co deleted a file, or gave it the name `to`. The paths are real. Its buffer follows.
+    FileGone {
+        file: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+    /// Asks about the editor. Lua answers with [`super::FromEditor::EditorAnswer`].
+    EditorQuery {
+        request: u64,
+        #[serde(flatten)]
+        query: EditorQuery,
+    },
+    /// A `User` autocommand, e.g. `CoTurnDone`.
+    Event {
+        name: String,
+        data: serde_json::Value,
+    },
+}
+
+/// An entry of the quickfix list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QuickfixEntry {
+    /// The whole path; empty if the entry is about no file.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    pub text: String,
+}
+
+/// A change of a buffer's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferChange {
+    /// The real path of its file.
+    pub file: String,
+    /// The 'changedtick' of the text that the change is made for.
+    pub tick: u64,
+    /// The lines to replace, in order.
+    pub replacements: Vec<Replacement>,
+    /// The text ends with a line break.
+    pub final_newline: bool,
+}
+
+/// A question about the editor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EditorQuery {
+    pub topic: EditorTopic,
+    /// The real path of the file that language servers are asked about.
+    pub file: Option<String>,
+    /// The name to look up, and the line of the file where it stands, from 1; without a line, anywhere in the file.
+    pub name: Option<String>,
+    pub line: Option<u64>,
+}
+
+/// The subject of an [`EditorQuery`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditorTopic {
+    /// The person's file, cursor and visible lines, and the open files.
+    State,
+    Diagnostics,
+    Quickfix,
+    /// The symbols of a file.
+    Symbols,
+    /// The definition of a name.
+    Definition,
+    /// The references to a name.
+    References,
+}
+
+/// New lines in the place of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replacement {
+    /// The lines that are replaced, from 0, without the one at `end`.
+    pub start: usize,
+    pub end: usize,
+    /// The new lines, without line breaks.
+    pub lines: Vec<String>,
+}
+
+/// Numbers of tokens and their cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct TokenUse {
+    pub input: u64,
+    pub output: u64,
+    /// The part of `input` that the provider had cached.
+    pub cached: u64,
+    /// US dollars; none if a price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+impl From<Usage> for TokenUse {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input,
+            output: usage.output,
+            cached: usage.cached,
+            cost: usage.cost.map(Cost::dollars),
+        }
+    }
+}
+
+/// A question for the person.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Question {
+    pub id: u64,
+    pub chat: u64,
+    /// Printable: control and bidirectional characters are escaped.
+    pub command: String,
+    pub cwd: String,
+    /// Seconds; none if it has no limit.
+    pub timeout: Option<u64>,
+    /// It runs in a terminal.
+    pub terminal: bool,
+    /// It runs in the background, as a job.
+    pub background: bool,
+    /// The job of the chat that `command` is typed into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
+    pub confinement: String,
+    /// The reasons for the question, one sentence each.
+    pub reasons: Vec<String>,
+    /// The range of bytes in `command` that the first reason is about; none for the whole command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<[usize; 2]>,
+    /// It may destroy data; the float's border shows that.
+    pub destructive: bool,
+    /// The prefix that `always` may allow; none if it may allow this command only.
+    pub prefix: Option<String>,
+    /// The reason why the list of questions does not approve it: it may reach a secret or leave the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<String>,
+    /// The reason why the changes of the command cannot be taken back; none if they can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_undo: Option<String>,
+    /// The person answered with a command that a deny rule forbids, so co asks again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_edit: Option<RefusedEdit>,
+    /// The change of a file that the question is about; none if it is about a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// The person asked for a change of lines of this file. The review opens at once while they look at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+}
+
+impl Question {
+    /// Returns a question about a change of files, which nothing but a look at the difference tells.
+    pub fn about_change(chat: u64, command: String, change: Change) -> Self {
+        Self {
+            chat,
+            command,
+            alone: Some("read the difference first".to_owned()),
+            change: Some(change),
+            ..Self::default()
+        }
+    }
+}
+
+/// A change of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The path in the workspace, as it is shown.
+    pub path: String,
+    /// It takes changes of a turn back, or brings them back. `path` is empty, and `diff` begins with the number of files.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
+    /// Its buffer has unsaved changes.
+    pub unsaved: bool,
+    pub added: usize,
+    pub removed: usize,
+    /// The unified diff, printable.
+    pub diff: String,
+    /// The text before the change, for a review by hunks; none if it is too long or there are no hunks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The hunks, with printable lines.
+    pub hunks: Vec<Replacement>,
+    /// In a [`ChangesReview`]: for each hunk the calls that made it, and their approvals.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+}
+
+/// The changes that a chat has made, for a review of `/changes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangesReview {
+    pub id: u64,
+    pub chat: u64,
+    /// `text` is without the hunks.
+    pub files: Vec<Change>,
+}
+
+impl Change {
+    /// Returns the lines of the diff that differ, whatever their places are, and whether its buffer is unsaved.
+    pub fn changed_lines(&self) -> (bool, Vec<&str>) {
+        let lines = self.diff.lines();
+        let lines = lines.filter(|line| !line.starts_with([' ', '@']));
+        (self.unsaved, lines.collect())
+    }
+}
+
+/// A command of the person that a deny rule forbids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedEdit {
+    /// The question that it answered. The new one takes its place.
+    pub question: u64,
+    pub command: String,
+    /// The deny rule, in one sentence.
+    pub why: String,
+}
+
+/// A question whether the model may be sent the text of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrustQuestion {
+    pub id: u64,
+    /// The file, by its name in the workspace.
+    pub name: String,
+    /// The whole path. This and the texts below are printable.
+    pub path: String,
+    /// Bytes.
+    pub size: usize,
+    /// The content of the file.
+    pub text: String,
+    /// Remarks for the person, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The chat and the job that a run belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    pub chat: u64,
+    /// Its number in that chat.
+    pub job: u64,
+    /// It has a terminal, whose return key is not the end of a line.
+    pub terminal: bool,
+}
+
+/// One entry of [`ToEditor::Choose`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    pub label: String,
+    pub value: String,
+    /// Lua asks this, and sends the value after a yes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
+}
+
+/// The severity of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeLevel {
+    Info,
+    Warn,
+    Error,
+}
+
+/// The activity of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatState {
+    Idle,
+    Thinking,
+    Streaming,
+    Asking,
+    Running,
+    Retrying,
+}
