@@ -31,6 +31,7 @@ function M.set_for_text(chat, win)
   windows.options(win, COMMON)
   windows.options(win, {
     foldmethod = 'manual',
+    smoothscroll = true,
     foldenable = true,
     winbar = winbar_of(chat, win),
   })

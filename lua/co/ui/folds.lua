@@ -19,25 +19,32 @@ function M.close(win, first, last)
   end)
 end
 
---- Scrolls back so that no empty rows stay below the last line.
+--- Scrolls back so that no empty rows stay below the last line. Of a line that is too high, with 'smoothscroll', the
+--- last rows are then visible.
 ---@param win integer
 function M.scroll_back(win)
   -- Without the winbar.
-  local room = vim.fn.getwininfo(win)[1].height
+  local info = vim.fn.getwininfo(win)[1]
+  local room = info.height
+  local columns = api.nvim_win_get_width(win) - info.textoff
   api.nvim_win_call(win, function()
     local last = vim.fn.line('$')
-    local top = last
-    while top > 1 do
+    ---@type integer, integer, number
+    local top, height, skipped = last + 1, 0, 0
+    while top > 1 and height < room do
       local closed = vim.fn.foldclosed(top - 1)
       local above = closed > 0 and closed or top - 1
-      local height =
-        api.nvim_win_text_height(win, { start_row = above - 1, end_row = last - 1 }).all
-      if height > room then
+      height = api.nvim_win_text_height(win, { start_row = above - 1, end_row = last - 1 }).all
+      local hidden = height > room and height - room or 0
+      if hidden > 0 and (closed > 0 or not vim.wo.smoothscroll) then
         break
       end
-      top = above
+      top, skipped = above, hidden * columns
     end
-    vim.fn.winrestview({ topline = top })
+    vim.fn.winrestview({
+      topline = math.min(top, last),
+      skipcol = skipped --[[@as integer]],
+    })
   end)
 end
 
