@@ -13,7 +13,12 @@
 ---@class (exact) co.Context
 ---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
 ---@field text string
+---@field image? co.Image
 ---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
+
+---@class (exact) co.Image
+---@field media_type string such as `image/png`
+---@field data string the bytes in base64
 
 ---@class (exact) co.Hello
 ---@field type 'hello'

@@ -83,6 +83,7 @@ mod tests {
         let piece = Context {
             name: name.to_owned(),
             text: text.to_owned(),
+            ..Context::default()
         };
         let prompt = Prompt {
             context: vec![piece],

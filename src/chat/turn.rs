@@ -133,6 +133,7 @@ impl Turn {
     async fn steps(&mut self) -> Result<(), Halt> {
         self.read_range().await;
         self.orient().await?;
+        self.name_left_out_images().await?;
         let mut told = self.services.probe.name();
         loop {
             self.renew();
@@ -264,6 +265,29 @@ impl Turn {
             Ok(Err(())) => Err(Halt::Unrecorded),
             Err(_) => Err(Halt::Cancelled),
         }
+    }
+
+    /// Tells the person which images of an unanswered prompt the model cannot see.
+    async fn name_left_out_images(&mut self) -> Result<(), Halt> {
+        let items = self.snapshot().await?;
+        let unanswered = items.iter().rev();
+        let unanswered =
+            unanswered.take_while(|item| !matches!(item, Item::Text { .. } | Item::Call(_)));
+        let context = unanswered.filter_map(|item| match item {
+            Item::User { context, .. } => Some(context),
+            _ => None,
+        });
+        let images = context.flatten().filter(|piece| piece.image.is_some());
+        let names: Vec<&str> = images.map(|piece| piece.name.as_str()).collect();
+        if names.is_empty() || self.provider.takes_images().await {
+            return Ok(());
+        }
+        let text = format!(
+            "left out: {}; {} is not known to take images, which the setting `images` can say",
+            names.join(", "),
+            self.provider.label()
+        );
+        self.note(&text).await
     }
 
     async fn note(&mut self, text: &str) -> Result<(), Halt> {

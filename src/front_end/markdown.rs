@@ -248,11 +248,12 @@ fn prompt(text: &str, context: &[Context]) -> String {
     let mut out = format!("## You\n\n{}", text.trim_end());
     for piece in context {
         let name = one_line(&piece.name);
-        let lines = match piece.text.lines().count() {
-            1 => "1 line".to_owned(),
-            count => format!("{count} lines"),
+        let size = match (&piece.image, piece.text.lines().count()) {
+            (Some(_), _) => "an image".to_owned(),
+            (None, 1) => "1 line".to_owned(),
+            (None, count) => format!("{count} lines"),
         };
-        out.push_str(&format!("\n\n*with {name}, {lines}*"));
+        out.push_str(&format!("\n\n*with {name}, {size}*"));
     }
     out
 }
@@ -343,6 +344,7 @@ mod tests {
             let piece = Context {
                 name: name.to_owned(),
                 text: text.to_owned(),
+                ..Context::default()
             };
             let shown = prompt("look", &[piece]);
             shown.strip_prefix("## You\n\nlook\n\n").unwrap().to_owned()

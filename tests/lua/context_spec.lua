@@ -15,6 +15,39 @@ describe('context', function()
     ]])
   end
 
+  it('is an image if the file or the clipboard is one', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    local bytes = '\137PNG\r\n\26\n\0\1\255'
+    local function write(name, text)
+      local file = assert(io.open(dir .. '/' .. name, 'wb'))
+      file:write(text)
+      file:close()
+    end
+    write('shot.png', bytes)
+    write('large.png', bytes .. ('x'):rep(4 * 1024 * 1024))
+    write('xclip', '#!/bin/sh\ncase "$*" in *image/png*) cat shot.png ;; *) exit 1 ;; esac\n')
+    vim.fn.setfperm(dir .. '/xclip', 'rwxr-xr-x')
+    nvim:lua(
+      [[
+        vim.cmd('cd ' .. ...)
+        vim.env.PATH = ... .. ':' .. vim.env.PATH
+        vim.env.WAYLAND_DISPLAY = nil
+        vim.env.DISPLAY = ':0'
+      ]],
+      dir
+    )
+    local image = { media_type = 'image/png', data = vim.base64.encode(bytes) }
+    same({
+      { name = '@file:shot.png', text = '', image = image },
+      { name = '@clipboard', text = '', image = image },
+    }, gather(nvim, 'what is on @file:shot.png and @clipboard, and in @file:large.png?'))
+    local last = told(nvim)
+    last = last[#last]
+    yes(last:find('@file:large.png (the image is larger than 3.75 MiB)', 1, true), last)
+  end)
+
   it('is read from the editor for what a prompt names', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())

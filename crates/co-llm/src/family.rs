@@ -19,6 +19,9 @@ pub(crate) struct Family {
     pub(crate) window: Option<u64>,
     pub(crate) output: Option<u64>,
     pub(crate) thinking: Option<Thinking>,
+    /// True if the models take images.
+    #[serde(default)]
+    pub(crate) images: bool,
     price: Option<Price>,
 }
 

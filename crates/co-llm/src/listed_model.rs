@@ -6,6 +6,8 @@ pub(crate) struct ListedModel {
     pub(crate) name: String,
     /// The tokens that its context window holds, if the server says so.
     pub(crate) window: Option<u64>,
+    /// Whether the model takes images, if the server says so.
+    pub(crate) images: Option<bool>,
 }
 
 #[cfg(test)]
@@ -14,6 +16,7 @@ impl ListedModel {
         Self {
             name: name.to_owned(),
             window: None,
+            images: None,
         }
     }
 }

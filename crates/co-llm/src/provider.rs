@@ -31,6 +31,11 @@ pub trait Provider: Send + Sync {
         DEFAULT_WINDOW
     }
 
+    /// Returns true if the model takes images, as far as is known. May ask the server once.
+    async fn takes_images(&self) -> bool {
+        false
+    }
+
     /// Returns the vendor's list price of the model; none if it is not known, or if another server than the vendor's answers.
     fn list_price(&self) -> Option<Price> {
         None

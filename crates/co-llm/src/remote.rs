@@ -69,6 +69,7 @@ pub(super) struct Remote {
     extra_body: Option<Value>,
     max_output_tokens: Option<u32>,
     context_window: Option<u64>,
+    images: Option<bool>,
     effort: Option<Effort>,
     stall: Duration,
     memory: ServerMemory,
@@ -100,6 +101,7 @@ impl Remote {
             extra_body: settings.extra_body.clone(),
             max_output_tokens: settings.max_output_tokens,
             context_window: settings.context_window,
+            images: settings.images,
             effort: settings.effort,
             stall,
             memory,
@@ -202,8 +204,8 @@ impl Remote {
         Ok(listing::read(&list))
     }
 
-    /// Returns the window that the server reports for the model. A server is asked once.
-    async fn reported_window(&self, model: &str) -> Option<u64> {
+    /// Returns what the server says of the model. A server is asked once.
+    async fn listed(&self, model: &str) -> Option<ListedModel> {
         let url = &self.choice.base_url;
         let models = match self.memory.models(url) {
             Some(models) => models,
@@ -216,8 +218,7 @@ impl Remote {
                 }
             },
         };
-        let listed = models.iter().find(|listed| listed.name == model)?;
-        listed.window
+        models.iter().find(|listed| listed.name == model).cloned()
     }
 
     fn info(&self, model: String) -> RequestInfo {
@@ -241,6 +242,7 @@ impl Remote {
             has_key: self.key.source_name().is_some(),
             keys: self.key.used(),
             guessed: self.choice.guessed,
+            images: false,
             thinking: protocol == Protocol::Anthropic && self.thinking_enabled(),
             stall: self.stall,
             effort: self.effort,
@@ -286,9 +288,11 @@ impl Remote {
         notices: &mut Vec<String>,
     ) -> Result<(RequestInfo, Response), Fault> {
         let options = self.options().await;
+        let images = request.has_images() && self.takes_images().await;
         let mut tries = 0;
         loop {
-            let info = self.info(model.to_owned());
+            let mut info = self.info(model.to_owned());
+            info.images = images;
             let conversation = Conversation::new(&info, request);
             let body = protocol::body(&info, &options, &conversation);
             let (path, query) = protocol::path(&info);
@@ -322,8 +326,8 @@ impl Remote {
         fault
     }
 
-    /// Returns the context window to ask Ollama for.
-    async fn ollama_window(&self) -> u64 {
+    /// Returns what Ollama says of the model. It is asked once.
+    async fn ollama_limits(&self) -> ModelLimits {
         let limits = self.limits.get_or_try_init(|| async {
             let model = self.model().await?;
             let body = json!({ "model": model });
@@ -336,14 +340,19 @@ impl Remote {
                 Err(_) => Ok(ModelLimits::default()),
             }
         });
-        let limits = match limits.await {
+        match limits.await {
             Ok(limits) => *limits,
             Err(fault) => {
                 // The request itself reports the fault. The next request asks for the limits again.
-                tracing::debug!(%fault, "the model's window is not known");
+                tracing::debug!(%fault, "the model's limits are not known");
                 ModelLimits::default()
             }
-        };
+        }
+    }
+
+    /// Returns the context window to ask Ollama for.
+    async fn ollama_window(&self) -> u64 {
+        let limits = self.ollama_limits().await;
         let body = self.extra_body.as_ref();
         let in_body = body.and_then(|body| body.pointer("/options/num_ctx")?.as_u64());
         limits.window(
@@ -394,10 +403,21 @@ impl Provider for Remote {
         }
         // The server knows the size of what it runs. A name alone is a guess.
         let model = self.model().await.unwrap_or_default();
-        match self.reported_window(model).await {
+        match self.listed(model).await.and_then(|listed| listed.window) {
             Some(window) => window,
             None => provider_table::window(model),
         }
+    }
+
+    async fn takes_images(&self) -> bool {
+        let model = self.model().await.unwrap_or_default();
+        let by_server = match (self.images, self.choice.protocol) {
+            (Some(set), _) => return set,
+            (None, Protocol::Ollama) => self.ollama_limits().await.images,
+            (None, _) => self.listed(model).await.and_then(|listed| listed.images),
+        };
+        let by_family = || family::find(model).is_some_and(|family| family.images);
+        by_server.unwrap_or_else(by_family)
     }
 
     fn list_price(&self) -> Option<Price> {

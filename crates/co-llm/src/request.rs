@@ -20,6 +20,17 @@ pub struct ModelRequest {
     pub cache_key: Option<String>,
 }
 
+impl ModelRequest {
+    /// Returns true if a prompt attaches an image.
+    pub(crate) fn has_images(&self) -> bool {
+        let mut items = self.items.iter();
+        items.any(|item| match item {
+            Item::User { context, .. } => context.iter().any(|piece| piece.image.is_some()),
+            _ => false,
+        })
+    }
+}
+
 /// The description of a tool for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {

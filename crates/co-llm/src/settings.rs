@@ -34,4 +34,6 @@ pub struct ProviderSettings {
     pub max_output_tokens: Option<u32>,
     /// The size of the model's context window in tokens, if it is not known.
     pub context_window: Option<u64>,
+    /// True if the model takes images. None: what the server or the model's family says.
+    pub images: Option<bool>,
 }

@@ -14,7 +14,9 @@ mod usage;
 mod view;
 
 pub use current_surroundings::{first_surroundings, last_surroundings};
-pub use item::{Call, Context, Decision, End, Item, LongText, Outcome, Shortened, ShownPart};
+pub use item::{
+    Call, Context, Decision, End, Image, Item, LongText, Outcome, Shortened, ShownPart,
+};
 pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::Surroundings;

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local git_context = require('co.chat.git_context')
+local image_context = require('co.chat.image_context')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
@@ -143,16 +144,10 @@ local function unsaved(buf)
 end
 
 --- Returns the text of a file. If the editor has it open, the text has no final end of line.
----@param path string
----@param cwd string
+---@param full string absolute path
 ---@return string? text
 ---@return integer? size bytes of the whole file
-local function file(path, cwd)
-  -- A `$` is a part of the name, not a variable.
-  local full = vim.fs.normalize(path, { expand_env = false })
-  if full:sub(1, 1) ~= '/' then
-    full = cwd .. '/' .. full
-  end
+local function file(full)
   local open = disk.buffer(full)
   if open then
     local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
@@ -194,11 +189,21 @@ end
 ---@return co.Context?
 ---@return string? missing
 local function file_context(path, cwd)
-  local content, size = file(path, cwd)
+  -- A `$` is a part of the name, not a variable.
+  local full = vim.fs.normalize(path, { expand_env = false })
+  if full:sub(1, 1) ~= '/' then
+    full = cwd .. '/' .. full
+  end
+  local name = '@file:' .. path
+  local image, missing = image_context.file(name, full)
+  if image or missing then
+    return image, missing
+  end
+  local content, size = file(full)
   if not content then
     return nil, 'there is no such file'
   end
-  return { name = '@file:' .. path, text = content, size = size }
+  return { name = name, text = content, size = size }
 end
 
 --- The words that are complete, or that a text follows.
@@ -210,6 +215,7 @@ M.names = {
   '@diff',
   '@unsaved',
   '@output',
+  '@clipboard',
   '@git:',
   '@search:',
 }
@@ -231,6 +237,7 @@ local readers = {
   quickfix = quickfix,
   unsaved = unsaved,
   output = output,
+  clipboard = image_context.clipboard,
   diff = function(_, cwd)
     return git_context.diff(cwd)
   end,

@@ -7,8 +7,9 @@ local notify = require('co.ui.notify')
 --- The most bytes of one piece.
 M.LONGEST = 512 * 1024
 
--- The most bytes of all pieces of a prompt.
-local ALL = 4 * 1024 * 1024
+-- The most bytes of all texts of a prompt, and those of all its images in base64.
+local ALL_TEXTS = 4 * 1024 * 1024
+local ALL_IMAGES = 10 * 1024 * 1024
 
 --- Returns a number of bytes for a notice.
 ---@param bytes integer
@@ -61,10 +62,16 @@ end
 ---@param pieces co.Context[]
 ---@return co.Context[]
 function M.fit(pieces)
-  local fitting, shortened, room = {}, {}, ALL
+  local fitting, shortened, room, image_room = {}, {}, ALL_TEXTS, ALL_IMAGES
   for _, piece in ipairs(pieces) do
     local most = math.min(M.LONGEST, room)
-    if #piece.text <= most then
+    local image = piece.image
+    if image and #image.data <= image_room then
+      image_room = image_room - #image.data
+      fitting[#fitting + 1] = piece
+    elseif image then
+      shortened[#shortened + 1] = piece.name .. ', left out'
+    elseif #piece.text <= most then
       room = room - #piece.text
       fitting[#fitting + 1] = { name = piece.name, text = piece.text }
     elseif most == 0 then

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use self::texts::Texts;
 use super::framing::framed;
 use co_llm::ToolSpec;
-use co_llm::transcript::{self, Item, Shortened};
+use co_llm::transcript::{self, Context, Item, Shortened};
 
 /// The tokens of an item beside its text: roles, names, braces.
 const ITEM_TOKENS: u64 = 8;
@@ -118,15 +118,20 @@ fn tool_tokens(tool: &ToolSpec) -> u64 {
     ITEM_TOKENS + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
 }
 
+/// The tokens of an image. Vendors count up to about this many.
+/// (platform.claude.com "Vision": 1,600 for the largest that is not scaled down, 2026-11)
+const IMAGE_TOKENS: u64 = 1600;
+
+fn piece_tokens(piece: &Context) -> u64 {
+    let image = piece.image.as_ref().map_or(0, |_| IMAGE_TOKENS);
+    ITEM_TOKENS + tokens(&piece.name) + tokens(&piece.text) + image
+}
+
 fn item_tokens(item: &Item) -> u64 {
     ITEM_TOKENS
         + match item {
             Item::User { text, context } => {
-                tokens(text)
-                    + context
-                        .iter()
-                        .map(|piece| ITEM_TOKENS + tokens(&piece.name) + tokens(&piece.text))
-                        .sum::<u64>()
+                tokens(text) + context.iter().map(piece_tokens).sum::<u64>()
             }
             Item::Text { text } | Item::Note { text, .. } | Item::Summary { text, .. } => {
                 tokens(text)

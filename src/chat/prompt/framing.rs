@@ -205,6 +205,7 @@ mod tests {
             context: vec![Context {
                 name: "f".to_owned(),
                 text: bad.to_owned(),
+                ..Context::default()
             }],
         };
         let items = framed(vec![user]);

@@ -154,6 +154,7 @@ async fn looks_and_attached_files_lose_secrets_too() {
         context: vec![Context {
             name: "@file:notes".into(),
             text: format!("the token is {TOKEN}."),
+            ..Context::default()
         }],
         ..Prompt::default()
     }));

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::chat::{Chat, call, calls, done, says, text, tool};
-use crate::chat::Msg;
+use crate::chat::{Msg, Prompt};
 use crate::protocol::{ChatState, ToEditor};
 use co_llm::scripted::{Part, Scripted};
-use co_llm::transcript::{End, Item, Usage};
+use co_llm::transcript::{Context, End, Image, Item, Usage};
 use co_llm::{Delta, Stop};
 
 #[tokio::test]
@@ -318,4 +318,34 @@ async fn where_it_is_kept_is_known_before_anything_is_shown() {
     let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
     chat.until(replaced).await;
     assert_eq!(kept_before(&chat.seen[from..]), Some(first));
+}
+
+#[tokio::test]
+async fn an_image_that_the_model_cannot_see_is_named() {
+    let mut chat = Chat::new([says("A picture."), says("Yes.")]);
+    let image = Image {
+        media_type: "image/png".into(),
+        data: "SU1BR0U=".into(),
+    };
+    chat.send(Msg::Prompt(Prompt {
+        text: "what is this?".into(),
+        context: vec![Context {
+            name: "@file:shot.png".into(),
+            image: Some(image),
+            ..Context::default()
+        }],
+        ..Prompt::default()
+    }));
+    assert_eq!(chat.ended().await, "done");
+    let screen = chat.screen();
+    assert!(
+        screen.contains("*with @file:shot.png, an image*"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("left out: @file:shot.png; scripted is not known"),
+        "{screen}"
+    );
+    assert_eq!(chat.turn("sure?").await, "done");
+    assert_eq!(chat.screen().matches("left out:").count(), 1);
 }

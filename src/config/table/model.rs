@@ -108,6 +108,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     )
     .applies(Applies::NextChat),
     setting(
+        "images",
+        "(what the server or the model's family says)",
+        Kind::Flag(|c, v| c.llm.images = Some(v)),
+        "Whether the model takes images, such as |co-@file|:shot.png. Needed only for models of which co does not know it.",
+    )
+    .applies(Applies::NextChat),
+    setting(
         "protocol",
         "(the provider's usual one)",
         Kind::Choice {

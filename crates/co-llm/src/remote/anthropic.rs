@@ -12,6 +12,7 @@ use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::{self, Protocol};
 use crate::request::ToolSpec;
+use crate::transcript::Image;
 
 /// Returns the body of a request.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
@@ -52,7 +53,10 @@ fn tool(spec: &ToolSpec) -> Value {
 
 fn message(info: &RequestInfo, marks: CacheMarks, message: &Message) -> Value {
     match message {
-        Message::User(text) => json!({ "role": "user", "content": caching::block(marks, text) }),
+        Message::User { text, images } => {
+            let images = images.iter().map(image).collect();
+            json!({ "role": "user", "content": caching::content(marks, text, images) })
+        }
         Message::Model(parts) => {
             let blocks: Vec<Value> = parts.iter().filter_map(|it| block(info, it)).collect();
             json!({ "role": "assistant", "content": blocks })
@@ -62,6 +66,13 @@ fn message(info: &RequestInfo, marks: CacheMarks, message: &Message) -> Value {
             json!({ "role": "user", "content": blocks })
         }
     }
+}
+
+fn image(image: &Image) -> Value {
+    json!({
+        "type": "image",
+        "source": { "type": "base64", "media_type": image.media_type, "data": image.data },
+    })
 }
 
 /// Returns the block of a part, in its place: thinking between calls goes back where it stood.

@@ -74,6 +74,15 @@ pub(super) fn block(marks: CacheMarks, text: &str) -> Value {
     }
 }
 
+/// Returns a person's text and images as a content. Without images it is that of [`block`].
+pub(super) fn content(marks: CacheMarks, text: &str, images: Vec<Value>) -> Value {
+    if images.is_empty() {
+        return block(marks, text);
+    }
+    let text = json!({ "type": "text", "text": text });
+    images.into_iter().chain([text]).collect()
+}
+
 /// Marks the last blocks of the last message and of the last message of the request before it.
 pub(super) fn mark_last(messages: &mut [Value]) {
     let answers = |message: &Value| message["role"] == "assistant";

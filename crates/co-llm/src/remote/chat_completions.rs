@@ -14,6 +14,7 @@ use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::request::ToolSpec;
 use crate::server_memory::Adaptation;
+use crate::transcript::Image;
 
 /// Returns the body of a request.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
@@ -82,9 +83,10 @@ struct MessageWriter {
 impl MessageWriter {
     fn message(&mut self, message: &Message) {
         match message {
-            Message::User(text) => {
+            Message::User { text, images } => {
                 self.in_tool_turn = false;
-                let content = caching::block(self.marks, text);
+                let images = images.iter().map(image).collect();
+                let content = caching::content(self.marks, text, images);
                 let message = json!({ "role": "user", "content": content });
                 self.messages.push(message);
             }
@@ -145,6 +147,10 @@ impl MessageWriter {
             message.insert("reasoning_content".to_owned(), thought.into());
         }
     }
+}
+
+fn image(image: &Image) -> Value {
+    json!({ "type": "image_url", "image_url": { "url": image.data_url() } })
 }
 
 fn call(part: &MessagePart) -> Option<Value> {

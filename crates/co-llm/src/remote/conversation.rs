@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
 use crate::request::{ModelRequest, ToolSpec};
-use crate::transcript::{self, Call, Context, Item, Outcome};
+use crate::transcript::{self, Call, Context, Image, Item, Outcome};
 
 /// The last message of a request that would end with the model's own text. Most providers refuse that.
 const GO_ON: &str = "Go on from where you stopped.";
@@ -34,7 +34,10 @@ pub(super) struct Conversation {
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    User(String),
+    User {
+        text: String,
+        images: Vec<Image>,
+    },
     Model(Vec<MessagePart>),
     /// The results of the calls in the message before it, in the order of the calls.
     Results(Vec<CallResult>),
@@ -59,6 +62,16 @@ pub(super) struct CallResult {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) ok: bool,
+}
+
+impl Message {
+    /// Returns a message of the person without images.
+    fn user(text: impl Into<String>) -> Self {
+        Self::User {
+            text: text.into(),
+            images: Vec::new(),
+        }
+    }
 }
 
 impl Conversation {
@@ -100,6 +113,7 @@ struct MessageWriter<'a> {
     text_calls: HashSet<String>,
     messages: Vec<Message>,
     user: Vec<String>,
+    images: Vec<Image>,
     /// True directly after a summary. The end of that turn does not mean a missing answer.
     after_summary: bool,
     parts: Vec<MessagePart>,
@@ -115,6 +129,7 @@ impl<'a> MessageWriter<'a> {
             text_calls: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
+            images: Vec::new(),
             after_summary: false,
             parts: Vec::new(),
             results: Vec::new(),
@@ -124,7 +139,11 @@ impl<'a> MessageWriter<'a> {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::User { text, context } => self.add_user(with_context(text, &context)),
+            Item::User { text, context } => {
+                self.add_user(with_context(text, &context, self.info.images));
+                let images = context.into_iter().filter_map(|piece| piece.image);
+                self.images.extend(images.filter(|_| self.info.images));
+            }
             Item::Summary { text, .. } => {
                 self.add_user(format!(
                     "What happened before this point, in short:\n\n{text}"
@@ -240,7 +259,8 @@ impl<'a> MessageWriter<'a> {
     fn end_user(&mut self) {
         if !self.user.is_empty() {
             let text = std::mem::take(&mut self.user).join("\n\n");
-            self.messages.push(Message::User(text));
+            let images = std::mem::take(&mut self.images);
+            self.messages.push(Message::User { text, images });
         }
     }
 
@@ -258,7 +278,7 @@ impl<'a> MessageWriter<'a> {
             return;
         }
         if self.messages.is_empty() {
-            self.messages.push(Message::User(BEGIN.to_owned()));
+            self.messages.push(Message::user(BEGIN));
         }
         self.messages.push(Message::Model(parts));
     }
@@ -296,7 +316,7 @@ impl<'a> MessageWriter<'a> {
         self.end_results();
         self.end_user();
         if matches!(self.messages.last(), None | Some(Message::Model(_))) {
-            self.messages.push(Message::User(GO_ON.to_owned()));
+            self.messages.push(Message::user(GO_ON));
         }
         self.messages
     }
@@ -306,12 +326,17 @@ fn as_text(name: &str, arguments: &Value) -> MessagePart {
     MessagePart::Text(format!("[used {name} with {arguments}]"))
 }
 
-fn with_context(text: String, context: &[Context]) -> String {
+/// Returns a prompt with what it attaches. The images themselves are beside the text.
+fn with_context(text: String, context: &[Context], images: bool) -> String {
     context.iter().fold(text, |told, piece| {
+        let body = match (&piece.image, images) {
+            (None, _) => piece.text.trim_end_matches('\n'),
+            (Some(_), true) => "(an image of this message)",
+            (Some(_), false) => "(an image, which is left out because you take none)",
+        };
         format!(
-            "{told}\n\n<context name=\"{}\">\n{}\n</context>",
-            piece.name,
-            piece.text.trim_end_matches('\n')
+            "{told}\n\n<context name=\"{}\">\n{body}\n</context>",
+            piece.name
         )
     })
 }

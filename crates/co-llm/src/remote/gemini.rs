@@ -49,7 +49,13 @@ fn tool(spec: &ToolSpec) -> Value {
 
 fn content(info: &RequestInfo, message: &Message) -> Value {
     match message {
-        Message::User(text) => json!({ "role": "user", "parts": [{ "text": text }] }),
+        Message::User { text, images } => {
+            let images = images
+                .iter()
+                .map(|it| json!({ "inlineData": { "mimeType": it.media_type, "data": it.data } }));
+            let parts: Vec<Value> = images.chain([json!({ "text": text })]).collect();
+            json!({ "role": "user", "parts": parts })
+        }
         Message::Model(parts) => json!({ "role": "model", "parts": model_parts(info, parts) }),
         Message::Results(results) => {
             let parts: Vec<Value> = results.iter().map(result).collect();

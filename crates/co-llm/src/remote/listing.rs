@@ -67,6 +67,7 @@ fn model(row: &Value) -> Option<ListedModel> {
     let name = name.strip_prefix("models/").unwrap_or(name).to_owned();
     Some(ListedModel {
         window: window(row),
+        images: images(row),
         name,
     })
 }
@@ -91,6 +92,22 @@ fn window(row: &Value) -> Option<u64> {
     }
     let mut sizes = PATHS.iter().filter_map(|path| row.pointer(path)?.as_u64());
     sizes.find(|size| *size > 0)
+}
+
+/// Returns whether a model takes images, by the name that this server gives it.
+fn images(row: &Value) -> Option<bool> {
+    // OpenRouter and xAI list what a model takes, llama.cpp what it can do.
+    let lists = [
+        ("/architecture/input_modalities", "image"),
+        ("/input_modalities", "image"),
+        ("/capabilities", "multimodal"),
+    ];
+    let lists = lists.into_iter().find_map(|(path, word)| {
+        let list = row.pointer(path)?.as_array()?;
+        Some(list.iter().any(|it| it == word))
+    });
+    // Mistral and LM Studio.
+    lists.or_else(|| row.pointer("/capabilities/vision")?.as_bool())
 }
 
 fn converses(row: &Value) -> bool {
@@ -145,6 +162,27 @@ mod tests {
             .map(|(name, window)| ((*name).to_owned(), *window))
             .collect();
         assert_eq!(read, expected, "{list}");
+    }
+
+    #[test]
+    fn servers_that_say_whether_a_model_takes_images() {
+        let check = |row: Value, expected| {
+            let mut row = row;
+            row["id"] = "m".into();
+            assert_eq!(read(&json!([row]))[0].images, expected, "{row}");
+        };
+        check(
+            json!({"architecture": {"input_modalities": ["text", "image"]}}),
+            Some(true),
+        );
+        check(json!({"input_modalities": ["text"]}), Some(false));
+        check(
+            json!({"capabilities": ["completion", "multimodal"]}),
+            Some(true),
+        );
+        check(json!({"capabilities": {"vision": false}}), Some(false));
+        check(json!({"capabilities": {}}), None);
+        check(json!({}), None);
     }
 
     #[test]

@@ -49,7 +49,13 @@ fn tool(spec: &ToolSpec) -> Value {
 
 fn messages(message: &Message) -> Vec<Value> {
     match message {
-        Message::User(text) => vec![json!({ "role": "user", "content": text })],
+        Message::User { text, images } => {
+            let mut message = json!({ "role": "user", "content": text });
+            if !images.is_empty() {
+                message["images"] = images.iter().map(|image| image.data.as_str()).collect();
+            }
+            vec![message]
+        }
         Message::Model(parts) => vec![model(parts)],
         // One message for each result, in the order of the calls: there are no ids.
         Message::Results(results) => results.iter().map(result).collect(),

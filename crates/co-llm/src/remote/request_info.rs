@@ -30,6 +30,8 @@ pub(super) struct RequestInfo {
     pub(super) guessed: bool,
     /// True if Anthropic's thinking is on. Each call must then follow the reasoning that led to it.
     pub(super) thinking: bool,
+    /// True if the model takes images.
+    pub(super) images: bool,
     /// The longest silence of the server.
     pub(super) stall: Duration,
     pub(super) effort: Option<Effort>,
@@ -96,6 +98,7 @@ pub(super) fn test_info(protocol: Protocol) -> RequestInfo {
         keys: vec!["sk-very-secret".into()],
         guessed: false,
         thinking: false,
+        images: false,
         stall: Duration::from_secs(120),
         effort: None,
         adaptations: HashSet::new(),

@@ -57,11 +57,14 @@ fn tool(spec: &ToolSpec) -> Value {
 
 fn items(message: &Message) -> Vec<Value> {
     match message {
-        Message::User(text) => vec![json!({
-            "type": "message",
-            "role": "user",
-            "content": [{ "type": "input_text", "text": text }],
-        })],
+        Message::User { text, images } => {
+            let images = images.iter();
+            let images =
+                images.map(|it| json!({ "type": "input_image", "image_url": it.data_url() }));
+            let text = json!({ "type": "input_text", "text": text });
+            let content: Vec<Value> = images.chain([text]).collect();
+            vec![json!({ "type": "message", "role": "user", "content": content })]
+        }
         Message::Model(parts) => parts.iter().filter_map(item).collect(),
         Message::Results(results) => results
             .iter()

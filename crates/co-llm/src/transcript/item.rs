@@ -83,11 +83,29 @@ pub enum Item {
 }
 
 /// A piece of the editor that the person attached to a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// The word of the prompt, and the file: `@buffer src/app.py`, `@file:src/main.rs`.
     pub name: String,
     pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+}
+
+/// A picture that the person attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// The bytes in base64.
+    pub data: String,
+}
+
+impl Image {
+    /// Returns the image as a URL that contains it (RFC 2397).
+    pub(crate) fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, self.data)
+    }
 }
 
 /// One use of a tool.

@@ -190,6 +190,7 @@ fn what_is_attached_and_the_tools_count() {
         context: vec![Context {
             name: "@file:src/main.rs".into(),
             text: "x".repeat(7_000),
+            ..Context::default()
         }],
     };
     assert!(budget.fit("", &[], &[attached]).tokens > plain + 2_000);
@@ -205,6 +206,7 @@ fn attached(text: &str, files: &[(&str, usize)]) -> Item {
     let context = |(name, size): &(&str, usize)| Context {
         name: (*name).into(),
         text: "x".repeat(*size),
+        ..Context::default()
     };
     Item::User {
         text: text.into(),

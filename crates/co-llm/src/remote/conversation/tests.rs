@@ -81,7 +81,7 @@ fn told_over(info: &RequestInfo, items: Vec<Item>, tools: bool) -> Vec<String> {
 
 fn in_short(message: &Message) -> String {
     match message {
-        Message::User(text) => format!("User: {text}"),
+        Message::User { text, .. } => format!("User: {text}"),
         Message::Model(parts) => {
             let parts: Vec<String> = parts.iter().map(part_in_short).collect();
             format!("Assistant: {}", parts.join(" | "))
@@ -338,6 +338,7 @@ fn context_is_told_with_its_name() {
         context: vec![Context {
             name: "@selection".into(),
             text: "let x = 1;\n".into(),
+            ..Context::default()
         }],
     };
     assert_eq!(
@@ -349,12 +350,12 @@ fn context_is_told_with_its_name() {
 /// Holds for every request a provider takes.
 fn assert_valid(protocol: Protocol, items: Vec<Item>, tools: bool) {
     let chat = Conversation::new(&info(protocol), &request(items, tools));
-    assert!(matches!(chat.messages[0], Message::User(_)));
+    assert!(matches!(chat.messages[0], Message::User { .. }));
     assert!(!matches!(chat.messages.last(), Some(Message::Model(_))));
     let mut open: Vec<&str> = Vec::new();
     for message in &chat.messages {
         match message {
-            Message::User(text) => {
+            Message::User { text, .. } => {
                 assert_eq!(open, [""; 0], "calls without results");
                 assert!(!text.trim().is_empty());
             }

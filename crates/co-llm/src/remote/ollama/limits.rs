@@ -14,6 +14,8 @@ pub(in crate::remote) struct ModelLimits {
     most: Option<u64>,
     /// The tokens that the model's settings on the server say.
     set: Option<u64>,
+    /// Whether the model takes images.
+    pub(in crate::remote) images: Option<bool>,
 }
 
 impl ModelLimits {
@@ -39,7 +41,9 @@ impl ModelLimits {
             let value = lines.find_map(|line| line.trim().strip_prefix("num_ctx "))?;
             value.trim().parse().ok()
         });
-        Self { most, set }
+        let abilities = answer["capabilities"].as_array();
+        let images = abilities.map(|all| all.iter().any(|it| it == "vision"));
+        Self { most, set, images }
     }
 }
 
