@@ -48,9 +48,23 @@ impl Buffers {
     pub async fn read<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> OpenBuffers {
         // A path that is no UTF-8 does not pass to Lua: such a file is read from the disk.
         let files = files.into_iter().filter_map(Path::to_str);
-        let files: Vec<_> = files.map(str::to_owned).collect();
+        self.ask_for(files.map(str::to_owned).collect(), None).await
+    }
+
+    /// Returns the buffers with unsaved changes of a file, or of the files below a directory. `path` is a real path. It
+    /// waits until Neovim has time.
+    pub async fn modified_below(&self, path: &Path) -> OpenBuffers {
+        self.ask_for(Vec::new(), path.to_str().map(str::to_owned))
+            .await
+    }
+
+    async fn ask_for(&self, files: Vec<String>, modified_below: Option<String>) -> OpenBuffers {
         let found = match self
-            .ask(|request| ToEditor::ReadBuffers { request, files })
+            .ask(|request| ToEditor::ReadBuffers {
+                request,
+                files,
+                modified_below,
+            })
             .await
         {
             Some(BufferReply::Read(found)) => found,

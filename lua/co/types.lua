@@ -305,6 +305,7 @@
 ---@field type 'read_buffers'
 ---@field request integer
 ---@field files string[] real paths
+---@field modified_below? string a real path: its buffer, and those of files below it, are wanted if they have unsaved changes
 
 --- Asks for a change of a buffer.
 ---@class (exact) co.ChangeBuffer

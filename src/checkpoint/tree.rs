@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::change::{Change, Entry};
 use super::store::Store;
+use crate::buffers::OpenBuffers;
 use crate::tool::edits::disk;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
 use co_exec::regular::{self, FileStamp};
@@ -76,7 +77,7 @@ impl Tree {
         };
         let scope = FileScope {
             path: root.to_owned(),
-            buffer: None,
+            open: OpenBuffers::new(),
             editor: None,
             allowed,
             bytes: 0,

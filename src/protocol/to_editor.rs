@@ -140,7 +140,13 @@ pub enum ToEditor {
     /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
     Changes(ChangesReview),
     /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`super::FromEditor::Buffers`].
-    ReadBuffers { request: u64, files: Vec<String> },
+    ReadBuffers {
+        request: u64,
+        files: Vec<String>,
+        /// A real path. The buffers with unsaved changes of this file, or of files below it, are wanted too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        modified_below: Option<String>,
+    },
     /// Changes a buffer. Lua answers with [`super::FromEditor::BufferChanged`].
     ChangeBuffer {
         request: u64,

@@ -79,6 +79,32 @@ describe('the buffers', function()
     same(nil, read(nvim, file))
   end)
 
+  it('are found below a directory if they have unsaved changes', function()
+    local nvim, file = open('one\n')
+    local dir = vim.fs.dirname(file)
+    local function found(path)
+      local count = #nvim:sent('buffers')
+      local message = { type = 'read_buffers', request = 1, files = {}, modified_below = path }
+      nvim:receive(message)
+      neovim.wait('an answer', function()
+        return #nvim:sent('buffers') > count
+      end)
+      return vim.tbl_map(function(buffer)
+        return { buffer.file, buffer.text }
+      end, nvim:sent('buffers')[count + 1].buffers)
+    end
+    same({}, found(dir))
+    nvim:keys('otyped<Esc>')
+    local typed = { { file, 'one\ntyped\n' } }
+    same(typed, found(dir))
+    same(typed, found('/'))
+    same(typed, found(file))
+    same({}, found(dir .. '/a'))
+    nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', dir .. '2/other')
+    nvim:keys('otyped<Esc>')
+    same(typed, found(dir))
+  end)
+
   it('keep how the file is stored', function()
     for _, case in ipairs({
       { 'one\ntwo\n', 'one\n2\n' },

@@ -40,12 +40,35 @@ local function describe(buf, file)
   }
 end
 
+--- Returns the buffers with unsaved changes of a file, or of the files below a directory, by their real paths.
+---@param path string real
+---@return table<string, integer>
+local function modified_below(path)
+  local found, bytes = {}, 0
+  local below = path:gsub('/$', '') .. '/'
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = api.nvim_buf_get_name(buf)
+    if name ~= '' and vim.bo[buf].modified and disk.buffer(name) == buf then
+      local file = vim.fn.resolve(name)
+      local size = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
+      if (file == path or vim.startswith(file, below)) and bytes + size <= LARGEST then
+        bytes = bytes + size
+        found[file] = buf
+      end
+    end
+  end
+  return found
+end
+
 --- Sends the texts of buffers.
 ---@param message co.ReadBuffers
 function M.read(message)
   local buffers = {}
   for _, file in ipairs(message.files) do
     buffers[file] = disk.buffer(file)
+  end
+  if message.modified_below then
+    buffers = vim.tbl_extend('keep', buffers, modified_below(message.modified_below))
   end
   -- A file may have changed on the disk since its buffer was read.
   reload.changed_files(vim.tbl_values(buffers))

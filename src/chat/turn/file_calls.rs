@@ -12,6 +12,7 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
 use super::run::CallResult;
+use crate::buffers::OpenBuffers;
 use crate::protocol::ChatState;
 use crate::tool::files::{
     Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
@@ -113,15 +114,16 @@ impl Turn {
             let path = path.map_err(|error| {
                 FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
             })?;
-            let (mut buffer, mut editor) = (None, None);
+            let (mut open, mut editor) = (OpenBuffers::new(), None);
             match &query {
-                FileQuery::Read(_) => buffer = buffers.read([path.as_path()]).await.remove(&path),
+                FileQuery::Read(_) => open = buffers.read([path.as_path()]).await,
+                FileQuery::Search(_) => open = buffers.modified_below(&path).await,
                 FileQuery::Editor(query) => {
                     let answer = buffers.query(query.message(&path)).await;
                     let cwd = tokio::fs::canonicalize(&cwd).await.unwrap_or(cwd);
                     editor = Some(EditorFacts { answer, cwd });
                 }
-                FileQuery::List(_) | FileQuery::Search(_) => {}
+                FileQuery::List(_) => {}
             }
             let looking = tokio::task::spawn_blocking(move || {
                 query.run(&FileScope {
@@ -130,7 +132,7 @@ impl Turn {
                         Some(_) => Arc::new(move |file| judge.shows(file)),
                         None => judge.readable(),
                     },
-                    buffer,
+                    open,
                     editor,
                     bytes,
                     end,

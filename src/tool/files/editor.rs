@@ -207,6 +207,7 @@ mod tests {
 
     use super::super::limits::Deadline;
     use super::*;
+    use crate::buffers::OpenBuffers;
     use crate::protocol::EditorAnswer;
     use crate::protocol::EditorEntry;
 
@@ -233,7 +234,7 @@ mod tests {
         let query = parse(arguments).unwrap();
         let facts = query.run(&FileScope {
             path: Path::new("/work").join(query.path()),
-            buffer: None,
+            open: OpenBuffers::new(),
             editor: Some(EditorFacts {
                 answer,
                 cwd: "/work".into(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 use tokio_util::sync::CancellationToken;
 
+use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
 use crate::tool::schema::BadCall;
 use co_llm::transcript::Call;
@@ -31,8 +32,8 @@ pub struct EditorFacts {
 pub struct FileScope {
     /// The real path of the file or directory.
     pub path: PathBuf,
-    /// The buffer of the file, if it is loaded.
-    pub buffer: Option<BufferText>,
+    /// The buffers to read instead of their files.
+    pub open: OpenBuffers,
     /// The answer of the editor, if it was asked.
     pub editor: Option<EditorFacts>,
     pub allowed: PathFilter,
@@ -63,6 +64,13 @@ pub struct FileFacts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FileQueryError(pub String);
+
+impl FileScope {
+    /// Returns the buffer of a file, if it is to be read instead of the file.
+    pub(super) fn buffer(&self, file: &Path) -> Option<&BufferText> {
+        self.open.get(file).filter(|it| it.problem.is_none())
+    }
+}
 
 impl FileFacts {
     /// Returns the result of a query that failed.

@@ -172,7 +172,7 @@ struct Text {
 
 impl Text {
     fn open(scope: &FileScope) -> io::Result<Self> {
-        if let Some(buffer) = scope.buffer.as_ref().filter(|it| it.problem.is_none()) {
+        if let Some(buffer) = scope.buffer(&scope.path) {
             return Ok(Self::decoded(buffer.text.clone(), buffer.modified));
         }
         let file = open(&scope.path)?;

@@ -64,7 +64,8 @@ pub struct SearchQuery {
 /// Returns the tool's description for a model.
 pub(super) fn spec() -> ToolSpec {
     let description = format!(
-        "Returns the lines that match a regular expression in the files of the workspace, as path:line:text. Lines \
+        "Returns the lines that match a regular expression in the files of the workspace, with what the person has typed \
+        there and not saved, as path:line:text. Lines \
         around a match have - instead of the colons. Files that git ignores, .git, files that look like secrets, \
         binary files and files over {} MiB are left out. Runs at once. Places outside the workspace are refused.",
         LARGEST_FILE >> 20
@@ -163,6 +164,12 @@ impl SearchQuery {
                 continue;
             }
             hits.path = shown(&self.path, &scope.path, entry.path());
+            if let Some(buffer) = scope.buffer(entry.path()) {
+                hits.unsaved += 1;
+                let searched = searcher.search_slice(&matcher, &buffer.text, &mut hits);
+                hits.unread += usize::from(searched.is_err());
+                continue;
+            }
             let searched = open(entry.path()).and_then(|file| {
                 if file.metadata()?.len() > LARGEST_FILE {
                     hits.large += 1;
@@ -219,6 +226,8 @@ struct Hits<'a> {
     large: usize,
     binary: usize,
     unread: usize,
+    /// The files whose buffers were searched instead.
+    unsaved: usize,
 }
 
 impl<'a> Hits<'a> {
@@ -236,6 +245,7 @@ impl<'a> Hits<'a> {
             large: 0,
             binary: 0,
             unread: 0,
+            unsaved: 0,
         }
     }
 
@@ -269,6 +279,7 @@ impl<'a> Hits<'a> {
             (self.large, "too large to search"),
             (self.binary, "not text"),
             (self.unread, "could not be read"),
+            (self.unsaved, "searched with unsaved changes"),
         ] {
             if count > 0 {
                 summary.push_str(&format!("; {count} {what}"));

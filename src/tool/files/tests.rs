@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::limits::open;
 use super::*;
+use crate::buffers::OpenBuffers;
+use crate::protocol::BufferText;
 use crate::tool::ToolCall;
 use crate::tool::judge::{Judge, JudgeConfig};
 use co_policy::{PolicySettings, Verdict};
@@ -21,6 +23,7 @@ struct Place {
     work: PathBuf,
     cancel: CancellationToken,
     bytes: usize,
+    open: OpenBuffers,
 }
 
 impl Place {
@@ -52,6 +55,7 @@ impl Place {
             work,
             cancel: CancellationToken::new(),
             bytes: 30_000,
+            open: OpenBuffers::new(),
         }
     }
 
@@ -75,7 +79,7 @@ impl Place {
         let judge = Arc::clone(&self.judge);
         let path = self.work.join(look.path()).canonicalize().unwrap();
         let scope = FileScope {
-            buffer: None,
+            open: self.open.clone(),
             editor: None,
             path,
             allowed: judge.readable(),
@@ -385,6 +389,35 @@ fn lines_are_found() {
         let error = place.take("search", arguments).unwrap_err();
         assert!(error.contains(word), "{error}");
     }
+}
+
+#[test]
+fn unsaved_text_is_searched_instead_of_the_file() {
+    let mut place = Place::new(&[
+        (".gitignore", "ignored\n"),
+        ("a.rs", "saved\n"),
+        ("b.rs", "saved\n"),
+        ("ignored", "saved\n"),
+        ("locked.rs", "saved\n"),
+    ]);
+    for (name, text, problem) in [
+        ("a.rs", "typed\n", None),
+        ("ignored", "typed\n", None),
+        ("locked.rs", "", Some("it is 'readonly'".to_owned())),
+    ] {
+        let buffer = BufferText {
+            text: text.into(),
+            problem,
+            ..BufferText::default()
+        };
+        place.open.insert(place.work.join(name), buffer);
+    }
+    place.check(
+        "search",
+        json!({"pattern": "saved|typed"}),
+        "a.rs:1:typed\nb.rs:1:saved\nlocked.rs:1:saved\n",
+        "3 matching lines in 3 files; 1 searched with unsaved changes",
+    );
 }
 
 #[test]

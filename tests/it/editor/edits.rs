@@ -120,8 +120,10 @@ fn a_change_of_lines_that_the_person_changed_is_refused() {
 #[test]
 fn the_model_reads_and_changes_what_the_person_has_not_saved() {
     let read = json!({ "path": "notes.txt" });
+    let search = json!({ "pattern": "one|unsaved" });
     let edit = json!({ "path": "notes.txt", "edits": [{ "old": "unsaved", "new": "changed" }] });
     let scene = Scene::scripted([
+        Reply::new().call("c0", "search", &search),
         Reply::new().call("c1", "read_file", &read),
         Reply::new().call("c2", "edit_file", &edit),
         Reply::text("All through."),
@@ -138,8 +140,11 @@ fn the_model_reads_and_changes_what_the_person_has_not_saved() {
         .nvim
         .wait_for(&format!("{BUFFER} == 'changed'"), "the change");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
-    let seen = scene.server.requests()[1].last("tool").unwrap();
-    assert!(seen.contains("unsaved\n"), "{seen}");
+    let [found, read] = [1, 2].map(|at| scene.server.requests()[at].last("tool").unwrap());
+    assert!(found.contains("notes.txt:1:unsaved\n"), "{found}");
+    let summary = "[1 matching line in 1 file; 1 searched with unsaved changes]";
+    assert!(found.ends_with(summary), "{found}");
+    assert!(read.contains("unsaved\n"), "{read}");
 }
 
 #[test]
