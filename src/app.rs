@@ -35,7 +35,7 @@ use start::Installation;
 const START_TIMEOUT: Duration = Duration::from_secs(8);
 /// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
 const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
-/// The time that chats and commands have to end when Neovim is gone. The guard kills the backend after 1.5 s.
+/// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1300);
 
 /// Serves one Neovim on standard input and output until it goes.

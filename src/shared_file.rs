@@ -40,7 +40,7 @@ pub(crate) fn lock(dir: &Path) -> io::Result<File> {
                 std::thread::sleep(LOCK_RETRY_INTERVAL)
             }
             Err(Errno::WOULDBLOCK) => {
-                let why = "another Neovim holds it; go on in that one, or end it";
+                let why = "another Neovim uses it; continue in that one, or end it";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
             }
             Err(Errno::INTR) => {}

@@ -236,7 +236,7 @@
 ---@field cached? integer of the input
 ---@field cost? number US dollars, if the prices are known
 ---@field turn? co.Used
----@field window_used? integer percent of the model's window that the last request takes
+---@field window_used? integer percent of the model's context window that the last request takes
 ---@field commands? string[] the first lines of the commands that run in the foreground
 ---@field queued integer
 ---@field taken_prompts integer number of prompts that no longer wait
@@ -403,7 +403,7 @@
 ---@field status string
 ---@field exit? integer
 ---@field spill? string
----@field left? boolean processes that it started go on
+---@field left? boolean processes that it started continue
 
 ---@class (exact) co.LeftEnded
 ---@field type 'left_ended'

@@ -103,8 +103,8 @@ pub enum ChatEvent {
     AnswerDropped,
     /// The person asked for another answer.
     AskedAgain,
-    /// The person asked the model to go on.
-    AskedToGoOn,
+    /// The person asked the model to continue.
+    AskedToContinue,
     TurnEnded {
         end: End,
         fault: Option<Fault>,

@@ -285,7 +285,7 @@ impl Chat {
         if path.is_none_or(|path| path == sent) && !running.cancel.is_cancelled() {
             running.cancel.cancel();
             self.say(format!(
-                "the turn of chat {} is cancelled: it was sent {}; /retry goes on without it",
+                "the turn of chat {} is cancelled: it was sent {}; /retry continues without it",
                 self.id,
                 name_of(sent)
             ));

@@ -237,7 +237,7 @@ impl Jobs {
             job.recorded = true;
             let JobView { number, short, .. } = &job.view;
             let what = match (job.control.kept(), neovim_is_gone) {
-                (true, false) => "goes on: the person kept it, and it is no longer this chat's",
+                (true, false) => "continues: the person kept it, and it is no longer this chat's",
                 (true, true) => "ended with Neovim",
                 (false, _) => "could not be ended",
             };

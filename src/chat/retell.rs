@@ -178,7 +178,7 @@ impl<'a> Retelling<'a> {
                     self.start_turn();
                 }
                 self.events.push(match text.as_str() {
-                    GO_ON => ChatEvent::AskedToGoOn,
+                    GO_ON => ChatEvent::AskedToContinue,
                     text => ChatEvent::ToldModel(text.to_owned()),
                 });
                 self.start_turn();

@@ -89,7 +89,7 @@ impl Chat {
             chat: self.id,
             text,
         });
-        self.say("the chat goes on before this prompt; /resume finds the original");
+        self.say("the chat continues before this prompt; /resume finds the original");
     }
 }
 

@@ -167,7 +167,7 @@ impl Turn {
                 match answer.stop {
                     Stop::Length => {
                         self.note(
-                            "the answer reached the model's output limit; `:Co /continue` goes on",
+                            "the answer reached the model's output limit; `:Co /continue` continues it",
                         )
                         .await?
                     }

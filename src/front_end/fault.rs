@@ -7,7 +7,7 @@ use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
 impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
         let retry =
-            "the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again";
+            "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again";
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             text_of(&fault).markdown(),
             "**the answer could not be read**: it is text/plain, not JSON; \
-             the answer so far is kept; `:Co /continue` goes on with it, `:Co /retry` asks again"
+             the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again"
         );
     }
 }

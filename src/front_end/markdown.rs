@@ -199,7 +199,9 @@ fn speaker(event: &ChatEvent) -> Caller {
         ChatEvent::Command { caller, .. }
         | ChatEvent::NotRun { caller, .. }
         | ChatEvent::Notice { caller, .. } => *caller,
-        ChatEvent::JobEnded(_) | ChatEvent::AskedAgain | ChatEvent::AskedToGoOn => Caller::Person,
+        ChatEvent::JobEnded(_) | ChatEvent::AskedAgain | ChatEvent::AskedToContinue => {
+            Caller::Person
+        }
         _ => Caller::Agent,
     }
 }
@@ -228,12 +230,12 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
             "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
         }
         ChatEvent::TextsShortened => {
-            "> the chat nearly fills the model's window: from here on the model gets only parts of older outputs and attachments".to_owned()
+            "> the chat nearly fills the model's context window: from here on the model gets only parts of older outputs and attachments".to_owned()
         }
         ChatEvent::AskedAgain => {
             "> asked again: the model no longer sees the answer above".to_owned()
         }
-        ChatEvent::AskedToGoOn => "> asked the model to go on".to_owned(),
+        ChatEvent::AskedToContinue => "> asked the model to continue".to_owned(),
         ChatEvent::TurnEnded { end, fault } => return self::end(*end, fault.as_ref()),
         _ => return None,
     })
@@ -326,9 +328,9 @@ fn end(end: End, fault: Option<&Fault>) -> Option<String> {
             "the turn failed; `:Co /log` says more, `:Co /retry` asks again".to_owned()
         }
         (End::Cancelled, _) => "cancelled".to_owned(),
-        (End::Guarded, _) => "stopped by a guard; `:Co /continue` goes on".to_owned(),
+        (End::Guarded, _) => "stopped at a limit; `:Co /continue` continues it".to_owned(),
         (End::Interrupted, _) => {
-            "interrupted; `:Co /continue` goes on, `:Co /retry` asks again".to_owned()
+            "interrupted; `:Co /continue` continues it, `:Co /retry` asks again".to_owned()
         }
     };
     Some(format!("> {text}"))

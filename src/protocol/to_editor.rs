@@ -51,7 +51,7 @@ pub enum ToEditor {
         used: TokenUse,
         /// The tokens of the turn that runs or ran last.
         turn: TokenUse,
-        /// The part of the model's window that the last request takes, in percent. None before the first request.
+        /// The part of the model's context window that the last request takes, in percent. None before the first request.
         #[serde(skip_serializing_if = "Option::is_none")]
         window_used: Option<u64>,
         /// The first line of each command in the foreground: calls of the model and `!` lines.
@@ -100,7 +100,7 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// Processes that it left running go on, until [`LeftEnded`](Self::LeftEnded).
+        /// Processes that it left running continue, until [`LeftEnded`](Self::LeftEnded).
         left: bool,
     },
     /// The processes that a run left running have ended.

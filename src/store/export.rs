@@ -56,7 +56,7 @@ fn item_text(item: &Item) -> Option<String> {
             format!("_You changed the command to:_\n\n{}", fenced("sh", command))
         }
         Item::Note { text, .. } if text == transcript::GO_ON => {
-            "_Asked the model to go on._".to_owned()
+            "_Asked the model to continue._".to_owned()
         }
         Item::Note { text, .. } => format!("_The model was told:_\n\n{}", quoted(text)),
         Item::Retried => "_Asked again: the model no longer sees the answer above._".to_owned(),
@@ -107,7 +107,7 @@ fn ended(reason: End) -> Option<&'static str> {
         End::Done => None,
         End::Cancelled => Some("Cancelled."),
         End::Failed => Some("The answer broke off."),
-        End::Guarded => Some("Stopped by a guard."),
+        End::Guarded => Some("Stopped at a limit."),
         End::Interrupted => Some("Interrupted."),
     }
 }
@@ -125,7 +125,7 @@ mod tests {
             text: transcript::GO_ON.to_owned(),
             once: true,
         };
-        assert!(export_markdown(&[note]).contains("_Asked the model to go on._"));
+        assert!(export_markdown(&[note]).contains("_Asked the model to continue._"));
     }
 
     #[test]

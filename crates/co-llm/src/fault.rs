@@ -65,7 +65,7 @@ pub enum Fault {
         retry_after: Option<Duration>,
         body: String,
     },
-    #[error("the chat is longer than the model's window")]
+    #[error("the chat is longer than the model's context window")]
     Overflow { body: String },
     #[error("{provider} refused the request (HTTP 400)")]
     BadRequest { provider: String, body: String },

@@ -28,7 +28,7 @@ local windows = require('co.ui.windows')
 ---@field cwd string the directory that it was opened in; `state` has the present one
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
----@field unloaded? string the id of its conversation, if the present backend has not loaded it
+---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 
 -- The text of buffers that `:edit` loads again, and the rows of the messages in it.
 ---@type table<integer, { lines: string[], messages: integer[] }>

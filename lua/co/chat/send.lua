@@ -21,7 +21,7 @@ local function usable_directory(chat, cwd)
   notify.error(utf8.NO_PLACE)
 end
 
---- Sends a message of a chat. If the backend was restarted, it first loads the conversation again.
+--- Sends a message of a chat. If the backend was restarted, it first loads its transcript again.
 ---@param chat co.Chat
 ---@param message co.FromEditor
 ---@param cwd string

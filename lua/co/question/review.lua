@@ -27,7 +27,7 @@ local windows = require('co.ui.windows')
 ---@field words co.review.Words
 ---@field items fun(): co.ReviewItem[]
 ---@field opened fun(item: co.ReviewItem)
----@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all hunks; returns the item to go on with
+---@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all hunks; returns the next item
 ---@field left fun(item: co.ReviewItem, cancelled?: boolean) the person closed the review
 
 ---@class (exact) co.Review
@@ -148,7 +148,7 @@ local function close(review)
   end
 end
 
---- Closes a review whose hunks are all answered, then goes on to the next file.
+--- Closes a review whose hunks are all answered, then shows the next file.
 ---@param review co.Review
 local function finish(review)
   local item, from = review.item, review.from

@@ -227,7 +227,7 @@ function M.help(kind)
     { 'g?', 'back' },
   }
   if kind == 'review' then
-    keys[5] = { 'd', 'review: answer each part of the change' }
+    keys[5] = { 'd', 'review: answer each change' }
     table.remove(keys, 6)
   elseif kind == 'plain' then
     table.remove(keys, 5)

@@ -22,8 +22,8 @@ local terminal = require('co.run.terminal')
 ---@field background? boolean a notice tells its end
 ---@field detail? string what is shown of it while it runs
 ---@field owner? co.Owner the chat and the job number, if a model started it
----@field kept? boolean it goes on after its chat is closed
----@field left? boolean it has ended, but processes that it started go on
+---@field kept? boolean it continues after its chat is closed
+---@field left? boolean it has ended, but processes that it started continue
 ---@field forgotten? boolean removed from the list of jobs
 ---@field began integer nanoseconds
 ---@field finished? integer ns
@@ -160,7 +160,7 @@ function M.label(run)
   return owner and ('job %d of chat %d'):format(owner.job, owner.chat) or ('run %d'):format(run.id)
 end
 
---- Shows that a run goes on.
+--- Shows that a run has not ended.
 ---@param run co.Run
 ---@param more string
 local function show_running(run, more)

@@ -225,7 +225,7 @@ end
 ---@param run co.Run
 local function delete(run)
   if run.running then
-    notify.info(('%s goes on: cancel it first'):format(runs.label(run)))
+    notify.info(('%s has not ended: cancel it first'):format(runs.label(run)))
     return
   end
   runs.forget(run)

@@ -125,7 +125,7 @@ local function on_unload()
   local buf = shell
   vim.schedule(function()
     if buf and not buffer.alive(buf) and shell == buf then
-      -- The runs go on without a buffer and still raise events.
+      -- The runs continue without a buffer and still raise events.
       shell, order, undrawn = nil, {}, {}
       if api.nvim_buf_is_valid(buf) then
         pcall(api.nvim_buf_delete, buf, { force = true })
@@ -309,7 +309,7 @@ function M.show()
   return win
 end
 
---- Closes the window of the buffer in this tab page. The runs go on.
+--- Closes the window of the buffer in this tab page. The runs continue.
 function M.hide()
   local win = shell and windows.in_tabpage(shell)
   if win then

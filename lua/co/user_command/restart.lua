@@ -42,7 +42,7 @@ local function busy()
   return found
 end
 
---- Loads the conversation of each chat in the new backend.
+--- Loads the transcript of each chat in the new backend.
 local function resume_chats()
   for _, chat in ipairs(registry.all()) do
     if chat.unloaded then

@@ -196,7 +196,7 @@ M.commands = {
     end,
   },
   restart = {
-    about = 'start a new backend; chats go on',
+    about = 'start a new backend; chats continue',
     run = function()
       return require('co.user_command.restart').restart(false)
     end,

@@ -55,7 +55,7 @@ impl Chat {
         if let Some(running) = &self.running {
             running.cancel.cancel();
             self.say(
-                "the running turn was cancelled, since it had that rule; /retry goes on without it",
+                "the running turn was cancelled, since it had that rule; /retry continues without it",
             );
         }
     }

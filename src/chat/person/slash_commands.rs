@@ -196,7 +196,7 @@ impl Chat {
                 let text = transcript::GO_ON.to_owned();
                 let recorded = self.recorder.record(Item::Note { text, once: true }).await;
                 if recorded {
-                    self.show(ChatEvent::AskedToGoOn);
+                    self.show(ChatEvent::AskedToContinue);
                 }
                 recorded
             }

@@ -356,7 +356,7 @@ async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
         }
         assert_eq!(chat.ended().await, "cancelled");
         let why =
-            "the turn of chat 1 is cancelled: it was sent AGENTS.md; /retry goes on without it";
+            "the turn of chat 1 is cancelled: it was sent AGENTS.md; /retry continues without it";
         let said = |message: &ToEditor| matches!(message, ToEditor::Notice { message, .. } if message == why);
         assert!(chat.seen.iter().any(said), "{:?}", chat.seen);
         chat.model.push(says("ok"));

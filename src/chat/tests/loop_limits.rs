@@ -31,7 +31,7 @@ async fn a_cap_of_three_is_three_requests_and_one_that_may_call_nothing() {
     assert!(asks, "{:?}", last.items.last());
     let screen = chat.screen();
     assert!(screen.contains("That is how far I came."), "{screen}");
-    assert!(screen.contains("stopped by a guard"), "{screen}");
+    assert!(screen.contains("stopped at a limit"), "{screen}");
 }
 
 /// Ollama cannot be told to call nothing.

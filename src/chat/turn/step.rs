@@ -24,7 +24,8 @@ pub(super) const MAX_CALLS: usize = 8;
 const MAX_REFLECTED: usize = 2;
 
 /// The notice if the server refuses a request for its length.
-const TOO_LONG: &str = "the chat is longer than the model's window; co shortens it and asks again";
+const TOO_LONG: &str =
+    "the chat is longer than the model's context window; co shortens it and asks again";
 
 /// The model's answer in one step.
 pub(super) struct StepAnswer {

@@ -51,7 +51,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "api_key_env",
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
-        "The environment variable that holds the key. The key itself is never a setting. Without this setting a key in the \
+        "The environment variable with the key. The key itself is never a setting. Without this setting a key in the \
          environment goes to its vendor's own servers only, and to no other base_url.",
     )
     .applies(Applies::NextChat),
@@ -59,7 +59,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "api_key_file",
         "(none)",
         Kind::Path(|c, v| c.llm.key_file = Some(v)),
-        "A file that holds the key and that nobody else can read.",
+        "A file with the key, which nobody else can read.",
     )
     .applies(Applies::NextChat),
     setting(
@@ -104,7 +104,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |c, v| c.llm.context_window = v,
         },
         "How many tokens the model can read. Needed only for models that co does not know. Ollama is \
-         asked for that many, as far as its model holds them; unset, for what is set there, else 8192.",
+         asked for that many, as far as its model can read them; unset, for what is set there, else 8192.",
     )
     .applies(Applies::NextChat),
     setting(

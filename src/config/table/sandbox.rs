@@ -136,7 +136,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: TIB,
             set: |c, v| c.exec.container.tmp_size = v,
         },
-        "The most that /tmp of the container holds. It is a part of its memory.",
+        "The largest size of /tmp in the container. It is a part of its memory.",
     )
     .applies(Applies::Restart),
     setting(

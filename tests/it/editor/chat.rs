@@ -272,7 +272,7 @@ fn a_broken_stream_keeps_the_text_and_can_be_gone_on_from() {
     let text = scene.wait_chat("the answer broke off");
     assert!(text.contains("So far so"), "{text}");
     assert!(
-        text.contains("`:Co /continue` goes on") && text.contains("`:Co /retry` asks again"),
+        text.contains("`:Co /continue` continues it") && text.contains("`:Co /retry` asks again"),
         "{text}"
     );
     scene.wait_turns(1);

@@ -21,7 +21,7 @@ fn steps_end_with_a_summary_without_calls() {
     }
     scene.server.reply(Reply::text("So far I looked around."));
     scene.co("look");
-    let text = scene.wait_chat("stopped by a guard");
+    let text = scene.wait_chat("stopped at a limit");
     assert!(text.contains("So far I looked around."), "{text}");
     scene.wait_turns(1);
     let requests = scene.server.requests();
