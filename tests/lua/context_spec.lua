@@ -48,6 +48,46 @@ describe('context', function()
     yes(last:find('@file:large.png (the image is larger than 3.75 MiB)', 1, true), last)
   end)
 
+  it('has the name of an image only if it is one', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir .. '/folder.png', 'p')
+    vim.fn.writefile({ 'a private key' }, dir .. '/id_rsa')
+    vim.fn.writefile({}, dir .. '/empty.WebP')
+    vim.fn.system({ 'ln', '-s', dir .. '/id_rsa', dir .. '/link.png' })
+    vim.fn.system({ 'mkfifo', dir .. '/fifo.gif' })
+    nvim:lua("vim.cmd('cd ' .. ...)", dir)
+    same(
+      {},
+      gather(
+        nvim,
+        '@file:link.png @file:empty.WebP @file:fifo.gif @file:folder.png @file:none.jpeg'
+      )
+    )
+    same({
+      'left out: @file:link.png (it has no image in it), @file:empty.WebP (it has no image in it), '
+        .. '@file:fifo.gif (it is no file), @file:folder.png (it is no file), '
+        .. '@file:none.jpeg (there is no such file)',
+    }, told(nvim))
+  end)
+
+  it('leaves out images that do not fit', function()
+    local nvim = neovim.start()
+    local names = nvim:lua([[
+      local pieces = {}
+      for number = 1, 30 do
+        local data = ('x'):rep(4 * 1024 * 1024)
+        pieces[number] = { name = '@file:' .. number, text = '', image = { media_type = 'image/png', data = data } }
+      end
+      return vim.tbl_map(function(piece)
+        return piece.name
+      end, require('co.chat.context_limit').fit(pieces))
+    ]])
+    same({ '@file:1', '@file:2' }, names)
+    local notice = told(nvim)[1]
+    yes(notice:find('^too much to send at once, left out: @file:3; @file:4; '), notice)
+  end)
+
   it('is read from the editor for what a prompt names', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())
@@ -274,8 +314,7 @@ describe('context', function()
     local size = #vim.mpack.encode(found)
     yes(size < 4.1 * 1024 * 1024, tostring(size))
     same('@file:8, first 512 KiB of 600 KiB', found[8].name)
-    local said = told(nvim)[1] or ''
-    yes(said:find('; @file:10, left out', 1, true), said)
+    same('too much to send at once, left out: @file:9; @file:10', told(nvim)[2])
   end)
 
   it('of a range goes along', function()

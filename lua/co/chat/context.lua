@@ -201,7 +201,7 @@ local function file_context(path, cwd)
   end
   local content, size = file(full)
   if not content then
-    return nil, 'there is no such file'
+    return nil, vim.uv.fs_stat(full) and 'it is no file' or 'there is no such file'
   end
   return { name = name, text = content, size = size }
 end

@@ -62,7 +62,8 @@ end
 ---@param pieces co.Context[]
 ---@return co.Context[]
 function M.fit(pieces)
-  local fitting, shortened, room, image_room = {}, {}, ALL_TEXTS, ALL_IMAGES
+  local fitting, shortened, left_out = {}, {}, {}
+  local room, image_room = ALL_TEXTS, ALL_IMAGES
   for _, piece in ipairs(pieces) do
     local most = math.min(M.LONGEST, room)
     local image = piece.image
@@ -70,12 +71,12 @@ function M.fit(pieces)
       image_room = image_room - #image.data
       fitting[#fitting + 1] = piece
     elseif image then
-      shortened[#shortened + 1] = piece.name .. ', left out'
+      left_out[#left_out + 1] = piece.name
     elseif #piece.text <= most then
       room = room - #piece.text
       fitting[#fitting + 1] = { name = piece.name, text = piece.text }
     elseif most == 0 then
-      shortened[#shortened + 1] = piece.name .. ', left out'
+      left_out[#left_out + 1] = piece.name
     else
       room = room - most
       fitting[#fitting + 1] = cut(piece, most)
@@ -84,6 +85,9 @@ function M.fit(pieces)
   end
   if #shortened > 0 then
     notify.warn('too long to send in full, name fewer lines: ' .. table.concat(shortened, '; '))
+  end
+  if #left_out > 0 then
+    notify.warn('too much to send at once, left out: ' .. table.concat(left_out, '; '))
   end
   return fitting
 end
