@@ -191,8 +191,9 @@ impl Remote {
             models = self.list_at(path, query).await?;
         }
         let models: Arc<[ListedModel]> = models.into();
+        let url = &self.choice.base_url;
         self.memory
-            .keep_models(&self.choice.base_url, Arc::clone(&models));
+            .keep_models(&self.name, url, Arc::clone(&models));
         Ok(models)
     }
 
@@ -204,16 +205,18 @@ impl Remote {
         Ok(listing::read(&list))
     }
 
-    /// Returns what the server says of the model. A server is asked once.
+    /// Returns what the server says of the model. A server is asked until it gives a list or shows that it has none.
     async fn listed(&self, model: &str) -> Option<ListedModel> {
         let url = &self.choice.base_url;
-        let models = match self.memory.models(url) {
+        let models = match self.memory.models(&self.name, url) {
             Some(models) => models,
             None => match self.list().await {
                 Ok(models) => models,
                 Err(fault) => {
                     tracing::debug!(%fault, "the server lists no models");
-                    self.memory.keep_models(url, Arc::new([]));
+                    if shows_no_list(&fault) {
+                        self.memory.keep_models(&self.name, url, Arc::new([]));
+                    }
                     return None;
                 }
             },
@@ -428,6 +431,19 @@ impl Provider for Remote {
     fn secrets(&self) -> Vec<String> {
         self.key.used()
     }
+}
+
+/// Returns true if a server that answers like this has no list of models, or takes too long to be asked for it again.
+fn shows_no_list(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::NotFound { .. }
+            | Fault::Forbidden { .. }
+            | Fault::BadRequest { .. }
+            | Fault::HtmlPage { .. }
+            | Fault::Malformed { .. }
+            | Fault::Stalled(_)
+    )
 }
 
 /// Returns the fault, and drops the key if the server refused it.

@@ -51,8 +51,8 @@ pub struct ServerMemory(Arc<Mutex<ServerFacts>>);
 struct ServerFacts {
     /// By host, and by model or an empty text.
     adaptations: HashMap<(String, String), HashSet<Adaptation>>,
-    /// By base address. Empty if the server lists no models.
-    models: HashMap<String, Arc<[ListedModel]>>,
+    /// By profile, since a key has its own list on some servers, and by base address. Empty if the server lists no models.
+    models: HashMap<(String, String), Arc<[ListedModel]>>,
 }
 
 impl ServerMemory {
@@ -72,12 +72,14 @@ impl ServerMemory {
         facts.adaptations.entry(key).or_default().insert(adaptation)
     }
 
-    pub(crate) fn models(&self, base_url: &str) -> Option<Arc<[ListedModel]>> {
-        self.facts().models.get(base_url).cloned()
+    pub(crate) fn models(&self, profile: &str, base_url: &str) -> Option<Arc<[ListedModel]>> {
+        let key = (profile.to_owned(), base_url.to_owned());
+        self.facts().models.get(&key).cloned()
     }
 
-    pub(crate) fn keep_models(&self, base_url: &str, models: Arc<[ListedModel]>) {
-        self.facts().models.insert(base_url.to_owned(), models);
+    pub(crate) fn keep_models(&self, profile: &str, base_url: &str, models: Arc<[ListedModel]>) {
+        let key = (profile.to_owned(), base_url.to_owned());
+        self.facts().models.insert(key, models);
     }
 
     fn facts(&self) -> MutexGuard<'_, ServerFacts> {

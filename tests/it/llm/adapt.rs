@@ -182,6 +182,48 @@ async fn the_window_is_what_the_server_reports_and_it_is_asked_once() {
 }
 
 #[tokio::test]
+async fn profiles_of_one_server_have_lists_of_their_own() {
+    let server = Server::start(|received, _| {
+        let window = match received.header("x-team") {
+            Some("work") => 12_345,
+            _ => 6_789,
+        };
+        let list = json!({"data": [{"id": "test-model", "context_length": window}]});
+        Reply::json(200, &list)
+    })
+    .await;
+    let memory = ServerMemory::default();
+    for (name, window) in [("work", 12_345), ("home", 6_789)] {
+        let settings = ProviderSettings {
+            name: Some(name.into()),
+            headers: vec![("x-team".into(), name.into())],
+            ..Wire::OpenAi.settings(&server.url())
+        };
+        assert_eq!(provider(&settings, &memory).window().await, window);
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_failed_is_asked_for_again_unless_there_is_none() {
+    for (status, window) in [(503, 12_345), (401, 12_345), (404, 32_768)] {
+        let server = Server::start(move |_, before| match before {
+            0 => Reply::json(status, &json!({"error": {"message": "no"}})),
+            _ => Reply::json(
+                200,
+                &json!({"data": [{"id": "test-model", "context_length": 12_345}]}),
+            ),
+        })
+        .await;
+        let provider = provider(
+            &Wire::OpenAi.settings(&server.url()),
+            &ServerMemory::default(),
+        );
+        assert_eq!(provider.window().await, 32_768, "{status}");
+        assert_eq!(provider.window().await, window, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn the_chosen_model_is_named() {
     let server = Server::start(|received, _| match received.method.as_str() {
         "GET" => Reply::json(
