@@ -168,7 +168,7 @@ fn ollama_host(provider: &ProviderInfo, env: &dyn Fn(&str) -> Option<String>) ->
 /// Returns an address to which the paths of the API can be appended.
 fn normalise(provider: &ProviderInfo, given: &str) -> Result<String, Fault> {
     let unusable = |cause: &str| Fault::Unreachable {
-        url: given.to_owned(),
+        url: without_secrets(given),
         cause: cause.to_owned(),
     };
     let mut url = reqwest::Url::parse(given).map_err(|error| unusable(&error.to_string()))?;
@@ -187,6 +187,18 @@ fn normalise(provider: &ProviderInfo, given: &str) -> Result<String, Fault> {
     }
     url.set_path(&path);
     Ok(url.into())
+}
+
+/// Returns text that is no valid address, without a password and a query, for messages.
+fn without_secrets(given: &str) -> String {
+    let (rest, _) = given.split_once('?').unwrap_or((given, ""));
+    let Some((_, host)) = rest.rsplit_once('@') else {
+        return rest.to_owned();
+    };
+    match rest.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://{host}"),
+        None => host.to_owned(),
+    }
 }
 
 /// Returns the host of an address, with its port if it has one.
@@ -356,6 +368,27 @@ mod tests {
             ..ProviderSettings::default()
         };
         assert_eq!(choose(&settings, &[]).shown_url(), "https://h:1/v1/");
+    }
+
+    #[test]
+    fn an_invalid_address_is_shown_without_what_may_be_a_key() {
+        let check = |given: &str, expected: &str| {
+            let settings = ProviderSettings {
+                base_url: Some(given.into()),
+                ..ProviderSettings::default()
+            };
+            let Err(Fault::Unreachable { url, .. }) = Choice::new(&settings, &|_| None) else {
+                panic!("{given} is refused");
+            };
+            assert_eq!(url, expected);
+        };
+        check(
+            "http://me:secret@h:99999/v1?key=secret",
+            "http://h:99999/v1",
+        );
+        check("ftp://me:se@cret@h/v1", "ftp://h/v1");
+        check("me:secret@h", "h");
+        check("not a url", "not a url");
     }
 
     #[test]

@@ -10,8 +10,10 @@ use crate::config::{Config, Env};
 use crate::error::ErrorText;
 use co_llm::{Fault, ProviderPreview, ProviderSettings, ServerMemory};
 
-/// The longest wait for a provider. A program that prints the key may have to ask for a passphrase.
-const STALL_TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest wait for a provider, with the program that prints its key. That may have to ask for a passphrase.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest silence of a server. It is shorter, so that a wait for the program is not taken for one for the server.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Checks the usual provider, and each further one of the settings.
 pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
@@ -26,8 +28,8 @@ async fn check(settings: &ProviderSettings, env: Env<'_>) -> Check {
         (None, Ok(preview)) => preview.provider.to_owned(),
         (None, Err(_)) => "the usual one".to_owned(),
     };
-    let asked = tokio::time::timeout(STALL_TIMEOUT, ask(settings, env, preview));
-    let answer = asked.await.unwrap_or(Err(Fault::Stalled(STALL_TIMEOUT)));
+    let asked = tokio::time::timeout(TIMEOUT, ask(settings, env, preview));
+    let answer = asked.await.unwrap_or_else(|_| Err(timed_out(settings)));
     answer.map_or_else(
         |fault| refused(&name, &fault),
         |found| Check::ok("provider", format!("{name}{found}")),
@@ -48,11 +50,33 @@ async fn ask(
     let provider =
         co_llm::make_provider_with(settings, env, STALL_TIMEOUT, ServerMemory::default())?;
     let models = provider.models().await?.len();
+    if models == 0 {
+        return Err(Fault::NotFound {
+            provider: provider.label(),
+            model: String::new(),
+            body: String::new(),
+            near: Vec::new(),
+        });
+    }
     let window = provider.window().await;
     let (host, label) = (host(&base_url), provider.label());
     Ok(format!(
         " at {host}: {key}, {models} models, {label} has a window of {window} tokens"
     ))
+}
+
+/// Returns the fault of a provider that took longer than [`TIMEOUT`].
+fn timed_out(settings: &ProviderSettings) -> Fault {
+    match &settings.key_cmd {
+        Some(argv) => Fault::KeyUnusable {
+            source_name: format!("`{}`", argv.join(" ")),
+            cause: format!(
+                "it took more than {} s: run it in a terminal to see why",
+                TIMEOUT.as_secs()
+            ),
+        },
+        None => Fault::Stalled(TIMEOUT),
+    }
 }
 
 /// Returns the host and the port of an address. The rest of it may hold a password.
@@ -70,7 +94,7 @@ fn refused(name: &str, fault: &Fault) -> Check {
     let (level, message, advice) = match fault {
         Fault::NotFound { .. } => (
             CheckLevel::Warn,
-            "the server does not list its models".to_owned(),
+            "the server lists no models".to_owned(),
             "name one with the setting model".to_owned(),
         ),
         Fault::Cut | Fault::Stalled(_) | Fault::Server { .. } | Fault::RateLimited { .. } => {

@@ -106,6 +106,16 @@ async fn a_provider_that_cannot_be_used_says_why() {
     assert!(!format!("{told:?}").contains("secret"), "{told:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_key_command_that_hangs_is_named() {
+    let variables = [
+        ("CO_CLI_BASE_URL", "http://127.0.0.1:1/v1/"),
+        ("CO_CLI_API_KEY_CMD", r#"["sleep", "1000"]"#),
+    ];
+    let named = "the key from `sleep 1000` cannot be used";
+    check(&variables, "provider", &[(CheckLevel::Error, named)]).await;
+}
+
 #[tokio::test]
 async fn neovim_is_judged_by_its_version() {
     for (version, level) in [
@@ -297,6 +307,7 @@ fn models_server() -> String {
             let known = request.contains("authorization: bearer work-secret");
             let (status, body) = match known {
                 _ if request.contains("/nowhere/") => (404, "{}"),
+                _ if request.contains("/none/") => (200, r#"{"data": []}"#),
                 true => (
                     200,
                     r#"{"data": [{"id": "a", "context_length": 4321}, {"id": "b"}]}"#,
@@ -320,6 +331,7 @@ async fn each_provider_is_named_with_its_key_models_and_window() {
         "wrong": { "base_url": url, "api_key_env": "OTHER" },
         "empty": { "base_url": url, "api_key_env": "UNSET" },
         "lost": { "base_url": format!("{url}nowhere"), "api_key_env": "WORK" },
+        "none": { "base_url": format!("{url}none"), "api_key_env": "WORK" },
     });
     let profiles = profiles.to_string();
     let variables = [
@@ -348,10 +360,8 @@ async fn each_provider_is_named_with_its_key_models_and_window() {
         ),
         (CheckLevel::Error, "wrong: ".to_owned()),
         (CheckLevel::Error, "empty: the key for".to_owned()),
-        (
-            CheckLevel::Warn,
-            "lost: the server does not list".to_owned(),
-        ),
+        (CheckLevel::Warn, "lost: the server lists no".to_owned()),
+        (CheckLevel::Warn, "none: the server lists no".to_owned()),
     ];
     let expected = expected
         .each_ref()
