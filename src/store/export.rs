@@ -30,7 +30,11 @@ pub fn export_markdown(items: &[Item]) -> String {
 fn item_text(item: &Item) -> Option<String> {
     Some(match item {
         Item::User { text, context } => context.iter().fold(text.clone(), |told, piece| {
-            format!("{told}\n\n{}:\n\n{}", piece.name, fenced("", &piece.text))
+            let name = &piece.name;
+            match piece.image {
+                Some(_) => format!("{told}\n\n_{name}, an image_"),
+                None => format!("{told}\n\n{name}:\n\n{}", fenced("", &piece.text)),
+            }
         }),
         Item::Text { text } => text.clone(),
         Item::Reasoning { text, .. } if text.is_empty() => return None,
@@ -117,7 +121,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use co_llm::transcript::{Call, Outcome};
+    use co_llm::transcript::{Call, Context, Image, Outcome};
 
     #[test]
     fn a_request_to_go_on_is_in_the_words_of_the_chat() {
@@ -126,6 +130,25 @@ mod tests {
             once: true,
         };
         assert!(export_markdown(&[note]).contains("_Asked the model to continue._"));
+    }
+
+    #[test]
+    fn an_image_is_named() {
+        let image = Image {
+            media_type: "image/png".into(),
+            data: "AAAA".into(),
+        };
+        let prompt = Item::User {
+            text: "see @file:shot.png".into(),
+            context: vec![Context {
+                name: "@file:shot.png".into(),
+                text: String::new(),
+                image: Some(image),
+            }],
+        };
+        let page = export_markdown(&[prompt]);
+        let expected = "## You\n\nsee @file:shot.png\n\n_@file:shot.png, an image_\n\n---\n";
+        assert!(page.starts_with(expected), "{page}");
     }
 
     #[test]
