@@ -135,7 +135,7 @@ impl Config {
         choice: &ModelChoice,
         env: Env<'_>,
     ) -> co_llm::ProviderSettings {
-        let wanted = choice.model.as_deref().or(self.llm.model.as_deref());
+        let wanted = self.wanted(choice);
         let profile = wanted.and_then(|name| self.profile(name));
         let mut settings = match (profile, wanted) {
             (Some(profile), _) => profile,
@@ -144,6 +144,19 @@ impl Config {
         };
         settings.effort = choice.effort.or(settings.effort);
         settings
+    }
+
+    /// Returns the name that means a model of the provider which a chat asks for: `work/some-model` for one of a profile.
+    pub fn model_name(&self, choice: &ModelChoice, model: &str) -> String {
+        let profile = self.wanted(choice).and_then(|name| self.profile(name));
+        match profile.and_then(|settings| settings.name) {
+            Some(profile) => format!("{profile}/{model}"),
+            None => model.to_owned(),
+        }
+    }
+
+    fn wanted<'a>(&'a self, choice: &'a ModelChoice) -> Option<&'a str> {
+        choice.model.as_deref().or(self.llm.model.as_deref())
     }
 
     /// Returns the profile that a name begins with, with the model that follows.

@@ -142,7 +142,7 @@ impl Chat {
             Err(fault) => return self.show(ChatEvent::ProviderFailed(fault)),
         };
         let (services, chat) = (Arc::clone(&self.services), self.id);
-        let front_end = Arc::clone(&self.front_end);
+        let (front_end, used) = (Arc::clone(&self.front_end), self.choice.clone());
         tokio::spawn(async move {
             match provider.models().await {
                 Ok(models) => services.editor.tell(ToEditor::Choose {
@@ -152,8 +152,8 @@ impl Chat {
                     choices: models
                         .into_iter()
                         .map(|model| Choice {
-                            label: model.clone(),
-                            value: model,
+                            value: services.config.model_name(&used, &model),
+                            label: model,
                             confirm: None,
                         })
                         .collect(),

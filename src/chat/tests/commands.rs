@@ -329,6 +329,29 @@ async fn model_lists_and_switches() {
 }
 
 #[tokio::test]
+async fn a_model_from_the_list_is_one_of_the_provider_that_was_asked() {
+    let mut chat = Chat::with(Scripted::new([]), |config| {
+        config.providers = ["work", "home"]
+            .map(|name| co_llm::ProviderSettings {
+                name: Some(name.into()),
+                ..co_llm::ProviderSettings::default()
+            })
+            .into();
+        config.llm.model = Some("home".into());
+    });
+    chat.command("model", "");
+    assert_eq!(choices(&mut chat).await[0].value, "home/scripted");
+    for model in ["work", "work/other"] {
+        chat.command("model", model);
+        chat.command("model", "");
+        assert_eq!(choices(&mut chat).await[0].value, "work/scripted");
+    }
+    chat.command("model", "plain");
+    chat.command("model", "");
+    assert_eq!(choices(&mut chat).await[0].value, "scripted");
+}
+
+#[tokio::test]
 async fn a_command_typed_at_the_prompt_runs_without_the_model() {
     let mut chat = Chat::new([]);
     chat.run("echo typed");
