@@ -61,8 +61,7 @@ pub(super) enum Kind {
     Pairs(fn(&mut Config, Vec<(String, String)>)),
     Object(fn(&mut Config, Value)),
     Prices(fn(&mut Config, Prices)),
-    /// Providers by name. Each is a table of settings of the provider.
-    /// Named settings of providers. The table of settings reads them.
+    /// Providers by name. Each is a table of settings, which the table of settings reads.
     Profiles(fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>),
 }
 

@@ -1,4 +1,4 @@
-//! How hard a model should think.
+//! The effort of a model's thinking.
 
 use std::fmt;
 use std::str::FromStr;

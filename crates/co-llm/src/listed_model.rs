@@ -6,7 +6,7 @@ pub(crate) struct ListedModel {
     pub(crate) name: String,
     /// The tokens that its context window holds, if the server says so.
     pub(crate) window: Option<u64>,
-    /// Whether the model takes images, if the server says so.
+    /// True if the model takes images. None: the server does not say so.
     pub(crate) images: Option<bool>,
 }
 

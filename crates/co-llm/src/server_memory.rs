@@ -1,4 +1,4 @@
-//! What servers have shown of themselves since the backend started.
+//! The facts about servers that their answers showed since the backend started.
 //!
 //! It is passed to [`crate::make_provider_with`], so that a new chat does not learn it again.
 

@@ -17,7 +17,7 @@ pub struct ProviderSettings {
     pub model: Option<String>,
     /// The format of requests. None: the provider's usual one.
     pub protocol: Option<Protocol>,
-    /// How hard the model should think. None: as its provider thinks best.
+    /// The effort of the model's thinking. None: the provider's usual one.
     pub effort: Option<Effort>,
     pub base_url: Option<String>,
     /// The environment variable that holds the key, if not the provider's usual one.

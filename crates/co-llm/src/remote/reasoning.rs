@@ -1,4 +1,4 @@
-//! Which servers get reasoning back, and how hard a model is asked to think.
+//! Chooses the servers that get reasoning back, and asks a model for an effort.
 
 use serde_json::{Value, json};
 

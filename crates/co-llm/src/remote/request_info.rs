@@ -35,7 +35,7 @@ pub(super) struct RequestInfo {
     /// The longest silence of the server.
     pub(super) stall: Duration,
     pub(super) effort: Option<Effort>,
-    /// What the server asked for when it refused earlier requests.
+    /// The changes that the server asked for when it refused earlier requests.
     pub(super) adaptations: HashSet<Adaptation>,
 }
 

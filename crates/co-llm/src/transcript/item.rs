@@ -204,7 +204,7 @@ impl ShownPart {
 pub enum LongText {
     /// The output of the call with this [`Call::id`].
     Output { call: String },
-    /// What a prompt attaches under this name, with so many bytes.
+    /// The text that a prompt attaches under this name, with so many bytes.
     Context { name: String, size: usize },
 }
 

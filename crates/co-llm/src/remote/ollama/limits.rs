@@ -14,7 +14,7 @@ pub(in crate::remote) struct ModelLimits {
     most: Option<u64>,
     /// The tokens that the model's settings on the server say.
     set: Option<u64>,
-    /// Whether the model takes images.
+    /// True if the model takes images. None: the server does not say so.
     pub(in crate::remote) images: Option<bool>,
 }
 
