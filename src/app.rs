@@ -178,11 +178,13 @@ impl App {
                 cwd,
                 context,
                 range,
+                steer,
             } => {
                 let prompt = Prompt {
                     text,
                     context,
                     range,
+                    steer,
                 };
                 self.tell(chat, &cwd, Msg::Prompt(prompt));
             }

@@ -20,6 +20,7 @@ mod rewind;
 pub mod secret_access;
 pub mod services;
 mod show;
+mod steering;
 pub mod text;
 mod turn;
 mod undo;
@@ -222,16 +223,25 @@ impl Chat {
             self.services.notice(NoticeLevel::Warn, NOT_RESUMED);
             return self.give_all_back(prompt);
         }
+        let range = prompt.range.clone();
+        if self.take(prompt).await {
+            self.range = range;
+            self.start_turn(Purpose::Answer).await;
+        }
+    }
+
+    /// Records a prompt and shows it. If that fails, gives all prompts back and returns false.
+    async fn take(&mut self, prompt: Prompt) -> bool {
         let item = Item::User {
             text: prompt.text.clone(),
             context: self.redact_for_model(&prompt.context).await,
         };
         if !self.recorder.ready(&self.dirs, &prompt.text).await || !self.recorder.record(item).await
         {
-            return self.give_all_back(prompt);
+            self.give_all_back(prompt);
+            return false;
         }
         self.taken_prompts += 1;
-        self.range = prompt.range;
         self.answering = false;
         // The client gets the file's id before the text: if the backend dies in between, all that is shown can be
         // resumed.
@@ -240,7 +250,7 @@ impl Chat {
             text: prompt.text,
             context: prompt.context,
         });
-        self.start_turn(Purpose::Answer).await;
+        true
     }
 
     /// Returns the context of a prompt without secrets, for the model.
@@ -343,6 +353,7 @@ impl Chat {
                 };
                 reply.send(snapshot).ok();
             }
+            TurnEvent::TakeSteering => self.take_steering().await,
             TurnEvent::Text(text) => self.recorder.text(&text),
             TurnEvent::Show(event) => {
                 self.flush().await;
@@ -470,7 +481,7 @@ impl Chat {
             "CoTurnDone",
             serde_json::json!({ "chat": self.id, "reason": end }),
         );
-        if let Some(prompt) = self.queue.pop_front() {
+        if let Some(prompt) = self.next_prompt() {
             Box::pin(self.prompt(prompt)).await;
         }
     }

@@ -41,6 +41,7 @@
 ---@field cwd string
 ---@field context co.Context[]
 ---@field range? co.LineRange edits of the turn change these lines only
+---@field steer? boolean it goes with the next request of the turn that runs
 
 ---@class (exact) co.LineRange
 ---@field file string its real path
@@ -238,7 +239,8 @@
 ---@field turn? co.Used
 ---@field window_used? integer percent of the model's context window that the last request takes
 ---@field commands? string[] the first lines of the commands that run in the foreground
----@field queued integer
+---@field queued integer the prompts that wait for the end of the turn
+---@field steering? integer the prompts that go with the next request of the turn
 ---@field taken_prompts integer number of prompts that no longer wait
 ---@field transcript? string the id of the transcript
 ---@field title? string empty before the first prompt

@@ -40,6 +40,8 @@ pub struct Prompt {
     pub context: Vec<Context>,
     /// Edits of the turn change these lines only.
     pub range: Option<LineRange>,
+    /// It goes with the next request of the turn that runs. Other prompts wait for the end of the turn.
+    pub steer: bool,
 }
 
 impl Prompt {

@@ -12,6 +12,7 @@ impl Chat {
     }
 
     pub(super) fn show_state(&self) {
+        let steering = self.queue.iter().filter(|prompt| prompt.steer).count();
         let configured = self
             .choice
             .model
@@ -31,7 +32,8 @@ impl Chat {
             turn: self.turn_usage.into(),
             window_used: self.window_used,
             commands: self.services.foreground.of(self.id),
-            queued: self.queue.len(),
+            queued: self.queue.len() - steering,
+            steering,
             taken_prompts: self.taken_prompts,
             transcript: self.recorder.id(),
             title: self.recorder.title(),

@@ -24,5 +24,6 @@ mod retry;
 mod rules;
 mod secrets;
 mod settings;
+mod steering;
 mod talk;
 mod typed_commands;

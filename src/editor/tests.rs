@@ -22,6 +22,7 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         turn: TokenUse::default(),
         window_used: None,
         queued: 0,
+        steering: 0,
         taken_prompts: 0,
         transcript: None,
         title: String::new(),

@@ -73,7 +73,10 @@ impl Page {
                 piece.text.push_str(&self.text(text));
                 return piece;
             }
-            ChatEvent::Prompt { text, context } => return self.message(&prompt(text, context)),
+            ChatEvent::Prompt { text, context } => {
+                self.headed = false;
+                return self.message(&prompt(text, context));
+            }
             _ => {}
         }
         let Some(text) = paragraph(event) else {

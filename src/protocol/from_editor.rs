@@ -36,6 +36,9 @@ pub enum FromEditor {
         /// Edits of the turn change these lines only.
         #[serde(default)]
         range: Option<LineRange>,
+        /// It goes with the next request of the turn that runs.
+        #[serde(default)]
+        steer: bool,
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },

@@ -56,7 +56,10 @@ pub enum ToEditor {
         window_used: Option<u64>,
         /// The first line of each command in the foreground: calls of the model and `!` lines.
         commands: Vec<String>,
+        /// The prompts that wait for the end of the turn.
         queued: usize,
+        /// The prompts that go with the next request of the turn.
+        steering: usize,
         /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
         taken_prompts: u64,
         /// The chat's id in the store, once it has one. `/resume` takes it.

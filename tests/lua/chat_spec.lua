@@ -52,6 +52,25 @@ describe('the chat', function()
     same({ '' }, nvim:lines(PROMPT))
   end)
 
+  it('sends the queued prompt into the turn with a second <C-s>', function()
+    local nvim = chat()
+    nvim:receive(state('thinking'))
+    nvim:wait("return require('co.chat.registry').current().state.state == 'thinking'")
+    nvim:keys('ione<C-s>two<C-s><C-s>')
+    nvim:wait('return #_G.sent == 3')
+    local command = nvim:sent('command')[1]
+    same({ 'steer', '' }, { command.name, command.args })
+    local waiting = "return require('co.chat.registry').current().waiting_prompts"
+    same({ 'two', 'one' }, nvim:lua(waiting))
+    nvim:receive(state('thinking', { queued = 1, steering = 1 }))
+    nvim:wait("return require('co.chat.registry').current().state.steering == 1")
+    nvim:keys('/steer three<C-s>')
+    nvim:wait('return #_G.sent == 4')
+    local prompt = nvim:sent('prompt')[3]
+    same({ 'three', true }, { prompt.text, prompt.steer })
+    same({ 'two', 'three', 'one' }, nvim:lua(waiting))
+  end)
+
   it('puts what comes into its text, and keeps the draft', function()
     local nvim = chat()
     nvim:keys('ia draft')
@@ -296,15 +315,15 @@ describe('the chat', function()
   end)
 
   it('says in the winbar what it does, and with what', function()
-    local nvim = chat({ screen = true, columns = 200 })
+    local nvim = chat({ screen = true, columns = 240 })
     nvim:receive(
       state(
         'streaming',
-        { model = 'm-100%', input = 12345, output = 678, queued = 2, cwd = '/srv/x' }
+        { model = 'm-100%', input = 12345, output = 678, steering = 1, queued = 2, cwd = '/srv/x' }
       )
     )
     for _, text in ipairs({
-      'answering (2 queued)',
+      'answering (1 steering, 2 queued)',
       'm-100%',
       '12k in 678 out',
       'unconfined',

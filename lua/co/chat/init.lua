@@ -428,7 +428,8 @@ local function handle_exit(chat, reason, held)
   local waiting = chat.waiting_prompts
   local unread = vim.list_slice(waiting, 1, #waiting - #prompts)
   chat.waiting_prompts = vim.list_slice(waiting, #unread + 1)
-  local fresh = { state = 'idle', detail = '', commands = {}, queued = 0, taken_prompts = 0 }
+  local fresh =
+    { state = 'idle', detail = '', commands = {}, queued = 0, steering = 0, taken_prompts = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
     if interrupted then

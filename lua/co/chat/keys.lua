@@ -12,11 +12,14 @@ local notify = require('co.ui.notify')
 local window = require('co.chat.window')
 local windows = require('co.ui.windows')
 
---- Submits the text of the prompt. The text stays there if it could not be sent.
+--- Submits the text of the prompt; if there is none, the queued prompt goes into the turn. A text that could not be
+--- sent stays.
 ---@param chat co.Chat
 local function submit(chat)
   local text = vim.trim(table.concat(chat.prompt:lines(), '\n'))
-  if text == '' then
+  if text == '' and #chat.waiting_prompts > 0 and chat.state.state ~= 'idle' then
+    callbacks.submit(chat, '/steer')
+  elseif text == '' then
     notify.info('the prompt is empty: type one, then submit it')
   elseif callbacks.submit(chat, text) then
     chat.prompt:sent(text)

@@ -61,14 +61,42 @@ function M.message(chat, message, cwd)
   return taken
 end
 
+--- Returns the index of the first waiting prompt that does not steer the turn.
+---@param chat co.Chat
+---@return integer
+local function first_queued(chat)
+  local steering = chat.state.steering or 0
+  return math.min(steering, #chat.waiting_prompts) + 1 --[[@as integer]]
+end
+
+--- Sends a prompt into the turn that runs: the text, or the newest queued prompt if it is empty.
+---@param chat co.Chat
+---@param text string
+---@param cwd string
+---@return boolean taken
+function M.steer(chat, text, cwd)
+  if text ~= '' then
+    return M.prompt(chat, text, cwd, nil, nil, true)
+  end
+  local message = { type = 'command', chat = chat.id, name = 'steer', args = '', cwd = cwd }
+  local taken = M.message(chat, message, cwd)
+  local waiting = chat.waiting_prompts
+  if taken and #waiting > 0 then
+    local newest = table.remove(waiting)
+    table.insert(waiting, first_queued(chat), newest)
+  end
+  return taken
+end
+
 --- Sends a prompt with the contexts that it names.
 ---@param chat co.Chat
 ---@param text string
 ---@param cwd string
 ---@param extra? co.Context[]
 ---@param range? co.LineRange
+---@param steer? boolean it goes with the next request of the turn that runs
 ---@return boolean taken
-function M.prompt(chat, text, cwd, extra, range)
+function M.prompt(chat, text, cwd, extra, range, steer)
   local taken = M.message(chat, {
     type = 'prompt',
     chat = chat.id,
@@ -76,10 +104,12 @@ function M.prompt(chat, text, cwd, extra, range)
     cwd = cwd,
     context = require('co.chat.context').gather(text, extra, chat.range),
     range = range,
+    steer = steer,
   }, cwd)
   if taken then
     chat.range = nil
-    table.insert(chat.waiting_prompts, text)
+    local waiting = chat.waiting_prompts
+    table.insert(waiting, steer and first_queued(chat) or #waiting + 1, text)
     windows.scroll_to_end(chat.buf)
   end
   return taken

@@ -37,10 +37,12 @@ function M.activity(state)
   if state.detail and state.detail ~= '' then
     text = text .. (state.state == 'retrying' and ' ' or ': ') .. state.detail
   end
-  if state.queued and state.queued > 0 then
-    text = ('%s (%d queued)'):format(text, state.queued)
+  local waiting = {}
+  for _, kind in ipairs({ 'steering', 'queued' }) do
+    local count = state[kind] or 0
+    waiting[#waiting + 1] = count > 0 and ('%d %s'):format(count, kind) or nil
   end
-  return text
+  return #waiting > 0 and ('%s (%s)'):format(text, table.concat(waiting, ', ')) or text
 end
 
 --- Returns the number of cells that the parts take.

@@ -154,6 +154,16 @@ M.commands = {
       return true
     end,
   },
+  steer = {
+    about = 'send a prompt into the turn that runs; without text: the one queued last',
+    run = function(args, chat, cwd)
+      if not chat then
+        notify.info('there is no chat')
+        return false
+      end
+      return require('co.chat.send').steer(chat, args, cwd)
+    end,
+  },
   new = {
     about = 'start another chat',
     run = function(_, _, cwd)

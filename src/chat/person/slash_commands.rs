@@ -29,6 +29,7 @@ impl Chat {
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
+            "steer" => self.steer(),
             "cd" => self.change_directory(args).await,
             "chats" => self.list_chats().await,
             "resume" => self.resume(args).await,

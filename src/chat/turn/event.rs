@@ -13,6 +13,8 @@ use co_llm::transcript::{Item, Usage};
 pub(in crate::chat) enum TurnEvent {
     /// Asks to write an item. The reply is `Err` if it could not be written.
     Record(Item, oneshot::Sender<Result<(), ()>>),
+    /// A request follows: the prompts that steer the turn go with it.
+    TakeSteering,
     /// A piece of the model's answer.
     Text(String),
     Snapshot(oneshot::Sender<Snapshot>),

@@ -122,6 +122,7 @@ impl Turn {
     ) -> Result<(ModelRequest, u64), Halt> {
         let budget = self.budget().await?;
         let tools = tool::specs();
+        self.send(TurnEvent::TakeSteering).await?;
         let mut items = self.snapshot().await?;
         let mut prompt = system(&items);
         let mut fit = budget.fit(&prompt, &tools, &items);

@@ -28,13 +28,17 @@ pub(super) struct TurnSummary {
 pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
     let mut turn = TurnSummary::default();
     let mut turns = Vec::new();
+    let mut prompted = false;
     for item in items {
         match item {
-            Item::User { text, .. } => turn.prompt = short(text),
+            // A later one steered the turn.
+            Item::User { text, .. } if !std::mem::replace(&mut prompted, true) => {
+                turn.prompt = short(text);
+            }
             Item::Outcome(outcome) => turn.interrupted |= outcome.text == INTERRUPTED,
             Item::End { .. } => {
                 turns.push(turn.clone());
-                turn.interrupted = false;
+                (turn.interrupted, prompted) = (false, false);
             }
             _ => {}
         }
@@ -233,6 +237,7 @@ mod tests {
             end(),
             user("second\nline"),
             outcome(INTERRUPTED),
+            user("steers the second"),
             end(),
             end(),
         ];
