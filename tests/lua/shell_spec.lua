@@ -409,6 +409,35 @@ describe('the shell buffer', function()
     same('co-shell', nvim:lua('return vim.bo.filetype'))
   end)
 
+  it('/errors reads the last run by the compiler of a buffer, and says which', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a file' })
+      vim.b.current_compiler, vim.bo.errorformat = 'own', '%f at %l says %m'
+    ]])
+    local function entries()
+      return nvim:lua([[
+        local list = vim.fn.getqflist({ items = 0, title = 0 })
+        local found = { list.title }
+        for _, item in ipairs(list.items) do
+          found[#found + 1] = item.lnum .. ' ' .. item.text
+        end
+        return found
+      ]])
+    end
+    nvim:keys(':Co! check<CR>')
+    nvim:receive(output(1, patch(0, { 'a.c at 7 says no', 'b.c:8: yes' })))
+    wait_line(nvim, 'b.c:8: yes')
+    nvim:keys(':Co /errors<CR>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    same({ 'Co! check (:compiler own)', '7 no' }, entries())
+    nvim:keys('<C-w>p:Co /errors gcc<CR>')
+    nvim:wait("return vim.fn.getqflist({ title = 0 }).title:find('gcc') ~= nil")
+    same({ 'Co! check (:compiler gcc)', '8 yes' }, entries())
+    nvim:keys(':Co /errors none<CR>')
+    nvim:wait("return table.concat(_G.notices):find('there is no :compiler none', 1, true) ~= nil")
+  end)
+
   it('<C-q> fills the quickfix list through errorformat', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())

@@ -160,13 +160,7 @@ end
 ---@return co.Context?
 ---@return string? missing
 local function output()
-  local runs = vim.tbl_filter(function(run)
-    return not run.owner
-  end, require('co.run').all())
-  table.sort(runs, function(a, b)
-    return a.began > b.began
-  end)
-  local run = runs[1]
+  local run = require('co.run').last()
   local block = run and require('co.run.shell_buffer').block(run)
   local first, tail = nil, nil
   if block then

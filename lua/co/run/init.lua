@@ -291,6 +291,18 @@ function M.all()
   end, vim.tbl_values(runs))
 end
 
+--- Returns the last run of the person.
+---@return co.Run?
+function M.last()
+  local last
+  for _, run in ipairs(M.all()) do
+    if not run.owner and (not last or run.began > last.began) then
+      last = run
+    end
+  end
+  return last
+end
+
 --- Removes a run that has ended from the list of jobs. Its block stays in the buffer.
 ---@param run co.Run
 function M.forget(run)

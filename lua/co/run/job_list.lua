@@ -266,7 +266,7 @@ local function map(buf)
     'show the end of its output, and stay there'
   )
   set('cancel', on_run(runs.cancel), 'cancel it, or what it left running')
-  set('quickfix', on_run(shell_keys.quickfix), 'locations into the quickfix list')
+  set('quickfix', on_run(require('co.run.errors').quickfix), 'locations into the quickfix list')
   set('keep', on_running(keep), 'keep a job running after its chat closes; again: undo that')
   set('delete', on_run(delete), 'remove a finished one from the list')
   set('write', on_running(write), 'write a line to its standard input')

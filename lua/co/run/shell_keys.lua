@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
+local errors = require('co.run.errors')
 local key_help = require('co.ui.key_help')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
@@ -86,27 +87,6 @@ local function open()
   locations.open_at_cursor(run.cwd)
 end
 
---- Fills the quickfix list from the output of a run.
----@param run co.Run
-function M.quickfix(run)
-  local block = shell_buffer.block(run)
-  local first, tail = nil, nil
-  if block then
-    first, tail = block:content()
-  end
-  if not block or not first then
-    notify.info('the output of this run is not in the shell buffer')
-    return
-  end
-  local lines = api.nvim_buf_get_lines(block.buf, first, tail --[[@as integer]], false)
-  local count = locations.quickfix('Co! ' .. run.command, lines, run.cwd, vim.go.errorformat)
-  if count == 0 then
-    notify.info("no line of this run fits 'errorformat'")
-    return
-  end
-  vim.cmd('botright copen')
-end
-
 --- Maps the keys, in the buffer only.
 ---@param buf integer
 ---@param runs co.shell_keys.Runs
@@ -133,7 +113,7 @@ function M.map(buf, runs)
   map('quickfix', function()
     local run = run_at_cursor()
     if run then
-      M.quickfix(run)
+      errors.quickfix(run)
     end
   end, 'locations into the quickfix list')
   map('help', function()

@@ -129,7 +129,7 @@ function M.open_at_cursor(cwd)
   return true
 end
 
---- Fills the quickfix list with the locations in `lines`, parsed by 'errorformat'.
+--- Fills the quickfix list with the locations in `lines`, parsed by 'errorformat', if there are some.
 ---@param title string
 ---@param lines string[]
 ---@param cwd string
@@ -144,7 +144,9 @@ function M.quickfix(title, lines, cwd, errorformat)
   local items = vim.tbl_filter(function(item)
     return item.valid == 1
   end, parsed)
-  vim.fn.setqflist({}, ' ', { title = title, items = items })
+  if #items > 0 then
+    vim.fn.setqflist({}, ' ', { title = title, items = items })
+  end
   return #items
 end
 

@@ -70,6 +70,8 @@ local function arguments(name, lead)
     return starting(questions, lead)
   elseif name == 'sandbox' then
     return starting({ 'auto', 'build', 'docker', 'landlock', 'subprocess' }, lead)
+  elseif name == 'errors' then
+    return vim.fn.getcompletion(lead, 'compiler')
   elseif name == 'cd' then
     return vim.fn.getcompletion(lead, 'dir')
   elseif name == 'export' then

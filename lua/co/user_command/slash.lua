@@ -188,6 +188,18 @@ M.commands = {
       return true
     end,
   },
+  errors = {
+    about = 'fill the quickfix list from the last run of :Co!, by the :compiler that follows',
+    run = function(args)
+      local run = require('co.run').last()
+      if not run then
+        notify.info('nothing has been run yet: :Co! {command} runs one')
+        return false
+      end
+      require('co.run.errors').quickfix(run, args ~= '' and args or nil)
+      return true
+    end,
+  },
   log = {
     about = 'show what went wrong',
     run = function()
