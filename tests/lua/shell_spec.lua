@@ -409,6 +409,20 @@ describe('the shell buffer', function()
     same('co-shell', nvim:lua('return vim.bo.filetype'))
   end)
 
+  it('/history puts an earlier command on the command line', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.ui.select = function(items, _, done)
+        _G.offered = items
+        done(items[2])
+      end
+    ]])
+    nvim:keys(':Co! make one<CR>:Co! ls %<CR>:Co! make one<CR>:Co! ++timeout=3 cat<CR>')
+    nvim:keys(':Co /history<CR>')
+    nvim:wait("return vim.fn.getcmdline() == 'Co! make one'")
+    same({ '++timeout=3 cat', 'make one', 'ls %' }, nvim:lua('return _G.offered'))
+  end)
+
   it('/errors reads the last run by the compiler of a buffer, and says which', function()
     local nvim = neovim.start()
     nvim:lua([[

@@ -188,6 +188,13 @@ M.commands = {
       return true
     end,
   },
+  history = {
+    about = 'put an earlier command of :Co! on the command line',
+    run = function()
+      require('co.run.history').choose()
+      return true
+    end,
+  },
   errors = {
     about = 'fill the quickfix list from the last run of :Co!, by the :compiler that follows',
     run = function(args)
