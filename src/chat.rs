@@ -325,6 +325,14 @@ impl Chat {
             .count()
     }
 
+    /// Returns the number of the turn that runs, or else of the last one.
+    fn last_turn(&self) -> usize {
+        let since = self.recorder.items().iter().rev();
+        let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
+        let is_open = self.running.is_some() || since.any(|it| matches!(it, Item::User { .. }));
+        self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
+    }
+
     fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
         if let Some(provider) = &self.provider {
             return Ok(Arc::clone(provider));

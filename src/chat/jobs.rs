@@ -23,6 +23,7 @@ use super::events::ChatEvent;
 use super::services::Services;
 use super::services::running_jobs::JobControl;
 use super::text::short;
+use super::turn::JobCheckpoint;
 use crate::audit::Record;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
@@ -57,6 +58,8 @@ pub(super) struct StartedJob {
     /// The audit line for the job's outcome.
     pub record: Record,
     pub job: co_exec::RunningCommand,
+    /// None if it may change nothing, or if there is no undo.
+    pub checkpoint: Option<JobCheckpoint>,
 }
 
 /// The jobs of a chat.
@@ -76,6 +79,8 @@ struct JobEntry {
     control: JobControl,
     /// The job's end is in the transcript.
     recorded: bool,
+    /// The files at the start, until the changes since then are kept.
+    checkpoint: Option<JobCheckpoint>,
 }
 
 impl Jobs {
@@ -188,6 +193,7 @@ impl Jobs {
             view: view.clone(),
             control,
             recorded: false,
+            checkpoint: started.checkpoint,
         };
         self.entries.insert(started.number, entry);
         view
@@ -293,7 +299,12 @@ impl Chat {
         }
     }
 
+    /// Keeps the changes of a job, and records its end.
     async fn record_end(&mut self, job: u64, text: String, told: bool) {
+        let entry = self.jobs.entries.get_mut(&job);
+        if let Some(checkpoint) = entry.and_then(|it| it.checkpoint.take()) {
+            checkpoint.end(self.last_turn()).await;
+        }
         self.recorder
             .record(Item::JobEnded { job, text, told })
             .await;

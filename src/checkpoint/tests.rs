@@ -252,6 +252,26 @@ fn two_chats_do_not_take_each_others_changes_back() {
 }
 
 #[test]
+fn a_job_has_what_changes_while_no_command_runs() {
+    let scene = Scene::new();
+    scene.workspace.prepare();
+    let job = scene.workspace.begin_job().unwrap();
+    scene.write("job", "1");
+    let call = scene.call(|| scene.write("call", "1"));
+    assert_eq!(paths(&call.changes), ["call"]);
+    scene.checkpoints.saved(&scene.at("saved"));
+    scene.write("saved", "mine");
+    scene.checkpoints.divide();
+    let run = scene.checkpoints.person_runs();
+    scene.write("run", "mine");
+    run.end();
+    scene.write("last", "1");
+    let job = job.end();
+    assert_eq!(paths(&job.changes), ["job", "last"]);
+    assert_eq!(job.unclear, [Path::new("run")]);
+}
+
+#[test]
 fn ignored_and_secret_files_are_not_copied_and_not_deleted() {
     let scene = Scene::new();
     scene.write(".gitignore", "build\n");

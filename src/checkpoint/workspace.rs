@@ -44,6 +44,7 @@ struct Moment {
 
 struct OpenWindow {
     id: u64,
+    is_job: bool,
     found: CallChanges,
 }
 
@@ -116,6 +117,18 @@ impl Workspace {
     /// # Errors
     /// There is no snapshot. The text says why.
     pub fn begin(self: &Arc<Self>) -> Result<Window, String> {
+        self.begin_window(false)
+    }
+
+    /// Takes a snapshot when a job starts. What changes while a command runs too is not the job's.
+    ///
+    /// # Errors
+    /// There is no snapshot. The text says why.
+    pub fn begin_job(self: &Arc<Self>) -> Result<Window, String> {
+        self.begin_window(true)
+    }
+
+    fn begin_window(self: &Arc<Self>, is_job: bool) -> Result<Window, String> {
         if let Some(why) = self.missing() {
             return Err(why);
         }
@@ -130,6 +143,7 @@ impl Workspace {
         self.step(&mut moment)?;
         moment.open.push(OpenWindow {
             id,
+            is_job,
             found: CallChanges::default(),
         });
         Ok(window)
@@ -300,13 +314,18 @@ impl Workspace {
             changes,
             not_created,
         } = found;
+        let only_jobs = open.iter().all(|it| it.is_job);
+        let open = open.iter_mut().filter(|it| it.is_job == only_jobs);
+        let mut open: Vec<_> = open.collect();
         let alone = open.len() == 1 && self.runs.load(Ordering::Relaxed) == 0;
         let (own, others): (Vec<_>, Vec<_>) = changes
             .into_iter()
             .partition(|it| alone && !touched.contains(&it.path));
-        let others = others.into_iter().map(|it| it.path);
+        // A job may take hours: not each file that is saved meanwhile is named.
+        let is_named = |path: &PathBuf| !only_jobs || !touched.contains(path);
+        let others = others.into_iter().map(|it| it.path).filter(is_named);
         let unclear: Vec<_> = others.chain(not_created).collect();
-        for window in open {
+        for window in &mut open {
             window.found.changes.extend(own.iter().cloned());
             window.found.unclear.extend(unclear.iter().cloned());
         }

@@ -1,9 +1,11 @@
 //! The checkpoints of a turn: the files before and after each call that may change them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::super::services::Services;
 use super::Turn;
-use super::call::ParsedCall;
+use super::call::{AllowedCommand, ParsedCall};
 use super::queue::QueuedCall;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
 use crate::protocol::NoticeLevel;
@@ -15,6 +17,15 @@ pub(super) struct CallCheckpoint {
     by: By,
     /// The reason why there is none in the error.
     window: Result<Window, String>,
+}
+
+/// An approved job with the files at its start. Dropping it forgets the changes.
+pub(in crate::chat) struct JobCheckpoint {
+    services: Arc<Services>,
+    transcript_id: String,
+    workspace: PathBuf,
+    by: By,
+    window: Window,
 }
 
 /// An edit with its files before it.
@@ -42,7 +53,7 @@ impl Turn {
         let is_read = decision == Decision::Unasked;
         let window = match self.services.checkpoints.missing(self.judge.root()) {
             Some(why) => Err(why),
-            None => self.begin_window().await,
+            None => self.begin_window(Workspace::begin).await,
         };
         let by = By::Call {
             what,
@@ -52,13 +63,38 @@ impl Turn {
         (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window })
     }
 
-    async fn begin_window(&self) -> Result<Window, String> {
+    /// Takes a checkpoint of an approved job, for its changes while no call runs.
+    pub(super) async fn job_checkpoint(
+        &self,
+        job: u64,
+        allowed: &AllowedCommand,
+    ) -> Option<JobCheckpoint> {
+        if allowed.decision == Decision::Unasked {
+            return None;
+        }
+        Some(JobCheckpoint {
+            window: self.begin_window(Workspace::begin_job).await.ok()?,
+            services: Arc::clone(&self.services),
+            transcript_id: self.transcript_id.clone(),
+            workspace: self.judge.root().to_owned(),
+            by: By::Call {
+                what: format!("job {job}: {}", allowed.request.text()),
+                decision: allowed.decision.clone(),
+                command: true,
+            },
+        })
+    }
+
+    async fn begin_window(
+        &self,
+        begin: fn(&Arc<Workspace>) -> Result<Window, String>,
+    ) -> Result<Window, String> {
         let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
-        let begin = move || {
+        let begun = tokio::task::spawn_blocking(move || {
             let workspace = checkpoints.workspace(&judge);
-            workspace.map_err(|error| error.to_string())?.begin()
-        };
-        let begun = tokio::task::spawn_blocking(begin).await;
+            begin(&workspace.map_err(|error| error.to_string())?)
+        });
+        let begun = begun.await;
         begun.unwrap_or_else(|error| Err(error.to_string()))
     }
 
@@ -155,18 +191,48 @@ impl Turn {
             unclear: found.unclear,
             unknown: found.unknown,
         };
-        let (checkpoints, chat) = (
-            Arc::clone(&self.services.checkpoints),
-            self.transcript_id.clone(),
-        );
-        let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));
-        if let Ok(Err(error)) = append.await {
-            self.services.notice(
-                NoticeLevel::Warn,
-                format!(
-                    "the last changes cannot be taken back, because they could not be kept: {error}"
-                ),
-            );
+        append(&self.services, self.transcript_id.clone(), record).await;
+    }
+}
+
+impl JobCheckpoint {
+    /// Keeps the changes of the job as those of a turn.
+    pub(in crate::chat) async fn end(self, turn: usize) {
+        let Self {
+            services,
+            transcript_id,
+            workspace,
+            by,
+            window,
+        } = self;
+        let ended = tokio::task::spawn_blocking(move || window.end()).await;
+        let found = ended.unwrap_or_default();
+        if found == CallChanges::default() {
+            return;
         }
+        let record = Record {
+            planned: false,
+            turn,
+            by,
+            workspace,
+            changes: found.changes,
+            unclear: found.unclear,
+            unknown: found.unknown,
+        };
+        append(&services, transcript_id, record).await;
+    }
+}
+
+/// Adds a record to those of a chat. A failure is shown.
+async fn append(services: &Services, chat: String, record: Record) {
+    let checkpoints = Arc::clone(&services.checkpoints);
+    let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));
+    if let Ok(Err(error)) = append.await {
+        services.notice(
+            NoticeLevel::Warn,
+            format!(
+                "the last changes cannot be taken back, because they could not be kept: {error}"
+            ),
+        );
     }
 }

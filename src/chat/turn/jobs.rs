@@ -81,6 +81,7 @@ impl Turn {
             }
         };
         let started_job = StartedJob {
+            checkpoint: self.job_checkpoint(number, allowed).await,
             number,
             command: co_policy::printable(&command),
             cwd: allowed.context.cwd.clone(),

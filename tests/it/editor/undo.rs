@@ -114,6 +114,34 @@ fn a_file_that_is_saved_during_a_command_is_the_persons() {
 }
 
 #[test]
+fn what_a_job_changes_after_its_turn_is_taken_back() {
+    let wait = "touch go; until [ -e end ]; do sleep 0.05; done; rm end; echo job > notes.txt";
+    let job = json!({ "cmd": wait, "background": true });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "run_shell_command", &job),
+        Reply::text("It runs."),
+    ]);
+    scene.workspace.write("notes.txt", "one\n");
+    scene.co("start it");
+    scene.wait_ask("1/1");
+    wait_checkpoint(&scene);
+    scene.answer("y");
+    scene.wait_chat("It runs.");
+    scene.wait_turns(1);
+    scene.workspace.write("end", "");
+    scene.wait_chat("ended: ");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("of the turn “start it”");
+    scene.answer("y");
+    scene.nvim.wait_text("files taken back");
+    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
+    assert!(scene.workspace.read("go").is_none());
+    scene.nvim.command("Co /changes");
+    let entry = "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('· job 1: touch go', 1, true) end)";
+    scene.nvim.wait_for(entry, "the job's entry");
+}
+
+#[test]
 fn the_changes_are_in_the_quickfix_list_and_parts_are_taken_back() {
     let scene = changed(|scene| scene.nvim.command("split notes.txt"));
     scene.nvim.command("Co /changes");
