@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use co_llm::transcript::{Call, Context, Outcome};
+use co_llm::transcript::{Call, Context, Image, Outcome};
 
 fn user(text: &str) -> Item {
     Item::User {
@@ -249,6 +249,44 @@ fn what_an_earlier_prompt_attached_is_left_out_like_an_old_output() {
     let again = budget.fit("", &[], &items);
     assert_eq!(again.items, fit.items, "it stays as it was sent");
     assert_eq!(again.shortened, []);
+}
+
+#[test]
+fn an_image_of_an_earlier_prompt_is_left_out_as_a_whole() {
+    let image = |name: &str, data: &str| Context {
+        name: name.into(),
+        image: Some(Image {
+            media_type: "image/png".into(),
+            data: data.repeat(500),
+        }),
+        ..Context::default()
+    };
+    let mut items = vec![Item::User {
+        text: "see".into(),
+        context: ["a", "b", "c", "d", "e", "f"]
+            .map(|name| image(name, "AAAA"))
+            .into(),
+    }];
+    items.extend(step(1, "fine".into()));
+    items.push(Item::User {
+        text: "and now".into(),
+        context: vec![image("a", "AAAABBBB")],
+    });
+    items.extend((2..7).flat_map(|number| step(number, "fine".into())));
+    let budget = Budget { window: 10_000 };
+    let fit = budget.fit("", &[], &items);
+    assert!(fit.tokens <= 8_000, "{}", fit.tokens);
+    assert_eq!(fit.summarise, None);
+    assert_eq!(contexts(&fit.items)[0], "[an image, left out to save room]");
+    let last = fit.items.iter().rev().find_map(|item| match item {
+        Item::User { context, .. } => context.first(),
+        _ => None,
+    });
+    assert!(last.is_some_and(|it| it.image.is_some()), "{last:?}");
+    items.push(Item::Shortened {
+        texts: fit.shortened,
+    });
+    assert_eq!(budget.fit("", &[], &items).items, fit.items);
 }
 
 #[test]

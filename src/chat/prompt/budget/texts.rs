@@ -1,9 +1,9 @@
-//! Shortens the long texts of a request: outputs, and what prompts attach.
+//! Shortens the long texts of a request: outputs, and what prompts attach. An image is left out as a whole.
 
 use std::collections::HashMap;
 
 use super::item_tokens;
-use co_llm::transcript::{Item, LongText, Shortened};
+use co_llm::transcript::{Context, Item, LongText, Shortened};
 
 /// A text of at most this many bytes is never replaced by a line.
 const SHORT_BYTES: usize = 400;
@@ -11,7 +11,7 @@ const SHORT_BYTES: usize = 400;
 /// The items of a request while long texts in them are shortened.
 pub(super) struct Texts {
     pub told: Vec<Item>,
-    /// The whole texts that `told` has shortened.
+    /// The whole texts that `told` has shortened, and the data of images that it leaves out.
     whole: HashMap<TextPlace, String>,
     pub shortened: Vec<Shortened>,
 }
@@ -53,19 +53,26 @@ impl Texts {
         self.told.iter().enumerate().flat_map(places).collect()
     }
 
-    fn text(&self, (at, context): TextPlace) -> Option<&str> {
-        match (&self.told[at], context) {
-            (Item::Outcome(outcome), None) => Some(&outcome.text),
-            (Item::User { context, .. }, Some(it)) => Some(&context.get(it)?.text),
+    fn context(&self, (at, context): TextPlace) -> Option<&Context> {
+        match &self.told[at] {
+            Item::User { context: all, .. } => all.get(context?),
             _ => None,
         }
     }
 
-    fn text_mut(&mut self, (at, context): TextPlace) -> Option<&mut String> {
-        match (&mut self.told[at], context) {
-            (Item::Outcome(outcome), None) => Some(&mut outcome.text),
-            (Item::User { context, .. }, Some(it)) => Some(&mut context.get_mut(it)?.text),
-            _ => None,
+    fn has_image(&self, place: TextPlace) -> bool {
+        self.context(place).is_some_and(|it| it.image.is_some())
+    }
+
+    /// Returns a text, or the data of an image.
+    fn text(&self, place: TextPlace) -> Option<&str> {
+        match &self.told[place.0] {
+            Item::Outcome(outcome) => Some(&outcome.text),
+            _ => {
+                let context = self.context(place)?;
+                let image = context.image.as_ref();
+                Some(image.map_or(&context.text, |image| &image.data))
+            }
         }
     }
 
@@ -93,13 +100,20 @@ impl Texts {
         let Some(now) = self.text(place).map(str::to_owned) else {
             return;
         };
+        let image = self.has_image(place);
         let whole = self.whole.entry(place).or_insert(now);
         let text = match bytes {
+            _ if image => "[an image, left out to save room]".to_owned(),
             0 => stand_in(&self.told[place.0], whole.len()),
             bytes => halves(whole, bytes),
         };
-        if let Some(told) = self.text_mut(place) {
-            *told = text;
+        match (&mut self.told[place.0], place.1) {
+            (Item::Outcome(outcome), None) => outcome.text = text,
+            (Item::User { context, .. }, Some(it)) => {
+                context[it].text = text;
+                context[it].image = None;
+            }
+            _ => {}
         }
     }
 
@@ -138,6 +152,7 @@ impl Texts {
             let largest = self
                 .places()
                 .into_iter()
+                .filter(|place| !self.has_image(*place))
                 .max_by_key(|place| self.size(*place));
             let Some(place) = largest.filter(|place| self.size(*place) > SHORT_BYTES * 4) else {
                 return;
