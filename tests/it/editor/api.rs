@@ -1,0 +1,54 @@
+//! A plugin that uses co's functions for other plugins.
+
+use serde_json::json;
+
+use crate::support::http::{Gate, Reply};
+
+use super::scene::Scene;
+
+/// Loads the plugin as `plugin`.
+fn load(scene: &Scene) {
+    let text = include_str!("plugin.lua");
+    scene
+        .nvim
+        .lua("_G.plugin = loadstring(...)()", json!([text]));
+}
+
+#[test]
+fn a_plugin_asks_answers_and_lists() {
+    let held = Gate::default();
+    let scene = Scene::scripted([
+        Reply::shell("c1", "touch out"),
+        Reply::text("It counts").hold(&held).say(" coins."),
+        Reply::text("In **cents**."),
+    ]);
+    load(&scene);
+    let ask = |text: &str| scene.nvim.lua("return plugin.explain(...)", json!([text]));
+    assert_eq!(ask("explain it"), true);
+    scene.server.wait_requests(2);
+    // This one waits until the first turn has ended.
+    assert_eq!(ask("in what?"), true);
+    held.open();
+    scene.nvim.wait_for("#plugin.answers == 2", "two answers");
+    let answers = scene.nvim.lua("return plugin.answers", json!([]));
+    assert_eq!(answers[0]["reason"], "done");
+    let first = answers[0]["text"].as_str().unwrap();
+    assert!(first.ends_with("It counts coins."), "{first}");
+    assert_eq!(
+        answers[1],
+        json!({ "chat": 1, "reason": "done", "text": "In **cents**." })
+    );
+    let asked = scene.nvim.lua("return plugin.asked", json!([]));
+    assert_eq!(asked[0]["command"], "touch out");
+    assert_eq!(asked[0]["chat"], 1);
+    assert!(!scene.workspace.exists("out"));
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert!(told.contains("only explain"), "{told}");
+    scene.run("echo hi");
+    scene.wait_shell("exit 0");
+    let lists = scene.nvim.lua("return plugin.lists()", json!([]));
+    assert_eq!(lists["chats"][0]["state"], "idle");
+    assert_eq!(lists["runs"][0]["command"], "echo hi");
+    assert_eq!(lists["runs"][0]["running"], false);
+    assert_eq!(lists["questions"], json!([]));
+}
