@@ -137,7 +137,13 @@ def check(command: list[str], project: pathlib.Path, env: dict[str, str], times:
 def ask(editor: Editor) -> None:
     """Type the two prompts into a new chat, and answer the question."""
     editor.type("<C-\\><C-N>:Co /new<CR>")
-    editor.until("a new chat", lambda: bool(text := editor.value(CHAT)) and "*exit " not in text)
+
+    def empty() -> bool:
+        # Neovim says nothing at all while it is busy.
+        text = editor.value(f"'chat: ' .. {CHAT}")
+        return text.startswith("chat:") and "*exit " not in text
+
+    editor.until("a new chat", empty)
     editor.type("<C-\\><C-N>:Co show the size of change.py with du -h change.py<CR>")
 
     def size() -> str:

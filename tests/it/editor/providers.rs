@@ -84,7 +84,7 @@ fn nothing_of_one_provider_reaches_another_after_model() {
             "api_key_env": "FIRST_KEY",
             "headers": { "X-First": "first-header" },
             "extra_body": { "first_field": 1 },
-            "max_output_tokens": 777,
+            "max_output_tokens": 77713,
             "effort": "low",
             "providers": { "work": {
                 "provider": "openai",
@@ -131,7 +131,7 @@ fn nothing_of_one_provider_reaches_another_after_model() {
         "first-key",
         "first-header",
         "first_field",
-        "777",
+        "77713",
         "reasoning_effort",
         "first-thought",
     ];

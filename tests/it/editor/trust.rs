@@ -107,7 +107,7 @@ fn a_no_holds_until_rules_take_it_back() {
     assert!(!told(&scene, "two").contains("Use tabs."));
     assert_eq!(pending(&scene), 0);
     scene.nvim.lua(
-        "vim.ui.select = function(items, _, done) done(items[1]) end",
+        "vim.ui.select = function(items, _, done) done(items[2] == 'yes' and 'yes' or items[1]) end",
         json!([]),
     );
     scene.co("/rules");

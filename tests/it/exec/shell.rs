@@ -83,7 +83,8 @@ async fn nothing_waits_for_an_answer() {
         assert!(!outcome.timed_out, "{command}: {outcome:?}");
         assert!(began.elapsed() < Duration::from_secs(15), "{command}");
     }
-    assert!(!bench.run("test -t 0 || test -t 1 || test -t 2").await.ok());
+    let terminal = "if test -t 0 || test -t 1 || test -t 2; then echo terminal; fi";
+    assert_eq!(bench.run(terminal).await.output, "");
 }
 
 #[tokio::test]

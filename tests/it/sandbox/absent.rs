@@ -126,9 +126,9 @@ fn the_doctor_says_what_that_comes_to() {
         message.contains(WHY) && message.contains("nearly every command asks"),
         "{message}"
     );
-    assert_eq!(of(&checks(&[]), "backend").0, "ok");
+    assert_eq!(of(&checks(&[]), "approved commands").0, "ok");
     let named = checks(&[("CO_CLI_SANDBOX_BACKEND", "landlock")]);
-    let (level, message) = of(&named, "backend");
+    let (level, message) = of(&named, "approved commands");
     assert_eq!(level, "error");
     assert!(message.contains(WHY), "{message}");
 }
