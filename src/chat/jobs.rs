@@ -3,6 +3,7 @@
 //!
 //! The chat owns the list. A turn gets a `JobView` of a job.
 
+pub(in crate::chat) mod checkpoint;
 mod follow;
 mod status;
 
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use status::JobView;
 
+use self::checkpoint::JobCheckpoint;
 use self::follow::JobFollower;
 use super::Chat;
 use super::advice::Conditions;
@@ -23,7 +25,6 @@ use super::events::ChatEvent;
 use super::services::Services;
 use super::services::running_jobs::JobControl;
 use super::text::short;
-use super::turn::JobCheckpoint;
 use crate::audit::Record;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};

@@ -1,14 +1,12 @@
 //! The checkpoints of a turn: the files before and after each call that may change them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::services::Services;
+use super::super::jobs::checkpoint::{JobCheckpoint, append_record};
 use super::Turn;
 use super::call::{AllowedCommand, ParsedCall};
 use super::queue::QueuedCall;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
-use crate::protocol::NoticeLevel;
 use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
@@ -17,15 +15,6 @@ pub(super) struct CallCheckpoint {
     by: By,
     /// The reason why there is none in the error.
     window: Result<Window, String>,
-}
-
-/// An approved job with the files at its start. Dropping it forgets the changes.
-pub(in crate::chat) struct JobCheckpoint {
-    services: Arc<Services>,
-    transcript_id: String,
-    workspace: PathBuf,
-    by: By,
-    window: Window,
 }
 
 /// An edit with its files before it.
@@ -191,48 +180,6 @@ impl Turn {
             unclear: found.unclear,
             unknown: found.unknown,
         };
-        append(&self.services, self.transcript_id.clone(), record).await;
-    }
-}
-
-impl JobCheckpoint {
-    /// Keeps the changes of the job as those of a turn.
-    pub(in crate::chat) async fn end(self, turn: usize) {
-        let Self {
-            services,
-            transcript_id,
-            workspace,
-            by,
-            window,
-        } = self;
-        let ended = tokio::task::spawn_blocking(move || window.end()).await;
-        let found = ended.unwrap_or_default();
-        if found == CallChanges::default() {
-            return;
-        }
-        let record = Record {
-            planned: false,
-            turn,
-            by,
-            workspace,
-            changes: found.changes,
-            unclear: found.unclear,
-            unknown: found.unknown,
-        };
-        append(&services, transcript_id, record).await;
-    }
-}
-
-/// Adds a record to those of a chat. A failure is shown.
-async fn append(services: &Services, chat: String, record: Record) {
-    let checkpoints = Arc::clone(&services.checkpoints);
-    let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));
-    if let Ok(Err(error)) = append.await {
-        services.notice(
-            NoticeLevel::Warn,
-            format!(
-                "the last changes cannot be taken back, because they could not be kept: {error}"
-            ),
-        );
+        append_record(&self.services, self.transcript_id.clone(), record).await;
     }
 }
