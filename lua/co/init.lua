@@ -54,25 +54,25 @@ end
 ---@param done fun(answer: co.api.Answer)
 ---@return boolean taken
 function M.ask(text, done)
-  return require('co.api').ask(text, done)
+  return require('co.user_command.api').ask(text, done)
 end
 
 --- Returns the open chats, the one that was used last at the end.
 ---@return co.api.Chat[]
 function M.chats()
-  return require('co.api').chats()
+  return require('co.user_command.api').chats()
 end
 
 --- Returns the runs of this Neovim, and the jobs of its chats.
 ---@return co.api.Run[]
 function M.runs()
-  return require('co.api').runs()
+  return require('co.user_command.api').runs()
 end
 
 --- Returns the questions that wait, in their order.
 ---@return co.api.Question[]
 function M.questions()
-  return require('co.api').questions()
+  return require('co.user_command.api').questions()
 end
 
 --- Answers a question as the keys `y` and `n` do. A reason for no goes to the model.
@@ -81,7 +81,7 @@ end
 ---@param reason? string
 ---@return boolean answered false if it waits no longer
 function M.answer(id, yes, reason)
-  return require('co.api').answer(id, yes, reason)
+  return require('co.user_command.api').answer(id, yes, reason)
 end
 
 --- Runs a command in the current window's directory.

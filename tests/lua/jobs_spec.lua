@@ -182,7 +182,9 @@ describe("a model's job", function()
     nvim:lua("vim.cmd('cclose') vim.cmd('Co /jobs')")
     press(nvim, 'xd')
     same(RUN, nvim:sent('cancel_run')[1].run)
-    nvim:wait("return table.concat(_G.notices):find('job 2 of chat 1 has not ended') ~= nil")
+    -- The screen shows one of several notices.
+    local log = "table.concat(require('co.ui.log').lines(), '\\n')"
+    nvim:wait(('return %s:find("job 2 of chat 1 has not ended", 1, true) ~= nil'):format(log))
     press(nvim, '<CR>')
     same('$ npm run dev', nvim:lua('return vim.api.nvim_get_current_line()'))
   end)

@@ -43,7 +43,7 @@ end
 ---@param done fun(answer: co.api.Answer)
 ---@return boolean taken
 function M.ask(text, done)
-  if not require('co').prompt(text) then
+  if not require('co.user_command').prompt(text) then
     return false
   end
   local chat = assert(registry.current())
