@@ -203,7 +203,7 @@ async fn its_terminal_is_that_of_its_own_session() {
         rows: 24,
     };
     let script = "ps -o pid=,pgid=,sid=,tpgid= -p $$; tty < /dev/tty; stty size; trap 'echo told; exit 4' INT; \
-        echo up; sleep 300";
+        echo up; while sleep 0.1; do :; done";
     let running = bench
         .executor
         .start_on(confined(&bench, script), Streams::Terminal(size))
