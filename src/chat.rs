@@ -253,6 +253,20 @@ impl Chat {
         true
     }
 
+    /// Records the model and the effort that the person chose, if they are not those of the last turn. A resumed chat is sent
+    /// to no other provider then.
+    async fn record_choice(&mut self) {
+        if ModelChoice::recorded(self.recorder.items()).0 != self.choice {
+            let config = &self.services.config;
+            let chosen = Item::ModelChosen {
+                model: self.choice.model.clone(),
+                profile: config.profile_name(&self.choice),
+                effort: self.choice.effort.map(|effort| effort.to_string()),
+            };
+            self.recorder.record(chosen).await;
+        }
+    }
+
     /// Returns the context of a prompt without secrets, for the model.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
         let keys = self.provider.as_ref().map(|provider| provider.secrets());
@@ -271,6 +285,7 @@ impl Chat {
     }
 
     async fn start_turn(&mut self, purpose: Purpose) {
+        self.record_choice().await;
         self.drop_undo();
         self.turn_usage = Usage::default();
         self.find_instructions().await;

@@ -16,6 +16,8 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use co_llm::transcript::Item;
+
 pub use given::GivenSettings;
 pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
@@ -27,6 +29,27 @@ pub struct ModelChoice {
     /// A model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,
     pub effort: Option<co_llm::Effort>,
+}
+
+impl ModelChoice {
+    /// Returns the choice that a transcript holds, and the profile that it names.
+    pub fn recorded(items: &[Item]) -> (Self, Option<&str>) {
+        let chosen = items.iter().rev().find_map(|item| match item {
+            Item::ModelChosen {
+                model,
+                profile,
+                effort,
+            } => Some((
+                Self {
+                    model: model.clone(),
+                    effort: effort.as_deref().and_then(|name| name.parse().ok()),
+                },
+                profile.as_deref(),
+            )),
+            _ => None,
+        });
+        chosen.unwrap_or_default()
+    }
 }
 
 /// Every setting, with a value.
@@ -148,11 +171,16 @@ impl Config {
 
     /// Returns the name that means a model of the provider which a chat asks for: `work/some-model` for one of a profile.
     pub fn model_name(&self, choice: &ModelChoice, model: &str) -> String {
-        let profile = self.wanted(choice).and_then(|name| self.profile(name));
-        match profile.and_then(|settings| settings.name) {
+        match self.profile_name(choice) {
             Some(profile) => format!("{profile}/{model}"),
             None => model.to_owned(),
         }
+    }
+
+    /// Returns the name of the profile that a chat asks for.
+    pub fn profile_name(&self, choice: &ModelChoice) -> Option<String> {
+        let profile = self.wanted(choice).and_then(|name| self.profile(name));
+        profile?.name
     }
 
     fn wanted<'a>(&'a self, choice: &'a ModelChoice) -> Option<&'a str> {

@@ -203,7 +203,8 @@ impl<'a> Retelling<'a> {
             }
             Item::Surroundings(_) => self.start_turn(),
             Item::Shortened { .. } => self.events.push(ChatEvent::TextsShortened),
-            Item::JobStarted { .. } | Item::JobEnded { .. } | Item::Unknown => {}
+            Item::JobStarted { .. } | Item::JobEnded { .. } => {}
+            Item::ModelChosen { .. } | Item::Unknown => {}
         }
     }
 

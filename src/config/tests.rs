@@ -518,3 +518,19 @@ fn a_model_of_another_vendor_gets_nothing_that_was_meant_for_the_first() {
         true,
     );
 }
+
+#[test]
+fn a_transcript_holds_the_last_choice_of_a_model() {
+    let chosen = |model: &str, profile: Option<&str>| Item::ModelChosen {
+        model: Some(model.to_owned()),
+        profile: profile.map(str::to_owned),
+        effort: Some("low".to_owned()),
+    };
+    assert_eq!(ModelChoice::recorded(&[]), (ModelChoice::default(), None));
+    let items = [chosen("gpt-5.1", None), chosen("work/other", Some("work"))];
+    let choice = ModelChoice {
+        model: Some("work/other".to_owned()),
+        effort: Some(co_llm::Effort::Low),
+    };
+    assert_eq!(ModelChoice::recorded(&items), (choice, Some("work")));
+}

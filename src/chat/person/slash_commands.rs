@@ -302,12 +302,28 @@ impl Chat {
                 // These belong to the other chat.
                 self.permissions = Permissions::default();
                 self.range = None;
+                self.resume_choice(&loaded.items);
                 self.recorder.resume(log, loaded.items);
                 self.show_resumed(resumed);
                 for notice in loaded.notices {
                     self.services.notice(NoticeLevel::Warn, notice);
                 }
             }
+        }
+    }
+
+    /// Goes back to the model that the person chose for a chat. Without its profile, the chat would go to another provider.
+    fn resume_choice(&mut self, items: &[Item]) {
+        let (choice, profile) = ModelChoice::recorded(items);
+        self.choice = choice;
+        self.provider = None;
+        let lost = profile.filter(|_| self.services.config.profile_name(&self.choice).is_none());
+        if let Some(profile) = lost {
+            self.choice.model = None;
+            let text = format!(
+                "this chat was held with the profile {profile}, which is not set; the next prompt sends it to the usual provider"
+            );
+            self.services.notice(NoticeLevel::Warn, text);
         }
     }
 

@@ -153,6 +153,7 @@ fn item_tokens(item: &Item) -> u64 {
             | Item::End { .. }
             | Item::Notice { .. }
             | Item::CommandEdited { .. }
+            | Item::ModelChosen { .. }
             | Item::Unknown => 0,
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => 0,
         }

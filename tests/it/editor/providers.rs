@@ -79,7 +79,7 @@ fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
 #[test]
 fn nothing_of_one_provider_reaches_another_after_model() {
     let second = Server::start();
-    let scene = Scene::with(
+    let mut scene = Scene::with(
         json!({
             "api_key_env": "FIRST_KEY",
             "headers": { "X-First": "first-header" },
@@ -125,8 +125,8 @@ fn nothing_of_one_provider_reaches_another_after_model() {
             .map(|it| format!("{:?} {}", it.headers, it.body))
             .collect::<Vec<_>>()
     };
-    let (first, second) = (told(&scene.server), told(&second));
-    assert_eq!((first.len(), second.len()), (2, 1));
+    let (first, at_work) = (told(&scene.server), told(&second));
+    assert_eq!((first.len(), at_work.len()), (2, 1));
     let own = [
         "first-key",
         "first-header",
@@ -137,7 +137,7 @@ fn nothing_of_one_provider_reaches_another_after_model() {
     ];
     for word in own {
         assert!(first[1].contains(word), "{word} is not in {}", first[1]);
-        assert!(!second[0].contains(word), "{word} is in {}", second[0]);
+        assert!(!at_work[0].contains(word), "{word} is in {}", at_work[0]);
     }
     for word in [
         "Bearer work-key",
@@ -146,9 +146,38 @@ fn nothing_of_one_provider_reaches_another_after_model() {
         "\"model\":\"other\"",
         "where are we?",
     ] {
-        assert!(second[0].contains(word), "{word} is not in {}", second[0]);
+        assert!(at_work[0].contains(word), "{word} is not in {}", at_work[0]);
     }
-    assert!(!second[0].contains("first-usual"), "{}", second[0]);
+    assert!(!at_work[0].contains("first-usual"), "{}", at_work[0]);
+
+    let id = scene.chats()[0]
+        .file_stem()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    // This one does not have the profile.
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene
+        .nvim
+        .wait_text("held with the profile work, which is not set");
+    let config = scene.home.path().join("config/co-nvim/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let profile = format!(
+        "[providers.work]\nprovider = \"openai\"\nbase_url = \"{}\"\n",
+        second.url()
+    );
+    std::fs::write(config, profile).unwrap();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("Still here.");
+    second.reply(Reply::text("Here, too."));
+    scene.co("and in a resumed chat?");
+    scene.wait_chat("Here, too.");
+    assert_eq!(
+        (scene.server.requests().len(), second.requests().len()),
+        (2, 2)
+    );
 }
 
 #[test]

@@ -174,6 +174,7 @@ impl<'a> MessageWriter<'a> {
             Item::Decision { .. }
             | Item::Notice { .. }
             | Item::CommandEdited { .. }
+            | Item::ModelChosen { .. }
             | Item::Unknown => {}
             Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
         }

@@ -69,6 +69,16 @@ pub enum Item {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         once: bool,
     },
+    /// The person chose a model or an effort for the chat. `model` is none for that of the settings.
+    ModelChosen {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The profile that `model` begins with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effort: Option<String>,
+    },
     /// The person asked for another answer. The model is no longer sent the last one.
     Retried,
     /// Texts that the model is sent in part from here on, so that the chat fits its context window.

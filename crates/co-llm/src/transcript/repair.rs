@@ -36,6 +36,7 @@ pub fn unfinished(items: &[Item]) -> bool {
             Item::Summary { .. }
             | Item::Notice { .. }
             | Item::CommandEdited { .. }
+            | Item::ModelChosen { .. }
             | Item::Unknown => None,
             Item::Surroundings(_) | Item::Shortened { .. } => None,
         })
@@ -117,6 +118,7 @@ impl<'a> Repair<'a> {
                 Item::Decision { .. }
                 | Item::Notice { .. }
                 | Item::CommandEdited { .. }
+                | Item::ModelChosen { .. }
                 | Item::Surroundings(_)
                 | Item::Shortened { .. }
                 | Item::Unknown => {

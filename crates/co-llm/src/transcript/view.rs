@@ -94,6 +94,7 @@ fn is_told(item: &Item) -> bool {
         | Item::JobEnded { .. }
         | Item::Notice { .. }
         | Item::CommandEdited { .. }
+        | Item::ModelChosen { .. }
         | Item::Surroundings(_)
         | Item::Retried
         | Item::Shortened { .. }
