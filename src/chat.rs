@@ -312,6 +312,7 @@ impl Chat {
             purpose,
             permissions: self.permissions.clone(),
             range: self.range.as_ref().map(EditRange::new),
+            images: self.unanswered_images(),
             seen_texts: self.seen_texts.clone(),
             events,
             cancel: cancel.clone(),
@@ -330,6 +331,18 @@ impl Chat {
         });
         self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
         self.set_state(ChatState::Thinking, String::new());
+    }
+
+    /// Returns the names of the images of the prompts that have no answer yet.
+    fn unanswered_images(&self) -> Vec<String> {
+        let items = self.recorder.items().iter().rev();
+        let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));
+        let contexts = unanswered.filter_map(|item| match item {
+            Item::User { context, .. } => Some(context),
+            _ => None,
+        });
+        let images = contexts.flatten().filter(|piece| piece.image.is_some());
+        images.map(|piece| piece.name.clone()).collect()
     }
 
     /// Returns the number of turns that ended, which is the number of the next one.

@@ -63,6 +63,8 @@ pub(super) struct Turn {
     pub seen_texts: SeenTexts,
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
+    /// The names of the images of the prompt.
+    pub images: Vec<String>,
     pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
     pub limits: LoopLimits,
@@ -267,24 +269,14 @@ impl Turn {
         }
     }
 
-    /// Tells the person which images of an unanswered prompt the model cannot see.
+    /// Tells the person which images the model cannot see.
     async fn name_left_out_images(&mut self) -> Result<(), Halt> {
-        let items = self.snapshot().await?;
-        let unanswered = items.iter().rev();
-        let unanswered =
-            unanswered.take_while(|item| !matches!(item, Item::Text { .. } | Item::Call(_)));
-        let context = unanswered.filter_map(|item| match item {
-            Item::User { context, .. } => Some(context),
-            _ => None,
-        });
-        let images = context.flatten().filter(|piece| piece.image.is_some());
-        let names: Vec<&str> = images.map(|piece| piece.name.as_str()).collect();
-        if names.is_empty() || self.provider.takes_images().await {
+        if self.images.is_empty() || self.provider.takes_images().await {
             return Ok(());
         }
         let text = format!(
             "left out: {}; {} is not known to take images, which the setting `images` can say",
-            names.join(", "),
+            self.images.join(", "),
             self.provider.label()
         );
         self.note(&text).await
