@@ -253,20 +253,6 @@ impl Chat {
         true
     }
 
-    /// Records the model and the effort that the person chose, if they are not those of the last turn. A resumed chat is sent
-    /// to no other provider then.
-    async fn record_choice(&mut self) {
-        if ModelChoice::recorded(self.recorder.items()).0 != self.choice {
-            let config = &self.services.config;
-            let chosen = Item::ModelChosen {
-                model: self.choice.model.clone(),
-                profile: config.profile_name(&self.choice),
-                effort: self.choice.effort.map(|effort| effort.to_string()),
-            };
-            self.recorder.record(chosen).await;
-        }
-    }
-
     /// Returns the context of a prompt without secrets, for the model.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
         let keys = self.provider.as_ref().map(|provider| provider.secrets());
@@ -359,15 +345,6 @@ impl Chat {
         let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
         let is_open = self.running.is_some() || since.any(|it| matches!(it, Item::User { .. }));
         self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
-    }
-
-    fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
-        if let Some(provider) = &self.provider {
-            return Ok(Arc::clone(provider));
-        }
-        let provider = self.services.provider(&self.choice)?;
-        self.provider = Some(Arc::clone(&provider));
-        Ok(provider)
     }
 
     async fn event(&mut self, event: TurnEvent) {

@@ -1,6 +1,8 @@
 //! The things that the person does in a chat: slash commands, `!` lines, rules and answers.
 
 pub mod command;
+mod kept_chats;
+mod model;
 pub(super) mod questions;
 mod rule_list;
 mod slash_commands;
