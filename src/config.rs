@@ -7,6 +7,7 @@
 mod given;
 mod help;
 mod layers;
+mod model_choice;
 mod names;
 mod setting;
 mod table;
@@ -16,41 +17,11 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use co_llm::transcript::Item;
-
 pub use given::GivenSettings;
 pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
+pub use model_choice::ModelChoice;
 pub use setting::Applies;
-
-/// The model that a chat asks for in place of the one in the settings.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ModelChoice {
-    /// A model of the usual provider, the name of a profile, or both as `profile/model`.
-    pub model: Option<String>,
-    pub effort: Option<co_llm::Effort>,
-}
-
-impl ModelChoice {
-    /// Returns the choice that a transcript holds, and the profile that it names.
-    pub fn recorded(items: &[Item]) -> (Self, Option<&str>) {
-        let chosen = items.iter().rev().find_map(|item| match item {
-            Item::ModelChosen {
-                model,
-                profile,
-                effort,
-            } => Some((
-                Self {
-                    model: model.clone(),
-                    effort: effort.as_deref().and_then(|name| name.parse().ok()),
-                },
-                profile.as_deref(),
-            )),
-            _ => None,
-        });
-        chosen.unwrap_or_default()
-    }
-}
 
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,55 +121,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the settings of the provider and the model that a chat asks for.
-    ///
-    /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.
-    pub fn provider_settings(
-        &self,
-        choice: &ModelChoice,
-        env: Env<'_>,
-    ) -> co_llm::ProviderSettings {
-        let wanted = self.wanted(choice);
-        let profile = wanted.and_then(|name| self.profile(name));
-        let mut settings = match (profile, wanted) {
-            (Some(profile), _) => profile,
-            (None, Some(model)) => self.llm.with_model(model, env),
-            (None, None) => self.llm.clone(),
-        };
-        settings.effort = choice.effort.or(settings.effort);
-        settings
-    }
-
-    /// Returns the name that means a model of the provider which a chat asks for: `work/some-model` for one of a profile.
-    pub fn model_name(&self, choice: &ModelChoice, model: &str) -> String {
-        match self.profile_name(choice) {
-            Some(profile) => format!("{profile}/{model}"),
-            None => model.to_owned(),
-        }
-    }
-
-    /// Returns the name of the profile that a chat asks for.
-    pub fn profile_name(&self, choice: &ModelChoice) -> Option<String> {
-        let profile = self.wanted(choice).and_then(|name| self.profile(name));
-        profile?.name
-    }
-
-    fn wanted<'a>(&'a self, choice: &'a ModelChoice) -> Option<&'a str> {
-        choice.model.as_deref().or(self.llm.model.as_deref())
-    }
-
-    /// Returns the profile that a name begins with, with the model that follows.
-    fn profile(&self, name: &str) -> Option<co_llm::ProviderSettings> {
-        let (profile, model) = name.split_once('/').unwrap_or((name, ""));
-        let mut profiles = self.providers.iter();
-        let found = profiles.find(|settings| settings.name.as_deref() == Some(profile))?;
-        let mut settings = found.clone();
-        if !model.is_empty() {
-            settings.model = Some(model.to_owned());
-        }
-        Some(settings)
-    }
-
     /// Returns the executor's settings, with `spill_dir` as the directory of spill files.
     pub fn exec_settings(&self, spill_dir: PathBuf) -> co_exec::ExecSettings {
         co_exec::ExecSettings {

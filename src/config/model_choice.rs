@@ -1,0 +1,191 @@
+//! The model and the effort that a chat asks for, and the provider that this means.
+
+use super::{Config, Env};
+use co_llm::transcript::Item;
+
+/// The model that a chat asks for in place of the one in the settings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelChoice {
+    /// A model of the usual provider, the name of a profile, or both as `profile/model`.
+    pub model: Option<String>,
+    pub effort: Option<co_llm::Effort>,
+}
+
+impl ModelChoice {
+    /// Returns the choice that a transcript holds, and the profile that it names.
+    pub fn recorded(items: &[Item]) -> (Self, Option<&str>) {
+        let chosen = items.iter().rev().find_map(|item| match item {
+            Item::ModelChosen {
+                model,
+                profile,
+                effort,
+            } => Some((
+                Self {
+                    model: model.clone(),
+                    effort: effort.as_deref().and_then(|name| name.parse().ok()),
+                },
+                profile.as_deref(),
+            )),
+            _ => None,
+        });
+        chosen.unwrap_or_default()
+    }
+}
+
+impl Config {
+    /// Returns the settings of the provider and the model that a chat asks for.
+    ///
+    /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.
+    pub fn provider_settings(
+        &self,
+        choice: &ModelChoice,
+        env: Env<'_>,
+    ) -> co_llm::ProviderSettings {
+        let wanted = self.wanted(choice);
+        let profile = wanted.and_then(|name| self.profile(name));
+        let mut settings = match (profile, wanted) {
+            (Some(profile), _) => profile,
+            (None, Some(model)) => self.llm.with_model(model, env),
+            (None, None) => self.llm.clone(),
+        };
+        settings.effort = choice.effort.or(settings.effort);
+        settings
+    }
+
+    /// Returns the name that means a model of the provider which a chat asks for: `work/some-model` for one of a profile.
+    pub fn model_name(&self, choice: &ModelChoice, model: &str) -> String {
+        match self.profile_name(choice) {
+            Some(profile) => format!("{profile}/{model}"),
+            None => model.to_owned(),
+        }
+    }
+
+    /// Returns the name of the profile that a chat asks for.
+    pub fn profile_name(&self, choice: &ModelChoice) -> Option<String> {
+        let profile = self.wanted(choice).and_then(|name| self.profile(name));
+        profile?.name
+    }
+
+    fn wanted<'a>(&'a self, choice: &'a ModelChoice) -> Option<&'a str> {
+        choice.model.as_deref().or(self.llm.model.as_deref())
+    }
+
+    /// Returns the profile that a name begins with, with the model that follows.
+    fn profile(&self, name: &str) -> Option<co_llm::ProviderSettings> {
+        let (profile, model) = name.split_once('/').unwrap_or((name, ""));
+        let mut profiles = self.providers.iter();
+        let found = profiles.find(|settings| settings.name.as_deref() == Some(profile))?;
+        let mut settings = found.clone();
+        if !model.is_empty() {
+            settings.model = Some(model.to_owned());
+        }
+        Some(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::load;
+
+    #[test]
+    fn a_profile_has_its_own_settings_and_nothing_of_the_others() {
+        let lua = json!({
+            "model": "usual", "headers": { "X-Usual": "1" }, "api_key_env": "USUAL",
+            "providers": { "work": { "provider": "groq", "api_key_env": "WORK", "model": "big", "effort": "low" } },
+        });
+        let (config, problems) = load(None, &lua, &|_| None);
+        assert_eq!(problems, [""; 0]);
+        let chosen = |model: Option<&str>| {
+            let choice = ModelChoice {
+                model: model.map(str::to_owned),
+                effort: None,
+            };
+            config.provider_settings(&choice, &|_| None)
+        };
+        let usual = chosen(None);
+        assert_eq!(usual.model.as_deref(), Some("usual"));
+        assert_eq!((usual.headers.len(), usual.effort), (1, None));
+        assert_eq!(chosen(Some("a/b")).model.as_deref(), Some("a/b"));
+        for (name, model) in [("work", "big"), ("work/other/one", "other/one")] {
+            let work = chosen(Some(name));
+            assert_eq!(work.name.as_deref(), Some("work"));
+            assert_eq!(work.provider.as_deref(), Some("groq"));
+            assert_eq!(work.key_env.as_deref(), Some("WORK"));
+            assert_eq!(work.model.as_deref(), Some(model));
+            assert_eq!(work.headers, []);
+            assert_eq!(work.effort, Some(co_llm::Effort::Low));
+        }
+        for refused in [
+            json!({ "a/b": {} }),
+            json!({ "work": { "max_steps": 1 } }),
+            json!({ "work": { "protocol": "smtp" } }),
+            json!({ "work": 1 }),
+        ] {
+            let (config, problems) = load(None, &json!({ "providers": refused }), &|_| None);
+            assert_eq!(
+                (config.providers.len(), problems.len()),
+                (0, 1),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_model_of_another_vendor_gets_nothing_that_was_meant_for_the_first() {
+        let usual = json!({
+            "model": "claude-sonnet-4-5", "api_key_env": "WORK", "api_key_cmd": ["pass"], "headers": { "X-Team": "1" },
+            "extra_body": { "service_tier": "priority" }, "effort": "low",
+        });
+        let check = |more: serde_json::Value, model: &str, kept: bool| {
+            let mut lua = usual.clone();
+            lua.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            let (config, problems) = load(None, &lua, &|_| None);
+            assert_eq!(problems, [""; 0]);
+            let choice = ModelChoice {
+                model: Some(model.to_owned()),
+                effort: None,
+            };
+            let found = config.provider_settings(&choice, &|_| None);
+            assert_eq!(found.model.as_deref(), Some(model));
+            assert_eq!(found.effort, Some(co_llm::Effort::Low));
+            let theirs = [
+                found.key_env.is_some(),
+                found.key_cmd.is_some(),
+                !found.headers.is_empty(),
+                found.extra_body.is_some(),
+            ];
+            assert_eq!(theirs, [kept; 4], "{more} {model}");
+        };
+        check(json!({}), "gpt-5.1", false);
+        check(json!({}), "gemini-2.5-pro", false);
+        check(json!({}), "llama3", false);
+        check(json!({}), "claude-opus-4-1", true);
+        check(json!({ "provider": "anthropic" }), "gpt-5.1", true);
+        check(
+            json!({ "base_url": "http://127.0.0.1:1/" }),
+            "gpt-5.1",
+            true,
+        );
+    }
+
+    #[test]
+    fn a_transcript_holds_the_last_choice_of_a_model() {
+        let chosen = |model: &str, profile: Option<&str>| Item::ModelChosen {
+            model: Some(model.to_owned()),
+            profile: profile.map(str::to_owned),
+            effort: Some("low".to_owned()),
+        };
+        assert_eq!(ModelChoice::recorded(&[]), (ModelChoice::default(), None));
+        let items = [chosen("gpt-5.1", None), chosen("work/other", Some("work"))];
+        let choice = ModelChoice {
+            model: Some("work/other".to_owned()),
+            effort: Some(co_llm::Effort::Low),
+        };
+        assert_eq!(ModelChoice::recorded(&items), (choice, Some("work")));
+    }
+}
