@@ -45,9 +45,9 @@ pub fn make_provider_with(
 pub struct ProviderPreview {
     /// Its name in the settings.
     pub provider: &'static str,
-    /// None: the preferred one of the models that the server offers.
-    pub model: Option<String>,
     pub base_url: String,
+    /// The host of the address, with its port if it has one. The rest of an address may hold a password.
+    pub host: String,
     /// The variable, file or program that has the key, never the key itself; none if no key is needed.
     pub key: Result<Option<String>, Fault>,
 }
@@ -62,7 +62,7 @@ pub fn preview_provider(
     Ok(ProviderPreview {
         provider: choice.provider.name,
         key: key.map(|key| key.source_name()),
-        model: choice.model,
+        host: choice.host(),
         base_url: choice.base_url,
     })
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use reqwest::Url;
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, Env};
@@ -42,7 +41,7 @@ async fn ask(
     env: Env<'_>,
     preview: Result<ProviderPreview, Fault>,
 ) -> Result<String, Fault> {
-    let ProviderPreview { base_url, key, .. } = preview?;
+    let ProviderPreview { host, key, .. } = preview?;
     let key = match key? {
         Some(source) => format!("the key is in {source}"),
         None => "no key is needed".to_owned(),
@@ -59,7 +58,7 @@ async fn ask(
         });
     }
     let window = provider.window().await;
-    let (host, label) = (host(&base_url), provider.label());
+    let label = provider.label();
     Ok(format!(
         " at {host}: {key}, {models} models, {label} has a window of {window} tokens"
     ))
@@ -76,16 +75,6 @@ fn timed_out(settings: &ProviderSettings) -> Fault {
             ),
         },
         None => Fault::Stalled(TIMEOUT),
-    }
-}
-
-/// Returns the host and the port of an address. The rest of it may hold a password.
-fn host(base_url: &str) -> String {
-    let url = Url::parse(base_url).ok();
-    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
-    match url.as_ref().and_then(Url::port) {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
     }
 }
 
