@@ -258,6 +258,12 @@ function M.set(given)
   end
 end
 
+--- Returns the usual keys of the approval float, by action.
+---@return table<string, string|string[]>
+function M.usual_question_keys()
+  return defaults.keys.question --[[@as table<string, string|string[]>]]
+end
+
 --- Calls `callback` after each change of the settings.
 ---@param callback fun()
 function M.on_change(callback)

@@ -11,23 +11,10 @@ local IGNORED_NS = 250 * 1000000
 
 -- The action of each usual key.
 ---@type table<string, string>
-local ACTIONS = {
-  y = 'yes',
-  n = 'no',
-  N = 'because',
-  a = 'always',
-  e = 'edit',
-  d = 'all',
-  Y = 'list',
-  gN = 'deny_all',
-  q = 'hide',
-  ['g?'] = 'help',
-  c = 'command',
-  p = 'prefix',
-  s = 'prefix_saved',
-  f = 'edits',
-  E = 'everything',
-}
+local actions = {}
+for action, lhs in pairs(config.usual_question_keys()) do
+  actions[type(lhs) == 'table' and lhs[1] or lhs] = action
+end
 
 local since = 0
 
@@ -76,7 +63,7 @@ end
 ---@param key string the usual one
 ---@return string? lhs nil if there is none
 function M.name(key)
-  local lhs = config.get().keys.question[ACTIONS[key]]
+  local lhs = config.get().keys.question[actions[key]]
   if type(lhs) == 'table' then
     lhs = lhs[1]
   end
@@ -94,7 +81,7 @@ function M.map(buf, press)
   end
   -- It moves no cursor, and is an answer only if the person chose it.
   map('<CR>', '<CR>', 'nothing')
-  for key, action in pairs(ACTIONS) do
+  for key, action in pairs(actions) do
     local lhs = config.get().keys.question[action] or {}
     for _, one in ipairs(type(lhs) == 'table' and lhs or { lhs }) do
       map(one, key, action)
