@@ -1,4 +1,4 @@
---- What other plugins can ask of co: an answer, and the lists of chats, runs and questions.
+--- The functions for other plugins: they await an answer, list chats, runs and questions, and answer a question.
 local M = {}
 
 local api = vim.api
@@ -47,12 +47,15 @@ function M.ask(text, done)
     return false
   end
   local chat = assert(registry.current())
+  local number = chat.state.taken_prompts + #chat.waiting_prompts
   api.nvim_create_autocmd('User', {
     pattern = 'CoTurnDone',
     desc = 'co: an answer that a plugin asked for',
     callback = function(event)
-      -- The turn of an earlier prompt ends first.
-      if event.data.chat ~= chat.id or vim.list_contains(chat.waiting_prompts, text) then
+      if registry.get(chat.id) ~= chat then
+        return true
+      elseif event.data.chat ~= chat.id or chat.state.taken_prompts < number then
+        -- The turn of an earlier prompt ends first.
         return
       end
       done({ chat = chat.id, reason = event.data.reason, text = last_message(chat) })

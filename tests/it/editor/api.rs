@@ -52,3 +52,18 @@ fn a_plugin_asks_answers_and_lists() {
     assert_eq!(lists["runs"][0]["running"], false);
     assert_eq!(lists["questions"], json!([]));
 }
+
+#[test]
+fn two_plugins_that_ask_the_same_get_an_answer_each() {
+    let held = Gate::default();
+    let scene = Scene::scripted([Reply::text("One.").hold(&held), Reply::text("Two.")]);
+    load(&scene);
+    scene.nvim.lua("plugin.explain('explain it')", json!([]));
+    scene.server.wait_requests(1);
+    scene.nvim.lua("plugin.explain('explain it')", json!([]));
+    held.open();
+    scene.nvim.wait_for("#plugin.answers == 2", "two answers");
+    let answers = scene.nvim.lua("return plugin.answers", json!([]));
+    assert_eq!(answers[0]["text"], "One.");
+    assert_eq!(answers[1]["text"], "Two.");
+}
