@@ -9,6 +9,7 @@ mod cuts;
 mod dialects;
 mod faults;
 mod idle;
+mod images;
 mod long_chat;
 pub(crate) mod mock;
 mod model;
