@@ -28,7 +28,7 @@ describe('the chat', function()
     same(3, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
     nvim:wait_screen('g? keys · / commands · @ files and more')
     nvim:wait_screen('ready')
-    -- Who has sent a prompt knows them.
+    -- A person who has sent a prompt knows them.
     nvim:keys('ihello<C-s>')
     nvim:wait_screen('prompt · <C-s> sends it · g? lists the keys')
   end)

@@ -36,7 +36,7 @@ end
 
 ---@param name string
 ---@param fields? table
----@return table
+---@return co.State
 function M.state(name, fields)
   return vim.tbl_extend('force', {
     type = 'state',
@@ -50,7 +50,7 @@ function M.state(name, fields)
     output = 0,
     queued = 0,
     taken_prompts = 0,
-  }, fields or {})
+  }, fields or {}) --[[@as co.State]]
 end
 
 ---@param from integer

@@ -1,3 +1,4 @@
+local messages = require('messages')
 local neovim = require('neovim')
 
 describe('SGR parameters', function()
@@ -34,17 +35,8 @@ end)
 
 describe('the winbar', function()
   it('says counts in few characters', function()
-    local text = require('co.chat.winbar').text({
-      state = 'idle',
-      detail = '',
-      model = 'm',
-      cwd = '/x',
-      confinement = 'subprocess',
-      input = 999,
-      output = 2500000,
-      queued = 0,
-      taken_prompts = 0,
-    }, 'unasked: read-only', 200)
+    local state = messages.state('idle', { model = 'm', cwd = '/x', input = 999, output = 2500000 })
+    local text = require('co.chat.winbar').text(state, 'unasked: read-only', 200)
     same(
       ' ready · m · 999 in 2.5M out · approved: unconfined · unasked: read-only · %</x',
       text
@@ -52,18 +44,9 @@ describe('the winbar', function()
   end)
 
   it('says what it cost where that is known', function()
-    local state = {
-      state = 'idle',
-      detail = '',
-      model = 'm',
-      cwd = '/x',
-      confinement = '',
-      input = 5,
-      output = 6,
-      cost = 0.126,
-      queued = 0,
-      taken_prompts = 0,
-    }
+    local fields =
+      { model = 'm', cwd = '/x', confinement = '', input = 5, output = 6, cost = 0.126 }
+    local state = messages.state('idle', fields)
     same(' ready · m · 5 in 6 out $0.13 · %</x', require('co.chat.winbar').text(state, nil, 200))
     state.window_used = 38
     same(
@@ -79,18 +62,12 @@ describe('the winbar', function()
   end)
 
   it('shortens the model, then the title, before the directory', function()
-    local state = {
-      state = 'idle',
-      detail = '',
+    local state = messages.state('idle', {
       title = 'mend the parser of dates',
       model = 'openai/model-with-a-long-name',
       cwd = '/srv/work',
       confinement = '',
-      input = 0,
-      output = 0,
-      queued = 0,
-      taken_prompts = 0,
-    }
+    })
     local function check(width, expected)
       same(expected, require('co.chat.winbar').text(state, nil, width), tostring(width))
     end

@@ -31,7 +31,7 @@ local closing = false
 ---@type co.QuestionList?
 local list
 
--- How much of a command the window may show if it is not large. The first size with which all else is visible is used.
+-- The rows of a command in the window if it is not large. The first size with which all else is visible is used.
 ---@type { rows: integer, columns: integer }[]
 local COMMAND_SIZES = {}
 for rows = 10, 1, -1 do

@@ -1,4 +1,4 @@
-//! What each provider receives of a person's chats, and what the person reads and pays when one fails.
+//! Chats with several providers: each receives its own only, and a failure has one sentence and its tokens.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -240,7 +240,7 @@ fn a_person_reads_one_sentence_with_the_servers_own_words() {
 #[test]
 fn tokens_of_failed_and_cancelled_turns_count() {
     let runtime = Runtime::new().unwrap();
-    /// How an answer ends, and what is counted of it.
+    /// The end of an answer, and the tokens that are counted for it.
     struct Case {
         ending: Ending,
         kept: bool,
