@@ -251,6 +251,9 @@ impl<'a> Retelling<'a> {
     }
 
     fn notice(&mut self, text: &str) {
+        if self.prompted {
+            self.start_turn();
+        }
         self.events.push(ChatEvent::Notice {
             text: text.to_owned(),
             caller: match self.in_turn {

@@ -322,7 +322,8 @@ async fn where_it_is_kept_is_known_before_anything_is_shown() {
 
 #[tokio::test]
 async fn an_image_that_the_model_cannot_see_is_named() {
-    let mut chat = Chat::new([says("A picture."), says("Yes.")]);
+    let mut chat = Chat::new([says("Hello."), says("A picture."), says("Yes.")]);
+    assert_eq!(chat.turn("hi").await, "done");
     let image = Image {
         media_type: "image/png".into(),
         data: "SU1BR0U=".into(),
@@ -348,4 +349,6 @@ async fn an_image_that_the_model_cannot_see_is_named() {
     );
     assert_eq!(chat.turn("sure?").await, "done");
     assert_eq!(chat.screen().matches("left out:").count(), 1);
+    let screen = chat.screen();
+    assert_eq!(chat.resumed().await, screen);
 }
