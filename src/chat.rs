@@ -13,51 +13,43 @@ pub mod jobs;
 mod message;
 pub mod person;
 pub mod prompt;
+mod prompt_queue;
 mod readiness;
 mod record;
 mod retell;
 mod rewind;
+mod running_turn;
 pub mod secret_access;
 pub mod services;
 mod show;
-mod steering;
 pub mod text;
 mod turn;
 mod undo;
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::WorkspaceInstructions;
 use self::jobs::Jobs;
+use self::person::model::ChatModel;
 use self::person::questions::OpenQuestions;
 use self::person::typed_commands::TypedCommands;
+use self::prompt_queue::PromptQueue;
 use self::record::Recorder;
+use self::running_turn::RunningTurn;
 use self::services::Services;
-use self::turn::{
-    CLOSED, CUT_OFF, Permissions, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent,
-};
-use crate::config::ModelChoice;
-use crate::protocol::{ChatState, LineRange, NoticeLevel};
-use crate::tool::edits::{EditRange, SeenTexts};
-use co_llm::transcript::{self, Context, End, Item, Outcome, ShownPart, Usage};
-use co_llm::{Fault, Provider};
+use self::show::Status;
+use self::turn::{Permissions, Purpose};
+use crate::protocol::{LineRange, NoticeLevel};
+use crate::tool::edits::SeenTexts;
+use co_llm::transcript::{Context, Item};
 
 pub use self::handle::ChatHandle;
 pub use self::message::{Msg, Prompt, WorkDirs};
-
-/// The most messages from a turn that wait: a fast model sends pieces in bursts.
-const MAX_WAITING_EVENTS: usize = 256;
-
-/// The result of a call that ran, if its outcome could not be written or the turn failed.
-const EFFECT_UNKNOWN: &str =
-    "cut off: the turn ended before this call did; whether it took effect is not known";
 
 /// The notice if a prompt would start another transcript than the one on the screen.
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
@@ -71,16 +63,11 @@ struct Chat {
     /// Cancelled when the backend ends.
     app: CancellationToken,
     cancel: CancellationToken,
-    /// None until the first turn needs one.
-    provider: Option<Arc<dyn Provider>>,
-    /// The model and the effort that the person chose for this chat.
-    choice: ModelChoice,
+    model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
     jobs: Jobs,
-    queue: VecDeque<Prompt>,
-    /// The number of prompts that started a turn or were dropped. Prompts that were given back do not count.
-    taken_prompts: u64,
+    queue: PromptQueue,
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
     cancel_pressed: bool,
     running: Option<RunningTurn>,
@@ -93,13 +80,7 @@ struct Chat {
     instructions: WorkspaceInstructions,
     /// Receives the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
-    /// The usage of the whole chat.
-    usage: Usage,
-    /// The usage of the current or last turn.
-    turn_usage: Usage,
-    window_used: Option<u64>,
-    state: ChatState,
-    detail: String,
+    status: Status,
     /// The front end knows the start of the answer that `/retry` replaces.
     answering: bool,
     front_end: Arc<dyn FrontEnd>,
@@ -110,12 +91,6 @@ struct Chat {
     undo: Option<undo::OpenUndo>,
 }
 
-struct RunningTurn {
-    events: mpsc::Receiver<TurnEvent>,
-    cancel: CancellationToken,
-    task: JoinHandle<TurnEnd>,
-}
-
 impl Chat {
     fn new(id: u64, services: Arc<Services>, dirs: WorkDirs, app: CancellationToken) -> Self {
         Self {
@@ -123,13 +98,11 @@ impl Chat {
             dirs,
             cancel: app.child_token(),
             app,
-            provider: None,
-            choice: ModelChoice::default(),
+            model: ChatModel::default(),
             recorder: Recorder::new(Arc::clone(&services)),
             questions: OpenQuestions::new(services.editor.clone()),
             jobs: Jobs::new(Arc::clone(&services), id, &[]),
-            queue: VecDeque::new(),
-            taken_prompts: 0,
+            queue: PromptQueue::default(),
             cancel_pressed: false,
             running: None,
             permissions: Permissions::default(),
@@ -137,11 +110,7 @@ impl Chat {
             seen_texts: SeenTexts::default(),
             instructions: WorkspaceInstructions::None,
             revoked: services.instructions.revoked(),
-            usage: Usage::default(),
-            turn_usage: Usage::default(),
-            window_used: None,
-            state: ChatState::Idle,
-            detail: String::new(),
+            status: Status::default(),
             answering: false,
             front_end: (services.front_ends)(id),
             resume_failed: false,
@@ -159,7 +128,7 @@ impl Chat {
                     Some(message) => self.message(message).await,
                     None => break,
                 },
-                event = next_event(&mut self.running) => match event {
+                event = running_turn::next_event(&mut self.running) => match event {
                     Some(event) => self.event(event).await,
                     None => self.ended().await,
                 },
@@ -179,7 +148,7 @@ impl Chat {
         self.cancel.cancel();
         self.questions.withdraw_all();
         while self.running.is_some() {
-            match next_event(&mut self.running).await {
+            match running_turn::next_event(&mut self.running).await {
                 Some(event) => self.event(event).await,
                 None => self.ended().await,
             }
@@ -216,7 +185,7 @@ impl Chat {
             return;
         }
         if self.running.is_some() {
-            self.queue.push_back(prompt);
+            self.queue.push(prompt);
             return self.show_state();
         }
         if std::mem::take(&mut self.resume_failed) {
@@ -241,7 +210,7 @@ impl Chat {
             self.give_all_back(prompt);
             return false;
         }
-        self.taken_prompts += 1;
+        self.queue.count_taken();
         self.answering = false;
         // The client gets the file's id before the text: if the backend dies in between, all that is shown can be
         // resumed.
@@ -255,7 +224,7 @@ impl Chat {
 
     /// Returns the context of a prompt without secrets, for the model.
     async fn redact_for_model(&self, context: &[Context]) -> Vec<Context> {
-        let keys = self.provider.as_ref().map(|provider| provider.secrets());
+        let keys = self.model.known().map(|provider| provider.secrets());
         let (keys, workspace) = (keys.unwrap_or_default(), &self.dirs.workspace);
         let mut told = context.to_vec();
         for piece in &mut told {
@@ -268,128 +237,6 @@ impl Chat {
             };
         }
         told
-    }
-
-    async fn start_turn(&mut self, purpose: Purpose) {
-        self.record_choice().await;
-        self.drop_undo();
-        self.turn_usage = Usage::default();
-        self.find_instructions().await;
-        self.show(ChatEvent::TurnStarted);
-        let provider = match self.provider() {
-            Ok(provider) => provider,
-            Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
-        };
-        let judge = self.services.judge(&self.dirs.workspace);
-        (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
-        let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
-        let cancel = self.cancel.child_token();
-        let turn = Turn {
-            chat: self.id,
-            transcript_id: self.recorder.id().unwrap_or_default(),
-            number: self.turns_ended(),
-            services: Arc::clone(&self.services),
-            new_services: self.new_services.subscribe(),
-            provider,
-            judge,
-            workspace: self.dirs.workspace.clone(),
-            cwd: self.dirs.cwd.clone(),
-            instructions: self.instructions.text(),
-            purpose,
-            permissions: self.permissions.clone(),
-            range: self.range.as_ref().map(EditRange::new),
-            images: self.unanswered_images(),
-            seen_texts: self.seen_texts.clone(),
-            events,
-            cancel: cancel.clone(),
-            limits: turn::LoopLimits::new(self.services.config.max_steps),
-            window_limit: None,
-            repeats_calls: false,
-            told_confinement: false,
-            queue: Queue::default(),
-            calls_ended: 0,
-            unanswered: Vec::new(),
-        };
-        self.running = Some(RunningTurn {
-            events: receiver,
-            cancel,
-            task: tokio::spawn(turn.run()),
-        });
-        self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
-        self.set_state(ChatState::Thinking, String::new());
-    }
-
-    /// Returns the names of the images of the prompts that have no answer yet.
-    fn unanswered_images(&self) -> Vec<String> {
-        let items = self.recorder.items().iter().rev();
-        let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));
-        let contexts = unanswered.filter_map(|item| match item {
-            Item::User { context, .. } => Some(context),
-            _ => None,
-        });
-        let images = contexts.flatten().filter(|piece| piece.image.is_some());
-        images.map(|piece| piece.name.clone()).collect()
-    }
-
-    /// Returns the number of turns that ended, which is the number of the next one.
-    fn turns_ended(&self) -> usize {
-        let items = self.recorder.items().iter();
-        items
-            .filter(|item| matches!(item, Item::End { .. }))
-            .count()
-    }
-
-    /// Returns the number of the turn that runs, or else of the last one.
-    fn last_turn(&self) -> usize {
-        let since = self.recorder.items().iter().rev();
-        let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
-        let is_open = self.running.is_some() || since.any(|it| matches!(it, Item::User { .. }));
-        self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
-    }
-
-    async fn event(&mut self, event: TurnEvent) {
-        match event {
-            TurnEvent::Record(item, done) => {
-                self.flush().await;
-                self.answering &= !matches!(item, Item::Outcome(_));
-                let written = self.recorder.record(item).await;
-                // It fails if the turn was cancelled meanwhile.
-                done.send(if written { Ok(()) } else { Err(()) }).ok();
-            }
-            TurnEvent::Snapshot(reply) => {
-                self.flush().await;
-                self.tell_job_ends().await;
-                self.tell_typed().await;
-                let snapshot = Snapshot {
-                    items: self.recorder.items().to_vec(),
-                    failed_confined: self.permissions.failed_confined.clone(),
-                };
-                reply.send(snapshot).ok();
-            }
-            TurnEvent::TakeSteering => self.take_steering().await,
-            TurnEvent::Text(text) => self.recorder.text(&text),
-            TurnEvent::Show(event) => {
-                self.flush().await;
-                self.show(event);
-            }
-            TurnEvent::State(state, detail) => self.set_state(state, detail),
-            TurnEvent::Question(mut question, reply) => {
-                if question.change.is_none() {
-                    let judge = self.services.judge(&self.dirs.workspace);
-                    question.no_undo = self.services.checkpoints.missing(judge.root());
-                }
-                self.questions.put(*question, reply);
-            }
-            TurnEvent::Withdraw(id) => self.questions.withdraw(id),
-            TurnEvent::Allow(allowance) => self.allow(allowance).await,
-            TurnEvent::Job(act) => self.job(act).await,
-            TurnEvent::Usage(usage) => {
-                self.usage += usage;
-                self.turn_usage += usage;
-                self.show_state();
-            }
-            TurnEvent::WindowUsed(percent) => self.window_used = Some(percent),
-        }
     }
 
     /// Writes and shows the collected text of the model.
@@ -405,8 +252,7 @@ impl Chat {
     fn cancel_turn(&mut self) {
         self.typed.cancel();
         if self.cancel_pressed {
-            self.taken_prompts += self.queue.len() as u64;
-            self.queue.clear();
+            self.queue.drop_all();
             self.show_state();
         }
         if let Some(running) = &self.running {
@@ -415,95 +261,6 @@ impl Chat {
         }
         self.questions.withdraw_all();
         self.show_state();
-    }
-
-    async fn ended(&mut self) {
-        let Some(running) = self.running.take() else {
-            return;
-        };
-        self.flush().await;
-        let cancelled = running.cancel.is_cancelled();
-        let ended = running.task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a turn ended badly");
-            TurnEnd {
-                end: if cancelled {
-                    End::Cancelled
-                } else {
-                    End::Failed
-                },
-                fault: None,
-                failed_confined: Vec::new(),
-                unanswered: Vec::new(),
-            }
-        });
-        self.permissions.learn(ended.failed_confined);
-        self.questions.withdraw_all();
-        self.answer_calls(&ended.unanswered).await;
-        self.tell_job_ends().await;
-        self.tell_typed().await;
-        let end = match ended.end {
-            // Nobody cancelled it.
-            End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
-            end => end,
-        };
-        self.end_turn(end, ended.fault).await;
-    }
-
-    /// Records an outcome for each call that has none: providers reject a request with such a call.
-    async fn answer_calls(&mut self, unanswered: &[String]) {
-        let items = self.recorder.items();
-        let decision = |id: &str| {
-            items.iter().rev().find_map(|item| match item {
-                Item::Decision { call, decision } if call == id => Some(decision),
-                _ => None,
-            })
-        };
-        let closed = self.app.is_cancelled();
-        let result = |id: &String| match decision(id) {
-            Some(decision) if decision.lets_run() => EFFECT_UNKNOWN,
-            _ if closed && unanswered.contains(id) => CLOSED,
-            _ => CUT_OFF,
-        };
-        // The chat shows a decision in words of its own.
-        let shown = |id: &String| match decision(id) {
-            Some(_) => ShownPart::default(),
-            None => ShownPart::line(result(id).to_owned()),
-        };
-        let outcomes: Vec<_> = transcript::unanswered(items)
-            .into_iter()
-            .map(|call| Outcome {
-                call: call.id.clone(),
-                text: result(&call.id).to_owned(),
-                ok: false,
-                spill: None,
-                hidden: 0,
-                shown: Some(shown(&call.id)),
-            })
-            .collect();
-        for outcome in outcomes {
-            self.recorder.record(Item::Outcome(outcome)).await;
-        }
-    }
-
-    async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
-        let usage = self.turn_usage;
-        self.recorder.record(Item::End { reason: end, usage }).await;
-        self.show(ChatEvent::TurnEnded { end, fault });
-        self.set_state(ChatState::Idle, String::new());
-        self.fire(
-            "CoTurnDone",
-            serde_json::json!({ "chat": self.id, "reason": end }),
-        );
-        if let Some(prompt) = self.next_prompt() {
-            Box::pin(self.prompt(prompt)).await;
-        }
-    }
-}
-
-async fn next_event(running: &mut Option<RunningTurn>) -> Option<TurnEvent> {
-    match running {
-        Some(running) => running.events.recv().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub mod command;
 mod kept_chats;
-mod model;
+pub(super) mod model;
 pub(super) mod questions;
 mod rule_list;
 mod slash_commands;

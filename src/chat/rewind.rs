@@ -82,7 +82,7 @@ impl Chat {
         self.drop_undo();
         self.undo = None;
         let items = self.recorder.items();
-        self.turn_usage = transcript::used_last(items);
+        self.status.turn_usage = transcript::used_last(items);
         let resumed = retell::resumed(items, self.services.config.show_reasoning);
         self.show_resumed(resumed);
         self.services.editor.tell(ToEditor::Unsent {

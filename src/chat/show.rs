@@ -3,38 +3,43 @@
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
 use crate::protocol::{ChatState, ToEditor};
+use co_llm::transcript::Usage;
+
+/// The part of a chat's state that its turns change, as the winbar shows it.
+#[derive(Default)]
+pub(super) struct Status {
+    state: ChatState,
+    detail: String,
+    /// The usage of the whole chat.
+    pub usage: Usage,
+    /// The usage of the current or last turn.
+    pub turn_usage: Usage,
+    /// The used part of the model's window in percent.
+    pub window_used: Option<u64>,
+}
 
 impl Chat {
     pub(super) fn set_state(&mut self, state: ChatState, detail: String) {
-        self.state = state;
-        self.detail = detail;
+        self.status.state = state;
+        self.status.detail = detail;
         self.show_state();
     }
 
     pub(super) fn show_state(&self) {
-        let steering = self.queue.iter().filter(|prompt| prompt.steer).count();
-        let configured = self
-            .choice
-            .model
-            .clone()
-            .or_else(|| self.services.config.llm.model.clone());
         self.services.editor.tell(ToEditor::State {
             chat: self.id,
-            state: self.state,
-            detail: self.detail.clone(),
-            model: self.provider.as_ref().map_or_else(
-                || configured.unwrap_or_default(),
-                |provider| provider.label(),
-            ),
+            state: self.status.state,
+            detail: self.status.detail.clone(),
+            model: self.model.label(&self.services.config),
             cwd: self.dirs.cwd.display().to_string(),
             confinement: self.services.probe.name().to_owned(),
-            used: self.usage.into(),
-            turn: self.turn_usage.into(),
-            window_used: self.window_used,
+            used: self.status.usage.into(),
+            turn: self.status.turn_usage.into(),
+            window_used: self.status.window_used,
             commands: self.services.foreground.of(self.id),
-            queued: self.queue.len() - steering,
-            steering,
-            taken_prompts: self.taken_prompts,
+            queued: self.queue.queued(),
+            steering: self.queue.steering(),
+            taken_prompts: self.queue.taken(),
             transcript: self.recorder.id(),
             title: self.recorder.title(),
             everything: self.permissions.confirms(&self.services),
@@ -54,7 +59,7 @@ impl Chat {
 
     /// Gives back a prompt that was not taken, and all queued prompts.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
-        let waiting = std::mem::take(&mut self.queue);
+        let waiting = self.queue.take_all();
         // The last one first: each is put in front of the text in the prompt.
         for prompt in std::iter::once(prompt).chain(waiting).rev() {
             self.services.editor.tell(ToEditor::Unsent {

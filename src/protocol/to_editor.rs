@@ -413,9 +413,10 @@ pub enum NoticeLevel {
 }
 
 /// The activity of a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatState {
+    #[default]
     Idle,
     Thinking,
     Streaming,

@@ -3,13 +3,13 @@
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+use crate::chat::Chat;
 use crate::chat::blocking::blocking;
 use crate::chat::events::ChatEvent;
 use crate::chat::jobs::Jobs;
 use crate::chat::retell;
 use crate::chat::turn::Permissions;
-use crate::chat::{Chat, ChatState};
-use crate::protocol::{Choice, NoticeLevel};
+use crate::protocol::{ChatState, Choice, NoticeLevel};
 use crate::store::{self, ChatSummary};
 use co_llm::transcript;
 
@@ -42,8 +42,8 @@ impl Chat {
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
                 let resumed = retell::resumed(&loaded.items, self.services.config.show_reasoning);
-                self.usage = transcript::used(&loaded.items);
-                self.turn_usage = transcript::used_last(&loaded.items);
+                self.status.usage = transcript::used(&loaded.items);
+                self.status.turn_usage = transcript::used_last(&loaded.items);
                 // These belong to the other chat.
                 self.permissions = Permissions::default();
                 self.range = None;

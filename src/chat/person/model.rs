@@ -4,10 +4,40 @@ use std::sync::Arc;
 
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
-use crate::config::ModelChoice;
+use crate::config::{Config, ModelChoice};
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use co_llm::transcript::Item;
 use co_llm::{Effort, Fault, Provider, UnknownEffort};
+
+/// The model of one chat.
+#[derive(Default)]
+pub(in crate::chat) struct ChatModel {
+    /// None until the first turn needs it, or after a change of the choice.
+    provider: Option<Arc<dyn Provider>>,
+    /// The model and the effort that the person chose for this chat.
+    choice: ModelChoice,
+}
+
+impl ChatModel {
+    /// Returns the provider if it is made already.
+    pub(in crate::chat) fn known(&self) -> Option<&Arc<dyn Provider>> {
+        self.provider.as_ref()
+    }
+
+    /// Returns the name of the model for the winbar, which is empty as long as none is known.
+    pub(in crate::chat) fn label(&self, config: &Config) -> String {
+        let configured = || {
+            self.choice
+                .model
+                .clone()
+                .or_else(|| config.llm.model.clone())
+        };
+        match &self.provider {
+            Some(provider) => provider.label(),
+            None => configured().unwrap_or_default(),
+        }
+    }
+}
 
 impl Chat {
     pub(in crate::chat) async fn switch_model(&mut self, model: &str) {
@@ -16,7 +46,7 @@ impl Chat {
         }
         let choice = ModelChoice {
             model: Some(model.to_owned()),
-            ..self.choice.clone()
+            ..self.model.choice.clone()
         };
         self.switch(choice, |label| {
             format!("{label} answers from now on, and reads the chat from its start")
@@ -37,7 +67,7 @@ impl Chat {
             Ok(effort) => {
                 let choice = ModelChoice {
                     effort: Some(effort),
-                    ..self.choice.clone()
+                    ..self.model.choice.clone()
                 };
                 self.switch(choice, |label| {
                     format!("{label} thinks with effort {effort}")
@@ -52,8 +82,8 @@ impl Chat {
         match self.services.provider(&choice) {
             Ok(provider) => {
                 self.say(words(&provider.label()));
-                self.choice = choice;
-                self.provider = Some(provider);
+                self.model.choice = choice;
+                self.model.provider = Some(provider);
                 self.show_state();
             }
             Err(fault) => self.show(ChatEvent::ProviderFailed(fault)),
@@ -67,7 +97,7 @@ impl Chat {
             Err(fault) => return self.show(ChatEvent::ProviderFailed(fault)),
         };
         let (services, chat) = (Arc::clone(&self.services), self.id);
-        let (front_end, used) = (Arc::clone(&self.front_end), self.choice.clone());
+        let (front_end, used) = (Arc::clone(&self.front_end), self.model.choice.clone());
         tokio::spawn(async move {
             match provider.models().await {
                 Ok(models) => services.editor.tell(ToEditor::Choose {
@@ -89,23 +119,23 @@ impl Chat {
     }
 
     pub(in crate::chat) fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
-        if let Some(provider) = &self.provider {
+        if let Some(provider) = &self.model.provider {
             return Ok(Arc::clone(provider));
         }
-        let provider = self.services.provider(&self.choice)?;
-        self.provider = Some(Arc::clone(&provider));
+        let provider = self.services.provider(&self.model.choice)?;
+        self.model.provider = Some(Arc::clone(&provider));
         Ok(provider)
     }
 
     /// Records the model and the effort that the person chose, if they are not those of the last turn. A resumed chat is sent
     /// to no other provider then.
     pub(in crate::chat) async fn record_choice(&mut self) {
-        if ModelChoice::recorded(self.recorder.items()).0 != self.choice {
+        if ModelChoice::recorded(self.recorder.items()).0 != self.model.choice {
             let config = &self.services.config;
             let chosen = Item::ModelChosen {
-                model: self.choice.model.clone(),
-                profile: config.profile_name(&self.choice),
-                effort: self.choice.effort.map(|effort| effort.to_string()),
+                model: self.model.choice.model.clone(),
+                profile: config.profile_name(&self.model.choice),
+                effort: self.model.choice.effort.map(|effort| effort.to_string()),
             };
             self.recorder.record(chosen).await;
         }
@@ -114,11 +144,16 @@ impl Chat {
     /// Goes back to the model that the person chose for a chat. Without its profile, the chat would go to another provider.
     pub(in crate::chat) fn resume_choice(&mut self, items: &[Item]) {
         let (choice, profile) = ModelChoice::recorded(items);
-        self.choice = choice;
-        self.provider = None;
-        let lost = profile.filter(|_| self.services.config.profile_name(&self.choice).is_none());
+        self.model.choice = choice;
+        self.model.provider = None;
+        let lost = profile.filter(|_| {
+            self.services
+                .config
+                .profile_name(&self.model.choice)
+                .is_none()
+        });
         if let Some(profile) = lost {
-            self.choice.model = None;
+            self.model.choice.model = None;
             let text = format!(
                 "this chat was held with the profile {profile}, which is not set; the next prompt sends it to the usual provider"
             );

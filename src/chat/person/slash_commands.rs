@@ -222,6 +222,9 @@ impl Chat {
     }
 
     fn usage_words(&self) -> String {
-        format!("{}; the last turn {}", self.usage, self.turn_usage)
+        format!(
+            "{}; the last turn {}",
+            self.status.usage, self.status.turn_usage
+        )
     }
 }

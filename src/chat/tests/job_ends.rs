@@ -156,7 +156,9 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
         test.place(),
         test.app.clone(),
     );
-    chat.queue = ["second", "third"].map(prompt).into();
+    for text in ["second", "third"] {
+        chat.queue.push(prompt(text));
+    }
     // Nothing can be recorded for a conversation that could not be resumed.
     chat.resume_failed = true;
     chat.end_turn(End::Done, None).await;
@@ -174,7 +176,7 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
     .await;
     // Each goes in front of what the prompt has by then.
     assert_eq!(back, ["third", "second"]);
-    assert!(chat.queue.is_empty());
+    assert_eq!(chat.queue.queued(), 0);
 }
 
 #[tokio::test]

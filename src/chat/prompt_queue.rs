@@ -1,0 +1,87 @@
+//! The prompts that wait: for the next turn, or for the next request of the turn that runs (steering).
+
+use std::collections::VecDeque;
+
+use super::{Chat, Prompt};
+
+#[derive(Default)]
+pub(super) struct PromptQueue {
+    waiting: VecDeque<Prompt>,
+    /// The number of prompts that started a turn or were dropped. Prompts that were given back do not count.
+    taken: u64,
+}
+
+impl PromptQueue {
+    pub(super) fn push(&mut self, prompt: Prompt) {
+        self.waiting.push_back(prompt);
+    }
+
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Counts a prompt that is in the transcript now.
+    pub(super) fn count_taken(&mut self) {
+        self.taken += 1;
+    }
+
+    /// Returns the number of prompts that wait for a turn of their own.
+    pub(super) fn queued(&self) -> usize {
+        self.waiting.len() - self.steering()
+    }
+
+    /// Returns the number of prompts that go into the turn that runs.
+    pub(super) fn steering(&self) -> usize {
+        self.waiting.iter().filter(|prompt| prompt.steer).count()
+    }
+
+    /// Takes the prompt of the next turn off the queue. Those that came too late for the last turn go first.
+    pub(super) fn next(&mut self) -> Option<Prompt> {
+        self.next_steering().or_else(|| self.waiting.pop_front())
+    }
+
+    fn next_steering(&mut self) -> Option<Prompt> {
+        let at = self.waiting.iter().position(|prompt| prompt.steer)?;
+        self.waiting.remove(at)
+    }
+
+    /// Takes all prompts off the queue, to give them back.
+    pub(super) fn take_all(&mut self) -> impl DoubleEndedIterator<Item = Prompt> + use<> {
+        std::mem::take(&mut self.waiting).into_iter()
+    }
+
+    /// Drops all prompts.
+    pub(super) fn drop_all(&mut self) {
+        self.taken += self.waiting.len() as u64;
+        self.waiting.clear();
+    }
+}
+
+impl Chat {
+    /// Lets the newest queued prompt go with the next request of the turn.
+    pub(super) fn steer(&mut self) {
+        let mut newest_first = self.queue.waiting.iter_mut().rev();
+        match newest_first.find(|prompt| !prompt.steer) {
+            Some(prompt) if prompt.range.is_some() => {
+                self.complain(
+                    "the queued prompt is about lines of a range: it needs a turn of its own",
+                );
+            }
+            Some(prompt) => {
+                prompt.steer = true;
+                self.show_state();
+            }
+            None => self.say("no prompt waits; /steer {text} sends one into the turn"),
+        }
+    }
+
+    /// Records and shows the prompts that go with the next request. Call it only if each call has its result.
+    pub(super) async fn take_steering(&mut self) {
+        self.flush().await;
+        while let Some(prompt) = self.queue.next_steering() {
+            if !self.take(prompt).await {
+                return;
+            }
+        }
+    }
+}

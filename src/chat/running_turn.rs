@@ -1,0 +1,241 @@
+//! The turn of a chat that runs: the chat starts it, carries out what it asks for, and ends it.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Chat;
+use super::events::ChatEvent;
+use super::turn::{self, CLOSED, CUT_OFF, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent};
+use crate::protocol::ChatState;
+use crate::tool::edits::EditRange;
+use co_llm::Fault;
+use co_llm::transcript::{self, End, Item, Outcome, ShownPart, Usage};
+
+/// The most messages from a turn that wait: a fast model sends pieces in bursts.
+const MAX_WAITING_EVENTS: usize = 256;
+
+/// The result of a call that ran, if its outcome could not be written or the turn failed.
+const EFFECT_UNKNOWN: &str =
+    "cut off: the turn ended before this call did; whether it took effect is not known";
+
+pub(super) struct RunningTurn {
+    events: mpsc::Receiver<TurnEvent>,
+    pub(super) cancel: CancellationToken,
+    task: JoinHandle<TurnEnd>,
+}
+
+impl Chat {
+    pub(super) async fn start_turn(&mut self, purpose: Purpose) {
+        self.record_choice().await;
+        self.drop_undo();
+        self.status.turn_usage = Usage::default();
+        self.find_instructions().await;
+        self.show(ChatEvent::TurnStarted);
+        let provider = match self.provider() {
+            Ok(provider) => provider,
+            Err(fault) => return self.end_turn(End::Failed, Some(fault)).await,
+        };
+        let judge = self.services.judge(&self.dirs.workspace);
+        (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
+        let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
+        let cancel = self.cancel.child_token();
+        let turn = Turn {
+            chat: self.id,
+            transcript_id: self.recorder.id().unwrap_or_default(),
+            number: self.turns_ended(),
+            services: Arc::clone(&self.services),
+            new_services: self.new_services.subscribe(),
+            provider,
+            judge,
+            workspace: self.dirs.workspace.clone(),
+            cwd: self.dirs.cwd.clone(),
+            instructions: self.instructions.text(),
+            purpose,
+            permissions: self.permissions.clone(),
+            range: self.range.as_ref().map(EditRange::new),
+            images: self.unanswered_images(),
+            seen_texts: self.seen_texts.clone(),
+            events,
+            cancel: cancel.clone(),
+            limits: turn::LoopLimits::new(self.services.config.max_steps),
+            window_limit: None,
+            repeats_calls: false,
+            told_confinement: false,
+            queue: Queue::default(),
+            calls_ended: 0,
+            unanswered: Vec::new(),
+        };
+        self.running = Some(RunningTurn {
+            events: receiver,
+            cancel,
+            task: tokio::spawn(turn.run()),
+        });
+        self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
+        self.set_state(ChatState::Thinking, String::new());
+    }
+
+    /// Returns the names of the images of the prompts that have no answer yet.
+    fn unanswered_images(&self) -> Vec<String> {
+        let items = self.recorder.items().iter().rev();
+        let unanswered = items.take_while(|it| !matches!(it, Item::Text { .. } | Item::Call(_)));
+        let contexts = unanswered.filter_map(|item| match item {
+            Item::User { context, .. } => Some(context),
+            _ => None,
+        });
+        let images = contexts.flatten().filter(|piece| piece.image.is_some());
+        images.map(|piece| piece.name.clone()).collect()
+    }
+
+    /// Returns the number of turns that ended, which is the number of the next one.
+    pub(super) fn turns_ended(&self) -> usize {
+        let items = self.recorder.items().iter();
+        items
+            .filter(|item| matches!(item, Item::End { .. }))
+            .count()
+    }
+
+    /// Returns the number of the turn that runs, or else of the last one.
+    pub(super) fn last_turn(&self) -> usize {
+        let since = self.recorder.items().iter().rev();
+        let mut since = since.take_while(|item| !matches!(item, Item::End { .. }));
+        let is_open = self.running.is_some() || since.any(|it| matches!(it, Item::User { .. }));
+        self.turns_ended() - usize::from(!is_open && self.turns_ended() > 0)
+    }
+
+    pub(super) async fn event(&mut self, event: TurnEvent) {
+        match event {
+            TurnEvent::Record(item, done) => {
+                self.flush().await;
+                self.answering &= !matches!(item, Item::Outcome(_));
+                let written = self.recorder.record(item).await;
+                // It fails if the turn was cancelled meanwhile.
+                done.send(if written { Ok(()) } else { Err(()) }).ok();
+            }
+            TurnEvent::Snapshot(reply) => {
+                self.flush().await;
+                self.tell_job_ends().await;
+                self.tell_typed().await;
+                let snapshot = Snapshot {
+                    items: self.recorder.items().to_vec(),
+                    failed_confined: self.permissions.failed_confined.clone(),
+                };
+                reply.send(snapshot).ok();
+            }
+            TurnEvent::TakeSteering => self.take_steering().await,
+            TurnEvent::Text(text) => self.recorder.text(&text),
+            TurnEvent::Show(event) => {
+                self.flush().await;
+                self.show(event);
+            }
+            TurnEvent::State(state, detail) => self.set_state(state, detail),
+            TurnEvent::Question(mut question, reply) => {
+                if question.change.is_none() {
+                    let judge = self.services.judge(&self.dirs.workspace);
+                    question.no_undo = self.services.checkpoints.missing(judge.root());
+                }
+                self.questions.put(*question, reply);
+            }
+            TurnEvent::Withdraw(id) => self.questions.withdraw(id),
+            TurnEvent::Allow(allowance) => self.allow(allowance).await,
+            TurnEvent::Job(act) => self.job(act).await,
+            TurnEvent::Usage(usage) => {
+                self.status.usage += usage;
+                self.status.turn_usage += usage;
+                self.show_state();
+            }
+            TurnEvent::WindowUsed(percent) => self.status.window_used = Some(percent),
+        }
+    }
+
+    pub(super) async fn ended(&mut self) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        self.flush().await;
+        let cancelled = running.cancel.is_cancelled();
+        let ended = running.task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a turn ended badly");
+            TurnEnd {
+                end: if cancelled {
+                    End::Cancelled
+                } else {
+                    End::Failed
+                },
+                fault: None,
+                failed_confined: Vec::new(),
+                unanswered: Vec::new(),
+            }
+        });
+        self.permissions.learn(ended.failed_confined);
+        self.questions.withdraw_all();
+        self.answer_calls(&ended.unanswered).await;
+        self.tell_job_ends().await;
+        self.tell_typed().await;
+        let end = match ended.end {
+            // Nobody cancelled it.
+            End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
+            end => end,
+        };
+        self.end_turn(end, ended.fault).await;
+    }
+
+    /// Records an outcome for each call that has none: providers reject a request with such a call.
+    pub(super) async fn answer_calls(&mut self, unanswered: &[String]) {
+        let items = self.recorder.items();
+        let decision = |id: &str| {
+            items.iter().rev().find_map(|item| match item {
+                Item::Decision { call, decision } if call == id => Some(decision),
+                _ => None,
+            })
+        };
+        let closed = self.app.is_cancelled();
+        let result = |id: &String| match decision(id) {
+            Some(decision) if decision.lets_run() => EFFECT_UNKNOWN,
+            _ if closed && unanswered.contains(id) => CLOSED,
+            _ => CUT_OFF,
+        };
+        // The chat shows a decision in words of its own.
+        let shown = |id: &String| match decision(id) {
+            Some(_) => ShownPart::default(),
+            None => ShownPart::line(result(id).to_owned()),
+        };
+        let outcomes: Vec<_> = transcript::unanswered(items)
+            .into_iter()
+            .map(|call| Outcome {
+                call: call.id.clone(),
+                text: result(&call.id).to_owned(),
+                ok: false,
+                spill: None,
+                hidden: 0,
+                shown: Some(shown(&call.id)),
+            })
+            .collect();
+        for outcome in outcomes {
+            self.recorder.record(Item::Outcome(outcome)).await;
+        }
+    }
+
+    pub(super) async fn end_turn(&mut self, end: End, fault: Option<Fault>) {
+        let usage = self.status.turn_usage;
+        self.recorder.record(Item::End { reason: end, usage }).await;
+        self.show(ChatEvent::TurnEnded { end, fault });
+        self.set_state(ChatState::Idle, String::new());
+        self.fire(
+            "CoTurnDone",
+            serde_json::json!({ "chat": self.id, "reason": end }),
+        );
+        if let Some(prompt) = self.queue.next() {
+            Box::pin(self.prompt(prompt)).await;
+        }
+    }
+}
+
+pub(super) async fn next_event(running: &mut Option<RunningTurn>) -> Option<TurnEvent> {
+    match running {
+        Some(running) => running.events.recv().await,
+        None => std::future::pending().await,
+    }
+}
