@@ -8,11 +8,11 @@ use serde_json::json;
 
 use crate::support::http::Reply;
 use crate::support::nvim::{Nvim, Options};
-use crate::support::{BACKEND, DEADLINE, proc};
+use crate::support::{BACKEND, proc};
 
 use crate::cli::state::{may_mount, read_only};
 
-use super::scene::{Scene, below, wait_gone};
+use super::scene::Scene;
 
 /// A script in place of the backend.
 fn stand_in(directory: &Path, script: &str) -> String {
@@ -28,45 +28,6 @@ fn with_backend(bin: &str) -> Nvim {
         settings: json!({ "bin": bin }),
         ..Options::default()
     })
-}
-
-#[test]
-fn nothing_is_started_before_it_is_used_and_then_once() {
-    let scene = Scene::scripted([Reply::text("Aye."), Reply::text("Aye again.")]);
-    assert!(below(scene.nvim.pid(), BACKEND).is_empty());
-    scene.run("echo o$((0))ne");
-    scene.wait_shell("\no0ne");
-    let first = scene.backend();
-    scene.co("hello");
-    scene.wait_chat("Aye.");
-    scene.co("/new");
-    scene.nvim.wait_for(
-        "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
-        "another chat",
-    );
-    scene.nvim.type_keys("ihello<C-s>");
-    scene.wait_turns(2);
-    assert_eq!(scene.backend(), first);
-    let exe = |pid: &i32| {
-        std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(BACKEND))
-    };
-    let children = proc::children(scene.nvim.pid());
-    assert_eq!(children.iter().filter(|pid| exe(pid)).count(), 1);
-}
-
-#[test]
-fn quitting_leaves_nothing_behind() {
-    let mut scene = Scene::new();
-    scene.run("echo up; (trap '' TERM HUP; sleep 104) & sleep 105");
-    scene.wait_shell("\nup");
-    proc::wait_until(DEADLINE, "both", || {
-        (below(scene.nvim.pid(), "sleep 10").len() >= 2).then_some(())
-    });
-    let all = scene.nvim.descendants();
-    assert!(all.contains(&scene.backend()));
-    scene.nvim.type_keys(":qa!<CR>");
-    assert!(scene.nvim.wait_exit().success());
-    wait_gone(&all);
 }
 
 #[test]
@@ -107,22 +68,6 @@ fn a_backend_that_dies_is_said_once_and_the_chat_goes_on() {
 }
 
 #[test]
-fn a_run_of_a_backend_that_dies_is_said_to_have_ended() {
-    let scene = Scene::new();
-    scene.run("echo up; sleep 106");
-    scene.wait_shell("\nup");
-    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.nvim.pid(), "sleep 106");
-        (!found.is_empty()).then_some(found)
-    });
-    proc::kill9(scene.backend());
-    scene.wait_shell("\nthe backend ended");
-    wait_gone(&sleeping);
-    scene.run("echo al$((0))ve");
-    scene.wait_shell("\nal0ve");
-}
-
-#[test]
 fn confined_commands_start_after_an_update_replaced_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let exe = dir.path().join("co-nvim");
@@ -153,57 +98,6 @@ fn another_protocol_is_refused_with_the_fix() {
 }
 
 #[test]
-fn a_backend_that_is_no_backend_is_said() {
-    let directory = tempfile::tempdir().unwrap();
-    let nvim = with_backend(&stand_in(directory.path(), "echo not here >&2; exit 3"));
-    nvim.type_keys(":Co! echo hi<CR>");
-    nvim.wait_text("the backend ended (exit 3)");
-    nvim.type_keys(":Co /log<CR>");
-    nvim.wait_text("backend: not here");
-    nvim.wait_for("vim.bo.filetype == 'co-log'", "the log");
-}
-
-#[test]
-fn too_few_files_are_said_to_the_person() {
-    let directory = tempfile::tempdir().unwrap();
-    let script = format!("ulimit -n 8; exec '{BACKEND}' \"$@\"");
-    let nvim = with_backend(&stand_in(directory.path(), &script));
-    nvim.type_keys(":Co! echo hi<CR>");
-    nvim.wait_text("co: co-nvim may open");
-    nvim.wait_text("(ulimit -n)");
-}
-
-/// Sends the backend messages that it cannot read.
-const BAD: &str = "local process = vim.iter(vim.api.nvim_list_chans()):find(function(channel)
-        return channel.mode == 'rpc' and channel.stream == 'job'
-    end)
-    for _ = 1, 1000 do vim.rpcnotify(process.id, 'co', { type = 'bogus' }) end";
-
-/// Returns the number of sentences that co showed the person.
-fn sentences(scene: &Scene, part: &str) -> serde_json::Value {
-    let count = "local part = ...
-        return #vim.iter(require('co.ui.log').lines()):filter(function(line)
-            return line:find('notice: ', 1, true) and line:find(part, 1, true)
-        end):totable()";
-    scene.nvim.lua(count, json!([part]))
-}
-
-#[test]
-fn many_bad_messages_end_the_backend_with_one_sentence() {
-    let scene = Scene::new();
-    scene.run("echo o$((0))ne");
-    scene.wait_shell("\no0ne");
-    scene.nvim.lua(BAD, json!([]));
-    scene
-        .nvim
-        .wait_text("could not read a message of its plugin");
-    assert_eq!(sentences(&scene, ""), 1);
-    assert_eq!(sentences(&scene, "unknown variant `bogus`"), 1);
-    scene.run("echo al$((0))ve");
-    scene.wait_shell("\nal0ve");
-}
-
-#[test]
 fn a_plugin_that_takes_no_messages_is_said_once() {
     let scene = Scene::new();
     scene.run("echo o$((0))ne");
@@ -224,29 +118,6 @@ fn a_plugin_that_takes_no_messages_is_said_once() {
 }
 
 #[test]
-fn a_missing_backend_is_named() {
-    let nvim = with_backend("/nowhere/co-nvim");
-    nvim.type_keys(":Co! echo hi<CR>");
-    nvim.wait_text("/nowhere/co-nvim, which cannot be executed");
-}
-
-#[test]
-fn what_it_says_on_stderr_is_in_the_log_and_no_message() {
-    let directory = tempfile::tempdir().unwrap();
-    let script = format!("echo a word aside >&2; exec '{BACKEND}' \"$@\"");
-    let nvim = with_backend(&stand_in(directory.path(), &script));
-    nvim.type_keys(":Co! echo o$((0))k<CR>");
-    nvim.wait_text("o0k");
-    nvim.wait_text("exit 0, after");
-    nvim.wait_for(
-        "table.concat(require('co.ui.log').lines(), '\\n'):find('backend: a word aside', 1, true)",
-        "the word in the log",
-    );
-    let screen = nvim.screen().join("\n");
-    assert!(!screen.contains("a word aside"), "{screen}");
-}
-
-#[test]
 fn the_log_leads_to_the_backends_own_file() {
     let scene = Scene::new();
     scene.run("echo o$((0))k");
@@ -261,34 +132,6 @@ fn the_log_leads_to_the_backends_own_file() {
     scene.nvim.wait_for(
         &format!("vim.fn.expand('%:p') == {:?}", file.display().to_string()),
         "the file",
-    );
-}
-
-#[test]
-fn sentences_in_quick_succession_wait_for_no_key() {
-    let scene = Scene::new();
-    let say = "local notify = require('co.ui.notify')
-        local function next(index)
-            notify.info('sentence ' .. index)
-            -- After the one that shows it, in the same round of Neovim's loop.
-            vim.schedule(function()
-                vim.schedule(function() return index < 5 and next(index + 1) end)
-            end)
-        end
-        vim.schedule(function() next(1) end)";
-    scene.nvim.lua(say, json!([]));
-    scene.nvim.wait_text("sentence 5");
-    assert!(!scene.nvim.mode().blocking, "{:#?}", scene.nvim.screen());
-}
-
-#[test]
-fn settings_that_do_not_fit_are_said() {
-    let scene = Scene::with(json!({ "max_stepz": 3 }), &[]);
-    scene.run("echo o$((0))k");
-    scene.wait_shell("\no0k");
-    scene.nvim.wait_for(
-        "table.concat(require('co.ui.log').lines(), '\\n'):find('max_stepz', 1, true)",
-        "the setting's name",
     );
 }
 

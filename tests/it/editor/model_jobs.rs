@@ -84,42 +84,6 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
 }
 
 #[test]
-fn a_job_ends_with_its_chat_unless_it_is_kept() {
-    for keep in [false, true] {
-        let scene = serving("exec sleep 3604");
-        let pids = running(&scene, "sleep 3604", 1);
-        list(&scene);
-        if keep {
-            scene.nvim.type_keys("K");
-            scene.nvim.wait_text("running, kept");
-        }
-        scene.nvim.command("bwipeout! co://chat/1");
-        proc::wait_until(DEADLINE, "the chat to be over", || {
-            let text = std::fs::read_to_string(&scene.chats()[0]).unwrap();
-            text.contains("job_ended").then_some(())
-        });
-        if keep {
-            assert!(pids.iter().all(|pid| proc::alive(*pid)));
-            list(&scene);
-            scene.nvim.type_keys("x");
-        }
-        wait_gone(&pids);
-        scene.nvim.wait_text("   1  cancelled");
-    }
-}
-
-#[test]
-fn a_kept_job_ends_with_neovim() {
-    let mut scene = serving("setsid sleep 3605 & exec sleep 3605");
-    list(&scene);
-    scene.nvim.type_keys("K");
-    scene.nvim.wait_text("running, kept");
-    let pids = running(&scene, "sleep 3605", 2);
-    scene.nvim.kill9();
-    wait_gone(&pids);
-}
-
-#[test]
 fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     let mut scene = serving("setsid sleep 3606 & exec sleep 3606");
     running(&scene, "sleep 3606", 2);
@@ -143,35 +107,6 @@ fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     assert!(asked.contains("ended: interrupted"), "{asked}");
     let told = requests.last().unwrap().last("tool").unwrap();
     assert!(told.contains("There is no job 1"), "{told}");
-}
-
-#[test]
-fn what_is_typed_into_a_shell_is_asked_about() {
-    let scene = serving("bash");
-    let write = |id: &str| {
-        let arguments = json!({ "job": 1, "text": "echo a >> made\n" });
-        Reply::new().call(id, "job_write", &arguments)
-    };
-    scene.server.reply(write("c2"));
-    scene.server.reply(write("c3"));
-    scene.server.reply(write("c4"));
-    scene.server.reply(Reply::text("Typed."));
-    scene.co("type");
-    scene.nvim.wait_text("echo a >> made\\n");
-    scene.nvim.wait_text("it is typed into job 1: bash");
-    scene.answer("n");
-    scene.wait_chat("*denied*");
-    assert_eq!(scene.workspace.read("made"), None);
-    scene.wait_ask("1/1");
-    scene.answer("a");
-    scene.nvim.wait_text("whatever is typed into job 1");
-    scene.nvim.type_keys("c");
-    scene.wait_chat("Typed.");
-    scene.wait_turns(2);
-    proc::wait_until(DEADLINE, "both lines", || {
-        (scene.workspace.read("made").as_deref() == Some("a\na\n")).then_some(())
-    });
-    scene.assert_outcomes(4);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::support::http::Reply;
-use crate::support::{DEADLINE, proc};
 
 use super::scene::Scene;
 
@@ -100,61 +99,6 @@ fn the_list_approves_what_it_shows_but_nothing_destructive() {
     assert_home(&scene);
 }
 
-/// Opens the first question's command, and submits another one.
-fn edit(scene: &Scene, command: &str) {
-    scene.answer("e");
-    scene.nvim.wait_text("Run instead");
-    scene.nvim.type_keys(&format!("cc{command}<C-s>"));
-}
-
-#[test]
-fn no_other_question_takes_the_place_of_an_edited_command() {
-    let scene = step(&["touch q3", "rm -rf precious"]);
-    scene.workspace.write("precious/work", "");
-    scene.co("make them");
-    scene.wait_ask("1/2");
-    edit(&scene, "touch q4");
-    proc::wait_until(DEADLINE, "the edited command to run", || {
-        scene.workspace.exists("q4").then_some(())
-    });
-    scene.nvim.wait_text("co · 1 more");
-    let screen = scene.nvim.screen().join("\n");
-    assert!(
-        screen.contains("│touch q4 ") && !screen.contains("│rm -rf"),
-        "{screen}"
-    );
-    scene.press("y");
-    scene.wait_ask("1/1");
-    scene.nvim.wait_text("│rm -rf precious ");
-    assert!(scene.workspace.exists("precious/work"));
-    scene.press("n");
-    scene.wait_chat("All through.");
-    assert_home(&scene);
-    assert!(scene.workspace.exists("precious/work") && !scene.workspace.exists("q3"));
-}
-
-#[test]
-fn an_edit_that_a_deny_rule_forbids_is_refused_in_the_float() {
-    let scene = step(&["touch q3", "touch q5"]);
-    scene.co("make them");
-    scene.wait_ask("1/2");
-    edit(&scene, "touch q4; rm -rf /");
-    scene.nvim.wait_text("what you wrote was not run: ");
-    scene.wait_ask("1/2");
-    scene.nvim.wait_text("│touch q3 ");
-    scene.press("e");
-    scene.nvim.wait_text("Run instead");
-    scene.nvim.type_keys("f;D<C-s>");
-    scene.press("<CR>");
-    scene.wait_ask("1/1");
-    scene.nvim.wait_text("│touch q5 ");
-    scene.press("n");
-    scene.wait_chat("All through.");
-    let made = ["q3", "q4", "q5"].map(|name| scene.workspace.exists(name));
-    assert_eq!(made, [false, true, false]);
-    scene.assert_outcomes(2);
-}
-
 #[test]
 fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     let away = tempfile::tempdir().unwrap();
@@ -173,20 +117,6 @@ fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     scene.wait_chat("All through.");
     assert!(scene.workspace.exists("f1") && !scene.workspace.exists("copy"));
     assert!(!away.path().join("out").exists());
-}
-
-#[test]
-fn all_are_denied_at_once() {
-    let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
-    scene.co("make them");
-    scene.wait_ask("1/3");
-    scene.answer("gN");
-    scene.wait_chat("All through.");
-    for (_, text) in told(&scene) {
-        assert_eq!(text, "User denied this action");
-    }
-    assert!(!scene.workspace.exists("f1") && !scene.workspace.exists("f3"));
-    assert_home(&scene);
 }
 
 #[test]

@@ -27,21 +27,6 @@ fn made(scene: &Scene, name: &str) -> bool {
 }
 
 #[test]
-fn it_says_what_an_approved_command_may_do_and_offers_landlock() {
-    let scene = Scene::new();
-    scene.co("/sandbox");
-    wait_told(
-        &scene,
-        "approved commands run unconfined, with all your permissions (/sandbox landlock confines them to the workspace)",
-    );
-    scene.co("/sandbox landlock");
-    wait_told(
-        &scene,
-        "approved commands write in the workspace and a private temporary directory only, without network (/sandbox subprocess ends this)",
-    );
-}
-
-#[test]
 fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     let scene = Scene::scripted([Reply::text("Aye.")]);
     scene.co("hello");
@@ -71,39 +56,6 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
     assert!(!made(&scene, "held") && made(&scene, "free"));
-}
-
-#[test]
-fn a_question_that_waits_is_asked_again_and_the_model_is_told() {
-    let scene = Scene::new();
-    let command = outside(&scene, "held");
-    scene.server.reply(Reply::shell("c1", &command));
-    scene.server.reply(Reply::text("Done."));
-    scene.co("make it");
-    scene.wait_ask("1/1");
-    scene.nvim.wait_text(" · subprocess");
-    scene.co("/sandbox landlock");
-    scene.nvim.wait_text(" · landlock");
-    scene.answer("y");
-    scene.wait_turns(1);
-    assert!(!made(&scene, "held"));
-    let requests = scene.server.requests();
-    let last = &requests[1];
-    assert!(
-        last.last("tool").unwrap().contains("cannot touch"),
-        "{}",
-        last.body
-    );
-    let told = "From now on: Approved commands can write in the workspace";
-    assert!(last.body.to_string().contains(told), "{}", last.body);
-    let audit = scene.home.path().join("state/co-nvim/audit.jsonl");
-    let audit = std::fs::read_to_string(audit).unwrap();
-    assert!(audit.contains("\"confinement\":\"workspace\""), "{audit}");
-    let noted = scene
-        .items()
-        .iter()
-        .any(|item| item.to_string().contains(told));
-    assert!(noted, "{:#?}", scene.items());
 }
 
 /// The words about the confinement, for a command that failed.
@@ -191,18 +143,6 @@ fn another_word_changes_nothing() {
     }
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
-}
-
-#[test]
-fn its_words_are_completed() {
-    let scene = Scene::new();
-    let completed = "return vim.fn.getcompletion(..., 'cmdline')";
-    let of = |line: &str| scene.nvim.lua(completed, json!([line]));
-    assert_eq!(
-        of("Co /sandbox "),
-        json!(["auto", "build", "docker", "landlock", "subprocess"])
-    );
-    assert_eq!(of("Co /sandbox l"), json!(["landlock"]));
 }
 
 /// Prints `.env` without naming it.

@@ -1,7 +1,5 @@
 //! Settings that are given after the first `:Co`, and `/restart`.
 
-use serde_json::json;
-
 use crate::support::http::{Gate, Reply};
 use crate::support::{DEADLINE, proc};
 
@@ -42,17 +40,6 @@ fn begun(replies: impl IntoIterator<Item = Reply>) -> Scene {
 }
 
 #[test]
-fn auto_confirm_given_late_runs_the_next_command_unasked() {
-    let scene = begun([Reply::shell("c1", "touch out"), Reply::text("Made.")]);
-    setup(&scene, "{ auto_confirm = true }");
-    scene.nvim.wait_text("ASKS NOTHING");
-    scene.co("make it");
-    scene.wait_chat("Made.");
-    assert!(scene.workspace.exists("out"));
-    assert_eq!(scene.events("CoApprovalRequested"), 0);
-}
-
-#[test]
 fn a_model_given_late_is_that_of_the_next_chat() {
     let scene = begun([Reply::text("Same."), Reply::text("Other.")]);
     setup(&scene, "{ model = 'another' }");
@@ -71,22 +58,6 @@ fn a_model_given_late_is_that_of_the_next_chat() {
         .map(|it| it.body["model"].clone())
         .collect();
     assert_eq!(models, ["scripted", "scripted", "another"]);
-}
-
-#[test]
-fn what_vim_g_co_says_is_read_with_the_next_co() {
-    let scene = begun([Reply::shell("c1", "touch out"), Reply::text("Made.")]);
-    let set = "local co = vim.g.co co.auto_confirm = true co.layout = 'tab' vim.g.co = co";
-    scene.nvim.lua(set, json!([]));
-    scene.co("make it");
-    scene.wait_chat("Made.");
-    assert!(scene.workspace.exists("out"));
-    scene
-        .nvim
-        .lua("require('co').toggle() require('co').toggle()", json!([]));
-    scene
-        .nvim
-        .wait_for("#vim.api.nvim_list_tabpages() == 2", "the other layout");
 }
 
 #[test]
@@ -119,20 +90,6 @@ fn what_needs_a_new_backend_is_said_and_a_restart_applies_it() {
     let last = scene.server.requests().pop().unwrap();
     assert!(last.body.to_string().contains("hello"), "{}", last.body);
     assert_eq!(scene.chats().len(), 1);
-}
-
-#[test]
-fn a_problem_of_late_settings_is_said_once() {
-    let scene = begun([]);
-    setup(&scene, "{ max_stepz = 3 }");
-    wait_notice(&scene, "did you mean max_steps?");
-    setup(&scene, "{ max_stepz = 3, max_steps = 4 }");
-    scene.co("/usage");
-    wait_notice(&scene, "the last turn");
-    let said = "return #vim.iter(require('co.ui.log').lines()):filter(function(line)
-        return line:find('max_stepz', 1, true)
-    end):totable()";
-    assert_eq!(scene.nvim.lua(said, json!([])), 1);
 }
 
 #[test]
@@ -247,17 +204,4 @@ fn without_a_backend_a_restart_says_so() {
         .nvim
         .wait_text("no backend runs: the next :Co starts one");
     assert!(below(scene.nvim.pid(), crate::support::BACKEND).is_empty());
-}
-
-#[test]
-fn checkhealth_names_each_provider() {
-    let scene = Scene::new();
-    let url = scene.server.url();
-    let profiles = json!({ "work": { "base_url": url, "api_key_cmd": ["echo", "work-secret"] } });
-    let set = "local co = vim.g.co co.providers = ... vim.g.co = co vim.cmd('checkhealth co')";
-    scene.nvim.lua(set, json!([profiles]));
-    let report = scene.nvim.wait_text("work at 127.0.0.1").join("\n");
-    assert!(report.contains("the key is in echo, 1 models"), "{report}");
-    assert!(report.contains("provider: openai at 127.0.0.1"), "{report}");
-    assert!(!report.contains("work-secret"), "{report}");
 }

@@ -30,22 +30,6 @@ fn output_is_shown_while_the_command_runs() {
 }
 
 #[test]
-fn the_last_line_says_exit_time_and_lines() {
-    let scene = Scene::new();
-    scene.run("seq 3; exit 4");
-    let text = scene.wait_shell("\nexit 4");
-    let last = text.lines().last().unwrap();
-    assert!(last.starts_with("exit 4, after "), "{last}");
-    assert!(last.ends_with(", 3 lines"), "{last}");
-    scene.nvim.wait_text("exit 4, after");
-    let groups = scene.nvim.groups("exit 4, after").unwrap();
-    assert!(
-        groups.iter().any(|group| group == "DiagnosticError"),
-        "{groups:?}"
-    );
-}
-
-#[test]
 fn ctrl_c_ends_the_run_under_the_cursor() {
     let scene = Scene::new();
     scene.run("echo up; sleep 100");
@@ -63,45 +47,6 @@ fn ctrl_c_ends_the_run_under_the_cursor() {
     scene.wait_shell("\ncancelled");
     assert!(begun.elapsed() < Duration::from_secs(10));
     wait_gone(&sleeping);
-}
-
-#[test]
-fn nothing_outlives_a_neovim_that_is_killed() {
-    let mut scene = Scene::new();
-    scene.run("echo up; (trap '' TERM HUP; sleep 101); sleep 102");
-    scene.wait_shell("\nup");
-    proc::wait_until(DEADLINE, "sleep", || {
-        (!below(scene.nvim.pid(), "sleep 101").is_empty()).then_some(())
-    });
-    let all = scene.nvim.descendants();
-    assert!(all.contains(&scene.backend()));
-    scene.nvim.kill9();
-    wait_gone(&all);
-}
-
-#[test]
-fn two_at_once_keep_to_their_blocks() {
-    let scene = Scene::new();
-    let first = gate(&scene.workspace, "first");
-    let second = gate(&scene.workspace, "second");
-    scene.run("echo a1; read x <first; echo a2");
-    scene.wait_shell("\na1");
-    scene.run("echo b1; read x <second; echo b2");
-    scene.wait_shell("\nb1");
-    open_gate(&first);
-    scene.wait_shell("\na2");
-    open_gate(&second);
-    let text = scene.wait_shell("\nb2");
-    let at = |part: &str| {
-        text.find(part)
-            .unwrap_or_else(|| panic!("no {part} in {text}"))
-    };
-    let order = ["$ echo a1", "\na1", "\na2", "$ echo b1", "\nb1", "\nb2"].map(at);
-    assert!(order.is_sorted(), "{text}");
-    scene
-        .nvim
-        .wait_for("(co_seen.CoJobDone or 0) == 2", "two ends");
-    assert_eq!(scene.wait_shell("b2").matches("exit 0, after").count(), 2);
 }
 
 /// What has no marker any more is the running command's, but for what an earlier one was allowed to keep.
@@ -163,27 +108,6 @@ fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
 }
 
 #[test]
-fn a_directory_that_is_gone_is_said() {
-    let scene = Scene::new();
-    let gone = scene.workspace.path().join("gone");
-    std::fs::create_dir(&gone).unwrap();
-    scene.nvim.type_keys(":cd gone<CR>");
-    scene
-        .nvim
-        .wait_for("vim.fn.getcwd():match('gone$')", "the directory");
-    std::fs::remove_dir(&gone).unwrap();
-    scene.run("pwd");
-    scene
-        .nvim
-        .wait_text("does not exist any more: choose another with :cd");
-    scene
-        .nvim
-        .type_keys(&format!(":cd {}<CR>", scene.workspace.path().display()));
-    scene.run("echo h$((0))re");
-    scene.wait_shell("\nh0re");
-}
-
-#[test]
 fn the_windows_and_the_tabs_directory_are_honoured() {
     let scene = Scene::new();
     for name in ["window", "tab"] {
@@ -201,17 +125,6 @@ fn the_windows_and_the_tabs_directory_are_honoured() {
     scene.nvim.type_keys(":tabfirst<CR>");
     scene.run("echo first; pwd");
     scene.wait_shell(&format!("\nfirst{}", place("window")));
-}
-
-#[test]
-fn standard_input_is_empty_or_the_lines_of_a_range() {
-    let scene = Scene::new();
-    scene.run("cat");
-    scene.nvim.wait_text("exit 0, after");
-    scene
-        .nvim
-        .type_keys("ione<CR>two<CR>three<Esc>:1,2Co! tac<CR>");
-    scene.wait_shell("$ tac\ntwo\none\nexit 0");
 }
 
 #[test]
@@ -235,28 +148,6 @@ fn bytes_that_are_no_text_reach_a_command_or_are_refused() {
 }
 
 #[test]
-fn a_child_has_no_descriptor_of_the_editors() {
-    let scene = Scene::new();
-    scene.run("ls -l /proc/self/fd; ls -l /proc/$$/fd");
-    let text = scene.wait_shell("exit 0, after");
-    let backend = scene.backend();
-    let entries = std::fs::read_dir(format!("/proc/{backend}/fd")).unwrap();
-    let links = entries
-        .flatten()
-        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    let channels: Vec<_> = links
-        .map(|link| link.display().to_string())
-        .filter(|link| link.starts_with("pipe:") || link.starts_with("socket:"))
-        .collect();
-    assert!(channels.len() >= 2, "{channels:?}");
-    for channel in &channels {
-        assert!(!text.contains(channel.as_str()), "{channel} is in\n{text}");
-    }
-    assert!(!text.contains("socket:"), "{text}");
-    assert!(text.contains("0 -> /dev/null"), "{text}");
-}
-
-#[test]
 fn a_flood_ends_with_its_last_line_and_a_count() {
     let scene = Scene::new();
     scene.run("seq 1 300000");
@@ -274,72 +165,6 @@ fn a_flood_ends_with_its_last_line_and_a_count() {
     scene.nvim.wait_for(
         "vim.api.nvim_buf_line_count(0) == 300000",
         "the whole output",
-    );
-}
-
-#[test]
-fn the_file_of_a_longer_flood_has_its_beginning_and_its_end() {
-    let scene = Scene::with(json!({ "shell_spill_max": "200KB" }), &[]);
-    scene.run("seq 1 300000");
-    let text = scene.wait_shell("exit 0, after");
-    let last = text.lines().last().unwrap();
-    let (_, gap) = last
-        .split_once(", 300000 lines; its file leaves out ")
-        .expect(last);
-    assert!(
-        gap.ends_with(" MB in the middle: shell_spill_max sets the limit"),
-        "{last}"
-    );
-    scene.nvim.type_keys("<C-w>b:2<CR>zRgf");
-    scene
-        .nvim
-        .wait_for("vim.fn.getline('$') == '300000'", "the file");
-    let lines = scene.nvim.lua("return vim.fn.getline(1, '$')", json!([]));
-    let lines: Vec<_> = lines
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| it.as_str().unwrap())
-        .collect();
-    assert_eq!(lines[0], "1");
-    let missing = 300_000 - (lines.len() - 1);
-    let notes: Vec<_> = lines.iter().filter(|it| it.starts_with("[co: ")).collect();
-    assert!(matches!(notes[..], [note] if note.contains(&format!(": {missing} lines, "))));
-}
-
-#[test]
-fn without_a_command_the_last_one_runs_again_where_it_ran() {
-    let scene = Scene::new();
-    std::fs::create_dir(scene.workspace.path().join("sub")).unwrap();
-    scene.nvim.type_keys(":Co!<CR>");
-    scene.nvim.wait_text("nothing has been run yet");
-    scene.run("pwd; echo n$((40 + 2))");
-    scene.wait_shell("\nn42");
-    scene.nvim.type_keys(":cd sub<CR>:Co!<CR>");
-    scene
-        .nvim
-        .wait_for("(co_seen.CoJobDone or 0) == 2", "two ends");
-    let text = scene.wait_shell("n42");
-    let there = format!("\n{}\nn42\n", scene.workspace.path().display());
-    assert_eq!(text.matches(&there).count(), 2, "{text}");
-}
-
-#[test]
-fn colours_become_highlights_and_leave_no_codes() {
-    let scene = Scene::new();
-    scene.run(r"printf '\033[1;31mr\145d\033[0m pl\141in\n'");
-    let text = scene.wait_shell("red plain\n");
-    assert!(!text.contains('\u{1b}'), "{text:?}");
-    scene.nvim.wait_text("red plain");
-    let red = scene.nvim.groups("red plain").unwrap();
-    assert!(
-        red.iter().any(|group| group.starts_with("CoSgr")),
-        "{red:?}"
-    );
-    let plain = scene.nvim.groups("plain").unwrap();
-    assert!(
-        !plain.iter().any(|group| group.starts_with("CoSgr")),
-        "{plain:?}"
     );
 }
 

@@ -96,34 +96,3 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
     assert!(screen.contains("Use spaces."), "{screen}");
     assert!(screen.contains("its text changed since"), "{screen}");
 }
-
-#[test]
-fn a_no_holds_until_rules_take_it_back() {
-    let mut scene = with_instructions(3);
-    assert!(!told(&scene, "one").contains("Use tabs."));
-    scene.answer("n");
-    scene.nvim.wait_text("AGENTS.md is not sent to the model;");
-    scene.restart();
-    assert!(!told(&scene, "two").contains("Use tabs."));
-    assert_eq!(pending(&scene), 0);
-    scene.nvim.lua(
-        "vim.ui.select = function(items, _, done) done(items[2] == 'yes' and 'yes' or items[1]) end",
-        json!([]),
-    );
-    scene.co("/rules");
-    scene.nvim.wait_text("asks about");
-    assert!(!told(&scene, "three").contains("Use tabs."));
-    scene.wait_ask("1/1");
-}
-
-#[test]
-fn a_question_that_neovim_left_open_is_asked_again() {
-    let mut scene = with_instructions(2);
-    assert!(!told(&scene, "one").contains("Use tabs."));
-    scene.wait_ask("1/1");
-    scene.nvim.type_keys(":qa!<CR>");
-    assert!(scene.nvim.wait_exit().success());
-    scene.restart();
-    assert!(!told(&scene, "two").contains("Use tabs."));
-    scene.wait_ask("1/1");
-}

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::http::{Reply, Request};
 use crate::support::{DEADLINE, proc};
@@ -11,115 +11,6 @@ use super::scene::{Scene, below, wait_gone};
 
 fn tool(request: &Request) -> String {
     request.last("tool").unwrap()
-}
-
-#[test]
-fn steps_end_with_a_summary_without_calls() {
-    let scene = Scene::with(json!({ "max_steps": 3 }), &[]);
-    for (id, cmd) in [("c1", "pwd"), ("c2", "ls"), ("c3", "ls -a")] {
-        scene.server.reply(Reply::shell(id, cmd));
-    }
-    scene.server.reply(Reply::text("So far I looked around."));
-    scene.co("look");
-    let text = scene.wait_chat("stopped at a limit");
-    assert!(text.contains("So far I looked around."), "{text}");
-    scene.wait_turns(1);
-    let requests = scene.server.requests();
-    let tools: Vec<_> = requests
-        .iter()
-        .map(|request| {
-            request.body["tools"]
-                .as_array()
-                .is_some_and(|it| !it.is_empty())
-        })
-        .collect();
-    assert_eq!(
-        tools, [true; 4],
-        "each request begins like the one before it"
-    );
-    let choices: Vec<_> = requests
-        .iter()
-        .map(|request| request.body["tool_choice"].clone())
-        .collect();
-    assert_eq!(
-        choices,
-        [Value::Null, Value::Null, Value::Null, json!("none")]
-    );
-    assert!(requests[3].last("user").unwrap().contains("used up"));
-    assert_eq!(scene.items().last().unwrap()["reason"], "guarded");
-    scene.assert_outcomes(3);
-}
-
-#[test]
-fn the_same_call_over_and_over_is_nudged_then_stopped() {
-    let scene = Scene::scripted((1..=5).map(|n| Reply::shell(&format!("c{n}"), "ls")));
-    scene.co("look");
-    scene.wait_chat("the same result five times");
-    scene.wait_turns(1);
-    let requests = scene.server.requests();
-    assert!(
-        !tool(&requests[2]).contains("the same result"),
-        "{}",
-        tool(&requests[2])
-    );
-    assert!(
-        tool(&requests[3]).contains("the same result 3 times"),
-        "{}",
-        tool(&requests[3])
-    );
-    scene.assert_outcomes(5);
-}
-
-#[test]
-fn arguments_that_cannot_be_read_go_back_to_the_model() {
-    let scene = Scene::scripted([
-        Reply::new().call_in_pieces("c1", "run_shell_command", &["{\"cmd\": \"ls\"", "]"]),
-        Reply::shell("c2", "pwd"),
-        Reply::text("There."),
-    ]);
-    scene.co("look");
-    scene.wait_chat("There.");
-    scene.wait_turns(1);
-    let requests = scene.server.requests();
-    assert!(
-        tool(&requests[1]).contains("not a JSON object"),
-        "{}",
-        tool(&requests[1])
-    );
-    scene.assert_outcomes(2);
-}
-
-#[test]
-fn a_directory_outside_the_workspace_is_refused_to_the_model() {
-    let outside = json!({ "cmd": "ls", "cwd": "../.." });
-    let scene = Scene::scripted([
-        Reply::new().call("c1", "run_shell_command", &outside),
-        Reply::text("Then not."),
-    ]);
-    scene.co("look");
-    let text = scene.wait_chat("Then not.");
-    assert!(text.contains("*not run: "), "{text}");
-    assert_eq!(scene.events("CoApprovalRequested"), 0);
-    scene.wait_turns(1);
-    scene.assert_outcomes(1);
-}
-
-#[test]
-fn the_model_reads_no_key() {
-    let key = "sk-proj-0123456789abcdefghijklmnopqrstuv";
-    let scene = Scene::with(json!({}), &[("OPENAI_API_KEY", key)]);
-    scene
-        .workspace
-        .write("notes.txt", &format!("the key is {key} indeed\n"));
-    scene.server.reply(Reply::shell("c1", "cat notes.txt"));
-    scene.server.reply(Reply::text("I see."));
-    scene.co("look");
-    scene.wait_chat("I see.");
-    scene.wait_turns(1);
-    let told = tool(&scene.server.requests()[1]);
-    assert!(told.contains("the key is") && !told.contains(key), "{told}");
-    let on_disk = format!("{:?}", scene.items());
-    assert!(!on_disk.contains(key), "{on_disk}");
 }
 
 #[test]
@@ -172,33 +63,6 @@ fn lines_of_a_buffer_go_along() {
     scene.wait_turns(2);
     let asked = scene.server.requests()[1].last("user").unwrap();
     assert!(asked.contains("gamma"), "{asked}");
-}
-
-#[test]
-fn a_prompt_sends_the_buffer_that_the_person_moved_to() {
-    let scene = Scene::scripted([Reply::text("One."), Reply::text("Two.")]);
-    scene.workspace.write("src/app.py", "alpha\nbeta\n");
-    scene.workspace.write("one.txt", "gamma\n");
-    scene.nvim.type_keys(":edit one.txt<CR>:Co<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
-    scene.nvim.type_keys("<C-w>p:edit src/app.py<CR><C-w>p");
-    scene.nvim.type_keys("isee @buffer<Esc><CR>");
-    let text = scene.wait_chat("One.");
-    assert!(
-        text.contains("*with @buffer src/app.py, 2 lines*"),
-        "{text}"
-    );
-    scene.wait_turns(1);
-    let asked = scene.server.requests()[0].last("user").unwrap();
-    assert!(asked.contains("alpha\nbeta"), "{asked}");
-    assert!(asked.contains("src/app.py"), "{asked}");
-    assert!(!asked.contains("gamma"), "{asked}");
-    scene.nvim.type_keys("<C-w>p:edit one.txt<CR><C-w>p");
-    scene.nvim.type_keys("isee @buffer<Esc><CR>");
-    let text = scene.wait_chat("Two.");
-    assert!(text.contains("*with @buffer one.txt, 1 line*"), "{text}");
 }
 
 #[test]
@@ -298,28 +162,6 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
     let text = std::fs::read_to_string(&path).unwrap();
     let broken = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_err();
     assert_eq!(text.lines().filter(broken).count(), 1, "{text}");
-}
-
-#[test]
-fn a_backend_that_dies_during_a_turn_leaves_a_chat_that_goes_on() {
-    let scene = Scene::scripted([
-        Reply::shell("c1", "echo begun; exec sleep 108"),
-        Reply::text("On we go."),
-    ]);
-    scene.co("wait for it");
-    scene.wait_ask("1/1");
-    scene.answer("y");
-    scene.wait_chat("\nbegun");
-    let sleeping = below(scene.nvim.pid(), "sleep 108");
-    proc::kill9(scene.backend());
-    scene.wait_chat("the backend ended");
-    scene.nvim.wait_text(" ready");
-    wait_gone(&sleeping);
-    scene.co("go on");
-    let text = scene.wait_chat("On we go.");
-    assert!(text.contains("wait for it"), "{text}");
-    scene.wait_turns(1);
-    scene.assert_outcomes(1);
 }
 
 #[test]

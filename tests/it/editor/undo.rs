@@ -61,28 +61,6 @@ fn a_turn_is_taken_back_after_a_yes() {
 }
 
 #[test]
-fn what_the_person_has_not_saved_stays() {
-    let scene = changed(|scene| {
-        scene.nvim.command("split notes.txt");
-        scene.nvim.command("call append('$', 'typed')");
-    });
-    scene
-        .nvim
-        .wait_for(&format!("{BUFFER} == 'one|2|three|typed'"), "the change");
-    scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("/undo  +1 -2");
-    scene.answer("y");
-    scene
-        .nvim
-        .wait_for(&format!("{BUFFER} == 'one|two|three|typed'"), "the undo");
-    assert_eq!(
-        scene.workspace.read("notes.txt").unwrap(),
-        "one\ntwo\nthree\n"
-    );
-    assert!(scene.workspace.read("new.txt").is_none());
-}
-
-#[test]
 fn a_file_that_is_saved_during_a_command_is_the_persons() {
     let wait = "touch go; until [ -e end ]; do sleep 0.05; done; rm end; echo co > co.txt";
     let scene = Scene::scripted([

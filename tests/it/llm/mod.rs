@@ -12,7 +12,6 @@ mod idle;
 mod images;
 mod long_chat;
 pub(crate) mod mock;
-mod model;
 mod requests;
 pub(crate) mod server;
 mod tls;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use co_llm::transcript::{Call, Item, Outcome};
-use co_llm::{Delta, Fault, ProviderSettings, STALL_TIMEOUT};
+use co_llm::{Delta, Fault, ModelRequest, ProviderSettings, STALL_TIMEOUT};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -294,6 +294,34 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
     }
 }
 
+#[tokio::test]
+async fn a_request_that_may_call_nothing_has_its_tools_all_the_same() {
+    for (wire, place, choice) in [
+        (Wire::OpenAi, "/tool_choice", Some("none")),
+        (Wire::OpenRouter, "/tool_choice", Some("none")),
+        (Wire::Responses, "/tool_choice", Some("none")),
+        (Wire::Anthropic, "/tool_choice/type", Some("none")),
+        (
+            Wire::Gemini,
+            "/toolConfig/functionCallingConfig/mode",
+            Some("NONE"),
+        ),
+        (Wire::Ollama, "/tool_choice", None),
+    ] {
+        let server = Server::always(wire.reply(wire.frames(&Said::default()))).await;
+        let provider = wire.connect(&server, STALL_TIMEOUT);
+        let last = ModelRequest {
+            may_call: false,
+            ..request(vec![user("go")])
+        };
+        ask(provider.as_ref(), last).await;
+        let body = server.received().remove(0).body;
+        assert!(body["tools"].is_array(), "{wire:?}: {body}");
+        let found = body.pointer(place).and_then(Value::as_str);
+        assert_eq!(found, choice, "{wire:?}: {body}");
+    }
+}
+
 /// What is not asked for, Ollama cuts off at its beginning without a word.
 #[tokio::test]
 async fn ollama_is_asked_for_the_window_that_is_counted_with() {
@@ -392,57 +420,6 @@ async fn dropping_the_stream_closes_the_connection() {
     server.await.unwrap();
 }
 
-#[tokio::test]
-async fn an_idle_provider_holds_no_connection() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let body = Wire::OpenAi
-        .frames(&Said {
-            texts: &["ok"],
-            ..Said::default()
-        })
-        .concat();
-    let server = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut buffer = vec![0; 65536];
-        let mut requests = 0;
-        while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {
-            requests += 1;
-            let length = body.len();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
-            );
-            stream.write_all(head.as_bytes()).await.unwrap();
-            stream.write_all(&body).await.unwrap();
-        }
-        requests
-    });
-    let provider = co_llm::make_provider(&Wire::OpenAi.settings(&url), &key).unwrap();
-    for _ in 0..2 {
-        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
-        assert!(deltas.last().is_some_and(Result::is_ok), "{deltas:?}");
-        // The client's own tasks put the connection back; they need nothing but their turn.
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-    }
-    assert!(!server.is_finished(), "steps of a turn share a connection");
-    tokio::time::pause();
-    let began = std::time::Instant::now();
-    while !server.is_finished() {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "the connection is still open"
-        );
-        // As much idle time as it takes passes at once.
-        tokio::time::advance(Duration::from_secs(30)).await;
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(server.await.unwrap(), 2);
-}
-
 /// Such as a token that is good for an hour.
 #[tokio::test]
 async fn a_key_that_ran_out_is_asked_for_again() {
@@ -484,31 +461,5 @@ async fn a_key_that_ran_out_is_asked_for_again() {
         std::fs::write(&key, "never printed").unwrap();
         let kept = answer().await;
         assert!(kept.last().is_some_and(Result::is_ok), "{wire:?}: {kept:?}");
-    }
-}
-
-/// A transcript holds an answer in the pieces in which it was written.
-#[tokio::test]
-async fn however_an_answer_was_cut_the_bytes_are_the_same() {
-    let answer = "Three\n\nfour  five:\n\n```rust\n\tfn f() {}\n\n\n}\n```\n  \n- é 👩‍👩‍👧 \n\n";
-    let around = |pieces: Vec<String>| {
-        let texts = pieces.into_iter().map(|text| Item::Text { text });
-        let mut items: Vec<Item> = std::iter::once(user("x")).chain(texts).collect();
-        items.push(user("y"));
-        items
-    };
-    let letters = answer.chars().map(String::from).collect();
-    let words = answer.split_inclusive(' ').map(str::to_owned).collect();
-    let lines = answer.split_inclusive('\n').map(str::to_owned).collect();
-    let whole = around(vec![answer.to_owned()]);
-    let cuts = [letters, words, lines].map(around);
-    for wire in WIRES {
-        let expected = sent(wire, whole.clone(), |_| ()).await;
-        assert!(expected.body.to_string().contains("four  five"), "{wire:?}");
-        for pieces in &cuts {
-            let received = sent(wire, pieces.clone(), |_| ()).await;
-            let told = String::from_utf8_lossy(&received.bytes);
-            assert_eq!(told, String::from_utf8_lossy(&expected.bytes), "{wire:?}");
-        }
     }
 }

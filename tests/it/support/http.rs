@@ -144,7 +144,6 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         let _ = wire::plain(&mut stream, 200, &[], &body.to_string());
         return;
     }
-    let streams = request.body["stream"] == true;
     let reply = {
         let mut state = state.lock().unwrap();
         state.requests.push(request);
@@ -153,7 +152,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         next.unwrap_or_else(|| Reply::status(418, "the script has no more replies"))
     };
     let closing = || state.lock().unwrap().closing;
-    if let Ok(Ended::HungUp) | Err(_) = wire::answer(&mut stream, &reply, streams, &closing) {
+    if let Ok(Ended::HungUp) | Err(_) = wire::answer(&mut stream, &reply, &closing) {
         state.lock().unwrap().hangups += 1;
     }
 }

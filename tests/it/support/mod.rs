@@ -7,7 +7,6 @@ pub(crate) mod model;
 pub(crate) mod nvim;
 pub(crate) mod pids;
 pub(crate) mod proc;
-pub(crate) mod recorder;
 mod rpc;
 pub(crate) mod scene;
 mod screen;

@@ -55,10 +55,6 @@ impl Model {
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
-
-    pub(crate) fn pid(&self) -> i32 {
-        i32::try_from(self.server.id()).unwrap()
-    }
 }
 
 impl Drop for Model {

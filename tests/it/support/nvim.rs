@@ -117,11 +117,6 @@ impl Nvim {
         i32::try_from(self.process.id()).unwrap()
     }
 
-    /// Returns where its configuration, data and state are.
-    pub(crate) fn home(&self) -> &Path {
-        &self.home
-    }
-
     /// Types `keys`, in `<C-x>` notation, as a person would; returns before they take effect.
     #[track_caller]
     pub(crate) fn type_keys(&self, keys: &str) {
@@ -137,11 +132,6 @@ impl Nvim {
     /// Returns the lines of the screen, without the spaces at their ends.
     pub(crate) fn screen(&self) -> Vec<String> {
         self.rpc.shown().lines()
-    }
-
-    /// Returns the cursor's row and column on the screen, from 0.
-    pub(crate) fn cursor(&self) -> (usize, usize) {
-        self.rpc.shown().cursor
     }
 
     /// Returns the highlight groups at the first cell of `text` on the screen, if it is there.

@@ -98,24 +98,6 @@ pub(crate) fn of_user(user: u32) -> Vec<i32> {
         .collect()
 }
 
-/// Memory of a process, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Memory {
-    pub(crate) now: u64,
-    /// The most it ever had.
-    pub(crate) peak: u64,
-}
-
-#[track_caller]
-pub(crate) fn memory(pid: i32) -> Memory {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let kibibytes = |name| field(&status, name).unwrap() * 1024;
-    Memory {
-        now: kibibytes("VmRSS:"),
-        peak: kibibytes("VmHWM:"),
-    }
-}
-
 /// Returns how often each thread of a process was given the processor and let it go again, by the thread's id.
 pub(crate) fn switches(pid: i32) -> Vec<(String, u64)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));

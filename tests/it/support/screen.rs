@@ -25,7 +25,6 @@ impl Default for Cell {
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     rows: Vec<Vec<Cell>>,
-    cursor: (usize, usize),
     highlights: HashMap<u64, Vec<String>>,
     shown: Shown,
 }
@@ -34,8 +33,6 @@ pub(super) struct Screen {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown {
     rows: Vec<Vec<Cell>>,
-    /// Row and column, from 0.
-    pub(super) cursor: (usize, usize),
     highlights: HashMap<u64, Vec<String>>,
     /// How many frames there were before.
     pub(super) frame: u64,
@@ -100,14 +97,12 @@ impl Screen {
                 .iter_mut()
                 .flatten()
                 .for_each(|cell| *cell = Cell::default()),
-            "grid_cursor_goto" => self.cursor = (index(args, 1), index(args, 2)),
             "grid_line" => self.line(args),
             "grid_scroll" => self.scroll(args),
             "hl_attr_define" => self.define(args),
             "flush" => {
                 self.shown = Shown {
                     rows: self.rows.clone(),
-                    cursor: self.cursor,
                     highlights: self.highlights.clone(),
                     frame: self.shown.frame + 1,
                 };

@@ -29,8 +29,6 @@ pub(super) enum Step {
     LimitEnforcement(Gate),
     /// Nothing comes for a while, as from a model that is slow.
     Pause(Duration),
-    /// The connection closes here, without an end.
-    Cut,
 }
 
 /// One reply; parts are said in the order they were added.
@@ -42,7 +40,6 @@ pub(crate) struct Reply {
     pub(super) body: String,
     pub(super) steps: Vec<Step>,
     calls: usize,
-    finish: Option<&'static str>,
     usage: (u64, u64),
 }
 
@@ -55,7 +52,6 @@ impl Reply {
             body: String::new(),
             steps: Vec::new(),
             calls: 0,
-            finish: None,
             usage: (10, 5),
         }
     }
@@ -131,17 +127,6 @@ impl Reply {
         self.step(Step::Raw(bytes.to_vec()))
     }
 
-    /// Closes the connection here.
-    pub(crate) fn cut(self) -> Self {
-        self.step(Step::Cut)
-    }
-
-    /// Ends for another reason than having nothing more to say: `length`, `content_filter`.
-    pub(crate) fn finish(mut self, reason: &'static str) -> Self {
-        self.finish = Some(reason);
-        self
-    }
-
     /// Counts these tokens in and out.
     pub(crate) fn usage(mut self, input: u64, output: u64) -> Self {
         self.usage = (input, output);
@@ -155,10 +140,10 @@ impl Reply {
 
     /// Returns why the answer ends.
     pub(super) fn reason(&self) -> &'static str {
-        self.finish.unwrap_or(match self.calls {
+        match self.calls {
             0 => "stop",
             _ => "tool_calls",
-        })
+        }
     }
 
     pub(super) fn tokens(&self) -> Value {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Request;
 use super::reply::{Gate, Reply, Step};
@@ -86,15 +86,11 @@ fn head(
 pub(super) fn answer(
     stream: &mut TcpStream,
     reply: &Reply,
-    streams: bool,
     closing: &dyn Fn() -> bool,
 ) -> io::Result<Ended> {
     if reply.status != 200 {
         plain(stream, reply.status, &reply.headers, &reply.body)?;
         return Ok(Ended::Said);
-    }
-    if !streams {
-        return whole(stream, reply, closing);
     }
     head(stream, 200, &reply.headers, "text/event-stream")?;
     write!(stream, "transfer-encoding: chunked\r\n\r\n")?;
@@ -108,7 +104,6 @@ pub(super) fn answer(
             }
             Step::LimitEnforcement(_) => {}
             Step::Pause(time) => std::thread::sleep(*time),
-            Step::Cut => return Ok(Ended::Said),
         }
     }
     event(stream, &choice(&json!({}), Some(reply.reason())))?;
@@ -163,49 +158,4 @@ fn held(stream: &mut TcpStream, gate: &Gate, closing: &dyn Fn() -> bool) -> io::
         }
     }
     Ok(true)
-}
-
-/// The same answer for one who did not ask for a stream.
-fn whole(stream: &mut TcpStream, reply: &Reply, closing: &dyn Fn() -> bool) -> io::Result<Ended> {
-    let mut content = String::new();
-    let mut calls: Vec<Value> = Vec::new();
-    for step in &reply.steps {
-        match step {
-            Step::Delta(delta) => {
-                content.push_str(delta["content"].as_str().unwrap_or_default());
-                let parts = delta["tool_calls"].as_array().into_iter().flatten();
-                parts.for_each(|part| gather(&mut calls, part));
-            }
-            Step::LimitEnforcement(gate) if !held(stream, gate, closing)? => {
-                return Ok(Ended::HungUp);
-            }
-            Step::LimitEnforcement(_) | Step::Raw(_) | Step::Pause(_) => {}
-            Step::Cut => return Ok(Ended::Said),
-        }
-    }
-    let mut message = Map::from_iter([
-        ("role".to_owned(), json!("assistant")),
-        ("content".to_owned(), json!(content)),
-    ]);
-    if !calls.is_empty() {
-        message.insert("tool_calls".to_owned(), Value::Array(calls));
-    }
-    let body = json!({
-        "id": "scripted", "object": "chat.completion", "created": 0, "model": "scripted",
-        "choices": [{ "index": 0, "message": message, "finish_reason": reply.reason() }],
-        "usage": reply.tokens(),
-    });
-    plain(stream, 200, &reply.headers, &body.to_string())?;
-    Ok(Ended::Said)
-}
-
-/// A part with an id starts a call; one without adds to the last one's arguments.
-fn gather(calls: &mut Vec<Value>, part: &Value) {
-    if part["id"].is_string() {
-        calls.push(part.clone());
-    } else if let Some(call) = calls.last_mut() {
-        let so_far = call["function"]["arguments"].as_str().unwrap_or_default();
-        let piece = part["function"]["arguments"].as_str().unwrap_or_default();
-        call["function"]["arguments"] = format!("{so_far}{piece}").into();
-    }
 }
