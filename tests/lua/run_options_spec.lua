@@ -32,7 +32,7 @@ describe('the options of a command', function()
   it('are refused where they are wrong, and nothing runs', function()
     local nvim = started('x')
     for line, told in pairs({
-      ['++foo x'] = '++foo is unknown; use ++pty ++stdin ++env= ++timeout=',
+      ['++foo x'] = 'no ++foo; use ++pty ++stdin ++watch ++env= ++timeout=',
       ['++pty=1 x'] = '++pty takes no value',
       ['++env x'] = '++env= takes restricted or inherit, not ""',
       ['++env=all x'] = '++env= takes restricted or inherit, not "all"',
@@ -69,6 +69,7 @@ describe('the options of a command', function()
       '++stdin',
       '++timeout=',
       '++timeout=0',
+      '++watch',
     }, completed(nvim, 'Co! ++'))
     same({ '++env=inherit', '++env=restricted' }, completed(nvim, 'Co! ++pty ++env='))
     local words = completed(nvim, 'Co! ++pty ++timeout=0 ls')

@@ -166,10 +166,13 @@ end
 local function write(buf)
   local fix = vim.bo[buf].fixendofline
   vim.bo[buf].fixendofline = false
+  -- For `:Co! ++watch`.
+  vim.b[buf].co_writes = true
   local ok, problem = pcall(api.nvim_buf_call, buf, function()
     vim.cmd({ cmd = 'write', mods = { silent = true } })
   end)
   vim.bo[buf].fixendofline = fix
+  vim.b[buf].co_writes = nil
   -- Without the place in this file, and without the stack.
   problem = ok and '' or tostring(problem):gsub('\nstack traceback:.*', '')
   return ok, (problem:gsub('^.-%.lua:%d+: ', ''):gsub('^.-%f[EW]([EW]%d+:)', '%1'))

@@ -125,6 +125,8 @@ function M.run(chat, text, cwd)
   local command, options, problem = run_options.parse(text)
   if not problem and options.mode then
     problem = 'a chat has no terminal and no input, :Co! ++pty has both'
+  elseif not problem and options.watch then
+    problem = 'a chat does not run it again on save, :Co! ++watch does'
   end
   if problem or not command or command == '' then
     notify.warn(problem and 'not run: ' .. problem or 'type a command after !')

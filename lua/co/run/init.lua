@@ -9,6 +9,7 @@ local run_options = require('co.run.options')
 local shell_buffer = require('co.run.shell_buffer')
 local shell_keys = require('co.run.shell_keys')
 local terminal = require('co.run.terminal')
+local watch = require('co.run.watch')
 
 ---@class (exact) co.Run
 ---@field id integer
@@ -89,13 +90,34 @@ local function add(id, command, cwd)
   return run
 end
 
+--- Shows the status of a run that has ended.
+---@param run co.Run
+local function show_status(run)
+  local group = run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
+  shell_buffer.status(run, run.status .. watch.words(run), group)
+end
+
+--- Opens the window of the shell buffer, now or as soon as Neovim allows it.
+local function show_shell()
+  if pcall(shell_buffer.show) then
+    return
+  end
+  -- No window opens while Neovim evaluates an expression. Try again soon.
+  vim.schedule(function()
+    if not pcall(shell_buffer.show) then
+      notify.warn('it runs unseen: there is no room for the window of the shell buffer')
+    end
+  end)
+end
+
 --- Runs a command in `cwd` and shows its output.
 ---@param command string
 ---@param cwd string
 ---@param stdin? string
 ---@param options? co.RunOptions
+---@param unseen? boolean a hidden shell buffer stays hidden
 ---@return integer? run
-function M.run(command, cwd, stdin, options)
+function M.run(command, cwd, stdin, options, unseen)
   if not backend.start() then
     return nil
   end
@@ -129,13 +151,17 @@ function M.run(command, cwd, stdin, options)
   run.stdin, run.mode, run.options = stdin, mode, options
   if mode ~= 'pty' then
     open_block(run)
-    if not pcall(shell_buffer.show) then
-      -- No window opens while Neovim evaluates an expression. Try again soon.
-      vim.schedule(function()
-        if not pcall(shell_buffer.show) then
-          notify.warn('it runs unseen: there is no room for the window of the shell buffer')
-        end
-      end)
+    if not unseen then
+      show_shell()
+    end
+  end
+  if options.watch then
+    local previous = watch.add(run, function()
+      return M.run(command, cwd, stdin, options, true) ~= nil
+    end)
+    if previous and not previous.running then
+      show_status(previous)
+      M.forget(previous)
     end
   end
   changed()
@@ -236,8 +262,8 @@ end
 ---@param run co.Run
 local function show_end(run)
   changed()
-  local group = run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
-  shell_buffer.status(run, run.status --[[@as string]], group)
+  show_status(run)
+  watch.ended(run)
 end
 
 --- Notes the end of a run, raises the event and shows it.
@@ -267,10 +293,17 @@ function M.left_ended(message)
   end
 end
 
---- Cancels a run and its processes; for a run that has ended, the processes that it left.
+--- Cancels a run and its processes, and ends its watch; for a run that has ended, cancels the processes that it left.
 ---@param run co.Run
 function M.cancel(run)
-  if not backend.send_if_running({ type = 'cancel_run', run = run.id }) then
+  local watched = watch.stop(run)
+  if watched and not run.running then
+    show_status(run)
+    changed()
+  end
+  if watched and not run.running and not run.left then
+    notify.info('a save no longer runs it again')
+  elseif not backend.send_if_running({ type = 'cancel_run', run = run.id }) then
     notify.info('this run has ended')
   end
 end
@@ -307,6 +340,7 @@ end
 ---@param run co.Run
 function M.forget(run)
   run.forgotten = true
+  watch.stop(run)
   terminal.delete(run.id)
   -- Nothing shows a run without a block.
   if not shell_buffer.block(run) then

@@ -12,6 +12,7 @@ local runs = require('co.run')
 local shell_buffer = require('co.run.shell_buffer')
 local shell_keys = require('co.run.shell_keys')
 local textlock = require('co.ui.textlock')
+local watch = require('co.run.watch')
 local windows = require('co.ui.windows')
 
 local NAME = 'co://jobs'
@@ -37,6 +38,7 @@ local function state(run)
     return run.background and 'background' or 'running', 'CoRunRunning'
   end
   local text = (run.status or ''):gsub(', after .*$', '')
+  text = watch.words(run) ~= '' and 'watch: ' .. text or text
   return text, run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
 end
 

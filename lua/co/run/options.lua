@@ -6,6 +6,7 @@ local M = {}
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer seconds, 0 is no limit
 ---@field builds_image? boolean
+---@field watch? boolean run again after each save
 
 -- One week, as for the setting.
 local LONGEST = 604800
@@ -21,6 +22,10 @@ local setters = {
     -- A terminal has an open input anyway.
     options.mode = options.mode or 'open'
     return value and '++stdin takes no value'
+  end,
+  watch = function(options, value)
+    options.watch = true
+    return value and '++watch takes no value'
   end,
   env = function(options, value)
     if value ~= 'restricted' and value ~= 'inherit' then
@@ -39,7 +44,7 @@ local setters = {
 
 --- The options for completion: those of `!` lines in a chat and of `:Co!`, and those of `:Co!` only.
 M.for_chats = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
-M.for_shell = { '++pty', '++stdin' }
+M.for_shell = { '++pty', '++stdin', '++watch' }
 
 --- Splits the options from a command.
 ---@param text string
@@ -52,12 +57,15 @@ function M.parse(text)
   while true do
     local option, rest = text:match('^%+%+(%S*)%s*(.*)$')
     if not option or not rest then
+      if options.watch and options.mode then
+        return nil, options, '++watch runs without a terminal and an open input'
+      end
       return text, options
     end
     local name, value = option:match('^([^=]*)=?(.*)$')
     local set = setters[name]
     local problem = set and set(options, option:find('=', 1, true) and value or nil)
-      or not set and ('++%s is unknown; use ++pty ++stdin ++env= ++timeout='):format(option)
+      or not set and ('no ++%s; use ++pty ++stdin ++watch ++env= ++timeout='):format(option)
     if problem then
       return nil, options, problem
     end
