@@ -32,6 +32,7 @@ pub enum ToolCall {
     File(files::FileQuery),
     Job(jobs::JobRequest),
     Edit(edits::EditRequest),
+    Rename(edits::RenameRequest),
 }
 
 impl ToolCall {
@@ -49,14 +50,18 @@ impl ToolCall {
         if let Some(edit) = edits::EditRequest::parse(call) {
             return edit.map(Self::Edit);
         }
+        if let Some(rename) = edits::RenameRequest::parse(call) {
+            return rename.map(Self::Rename);
+        }
         match call.name.as_str() {
             shell::NAME => shell::CommandRequest::parse(arguments(call)?).map(Self::Shell),
             other => Err(BadCall(format!(
-                "There is no tool called {other}. The tools are: {}, {}, {}, {}.",
+                "There is no tool called {other}. The tools are: {}, {}, {}, {}, {}.",
                 shell::NAME,
                 jobs::NAMES.join(", "),
                 files::NAMES.join(", "),
-                edits::NAMES.join(", ")
+                edits::NAMES.join(", "),
+                edits::RENAME
             ))),
         }
     }
@@ -70,6 +75,7 @@ pub fn specs() -> Arc<[ToolSpec]> {
     specs.extend(jobs::specs());
     specs.extend(files::specs());
     specs.extend(edits::specs());
+    specs.push(edits::rename_spec());
     Arc::from(specs)
 }
 

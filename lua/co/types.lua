@@ -157,8 +157,21 @@
 ---@field type? 'editor_answer'
 ---@field request? integer
 ---@field entries? co.EditorEntry[]
+---@field files? co.FileEdits[] those that a rename changes
+---@field unit? 'utf-8'|'utf-16'|'utf-32' of the characters in `files`
 ---@field more? integer the number of entries beyond the limit
 ---@field problem? string why there is no answer
+
+--- The edits of a language server to a file.
+---@class (exact) co.FileEdits
+---@field file string the real path
+---@field tick? integer the 'changedtick' that they are made for, if the file is loaded
+---@field edits co.PlacedEdit[]
+
+---@class (exact) co.PlacedEdit
+---@field start [integer, integer] line and character, from 0
+---@field end [integer, integer]
+---@field text string
 
 ---@class (exact) co.EditorEntry
 ---@field file string the real path
@@ -328,10 +341,11 @@
 ---@class (exact) co.EditorQuery
 ---@field type 'editor_query'
 ---@field request integer
----@field topic 'state'|'diagnostics'|'quickfix'|'symbols'|'definition'|'references'
+---@field topic 'state'|'diagnostics'|'quickfix'|'symbols'|'definition'|'references'|'rename'
 ---@field file? string the real path of the file that language servers are asked about
 ---@field name? string the name to look up
 ---@field line? integer where it stands, from 1
+---@field new_name? string with `rename`
 
 ---@class (exact) co.Replacement
 ---@field start integer the first line, from 0
@@ -347,6 +361,7 @@
 ---@field diff string
 ---@field text? string the text before the change, if it can be reviewed by hunks
 ---@field hunks co.Replacement[] with printable lines
+---@field files? co.Change[] of a call that changes several files; then `path` is empty
 ---@field calls? string[] in `co.ChangesReview`: for each hunk the calls that made it, and their approvals
 
 --- The changes that a chat has made, for a review of `/changes`.

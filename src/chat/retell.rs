@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use super::events::ChatEvent;
 use super::text::command_of;
 use crate::tool::ToolCall;
-use crate::tool::edits;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
@@ -29,9 +28,10 @@ pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
 /// Returns the event that shows a call.
 fn proposed(call: &Call) -> ChatEvent {
     match ToolCall::parse(call) {
-        Ok(ToolCall::File(asked)) => ChatEvent::FileCall(co_policy::printable(&asked.line())),
+        Ok(ToolCall::File(asked)) => file_call(&asked.line()),
         Ok(ToolCall::Job(asked)) => ChatEvent::JobCall(asked),
-        Ok(ToolCall::Edit(request)) => edit(&request),
+        Ok(ToolCall::Edit(request)) => file_call(&request.line()),
+        Ok(ToolCall::Rename(request)) => file_call(&request.line()),
         Ok(ToolCall::Shell(request)) => command(&request),
         Err(_) => unread(call),
     }
@@ -45,9 +45,9 @@ fn mode(call: &Call) -> ExecMode {
     }
 }
 
-/// Returns the event that shows a call to change files.
-pub(super) fn edit(request: &edits::EditRequest) -> ChatEvent {
-    ChatEvent::FileCall(co_policy::printable(&request.line()))
+/// Returns the event that shows a call to read or change files.
+pub(super) fn file_call(line: &str) -> ChatEvent {
+    ChatEvent::FileCall(co_policy::printable(line))
 }
 
 /// Returns the event that shows a call to run a command.

@@ -15,6 +15,7 @@ mod loop_limits;
 mod permissions;
 mod question;
 mod queue;
+mod renames;
 mod run;
 mod step;
 mod thought;

@@ -3,6 +3,7 @@
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use co_edit::{CharacterUnit, PlacedEdit};
 use co_exec::{HostEnvironment, TerminalSize};
 use co_llm::transcript::Context;
 
@@ -182,10 +183,24 @@ pub struct BufferChanged {
 #[serde(default)]
 pub struct EditorAnswer {
     pub entries: Vec<EditorEntry>,
+    /// The edits that rename a symbol, and the unit of their characters.
+    pub files: Vec<FileEdits>,
+    pub unit: Option<CharacterUnit>,
     /// The number of entries beyond the limit, which were not sent.
     pub more: usize,
     /// The reason why there is no answer, for a sentence.
     pub problem: Option<String>,
+}
+
+/// The edits of a language server to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FileEdits {
+    /// Its real path.
+    pub file: String,
+    /// The 'changedtick' of the buffer that they are made for; none if the file is not loaded.
+    #[serde(default)]
+    pub tick: Option<u64>,
+    pub edits: Vec<PlacedEdit>,
 }
 
 /// A line of an [`EditorAnswer`].

@@ -207,6 +207,8 @@ pub struct EditorQuery {
     /// The name to look up, and the line of the file where it stands, from 1; without a line, anywhere in the file.
     pub name: Option<String>,
     pub line: Option<u64>,
+    /// With [`EditorTopic::Rename`]: the new name.
+    pub new_name: Option<String>,
 }
 
 /// The subject of an [`EditorQuery`].
@@ -223,6 +225,9 @@ pub enum EditorTopic {
     Definition,
     /// The references to a name.
     References,
+    /// The edits that give a name another one. No topic of the tool `editor_context`.
+    #[serde(skip_deserializing)]
+    Rename,
 }
 
 /// New lines in the place of others.
@@ -334,6 +339,9 @@ pub struct Change {
     pub text: Option<String>,
     /// The hunks, with printable lines.
     pub hunks: Vec<Replacement>,
+    /// The changes of a call that changes several files. Then `path` is empty, and `text` and `hunks` are those of the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Change>,
     /// In a [`ChangesReview`]: for each hunk the calls that made it, and their approvals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,

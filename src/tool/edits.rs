@@ -1,4 +1,4 @@
-//! The tools `edit_file`, `write_file`, `delete_file` and `move_file`, which change files of the workspace.
+//! The tools `edit_file`, `write_file`, `delete_file`, `move_file` and `rename_symbol`, which change files of the workspace.
 //!
 //! A request becomes a [`Proposal`], which shows what would change and changes nothing. `tool::judge` decides which files
 //! may be changed. The person decides about the proposal.
@@ -7,14 +7,17 @@ mod apply;
 pub(crate) mod disk;
 mod proposal;
 mod range;
+mod rename;
 mod request;
 mod review;
 mod seen;
 pub(crate) mod source;
 
-pub use apply::{AppliedChange, AutocommandChange, apply};
+pub use apply::{AppliedChange, AutocommandChange, apply, rebase_all};
 pub use proposal::{PlannedEdit, Proposal, propose};
 pub use range::EditRange;
+pub(super) use rename::{NAME as RENAME, spec as rename_spec};
+pub use rename::{RenameRequest, propose_placed};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
 pub use review::{Review, accepted_hunks, comments, printable_hunk, reviewed};

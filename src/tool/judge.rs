@@ -165,7 +165,13 @@ impl Judge {
         paths.map(|path| self.edit_place(path, cwd)).collect()
     }
 
-    fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
+    /// Returns a file that an edit would change.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// As [`Self::edit_places`].
+    pub fn edit_place(&self, path: &str, cwd: &Path) -> Result<EditPlace, EditRefused> {
         let refuse = |why: &str| EditRefused(format!("{why}, so co does not change it"));
         if path.is_empty() || path.ends_with('/') {
             return Err(refuse(&format!("`{path}` does not name a file")));

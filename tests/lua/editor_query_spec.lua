@@ -51,12 +51,18 @@ local function attach(nvim, results)
                 documentSymbolProvider = results.symbols and true,
                 definitionProvider = true,
                 referencesProvider = true,
+                renameProvider = true,
               } })
             elseif method == 'textDocument/documentSymbol' then
               callback(nil, results.symbols)
             elseif method == 'textDocument/definition' then
               local at = params.position
               callback(nil, results[('%d:%d'):format(at.line, at.character)])
+            elseif method == 'textDocument/rename' then
+              local at = params.position
+              results.meanwhile = results.meanwhile and load(results.meanwhile)()
+              local edit = results[('%d:%d %s'):format(at.line, at.character, params.newName)]
+              callback(not edit and { code = 1, message = 'no name\nhere.' } or nil, edit or nil)
             elseif method == 'textDocument/references' and results.references then
               callback(results.references == 'bad' and { code = 1, message = 'no' } or nil, results.references)
             end
@@ -167,6 +173,86 @@ describe('a question about the editor', function()
     )
   end)
 
+  describe('that asks for a rename', function()
+    local a, b
+
+    --- Starts Neovim with a language server that gives an edit for the second place of `name` in a.lua.
+    local function server(result, meanwhile)
+      local nvim, dir =
+        start({ ['a.lua'] = '-- name\nlocal é, name', ['b.lua'] = 'name' }, 'a.lua')
+      a, b = dir .. '/a.lua', dir .. '/b.lua'
+      attach(nvim, {
+        ['1:9 other'] = result(vim.uri_from_fname(a), vim.uri_from_fname(b)),
+        meanwhile = meanwhile,
+      })
+      nvim:receive({
+        type = 'editor_query',
+        request = 1,
+        topic = 'rename',
+        file = a,
+        name = 'name',
+        new_name = 'other',
+      })
+      neovim.wait('an answer', function()
+        return #nvim:sent('editor_answer') > 0
+      end)
+      return nvim:sent('editor_answer')[1], nvim
+    end
+
+    local edit_a = { range = range(1, 9, 13), newText = 'other' }
+    local edit_b = { range = range(0, 0, 4), newText = 'other' }
+
+    local function check(reply, nvim)
+      same('utf-16', reply.unit)
+      same({
+        {
+          file = a,
+          tick = nvim:lua('return vim.b.changedtick'),
+          edits = { { start = { 1, 9 }, ['end'] = { 1, 13 }, text = 'other' } },
+        },
+        { file = b, edits = { { start = { 0, 0 }, ['end'] = { 0, 4 }, text = 'other' } } },
+      }, reply.files)
+      same('-- name', nvim:lua('return vim.fn.getline(1)'))
+    end
+
+    it('gets the edits of each file, and changes nothing', function()
+      check(server(function(uri_a, uri_b)
+        return { changes = { [uri_a] = { edit_a }, [uri_b] = { edit_b } } }
+      end))
+      check(server(function(uri_a, uri_b)
+        return {
+          documentChanges = {
+            { textDocument = { uri = uri_b }, edits = { edit_b } },
+            { textDocument = { uri = uri_a, version = 1 }, edits = { edit_a } },
+          },
+        }
+      end))
+    end)
+
+    it('says why there are none', function()
+      local function problem(expected, result)
+        same(expected, server(result).problem)
+      end
+      problem('its language server answered with an error: no name here', function() end)
+      problem('its language server knows nothing to rename there', function()
+        return { changes = vim.empty_dict() }
+      end)
+      problem(
+        'its language server also makes, moves or deletes files, which co does not do',
+        function(uri)
+          return { documentChanges = { { kind = 'delete', uri = uri } } }
+        end
+      )
+      problem('its language server also changes zip:x, which is no file', function()
+        return { changes = { ['zip:x'] = { edit_a } } }
+      end)
+      local reply = server(function(uri)
+        return { changes = { [uri] = { edit_a } } }
+      end, "vim.fn.setline(1, 'typed')")
+      same(a .. ' changed while its language server answered', reply.problem)
+    end)
+  end)
+
   it('says why there is no answer', function()
     local nvim, dir = start({ ['a.lua'] = 'name', ['b.lua'] = '' }, 'a.lua')
     local function check(expected, query)
@@ -179,7 +265,7 @@ describe('a question about the editor', function()
     check('its language server cannot tell symbols', { topic = 'symbols' })
     check('the name does not stand in it', { topic = 'references', name = 'na' })
     check('the name does not stand in line 2', { topic = 'references', name = 'name', line = 2 })
-    check('its language server answered with an error', { topic = 'references', name = 'name' })
+    check('its language server answered with an error: no', { topic = 'references', name = 'name' })
     same({}, ask(nvim, dir, { topic = 'definition', file = dir .. '/a.lua', name = 'name' }))
   end)
 

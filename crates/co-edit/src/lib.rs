@@ -7,6 +7,7 @@ mod hash;
 mod indent;
 mod loose;
 mod nearest;
+mod placed;
 mod rebase;
 mod text;
 
@@ -15,6 +16,7 @@ pub use edit::{Edit, EditedText, Note, apply};
 pub use error::{EditError, Refusal};
 pub use hash::hash;
 pub use nearest::NearestLines;
+pub use placed::{CharacterUnit, MisplacedEdit, PlacedEdit, apply_placed};
 pub use rebase::{RebaseResult, rebase};
 pub use text::{FileText, NotText};
 

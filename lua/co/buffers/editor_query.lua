@@ -7,9 +7,10 @@ local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local log = require('co.ui.log')
+local workspace_edit = require('co.buffers.workspace_edit')
 
--- The longest time to wait for language servers.
-local LONGEST_MS = 3000
+-- The longest time to wait for language servers, in seconds. A rename looks into all files.
+local LONGEST, LONGEST_RENAME = 3, 10
 -- The most entries of an answer, and the most bytes of the text of each.
 local MOST, MOST_BYTES = 1000, 500
 -- The most places of a name that language servers are asked about. Comments have no definition.
@@ -22,6 +23,7 @@ local METHODS = {
   symbols = 'textDocument/documentSymbol',
   definition = 'textDocument/definition',
   references = 'textDocument/references',
+  rename = 'textDocument/rename',
 }
 
 ---@param file string
@@ -126,16 +128,21 @@ local function places_of(buf, name, line)
   return found
 end
 
---- Returns the result of a language server as entries of a quickfix list.
+--- Returns the result of a language server as entries of a quickfix list; that of a rename as an answer.
 ---@param result any
 ---@param buf integer
 ---@param client vim.lsp.Client
 ---@param topic string
+---@param ticks table<integer, integer> of the buffers when the backend asked
 ---@return table[]
-local function items_of(result, buf, client, topic)
+local function items_of(result, buf, client, topic, ticks)
   local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
   if topic == 'symbols' then
     return vim.lsp.util.symbols_to_items(result, buf, encoding)
+  elseif topic == 'rename' then
+    local files, problem = workspace_edit.file_edits(result, ticks)
+    local known = problem or files and files[1]
+    return known and { { files = files, unit = encoding, problem = problem } } or {}
   end
   local locations = vim.tbl_filter(function(location)
     return vim.startswith(location.uri or location.targetUri, 'file:')
@@ -148,9 +155,10 @@ end
 ---@param query co.EditorQuery
 ---@param buf integer
 ---@param place? [integer, integer]
----@param done fun(items: table[], failed: boolean)
-local function request(clients, query, buf, place, done)
-  local waiting, items, failed = #clients, {}, false
+---@param ticks table<integer, integer>
+---@param done fun(items: table[], why?: string) `why` is the error of a language server
+local function request(clients, query, buf, place, ticks, done)
+  local waiting, items, why = #clients, {}, nil
   for _, client in ipairs(clients) do
     local params = { textDocument = vim.lsp.util.make_text_document_params(buf) }
     if place then
@@ -158,10 +166,11 @@ local function request(clients, query, buf, place, done)
       local character = vim.lsp.util.character_offset(buf, place[1], place[2], encoding)
       params.position = { line = place[1], character = character }
       params.context = query.topic == 'references' and { includeDeclaration = true } or nil
+      params.newName = query.new_name
     end
     local function answered(problem, result)
       if result and not problem then
-        local ok, found = pcall(items_of, result, buf, client, query.topic)
+        local ok, found = pcall(items_of, result, buf, client, query.topic, ticks)
         if ok then
           vim.list_extend(items, found)
         else
@@ -169,12 +178,12 @@ local function request(clients, query, buf, place, done)
         end
       end
       if problem then
-        failed = true
+        why = type(problem) == 'table' and problem.message or tostring(problem)
         log.add('editor_query', ('%s: %s'):format(client.name, vim.inspect(problem)))
       end
       waiting = waiting - 1
       if waiting == 0 then
-        done(items, failed)
+        done(items, why)
       end
     end
     local method = METHODS[query.topic]
@@ -189,6 +198,12 @@ local function request(clients, query, buf, place, done)
       answered('the language server has ended')
     end
   end
+end
+
+---@param client vim.lsp.Client
+---@return vim.lsp.Client[]
+local function single(client)
+  return { client }
 end
 
 --- Asks the language servers of a file. Calls `done` within a few seconds.
@@ -215,18 +230,31 @@ local function ask_servers(query, done)
   if #clients == 0 then
     return finish({ problem = 'its language server cannot tell ' .. query.topic })
   end
+  local ticks = workspace_edit.ticks()
   local places = query.name and places_of(buf, query.name, query.line) or {}
   if query.name and #places == 0 then
     local where = query.line and ('line %d'):format(query.line) or 'it'
     return finish({ problem = ('the name does not stand in %s'):format(where) })
   end
+  ---@type [vim.lsp.Client[], [integer, integer]?][]
+  local attempts = {}
+  for index = 1, math.max(#places, 1) do
+    -- Two edits of a rename would not fit together.
+    for _, some in ipairs(query.topic == 'rename' and vim.tbl_map(single, clients) or { clients }) do
+      attempts[#attempts + 1] = { some, places[index] }
+    end
+  end
   -- Asks about one place after the other until a language server knows something.
   local function ask(index)
-    request(clients, query, buf, places[index], function(items, failed)
-      if #items == 0 and places[index + 1] and not finished then
+    local some, place = unpack(attempts[index])
+    request(some, query, buf, place, ticks, function(items, why)
+      if #items == 0 and attempts[index + 1] and not finished then
         return ask(index + 1)
-      elseif #items == 0 and failed then
-        return finish({ problem = 'its language server answered with an error' })
+      elseif #items == 0 and why then
+        why = vim.trim(why:gsub('%s+', ' ')):gsub('%.$', '')
+        return finish({ problem = 'its language server answered with an error: ' .. why })
+      elseif query.topic == 'rename' then
+        return finish(items[1] or { problem = 'its language server knows nothing to rename there' })
       end
       finish(bounded(items, function(item)
         return entry(item.filename, item.text, item.lnum, item.col)
@@ -234,9 +262,10 @@ local function ask_servers(query, done)
     end)
   end
   ask(1)
+  local seconds = query.topic == 'rename' and LONGEST_RENAME or LONGEST
   vim.defer_fn(function()
-    finish({ problem = 'its language server did not answer within 3 s' })
-  end, LONGEST_MS)
+    finish({ problem = ('its language server did not answer within %d s'):format(seconds) })
+  end, seconds * 1000)
 end
 
 --- Sends the answer to a question about the editor.

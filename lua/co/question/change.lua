@@ -33,8 +33,11 @@ local function text_of(question)
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
   add(text, '')
-  -- The first line of the text names the file.
-  local diff = change.diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', ''):gsub('\n$', '')
+  local diff = change.diff:gsub('\n$', '')
+  if not change.files then
+    -- The first line of the text names the file.
+    diff = diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', '')
+  end
   for _, line in ipairs(vim.split(diff, '\n', { plain = true })) do
     add(text, line, groups[line:sub(1, 1)])
   end

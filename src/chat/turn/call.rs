@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::super::jobs::JobView;
-use crate::tool::edits::{EditRequest, Proposal};
+use crate::tool::edits::Proposal;
 use crate::tool::files::FileQuery;
 use crate::tool::jobs;
 use crate::tool::shell::{self, ExecContext};
 use co_llm::transcript::{Call, Decision};
-use co_policy::Verdict;
+use co_policy::{Pattern, Verdict};
 
 /// The result of a call that was cancelled before it got a verdict or ran.
 pub(super) const CANCELLED: &str = "Cancelled before it was run.";
@@ -72,9 +72,13 @@ pub(super) struct FileCall {
 
 /// A change of files, with its verdict.
 pub(super) struct ReviewedEdit {
-    pub request: EditRequest,
-    pub proposal: Proposal,
+    /// The call in a line, for the person.
+    pub line: String,
+    /// One for each file, at least one. They are made together.
+    pub proposals: Vec<Proposal>,
     pub judged: JudgedCall,
+    /// The rules that allow the same for these files.
+    pub rules: Vec<Pattern>,
 }
 
 /// Text for a running job, with its verdict.
@@ -96,6 +100,20 @@ pub(super) struct JudgedCall {
     /// The first sign that it reaches a secret or a place outside the workspace.
     pub reach: Option<String>,
     pub verdict: Verdict,
+}
+
+impl JudgedCall {
+    /// Returns a call that is no command: it uses files.
+    pub(super) fn of_files(command: String, verdict: Verdict) -> Self {
+        Self {
+            command,
+            segments: Vec::new(),
+            words: Vec::new(),
+            computes: false,
+            reach: None,
+            verdict,
+        }
+    }
 }
 
 /// A command that may run.

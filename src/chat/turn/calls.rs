@@ -104,7 +104,7 @@ impl Turn {
             Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
             Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
             Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
-            Ok(ParsedCall::Edit(edit)) => retell::edit(&edit.request),
+            Ok(ParsedCall::Edit(edit)) => retell::file_call(&edit.line),
             Ok(ParsedCall::File(_)) | Err(_) => return Ok(()),
         };
         next.shown = true;
@@ -217,6 +217,7 @@ impl Turn {
             }
             ToolCall::Job(request) => return self.review_job(request).await,
             ToolCall::Edit(request) => return self.review_edit(request).await,
+            ToolCall::Rename(request) => return self.review_rename(request).await,
         };
         let request = match &waiting.edited {
             None => request,

@@ -1,6 +1,7 @@
 //! The calls that change files. A change is proposed before the question about it. After a yes it is applied to the text
 //! that the file has then.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
@@ -11,9 +12,10 @@ use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{Change, ChatState, HunkAnswer, Question, Replacement};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question};
 use crate::tool::edits::{
-    self, AppliedChange, EditPlace, EditRefused, EditRequest, Proposal, Review, SeenTexts, propose,
+    self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, Review,
+    SeenTexts, propose,
 };
 use crate::tool::judge::Judge;
 use co_exec::secrets::redact::RedactedText;
@@ -44,9 +46,17 @@ impl Turn {
 
     /// Proposes and judges a change of files. The error is a text for the model.
     pub(super) async fn review_edit(&self, request: EditRequest) -> Result<ParsedCall, String> {
+        self.review_change(self.propose_and_judge(request)).await
+    }
+
+    /// Returns a change that is proposed and judged. The error is a text for the model.
+    pub(super) async fn review_change(
+        &self,
+        proposed: impl Future<Output = Result<ReviewedEdit, String>>,
+    ) -> Result<ParsedCall, String> {
         let reviewed = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
-            reviewed = self.propose_and_judge(request) => reviewed,
+            reviewed = proposed => reviewed,
         };
         match reviewed {
             Ok(reviewed) => Ok(ParsedCall::Edit(reviewed)),
@@ -59,27 +69,35 @@ impl Turn {
     }
 
     async fn propose_and_judge(&self, request: EditRequest) -> Result<ReviewedEdit, String> {
-        let failed = |error: tokio::task::JoinError| {
-            format!("The change could not be judged ({error}), so it was not made.")
-        };
-        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
-        let located = tokio::task::spawn_blocking(move || {
-            let places = judge.edit_places(&request, &cwd).map_err(refuse)?;
-            Ok::<_, String>((request, places))
+        let located = self.with_judge(move |judge, cwd| {
+            let places = judge.edit_places(&request, cwd)?;
+            Ok((request, places))
         });
-        let (request, places) = located.await.map_err(failed)??;
+        let (request, places) = located.await?;
         let files = places.iter().map(|place| place.real.as_path());
         let open = self.services.buffers.read(files).await;
-        let (judge, rules) = (Arc::clone(&self.judge), self.permissions.rules.clone());
+        let rules = self.permissions.rules.clone();
         let (seen_texts, range) = (self.seen_texts.clone(), self.range.clone());
-        let reviewed = tokio::task::spawn_blocking(move || {
-            let reviewed = review(&judge, request, &places, &open, &seen_texts, &rules)?;
-            if let Some(range) = range {
-                range.check(&reviewed.proposal).map_err(refuse)?;
-            }
+        self.with_judge(move |judge, _| {
+            let reviewed = review(judge, &request, &places, &open, &seen_texts, &rules)?;
+            check_range(range.as_ref(), &reviewed)?;
             Ok(reviewed)
-        });
-        reviewed.await.map_err(failed)?
+        })
+        .await
+    }
+
+    /// Does work about a change that blocks on files. The error is a text for the model.
+    pub(super) async fn with_judge<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
+    ) -> Result<T, String> {
+        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
+        let done = tokio::task::spawn_blocking(move || work(&judge, &cwd).map_err(refuse));
+        done.await.unwrap_or_else(|error| {
+            Err(format!(
+                "The change could not be judged ({error}), so it was not made."
+            ))
+        })
     }
 
     pub(super) fn question_about_edit(
@@ -87,30 +105,17 @@ impl Turn {
         edit: &ReviewedEdit,
         question: &co_policy::ApprovalQuestion,
     ) -> Question {
-        let ReviewedEdit {
-            proposal, judged, ..
-        } = edit;
         let reasons = question.reasons.iter().map(|reason| &reason.text);
-        let (text, hunks) = review_of(proposal);
-        let change = Change {
-            path: co_policy::printable(&proposal.path),
-            undo: false,
-            unsaved: proposal.unsaved,
-            added: proposal.added(),
-            removed: proposal.removed(),
-            diff: co_policy::printable(&proposal.diff),
-            text,
-            hunks,
-            calls: Vec::new(),
-        };
-        let command = co_policy::printable(&judged.command);
+        let notes = edit.proposals.iter().flat_map(|it| &it.notes);
+        let change = change_of(&edit.proposals);
+        let command = co_policy::printable(&edit.judged.command);
         Question {
             cwd: one_line(&self.cwd.display().to_string()),
             reasons: reasons
-                .chain(&proposal.notes)
+                .chain(notes)
                 .map(|reason| one_line(reason))
                 .collect(),
-            destructive: matches!(edit.request, EditRequest::Delete { .. }),
+            destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
             review: (self.range.as_ref()).map(|range| range.file().display().to_string()),
             ..Question::about_change(self.chat, command, change)
@@ -126,14 +131,15 @@ impl Turn {
         hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
         let ReviewedEdit {
-            request,
-            proposal,
+            line,
+            proposals,
             judged,
+            ..
         } = edit;
         if !decision.lets_run() {
             return self.refuse(&call, &judged, decision).await;
         }
-        self.state(ChatState::Running, request.line()).await?;
+        self.state(ChatState::Running, line).await?;
         self.record(Item::Decision {
             call: call.id.clone(),
             decision: decision.clone(),
@@ -146,20 +152,15 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let applied = match accepted(proposal, hunks) {
-            Ok(proposal) => {
-                let (what, by) = (judged.command.clone(), decision.clone());
-                let checkpoint = self.begin_edit(what, by, &proposal).await;
-                let applied = edits::apply(proposal, &self.services.buffers).await;
-                self.end_edit(checkpoint, applied.as_ref().ok()).await;
-                applied
+        let applied = match accepted(proposals, hunks) {
+            Ok(proposals) => {
+                self.apply_together(proposals, &judged.command, &decision)
+                    .await
             }
             Err(why) => Err(why),
         };
         let summary = match &applied {
-            Ok(AppliedChange { proposal, .. }) => {
-                format!("+{} -{}", proposal.added(), proposal.removed())
-            }
+            Ok(applied) => summary_of(applied),
             Err(why) => format!("not changed: {why}"),
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
@@ -172,43 +173,64 @@ impl Turn {
         }
     }
 
+    /// Applies the changes of a call: all, or none if one cannot be made.
+    async fn apply_together(
+        &self,
+        proposals: Vec<Proposal>,
+        what: &str,
+        decision: &Decision,
+    ) -> Result<Vec<AppliedChange>, EditRefused> {
+        let proposals = edits::rebase_all(proposals, &self.services.buffers).await?;
+        let mut applied: Vec<AppliedChange> = Vec::new();
+        for proposal in proposals {
+            match self.apply_one(proposal, what, decision).await {
+                Ok(change) => applied.push(change),
+                Err(EditRefused(mut why)) => {
+                    for change in applied.iter().rev() {
+                        let back = match change.inverse() {
+                            Ok(back) => self.apply_one(back, what, decision).await,
+                            Err(stays) => Err(stays),
+                        };
+                        if let Err(stays) = back {
+                            let path = &change.proposal.path;
+                            why.push_str(&format!("; {path} is changed all the same: {stays}"));
+                        }
+                    }
+                    return Err(EditRefused(why));
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    async fn apply_one(
+        &self,
+        proposal: Proposal,
+        what: &str,
+        decision: &Decision,
+    ) -> Result<AppliedChange, EditRefused> {
+        let checkpoint = self.begin_edit(what.to_owned(), decision.clone(), &proposal);
+        let checkpoint = checkpoint.await;
+        let applied = edits::apply(proposal, &self.services.buffers).await;
+        self.end_edit(checkpoint, applied.as_ref().ok()).await;
+        applied
+    }
+
     /// Tells the person and the model what was changed.
     async fn tell_change(
         &mut self,
         call: &Call,
-        applied: &AppliedChange,
+        applied: &[AppliedChange],
         mut summary: String,
     ) -> Result<(), Halt> {
-        let proposal = &applied.proposal;
-        let mut lead = format!("Done: {} {summary}.\n", proposal.path);
-        let reformatted = applied.reformatted.as_ref();
-        let text = reformatted.map(|it| it.text.as_str());
-        if let Some(text) = text.or(proposal.new_text()) {
-            let hash = self.seen_texts.add(text.to_owned());
-            if let Some(before) = proposal.old_text() {
-                self.seen_texts.changed(co_edit::hash(before), hash.clone());
+        let (mut lead, mut diff) = (String::new(), String::new());
+        for change in applied {
+            let mut said = String::new();
+            self.describe(change, &mut lead, &mut diff, &mut said);
+            if applied.len() > 1 && !said.is_empty() {
+                summary.push_str(&format!("; {}", change.proposal.path));
             }
-            lead.push_str(&format!("Its hash is {hash}.\n"));
-        }
-        if let Some(why) = &applied.unsaved {
-            lead.push_str(&format!(
-                "The change is in the buffer only: {why}. Commands see the file without it until the person saves it.\n"
-            ));
-            summary.push_str(&format!(", not saved: {why}"));
-        }
-        for note in &proposal.notes {
-            lead.push_str(&format!("Note: {note}.\n"));
-            summary.push_str(&format!("; {}", one_line(note)));
-        }
-        let mut diff = proposal.diff.clone();
-        if let Some(reformatted) = reformatted {
-            summary.push_str(", then changed by the editor when it was saved");
-            diff.push_str("Then the editor changed the text when it was saved:\n");
-            diff.push_str(&reformatted.diff);
-        }
-        if !applied.diagnostics.is_empty() {
-            diff.push_str("New diagnostics:\n");
-            diff.extend(applied.diagnostics.iter().map(|it| format!("{it}\n")));
+            summary.push_str(&said);
         }
         let diff = match diff.len() <= LONGEST_DIFF {
             true => co_policy::printable(&diff),
@@ -246,21 +268,138 @@ impl Turn {
             false => Ok(()),
         }
     }
+
+    /// Adds what was changed in a file to the text for the model, to the diff, and to the summary for the person.
+    fn describe(
+        &mut self,
+        applied: &AppliedChange,
+        lead: &mut String,
+        diff: &mut String,
+        summary: &mut String,
+    ) {
+        let proposal = &applied.proposal;
+        let counts = counts([proposal]);
+        lead.push_str(&format!("Done: {} {counts}.\n", proposal.path));
+        let reformatted = applied.reformatted.as_ref();
+        let text = reformatted.map(|it| it.text.as_str());
+        if let Some(text) = text.or(proposal.new_text()) {
+            let hash = self.seen_texts.add(text.to_owned());
+            if let Some(before) = proposal.old_text() {
+                self.seen_texts.changed(co_edit::hash(before), hash.clone());
+            }
+            lead.push_str(&format!("Its hash is {hash}.\n"));
+        }
+        if let Some(why) = &applied.unsaved {
+            lead.push_str(&format!(
+                "The change is in the buffer only: {why}. Commands see the file without it until the person saves it.\n"
+            ));
+            summary.push_str(&format!(", not saved: {why}"));
+        }
+        for note in &proposal.notes {
+            lead.push_str(&format!("Note: {note}.\n"));
+            summary.push_str(&format!("; {}", one_line(note)));
+        }
+        diff.push_str(&proposal.diff);
+        if let Some(reformatted) = reformatted {
+            summary.push_str(", then changed by the editor when it was saved");
+            diff.push_str("Then the editor changed the text when it was saved:\n");
+            diff.push_str(&reformatted.diff);
+        }
+        if !applied.diagnostics.is_empty() {
+            diff.push_str("New diagnostics:\n");
+            diff.extend(applied.diagnostics.iter().map(|it| format!("{it}\n")));
+        }
+    }
 }
 
-/// Returns the text and the hunks of a proposal, for the review.
-fn review_of(proposal: &Proposal) -> (Option<String>, Vec<Replacement>) {
+/// Returns the numbers of lines that changes add and remove.
+fn counts<'a>(proposals: impl IntoIterator<Item = &'a Proposal>) -> String {
+    let (mut added, mut removed) = (0, 0);
+    for proposal in proposals {
+        added += proposal.added();
+        removed += proposal.removed();
+    }
+    format!("+{added} -{removed}")
+}
+
+/// Returns what was changed, in a line for the person.
+fn summary_of(applied: &[AppliedChange]) -> String {
+    let counts = counts(applied.iter().map(|it| &it.proposal));
+    match applied.len() {
+        1 => counts,
+        files => format!("{counts} in {files} files"),
+    }
+}
+
+/// Returns the change of a question.
+fn change_of(proposals: &[Proposal]) -> Change {
+    if let [proposal] = proposals {
+        return Change {
+            diff: co_policy::printable(&proposal.diff),
+            ..change_of_file(proposal)
+        };
+    }
+    let diff: String = proposals.iter().map(|it| it.diff.as_str()).collect();
+    Change {
+        unsaved: proposals.iter().any(|it| it.unsaved),
+        added: proposals.iter().map(Proposal::added).sum(),
+        removed: proposals.iter().map(Proposal::removed).sum(),
+        diff: co_policy::printable(&diff),
+        files: proposals.iter().map(change_of_file).collect(),
+        ..Change::default()
+    }
+}
+
+/// Returns the change of a file, without its diff.
+fn change_of_file(proposal: &Proposal) -> Change {
     let review = Review::of(proposal).filter(|it| it.text.len() <= LONGEST_REVIEW);
-    review.map_or((None, Vec::new()), |it| (Some(it.text), it.hunks))
+    let (text, hunks) = review.map_or((None, Vec::new()), |it| (Some(it.text), it.hunks));
+    Change {
+        path: co_policy::printable(&proposal.path),
+        unsaved: proposal.unsaved,
+        added: proposal.added(),
+        removed: proposal.removed(),
+        text,
+        hunks,
+        ..Change::default()
+    }
 }
 
-/// Returns the proposal, or the hunks of it that the person accepted.
-fn accepted(proposal: Proposal, hunks: Option<Vec<HunkAnswer>>) -> Result<Proposal, EditRefused> {
+/// Returns the proposals, or the hunks of them that the person accepted. The answers are to the hunks of all, in order.
+fn accepted(
+    proposals: Vec<Proposal>,
+    hunks: Option<Vec<HunkAnswer>>,
+) -> Result<Vec<Proposal>, EditRefused> {
     let Some(hunks) = hunks else {
-        return Ok(proposal);
+        return Ok(proposals);
     };
-    let accepted = edits::reviewed(proposal, &hunks)?;
-    accepted.ok_or_else(|| EditRefused("the person accepted no part of it".to_owned()))
+    let mut accepted = Vec::new();
+    let mut rest = hunks.as_slice();
+    let last = proposals.len() - 1;
+    for (index, proposal) in proposals.into_iter().enumerate() {
+        // The last one gets all that is left, and checks the number.
+        let own = if index == last {
+            rest.len()
+        } else {
+            proposal.hunk_count().min(rest.len())
+        };
+        let (own, others) = rest.split_at(own);
+        rest = others;
+        accepted.extend(edits::reviewed(proposal, own)?);
+    }
+    match accepted.is_empty() {
+        true => Err(EditRefused("the person accepted no part of it".to_owned())),
+        false => Ok(accepted),
+    }
+}
+
+/// Checks that a change is one of the lines that the person named, if they did.
+pub(super) fn check_range(
+    range: Option<&EditRange>,
+    reviewed: &ReviewedEdit,
+) -> Result<(), EditRefused> {
+    let mut proposals = reviewed.proposals.iter();
+    range.map_or(Ok(()), |range| proposals.try_for_each(|it| range.check(it)))
 }
 
 fn refuse(why: EditRefused) -> String {
@@ -269,33 +408,29 @@ fn refuse(why: EditRefused) -> String {
     format!("Refused: {why}{end}")
 }
 
-/// Proposes and judges a change. The error is a text for the model.
+/// Proposes and judges a change.
 fn review(
     judge: &Judge,
-    request: EditRequest,
+    request: &EditRequest,
     places: &[EditPlace],
     open: &OpenBuffers,
     seen_texts: &SeenTexts,
     rules: &[Pattern],
-) -> Result<ReviewedEdit, String> {
-    let proposal = propose(&request, places, open, seen_texts).map_err(refuse)?;
-    let mut verdict = judge.judge_edit(&request, places, rules);
-    if let Verdict::Ask(question) = &mut verdict
-        && !question.unread
-    {
-        question.prefix = directory_rule(&request, &proposal.path);
+) -> Result<ReviewedEdit, EditRefused> {
+    let proposal = propose(request, places, open, seen_texts)?;
+    let mut verdict = judge.judge_edit(request, places, rules);
+    if let Verdict::Ask(question) = &mut verdict {
+        question.destructive = matches!(request, EditRequest::Delete { .. });
+        if !question.unread {
+            question.prefix = directory_rule(request, &proposal.path);
+        }
     }
+    let command = co_policy::rules::join(&request.words(places));
     Ok(ReviewedEdit {
-        judged: JudgedCall {
-            command: co_policy::rules::join(&request.words(places)),
-            segments: Vec::new(),
-            words: Vec::new(),
-            computes: false,
-            reach: None,
-            verdict,
-        },
-        request,
-        proposal,
+        line: request.line(),
+        rules: vec![Pattern::exact(&command)],
+        judged: JudgedCall::of_files(command, verdict),
+        proposals: vec![proposal],
     })
 }
 

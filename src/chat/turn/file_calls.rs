@@ -52,14 +52,7 @@ impl Turn {
         };
         Ok(FileCall {
             call: call.clone(),
-            judged: JudgedCall {
-                command: query.line(),
-                segments: Vec::new(),
-                words: Vec::new(),
-                computes: false,
-                reach: None,
-                verdict,
-            },
+            judged: JudgedCall::of_files(query.line(), verdict),
             query,
         })
     }

@@ -76,13 +76,14 @@ impl Turn {
                 };
                 let computes = reviewed.judged.computes;
                 let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
-                (self.question(reviewed, &asking), asking, computes, always)
+                let question = self.question(reviewed, &asking);
+                (question, asking, computes, vec![always])
             }
             ParsedCall::JobInput(input) => {
                 let Resolution::Ask(asking) = self.resolve_typing(input) else {
                     return None;
                 };
-                let always = Allowance::Job(input.job.number);
+                let always = vec![Allowance::Job(input.job.number)];
                 (self.input(input, &asking), asking, false, always)
             }
             ParsedCall::Edit(edit) => {
@@ -90,7 +91,7 @@ impl Turn {
                 else {
                     return None;
                 };
-                let always = Allowance::Rule(Pattern::exact(&edit.judged.command));
+                let always = edit.rules.iter().cloned().map(Allowance::Rule).collect();
                 (
                     self.question_about_edit(edit, &asking),
                     asking,

@@ -49,8 +49,8 @@ pub(super) struct CallQuestion {
     /// The number of calls that had ended when it was asked, if bash computes a word of the command: another call may
     /// change that word.
     pub computed_at: Option<usize>,
-    /// The narrowest permission that `always` gives.
-    pub always: Allowance,
+    /// The narrowest permissions that `always` gives.
+    pub always: Vec<Allowance>,
     /// The prefix that `always` may allow.
     pub prefix: Option<Pattern>,
     pub stage: QuestionState,
@@ -84,20 +84,19 @@ pub(super) enum NextCall {
 impl CallQuestion {
     /// Returns what `always` allows in a scope.
     pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
-        let one = match (scope, &self.prefix) {
-            (Scope::Everything, _) => Allowance::Everything,
+        match (scope, &self.prefix) {
+            (Scope::Everything, _) => vec![Allowance::Everything],
             (Scope::Edits, _) if self.question.change.is_some() => {
-                return EditRequest::every_edit().map(Allowance::Rule).to_vec();
+                EditRequest::every_edit().map(Allowance::Rule).to_vec()
             }
-            (Scope::Prefix, Some(prefix)) => Allowance::Rule(prefix.clone()),
+            (Scope::Prefix, Some(prefix)) => vec![Allowance::Rule(prefix.clone())],
             (Scope::PrefixSaved, Some(prefix)) => {
-                Allowance::Saved(workspace.to_owned(), prefix.clone())
+                vec![Allowance::Saved(workspace.to_owned(), prefix.clone())]
             }
             (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
                 self.always.clone()
             }
-        };
-        vec![one]
+        }
     }
 
     /// Returns true if an answer to this question answers the other one too. A change of the same lines is the same if

@@ -74,6 +74,29 @@ pub async fn apply(
     Err(refused(&proposal, "its buffer keeps changing"))
 }
 
+impl AppliedChange {
+    /// Returns the change that takes this one back.
+    ///
+    /// # Errors
+    /// It is no change of a text, or the text cannot be stored.
+    pub fn inverse(&self) -> Result<Proposal, EditRefused> {
+        self.proposal.inverse()
+    }
+}
+
+/// Returns the same changes of the texts that the files have now.
+///
+/// # Errors
+/// The lines that one of them changes have changed meanwhile, or a file cannot be changed.
+pub async fn rebase_all(
+    proposals: Vec<Proposal>,
+    buffers: &Buffers,
+) -> Result<Vec<Proposal>, EditRefused> {
+    let open = buffers.read(proposals.iter().map(Proposal::file)).await;
+    let rebased = move || proposals.into_iter().map(|it| it.rebased(&open)).collect();
+    blocking(rebased).await
+}
+
 fn refused(proposal: &Proposal, why: &str) -> EditRefused {
     EditRefused(format!("cannot change {}: {why}", proposal.path))
 }

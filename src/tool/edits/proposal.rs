@@ -152,6 +152,11 @@ impl Proposal {
         }
     }
 
+    /// Returns the number of parts that the person can answer.
+    pub fn hunk_count(&self) -> usize {
+        self.hunks.len()
+    }
+
     /// Returns the number of lines that are added.
     pub fn added(&self) -> usize {
         self.hunks.iter().map(Hunk::added).sum()
@@ -195,6 +200,22 @@ impl Proposal {
             by_parts: true,
             ..proposal
         })
+    }
+
+    /// Returns the change that takes this one back.
+    ///
+    /// # Errors
+    /// It is no change of a text, or the text cannot be stored.
+    pub(super) fn inverse(&self) -> Result<Self, EditRefused> {
+        let ProposedChange::Replace { place, old, new } = &self.change else {
+            let why = format!("cannot take the change of {} back", self.path);
+            return Err(EditRefused(why));
+        };
+        let now = EditableText {
+            text: new.clone(),
+            source: old.source.clone(),
+        };
+        replacement(place, now, old.text.clone(), Vec::new())
     }
 
     /// Returns the text before the change; none if the file is created, deleted or moved.
@@ -325,7 +346,7 @@ fn creation(place: &EditPlace, new: FileText) -> Proposal {
     proposal(place, difference, change)
 }
 
-fn replacement(
+pub(super) fn replacement(
     place: &EditPlace,
     old: EditableText,
     new: FileText,

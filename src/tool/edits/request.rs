@@ -184,6 +184,15 @@ impl EditRequest {
         })
     }
 
+    /// Returns an edit of a file that says nothing of its text, to judge the file.
+    pub fn any_of(path: &str) -> Self {
+        Self::Edit {
+            path: path.to_owned(),
+            edits: Vec::new(),
+            hash: None,
+        }
+    }
+
     /// Returns the rules that allow every edit of a file of the workspace.
     pub fn every_edit() -> [Pattern; 2] {
         [EDIT, WRITE].map(|tool| Pattern::prefix([tool, "**"]))

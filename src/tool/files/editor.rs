@@ -112,6 +112,7 @@ impl EditorContext {
             EditorTopic::Symbols => "symbols",
             EditorTopic::Definition => "definition",
             EditorTopic::References => "references",
+            EditorTopic::Rename => "rename",
         }
     }
 
@@ -141,6 +142,7 @@ impl EditorContext {
             file: file.map(str::to_owned),
             name: self.name.clone().filter(|_| self.looks_up()),
             line: self.line.filter(|_| self.looks_up()),
+            new_name: None,
         }
     }
 
@@ -286,7 +288,7 @@ mod tests {
                 entry("/work/b.rs", "three"),
             ],
             more: 2,
-            problem: None,
+            ..EditorAnswer::default()
         };
         let all = json!({"what": "diagnostics"});
         assert_eq!(

@@ -16,6 +16,7 @@ mod providers;
 mod queue;
 mod quit;
 mod random_keys;
+mod rename;
 mod run_options;
 mod sandbox;
 mod secrets;

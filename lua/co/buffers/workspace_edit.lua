@@ -1,0 +1,67 @@
+--- Reads the workspace edits of language servers. Changes nothing.
+local M = {}
+
+local api = vim.api
+local disk = require('co.ui.file_text')
+
+--- Returns the 'changedtick' of each loaded buffer.
+---@return table<integer, integer>
+function M.ticks()
+  local found = {}
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(buf) then
+      found[buf] = api.nvim_buf_get_changedtick(buf)
+    end
+  end
+  return found
+end
+
+--- Returns the edits of each file that a language server would change.
+---@param result lsp.WorkspaceEdit
+---@param before table<integer, integer> the ticks of the buffers that the language server knows
+---@return co.FileEdits[]? files
+---@return string? problem
+function M.file_edits(result, before)
+  ---@type table<string, lsp.TextEdit[]>
+  local by_uri = {}
+  for _, change in ipairs(result.documentChanges or {}) do
+    if change.kind then
+      return nil, 'its language server also makes, moves or deletes files, which co does not do'
+    end
+    local edits = by_uri[change.textDocument.uri] or {}
+    by_uri[change.textDocument.uri] = vim.list_extend(edits, change.edits)
+  end
+  if not result.documentChanges then
+    by_uri = result.changes or {}
+  end
+  local files = {}
+  for uri, edits in pairs(by_uri) do
+    if not vim.startswith(uri, 'file:') then
+      return nil, ('its language server also changes %s, which is no file'):format(uri)
+    end
+    local name = vim.uri_to_fname(uri)
+    local buf = disk.buffer(name)
+    local tick = buf and api.nvim_buf_get_changedtick(buf)
+    if buf and tick ~= before[buf] then
+      return nil, ('%s changed while its language server answered'):format(name)
+    end
+    files[#files + 1] = {
+      file = vim.uv.fs_realpath(name) or name,
+      tick = tick,
+      edits = vim.tbl_map(function(edit)
+        local from, to = edit.range.start, edit.range['end']
+        return {
+          start = { from.line, from.character },
+          ['end'] = { to.line, to.character },
+          text = edit.newText,
+        }
+      end, edits),
+    }
+  end
+  table.sort(files, function(one, other)
+    return one.file < other.file
+  end)
+  return files
+end
+
+return M

@@ -1,0 +1,86 @@
+//! The calls that rename a symbol by the person's language server. A rename is a change of several files, each of which
+//! is judged as an edit.
+
+use super::Turn;
+use super::call::{JudgedCall, ParsedCall, ReviewedEdit};
+use super::edits::check_range;
+use crate::buffers::OpenBuffers;
+use crate::protocol::EditorAnswer;
+use crate::tool::edits::{EditPlace, EditRefused, EditRequest, RenameRequest, propose_placed};
+use crate::tool::judge::Judge;
+use co_edit::CharacterUnit;
+use co_policy::{Pattern, Verdict};
+
+impl Turn {
+    /// Proposes and judges a rename. The error is a text for the model.
+    pub(super) async fn review_rename(&self, request: RenameRequest) -> Result<ParsedCall, String> {
+        self.review_change(self.propose_rename(request)).await
+    }
+
+    async fn propose_rename(&self, request: RenameRequest) -> Result<ReviewedEdit, String> {
+        let located = self.with_judge(move |judge, cwd| {
+            let place = judge.edit_place(request.path(), cwd)?;
+            Ok((request, place))
+        });
+        let (request, place) = located.await?;
+        let message = request.message(&place.real);
+        let answer = self.services.buffers.query(message).await;
+        let located = self.with_judge(move |judge, cwd| {
+            if let Some(problem) = &answer.problem {
+                return Err(request.refuse(problem));
+            }
+            let files = answer.files.iter();
+            let places = files.map(|it| judge.edit_place(&it.file, cwd));
+            let places = places.collect::<Result<Vec<_>, _>>();
+            let places = places.map_err(|why| request.refuse(why))?;
+            Ok((request, answer, places))
+        });
+        let (request, answer, places) = located.await?;
+        let files = places.iter().map(|place| place.real.as_path());
+        let open = self.services.buffers.read(files).await;
+        let (rules, range) = (self.permissions.rules.clone(), self.range.clone());
+        self.with_judge(move |judge, _| {
+            let reviewed = review(judge, &request, &answer, &places, &open, &rules);
+            let reviewed = reviewed.map_err(|why| request.refuse(why))?;
+            check_range(range.as_ref(), &reviewed)?;
+            Ok(reviewed)
+        })
+        .await
+    }
+}
+
+fn review(
+    judge: &Judge,
+    request: &RenameRequest,
+    answer: &EditorAnswer,
+    places: &[EditPlace],
+    open: &OpenBuffers,
+    chat_rules: &[Pattern],
+) -> Result<ReviewedEdit, EditRefused> {
+    let unit = answer.unit.unwrap_or(CharacterUnit::Utf16);
+    let (mut proposals, mut rules, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
+    for (edits, place) in answer.files.iter().zip(places) {
+        proposals.push(propose_placed(edits, unit, place, open)?);
+        let edit = EditRequest::any_of(&place.shown);
+        let places = std::slice::from_ref(place);
+        verdicts.push(judge.judge_edit(&edit, places, chat_rules));
+        let command = co_policy::rules::join(&edit.words(places));
+        rules.push(Pattern::exact(&command));
+    }
+    let strictest = verdicts.into_iter().max_by_key(strictness);
+    let verdict = strictest.ok_or_else(|| EditRefused("nothing would change".to_owned()))?;
+    Ok(ReviewedEdit {
+        line: request.line(),
+        proposals,
+        judged: JudgedCall::of_files(request.line(), verdict),
+        rules,
+    })
+}
+
+fn strictness(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Allow(_) => 0,
+        Verdict::Ask(question) => 1 + u8::from(question.unread),
+        Verdict::Deny { .. } => 3,
+    }
+}

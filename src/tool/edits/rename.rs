@@ -1,0 +1,107 @@
+//! The tool `rename_symbol`: a rename by the person's language server, as one change of several files.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::EditRefused;
+use super::proposal::{Proposal, replacement};
+use super::source::{EditPlace, EditableText};
+use crate::buffers::OpenBuffers;
+use crate::protocol::{EditorQuery, EditorTopic, FileEdits};
+use crate::tool::schema::{self, BadCall, arguments};
+use co_edit::{CharacterUnit, apply_placed};
+use co_llm::ToolSpec;
+use co_llm::transcript::Call;
+
+pub(in crate::tool) const NAME: &str = "rename_symbol";
+
+/// A call of this tool.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RenameRequest {
+    path: String,
+    name: String,
+    new_name: String,
+    #[serde(default)]
+    line: Option<u64>,
+}
+
+/// Returns the tool's description for a model.
+pub(in crate::tool) fn spec() -> ToolSpec {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    schema::spec(
+        NAME,
+        "Renames a variable, function, type or the like in every file of the workspace that uses it, by the language \
+         server of a file that is open in the editor: all places or none. The person sees the difference and is asked."
+            .to_owned(),
+        json!({
+            "path": text("A file that is open in the editor and has the name. A relative path starts at the working directory."),
+            "name": text("The name, as it stands in the file."),
+            "new_name": text("The new name."),
+            "line": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "The line in which `name` stands. Default: the first that the language server knows it in.",
+            },
+        }),
+        &["path", "name", "new_name"],
+    )
+}
+
+impl RenameRequest {
+    /// Parses a call; none if it is of another tool.
+    pub(in crate::tool) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
+        (call.name == NAME).then(|| arguments(call))
+    }
+
+    /// Returns the call in a line, for a person.
+    pub fn line(&self) -> String {
+        format!("{NAME} {} {} in {}", self.name, self.new_name, self.path)
+    }
+
+    /// Returns the file with the name, as the model gave it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the message to the editor. `file` is the real path.
+    pub fn message(&self, file: &Path) -> EditorQuery {
+        EditorQuery {
+            topic: EditorTopic::Rename,
+            file: file.to_str().map(str::to_owned),
+            name: Some(self.name.clone()),
+            line: self.line,
+            new_name: Some(self.new_name.clone()),
+        }
+    }
+
+    pub fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
+        EditRefused(format!("cannot rename {}: {why}", self.name))
+    }
+}
+
+/// Returns the change of a file by a language server. Changes nothing.
+///
+/// It blocks on files: call it from `spawn_blocking`.
+///
+/// # Errors
+/// The file has another text than the language server knows, or cannot be changed.
+pub fn propose_placed(
+    edits: &FileEdits,
+    unit: CharacterUnit,
+    place: &EditPlace,
+    open: &OpenBuffers,
+) -> Result<Proposal, EditRefused> {
+    let buffer = open.get(&place.real);
+    if buffer.map(|it| it.tick) != edits.tick {
+        return Err(place.refuse("it has changed meanwhile: ask again"));
+    }
+    let old = EditableText::of(place, open)?.ok_or_else(|| place.refuse("it does not exist"))?;
+    let mut new = old.text.clone();
+    apply_placed(&mut new, &edits.edits, unit).map_err(|error| place.refuse(error))?;
+    let mut proposal = replacement(place, old, new, Vec::new())?;
+    proposal.unsaved = buffer.is_some_and(|it| it.modified);
+    Ok(proposal)
+}

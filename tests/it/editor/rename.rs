@@ -1,0 +1,179 @@
+//! The tool `rename_symbol` with a real Neovim and a scripted language server.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+/// Lua code that attaches a language server to the current buffer. It renames each `name` of the files.
+fn server(files: &[&str]) -> String {
+    let files: Vec<_> = files.iter().map(|file| format!("'{file}'")).collect();
+    let code = r"
+        local files = { FILES }
+        local function rename(params)
+            local changes = {}
+            for _, file in ipairs(files) do
+                local path = vim.fn.fnamemodify(file, ':p')
+                local buf, edits = vim.fn.bufnr(path), {}
+                local lines = buf > 0 and vim.api.nvim_buf_get_lines(buf, 0, -1, false) or vim.fn.readfile(path)
+                for row, line in ipairs(lines) do
+                    local from, to = line:find('name', 1, true)
+                    if from then
+                        local start = vim.str_utfindex(line, 'utf-16', from - 1)
+                        edits[#edits + 1] = { newText = params.newName, range = {
+                            start = { line = row - 1, character = start },
+                            ['end'] = { line = row - 1, character = start + 4 },
+                        } }
+                    end
+                end
+                changes[vim.uri_from_fname(path)] = edits
+            end
+            return { changes = changes }
+        end
+        vim.lsp.start({ name = 'toy', root_dir = '/', cmd = function()
+            return {
+                request = function(method, params, callback)
+                    if method == 'initialize' then
+                        callback(nil, { capabilities = { renameProvider = true } })
+                    elseif method == 'textDocument/rename' then
+                        callback(nil, rename(params))
+                    end
+                    return true, 1
+                end,
+                notify = function() return true end,
+                is_closing = function() return false end,
+                terminate = function() end,
+            }
+        end })
+    ";
+    let code = code.replace("FILES", &files.join(", "));
+    format!(
+        "lua {}",
+        code.split_whitespace().collect::<Vec<_>>().join(" ")
+    )
+}
+
+/// A scene in which the model asks for a rename in a saved buffer, an unsaved one, and a file that is not open.
+fn renames() -> Scene {
+    let rename = json!({ "path": "a.txt", "name": "name", "new_name": "other" });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "rename_symbol", &rename),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("a.txt", "\u{1f600} name\nx\n");
+    scene.workspace.write("b.txt", "one\nname");
+    scene.workspace.write("c.txt", "name\r\ntwo\r\n");
+    scene.nvim.command("edit b.txt");
+    scene.nvim.command("call setline(1, 'typed')");
+    scene.nvim.command("split a.txt");
+    scene
+}
+
+fn buffer(file: &str, text: &str, modified: bool) -> String {
+    format!(
+        "table.concat(vim.fn.getbufline('{file}', 1, '$'), '|') == '{text}' and vim.bo[vim.fn.bufnr('{file}')].modified == {modified}"
+    )
+}
+
+#[test]
+fn a_rename_is_one_question_and_one_undo() {
+    let scene = renames();
+    scene.nvim.command(&server(&["a.txt", "b.txt", "c.txt"]));
+    scene.co("rename it");
+    scene.wait_ask("1/1");
+    for text in [
+        "rename_symbol name other in a.txt  +3 -3",
+        "+++ b/b.txt",
+        "+++ b/c.txt",
+    ] {
+        scene.nvim.wait_text(text);
+    }
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
+    // The person types on.
+    scene.nvim.command("call append(0, 'above')");
+    scene.answer("y");
+    let text = scene.wait_chat("All through.");
+    assert!(
+        text.contains("*+3 -3 in 3 files; a.txt, not saved: it had unsaved changes; b.txt, not saved: it had unsaved changes*"),
+        "{text}"
+    );
+    assert_eq!(
+        scene.workspace.read("a.txt").unwrap(),
+        "\u{1f600} name\nx\n"
+    );
+    assert_eq!(scene.workspace.read("b.txt").unwrap(), "one\nname");
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "other\r\ntwo\r\n");
+    let changed = [
+        buffer("a.txt", "above|\u{1f600} other|x", true),
+        buffer("b.txt", "typed|other", true),
+    ];
+    scene.nvim.wait_for(&changed.join(" and "), "the buffers");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +3 -3");
+    scene.answer("y");
+    scene.nvim.wait_text("files taken back");
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
+    let back = [
+        buffer("a.txt", "above|\u{1f600} name|x", true),
+        buffer("b.txt", "typed|name", true),
+    ];
+    scene.nvim.wait_for(&back.join(" and "), "the buffers");
+}
+
+#[test]
+fn a_rename_that_reaches_a_secret_or_another_place_is_refused_whole() {
+    for (file, why) in [
+        (".env", "looks like a secret"),
+        ("../outside.txt", "is outside the workspace"),
+    ] {
+        let scene = renames();
+        scene.workspace.write(file, "name\n");
+        scene.nvim.command(&server(&["a.txt", file]));
+        scene.co("rename it");
+        scene.wait_chat("All through.");
+        let told = scene.server.requests()[1].last("tool").unwrap();
+        assert!(told.starts_with("Refused: cannot rename name: `"), "{told}");
+        assert!(told.contains(why), "{told}");
+        assert_eq!(
+            scene.workspace.read("a.txt").unwrap(),
+            "\u{1f600} name\nx\n"
+        );
+    }
+}
+
+#[test]
+fn a_rename_without_a_language_server_is_refused() {
+    let scene = renames();
+    scene.co("rename it");
+    scene.wait_chat("All through.");
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_eq!(
+        told,
+        "Refused: cannot rename name: no language server is attached to it."
+    );
+}
+
+#[test]
+fn a_rename_that_fails_half_way_is_taken_back() {
+    let scene = renames();
+    scene.nvim.command(&server(&["a.txt", "c.txt"]));
+    // A formatter that changes the other file.
+    scene
+        .nvim
+        .command("autocmd BufWritePost a.txt ++once call writefile(['my name'], 'c.txt')");
+    scene.co("rename it");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_eq!(
+        told,
+        "Nothing was changed: cannot change c.txt: the lines to change have changed meanwhile: read it again."
+    );
+    let text = "\u{1f600} name\nx\n";
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), text);
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "my name\n");
+    let shown = buffer("a.txt", "\u{1f600} name|x", false);
+    scene.nvim.wait_for(&shown, "the buffer is as before");
+}
