@@ -179,12 +179,14 @@ impl App {
                 context,
                 range,
                 steer,
+                file,
             } => {
                 let prompt = Prompt {
                     text,
                     context,
                     range,
                     steer,
+                    file,
                 };
                 self.tell(chat, &cwd, Msg::Prompt(prompt));
             }

@@ -13,6 +13,7 @@ pub mod jobs;
 mod message;
 pub mod person;
 pub mod prompt;
+mod prompt_file;
 mod prompt_queue;
 mod readiness;
 mod record;
@@ -159,10 +160,7 @@ impl Chat {
 
     async fn message(&mut self, message: Msg) {
         match message {
-            Msg::Prompt(prompt) => {
-                self.cancel_pressed = false;
-                self.prompt(prompt.without_secret_files()).await;
-            }
+            Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
@@ -202,7 +200,7 @@ impl Chat {
     /// Records a prompt and shows it. If that fails, gives all prompts back and returns false.
     async fn take(&mut self, prompt: Prompt) -> bool {
         let item = Item::User {
-            text: prompt.text.clone(),
+            text: prompt.sent_text().to_owned(),
             context: self.redact_for_model(&prompt.context).await,
         };
         if !self.recorder.ready(&self.dirs, &prompt.text).await || !self.recorder.record(item).await
@@ -216,7 +214,7 @@ impl Chat {
         // resumed.
         self.show_state();
         self.show(ChatEvent::Prompt {
-            text: prompt.text,
+            text: prompt.sent_text().to_owned(),
             context: prompt.context,
         });
         true

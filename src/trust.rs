@@ -51,6 +51,17 @@ pub struct FileText {
 }
 
 impl FileText {
+    /// Returns a text that was read elsewhere.
+    pub fn given(path: PathBuf, text: String) -> Self {
+        Self {
+            path,
+            size: text.len(),
+            sha256: sha256(&text),
+            replaced: false,
+            text,
+        }
+    }
+
     /// Reads a regular file of at most 1 MiB.
     ///
     /// # Errors

@@ -42,6 +42,12 @@
 ---@field context co.Context[]
 ---@field range? co.LineRange edits of the turn change these lines only
 ---@field steer? boolean it goes with the next request of the turn that runs
+---@field file? co.PromptFileText the prompt file that `text` names as a slash command
+
+---@class (exact) co.PromptFileText
+---@field path? string nil if the file needs no trust
+---@field text string the whole text of the file
+---@field prompt string what the model gets in place of `text`
 
 ---@class (exact) co.LineRange
 ---@field file string its real path
@@ -379,6 +385,7 @@
 ---@field size integer bytes
 ---@field text string
 ---@field notes string[]
+---@field slash? string the slash command that sends it; nil if it goes with each prompt
 
 --- The questions of the chat have this `no_undo` now.
 ---@class (exact) co.NoUndo

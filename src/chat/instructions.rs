@@ -21,6 +21,9 @@ use co_llm::transcript::Item;
 /// The names of the file. The first one that the person does not refuse counts.
 const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
 
+/// The note to a question if there is an answer about an earlier text.
+pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
+
 /// The state of the instructions of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkspaceInstructions {
@@ -74,12 +77,6 @@ impl InstructionFiles {
         }
         Ok(read)
     }
-
-    /// Returns the last answer about a file, also if it was about another text.
-    fn answer<'a>(&'a self, state: &'a AnswerState, path: &Path) -> Option<&'a TrustAnswer> {
-        let saved = || self.entries.iter().find(|entry| entry.path == path);
-        state.unsaved.get(path).or_else(saved)
-    }
 }
 
 /// Finds the instructions of a workspace; asks about a text that was neither trusted nor refused.
@@ -116,7 +113,7 @@ fn decide(
     let mut asked = None;
     for file in &read.files {
         let name = name_of(&file.path);
-        let answer = read.answer(state, &file.path);
+        let answer = state.answer(&read.entries, &file.path);
         match answer.filter(|answer| answer.sha256 == file.sha256) {
             Some(TrustAnswer { trusted: false, .. }) => continue,
             Some(TrustAnswer { trusted: true, .. }) => {
@@ -140,13 +137,20 @@ fn decide(
             && asked.is_none_or(|(file, _)| !question.is_about(file))
     });
     if let Some((file, changed)) = asked {
-        ask(services, state, file, changed);
+        ask(
+            services,
+            state,
+            file,
+            name_of(&file.path),
+            notes(file, changed),
+            None,
+        );
     }
     found
 }
 
 /// Withdraws questions whose text is no longer in the file.
-fn withdraw(
+pub(super) fn withdraw(
     services: &Services,
     state: &mut AnswerState,
     gone: impl Fn(&OpenTrustQuestion) -> bool,
@@ -167,16 +171,24 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, unless a question is open.
-fn ask(services: &Services, state: &mut AnswerState, file: &FileText, changed: bool) {
+/// Asks about a text, unless a question is open. `slash` is the slash command that sends it.
+pub(super) fn ask(
+    services: &Services,
+    state: &mut AnswerState,
+    file: &FileText,
+    name: String,
+    notes: Vec<String>,
+    slash: Option<&str>,
+) {
     if state.questions.iter().any(|it| it.is_about(file)) {
         return;
     }
     let question = OpenTrustQuestion {
         id: services.id(),
-        name: name_of(&file.path),
+        name,
         path: file.path.clone(),
         sha256: file.sha256.clone(),
+        slash: slash.map(str::to_owned),
     };
     services.editor.tell(ToEditor::Trust(TrustQuestion {
         id: question.id,
@@ -184,7 +196,8 @@ fn ask(services: &Services, state: &mut AnswerState, file: &FileText, changed: b
         path: one_line(&file.path.display().to_string()),
         size: file.size,
         text: co_policy::printable(&file.text.replace("\r\n", "\n")),
-        notes: notes(file, changed),
+        notes,
+        slash: question.slash.clone(),
     }));
     state.questions.push(question);
 }
@@ -192,7 +205,7 @@ fn ask(services: &Services, state: &mut AnswerState, file: &FileText, changed: b
 fn notes(file: &FileText, changed: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if changed {
-        notes.push("its text changed since your last answer".to_owned());
+        notes.push(TEXT_CHANGED.to_owned());
     }
     if prompt::cut(&file.text).len() < file.text.trim().len() {
         let most = prompt::LONGEST_INSTRUCTIONS >> 10;
@@ -230,12 +243,12 @@ pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
     );
     tracing::info!(path = %entry.path.display(), sha256 = entry.sha256, trusted, "a file was judged");
     let services = Arc::clone(services);
-    tokio::spawn(async move { save(&services, &question.name, entry).await });
+    tokio::spawn(async move { save(&services, &question.name, question.slash, entry).await });
     true
 }
 
 /// Saves an answer and notifies the person. Does nothing if the person took the answer back meanwhile.
-async fn save(services: &Services, name: &str, entry: TrustAnswer) {
+async fn save(services: &Services, name: &str, slash: Option<String>, entry: TrustAnswer) {
     let _alone = services.instructions.writing.lock().await;
     let is_last = |state: &AnswerState| state.unsaved.get(&entry.path) == Some(&entry);
     if !is_last(&services.instructions.state()) {
@@ -253,9 +266,10 @@ async fn save(services: &Services, name: &str, entry: TrustAnswer) {
     }
     state.changes += 1;
     drop(state);
-    let message = match entry.trusted {
-        true => format!("{name} is sent to the model from the next prompt on"),
-        false => format!("{name} is not sent to the model; :Co /rules takes that answer back"),
+    let message = match (entry.trusted, slash) {
+        (true, Some(slash)) => format!("{name} is trusted: send {slash} again"),
+        (true, None) => format!("{name} is sent to the model from the next prompt on"),
+        (false, _) => format!("{name} is not sent to the model; :Co /rules takes that answer back"),
     };
     services.notice(NoticeLevel::Info, message);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{LineRange, QuestionAnswer, RunOptions};
+use crate::protocol::{LineRange, PromptFile, QuestionAnswer, RunOptions};
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
@@ -42,9 +42,16 @@ pub struct Prompt {
     pub range: Option<LineRange>,
     /// It goes with the next request of the turn that runs. Other prompts wait for the end of the turn.
     pub steer: bool,
+    /// The prompt file that `text` names as a slash command.
+    pub file: Option<PromptFile>,
 }
 
 impl Prompt {
+    /// Returns the text that the model gets and the chat shows.
+    pub(super) fn sent_text(&self) -> &str {
+        self.file.as_ref().map_or(&self.text, |file| &file.prompt)
+    }
+
     /// Leaves out the lines of secret files that a search of the editor found. In each line, a NUL is after the name of
     /// the file and after the number.
     pub(super) fn without_secret_files(mut self) -> Self {

@@ -62,11 +62,16 @@ impl Chat {
         let waiting = self.queue.take_all();
         // The last one first: each is put in front of the text in the prompt.
         for prompt in std::iter::once(prompt).chain(waiting).rev() {
-            self.services.editor.tell(ToEditor::Unsent {
-                chat: self.id,
-                text: prompt.text,
-            });
+            self.give_back(prompt);
         }
         self.show_state();
+    }
+
+    /// Gives back a prompt that was not taken.
+    pub(super) fn give_back(&self, prompt: Prompt) {
+        self.services.editor.tell(ToEditor::Unsent {
+            chat: self.id,
+            text: prompt.text,
+        });
     }
 }

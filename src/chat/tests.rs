@@ -18,6 +18,7 @@ mod jobs;
 mod kept;
 mod loop_limits;
 mod order;
+mod prompt_files;
 mod questions;
 mod queue;
 mod retry;

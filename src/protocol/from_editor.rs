@@ -1,5 +1,7 @@
 //! The messages from Lua to the backend.
 
+use std::path::PathBuf;
+
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,9 @@ pub enum FromEditor {
         /// It goes with the next request of the turn that runs.
         #[serde(default)]
         steer: bool,
+        /// The prompt file that `text` names as a slash command.
+        #[serde(default)]
+        file: Option<PromptFile>,
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
@@ -215,6 +220,18 @@ pub struct EditorEntry {
     pub column: Option<u64>,
     #[serde(deserialize_with = "bytes")]
     pub text: Vec<u8>,
+}
+
+/// A prompt that a file has. The person types only a slash command.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PromptFile {
+    /// None if the person wrote the file, so that it needs no trust.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
+    /// The whole text of the file.
+    pub text: String,
+    /// The prompt for the model, with the person's arguments.
+    pub prompt: String,
 }
 
 /// Options of a person's own command.

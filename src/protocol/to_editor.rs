@@ -389,6 +389,8 @@ pub struct TrustQuestion {
     pub text: String,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
+    /// The slash command that sends the text; none if it goes with each prompt.
+    pub slash: Option<String>,
 }
 
 /// The chat and the job that a run belongs to.

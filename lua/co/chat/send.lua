@@ -88,6 +88,24 @@ function M.steer(chat, text, cwd)
   return taken
 end
 
+--- Sends a prompt with the contexts that `text` names.
+---@param chat co.Chat
+---@param message co.Prompt without its contexts
+---@param text string
+---@param extra? co.Context[]
+---@return boolean taken
+local function send_prompt(chat, message, text, extra)
+  message.context = require('co.chat.context').gather(text, extra, chat.range)
+  local taken = M.message(chat, message, message.cwd)
+  if taken then
+    chat.range = nil
+    local waiting = chat.waiting_prompts
+    table.insert(waiting, message.steer and first_queued(chat) or #waiting + 1, message.text)
+    windows.scroll_to_end(chat.buf)
+  end
+  return taken
+end
+
 --- Sends a prompt with the contexts that it names.
 ---@param chat co.Chat
 ---@param text string
@@ -97,22 +115,45 @@ end
 ---@param steer? boolean it goes with the next request of the turn that runs
 ---@return boolean taken
 function M.prompt(chat, text, cwd, extra, range, steer)
-  local taken = M.message(chat, {
+  return send_prompt(chat, {
     type = 'prompt',
     chat = chat.id,
     text = text,
     cwd = cwd,
-    context = require('co.chat.context').gather(text, extra, chat.range),
+    context = {},
     range = range,
     steer = steer,
-  }, cwd)
-  if taken then
-    chat.range = nil
-    local waiting = chat.waiting_prompts
-    table.insert(waiting, steer and first_queued(chat) or #waiting + 1, text)
-    windows.scroll_to_end(chat.buf)
+  }, text, extra)
+end
+
+--- Sends the prompt of a prompt file, with the contexts that it names.
+---@param chat co.Chat
+---@param file co.PromptFile
+---@param args string
+---@param cwd string
+---@param extra? co.Context[]
+---@return boolean taken
+function M.prompt_file(chat, file, args, cwd, extra)
+  local text = require('co.chat.prompt_files').fill(file.text, args)
+  local problem = file.problem
+    or text == '' and 'it has no text'
+    or not utf8.valid(text) and 'what follows it is not all UTF-8'
+  if problem then
+    notify.error(('/%s was not sent: %s'):format(file.name, problem))
+    return false
   end
-  return taken
+  return send_prompt(chat, {
+    type = 'prompt',
+    chat = chat.id,
+    text = vim.trim(('/%s %s'):format(file.name, args)),
+    cwd = cwd,
+    context = {},
+    file = {
+      path = not file.personal and file.path or nil,
+      text = file.text,
+      prompt = text,
+    },
+  }, text, extra)
 end
 
 --- Runs a command of the person in a chat: the text of a prompt after its `!`.

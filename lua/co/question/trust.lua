@@ -27,7 +27,13 @@ end
 local function question_text(question)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  add(text, ('Send the text of %s to the model with each prompt?'):format(question.name))
+  add(
+    text,
+    ('Send the text of %s to the model with each %s?'):format(
+      question.name,
+      question.slash or 'prompt'
+    )
+  )
   add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
   for _, note in ipairs(question.notes) do
     add(text, 'note ' .. note, 'CoApprovalReason', 5)
@@ -40,10 +46,11 @@ local function question_text(question)
 end
 
 --- Returns the help page.
+---@param question co.TrustQuestion
 ---@return co.QuestionText
-local function help_text()
+local function help_text(question)
   return texts.key_list({
-    { 'y', 'yes: the model gets this text with each prompt here' },
+    { 'y', ('yes: the model gets this text with each %s here'):format(question.slash or 'prompt') },
     { 'n', 'no: co asks again when the text changes' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },
@@ -70,7 +77,7 @@ return {
     return question.name
   end,
   text = function(question, page)
-    return page == 'help' and help_text() or question_text(question)
+    return page == 'help' and help_text(question) or question_text(question)
   end,
   footer = function()
     return texts.footer({ { 'y', 'trust it' }, { 'n', 'no' } })

@@ -18,14 +18,24 @@ local function starting(candidates, lead)
   return found
 end
 
---- Returns the slash commands that start with `lead`.
+--- Returns the slash commands that start with `lead`, also those of prompt files.
 ---@param lead string
+---@param cwd string
 ---@return string[]
-local function slashes(lead)
+local function slashes(lead, cwd)
+  local commands = require('co.user_command.slash').commands
+  local files = require('co.chat.prompt_files').all(cwd)
   local names = vim.tbl_map(function(name)
     return '/' .. name
-  end, vim.tbl_keys(require('co.user_command.slash').commands))
+  end, vim.tbl_keys(vim.tbl_extend('keep', commands, files)))
   return starting(names, lead)
+end
+
+--- Returns the directory of the current chat.
+---@return string
+local function chat_directory()
+  local chat = require('co.chat.registry').current()
+  return chat and chat.state.cwd or vim.fn.getcwd()
 end
 
 --- Returns the files that start with `lead`, with a backslash before each character of `special`.
@@ -120,7 +130,7 @@ function M.command_line(lead, line, position)
   if slash then
     return arguments(slash, lead)
   elseif lead:sub(1, 1) == '/' and vim.trim(rest or '') == '' then
-    return slashes(lead)
+    return slashes(lead, vim.fn.getcwd())
   elseif lead:sub(1, 1) == '@' then
     return contexts(lead)
   end
@@ -148,7 +158,7 @@ function M.omnifunc(findstart, base)
   elseif base:sub(1, 1) == '@' then
     return contexts(base)
   elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
-    return slashes(base)
+    return slashes(base, chat_directory())
   elseif line:match('^!') then
     local before = line:sub(2, column)
     return shell_words(before, base, require('co.run.options').for_chats)

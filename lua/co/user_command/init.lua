@@ -38,7 +38,7 @@ function M.submit(chat, text, cwd, context, range)
   end
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   if name then
-    return require('co.user_command.slash').run(name, args or '', chat, cwd)
+    return require('co.user_command.slash').run(name, args or '', chat, cwd, context)
   end
   return send.prompt(chat, text, cwd, context, range)
 end
@@ -110,7 +110,8 @@ local function carry_out(opts)
     range = contexts.line_range(opts.line1, opts.line2)
   elseif name then
     local chat = require('co.chat.registry').current()
-    require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd())
+    local context = lines and { contexts.range(opts.line1, opts.line2) } or nil
+    require('co.user_command.slash').run(name, args or '', chat, vim.fn.getcwd(), context)
     return
   end
   local context = lines and { contexts.range(opts.line1, opts.line2) } or nil

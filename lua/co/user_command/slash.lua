@@ -10,6 +10,10 @@ local notify = require('co.ui.notify')
 -- The most characters of a command in a completion.
 local LABEL = 40
 
+-- The prompt files that were named as hidden.
+---@type table<string, true>
+local hidden = {}
+
 --- Returns a question's number with its command, as completion inserts it.
 ---@param question co.Question
 ---@return string
@@ -276,22 +280,38 @@ M.commands = {
   },
 }
 
---- Carries out a slash command. An unknown one is an error and is not sent.
+--- Notes once that a prompt file cannot be used, since its command is one of co.
+---@param name string
+---@param cwd string
+local function notify_hidden(name, cwd)
+  local file = require('co.chat.prompt_files').get(name, cwd)
+  if file and not hidden[file.path] then
+    hidden[file.path] = true
+    local path = vim.fn.fnamemodify(file.path, ':~:.')
+    notify.warn(('%s is not used: /%s is a command of co'):format(path, name))
+  end
+end
+
+--- Carries out a slash command, or sends a prompt file. An unknown one is an error and is not sent.
 ---@param name string
 ---@param args string
 ---@param chat? co.Chat commands of the backend create one if it is nil
 ---@param cwd string
+---@param context? co.Context[] for a prompt file
 ---@return boolean taken
-function M.run(name, args, chat, cwd)
+function M.run(name, args, chat, cwd, context)
   local entry = M.commands[name]
-  if not entry then
+  local file = not entry and require('co.chat.prompt_files').get(name, cwd)
+  if entry then
+    notify_hidden(name, cwd)
+  elseif not file then
     notify.error(('unknown command /%s: :Co /<Tab> lists them'):format(name))
     return false
   end
   if name == 'sandbox' and args == 'build' then
     local options = { environment = 'inherit', timeout = 0, builds_image = true }
     return require('co.run').run('/sandbox build', cwd, nil, options) ~= nil
-  elseif entry.run then
+  elseif entry and entry.run then
     return entry.run(args, chat, cwd) ~= false
   elseif require('co.chat').use_open(name, args) then
     return true
@@ -300,11 +320,14 @@ function M.run(name, args, chat, cwd)
   if not chat then
     return false
   end
-  local taken = require('co.chat.send').message(
-    chat,
-    { type = 'command', chat = chat.id, name = name, args = args, cwd = cwd },
-    cwd
-  )
+  local send = require('co.chat.send')
+  local taken
+  if file then
+    taken = send.prompt_file(chat, file, args, cwd, context)
+  else
+    local message = { type = 'command', chat = chat.id, name = name, args = args, cwd = cwd }
+    taken = send.message(chat, message, cwd)
+  end
   if taken then
     require('co.chat.window').show(chat, false)
   end

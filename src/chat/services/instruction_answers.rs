@@ -39,6 +39,20 @@ pub(in crate::chat) struct OpenTrustQuestion {
     pub(in crate::chat) name: String,
     pub(in crate::chat) path: PathBuf,
     pub(in crate::chat) sha256: String,
+    /// The slash command that sends the text; none if it goes with each prompt.
+    pub(in crate::chat) slash: Option<String>,
+}
+
+impl AnswerState {
+    /// Returns the last answer about a file, also if it was about another text. `saved` are the answers on disk.
+    pub(in crate::chat) fn answer<'a>(
+        &'a self,
+        saved: &'a [TrustAnswer],
+        path: &Path,
+    ) -> Option<&'a TrustAnswer> {
+        let saved = || saved.iter().find(|entry| entry.path == path);
+        self.unsaved.get(path).or_else(saved)
+    }
 }
 
 impl InstructionAnswers {
@@ -70,7 +84,7 @@ impl InstructionAnswers {
     ) -> Result<Vec<TrustAnswer>, String> {
         let trust = self.trust.clone();
         let mut entries = blocking(move || trust.entries()).await?;
-        entries.retain(|entry| entry.path.parent() == Some(workspace));
+        entries.retain(|entry| entry.path.starts_with(workspace));
         Ok(entries)
     }
 

@@ -1,0 +1,146 @@
+--- Prompt files: `.co/prompts/NAME.md` of the workspace, and those of the person, are the slash command `/NAME`.
+---
+--- The backend asks the person before it sends the text of a file of the workspace.
+local M = {}
+
+local disk = require('co.ui.file_text')
+local utf8 = require('co.ui.utf8')
+
+-- The most bytes of a file.
+local LONGEST = 64 * 1024
+
+---@class (exact) co.PromptFile
+---@field name string of its slash command, without the slash
+---@field path string
+---@field personal boolean it is one of the person's own, which needs no trust
+---@field text string
+---@field problem? string why it cannot be used
+
+---@class (exact) co.PromptFileParts
+---@field body string the text without its header
+---@field about string a line that describes it
+---@field arguments? string a hint at its arguments
+
+--- Returns the directories of prompt files, the one whose files win last.
+---@param cwd string
+---@return { path: string, personal: boolean }[]
+local function directories(cwd)
+  -- The same for each NVIM_APPNAME, like the other files of co.
+  local config = vim.fs.dirname(vim.fn.stdpath('config') --[[@as string]])
+  local workspace = vim.fs.root(cwd, '.git') or cwd
+  return {
+    { path = config .. '/co-nvim/prompts', personal = true },
+    { path = workspace .. '/.co/prompts', personal = false },
+  }
+end
+
+--- Reads a prompt file; nil if there is none.
+---@param name string
+---@param path string
+---@param personal boolean
+---@return co.PromptFile?
+local function read(name, path, personal)
+  local text = disk.read(path, LONGEST + 1)
+  if not text then
+    return nil
+  end
+  local problem = #text > LONGEST and 'it is larger than 64 KiB'
+    or not utf8.valid(text .. path) and 'it is not all UTF-8'
+    or nil
+  return { name = name, path = path, personal = personal, text = text, problem = problem }
+end
+
+--- Returns the prompt file of a slash command.
+---@param name string
+---@param cwd string
+---@return co.PromptFile?
+function M.get(name, cwd)
+  local found
+  if name:match('^[%w_-]+$') then
+    for _, dir in ipairs(directories(cwd)) do
+      found = read(name, ('%s/%s.md'):format(dir.path, name), dir.personal) or found
+    end
+  end
+  return found
+end
+
+--- Returns all prompt files by their names.
+---@param cwd string
+---@return table<string, co.PromptFile>
+function M.all(cwd)
+  ---@type table<string, co.PromptFile>
+  local found = {}
+  for _, dir in ipairs(directories(cwd)) do
+    for file in vim.fs.dir(dir.path) do
+      local name = file:match('^([%w_-]+)%.md$')
+      if name then
+        found[name] = read(name, dir.path .. '/' .. file, dir.personal) or found[name]
+      end
+    end
+  end
+  return found
+end
+
+--- Divides the text of a prompt file. A header between lines `---` may hold `description` and `argument-hint`.
+---@param text string
+---@return co.PromptFileParts
+function M.parts(text)
+  text = text:gsub('\r\n', '\n')
+  local header, body = text:match('^%-%-%-\n(.-\n)%-%-%-\n(.*)$')
+  ---@param key string
+  ---@return string?
+  local function value(key)
+    local line = ('\n' .. (header or '')):match('\n' .. vim.pesc(key) .. ':[ \t]*([^\n]*)')
+    line = line and vim.trim(line):gsub('^(["\'])(.*)%1$', '%2')
+    return line ~= '' and line or nil
+  end
+  body = vim.trim(body or text)
+  local first = vim.split(body, '\n', { plain = true })[1]:gsub('^#+%s*', '')
+  return { body = body, about = value('description') or first, arguments = value('argument-hint') }
+end
+
+--- Returns the words of the arguments. Quotes hold a word with blanks together.
+---@param args string
+---@return string[]
+local function words(args)
+  local found = {}
+  local rest = vim.trim(args)
+  while rest ~= '' do
+    local word, after = rest:match('^"([^"]*)"%s*(.*)$')
+    if not word then
+      word, after = rest:match("^'([^']*)'%s*(.*)$")
+    end
+    if not word then
+      word, after = rest:match('^(%S+)%s*(.*)$')
+    end
+    found[#found + 1] = word
+    rest = after --[[@as string]]
+  end
+  return found
+end
+
+--- Returns the prompt: `$ARGUMENTS` is all arguments, `$1` to `$9` are one each. A text without them gets the
+--- arguments at its end.
+---@param text string of the file
+---@param args string
+---@return string
+function M.fill(text, args)
+  local body = M.parts(text).body
+  local each = words(args)
+  local used = false
+  -- One pass, so that no argument is read as a placeholder.
+  local filled = body:gsub('%$(%w+)', function(name)
+    local number = name:match('^[1-9]$') and tonumber(name) --[[@as integer?]]
+    if name ~= 'ARGUMENTS' and not number then
+      return nil
+    end
+    used = true
+    return number and (each[number] or '') or args
+  end)
+  if not used and args ~= '' then
+    filled = filled .. '\n\n' .. args
+  end
+  return vim.trim(filled)
+end
+
+return M
