@@ -3,32 +3,25 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use tokio::runtime::Runtime;
 
-use crate::llm::server::{self, Ending};
 use crate::llm::wire::{Said, Wire};
-use crate::support::http::{Reply, Server};
+use crate::support::http::{Ending, Reply, Response, Scripted, Server};
 
 use super::scene::Scene;
 
 /// Starts a server that lists one model. `reply` gets the number of answers before it.
-fn serve(
-    runtime: &Runtime,
-    reply: impl Fn(usize) -> server::Reply + Send + Sync + 'static,
-) -> server::Server {
+fn serve(reply: impl Fn(usize) -> Response + Send + Sync + 'static) -> Server {
     let answers = AtomicUsize::new(0);
-    let start = server::Server::start(move |received, _| match received.method.as_str() {
-        "GET" => server::Reply::json(200, &json!({ "data": [{ "id": "test-model" }] })),
+    Server::start(move |received, _| match received.method.as_str() {
+        "GET" => Response::json(200, &json!({ "data": [{ "id": "test-model" }] })),
         _ => reply(answers.fetch_add(1, Ordering::Relaxed)),
-    });
-    runtime.block_on(start)
+    })
 }
 
 #[test]
 fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
     const FIELD: &str = "prompt_cache_key";
     const HEADER: &str = "x-grok-conv-id";
-    let runtime = Runtime::new().unwrap();
     for (wire, host, expected) in [
         (Wire::OpenAi, "api.openai.com", [true, false]),
         (Wire::OpenAi, "api.mistral.ai", [true, false]),
@@ -38,12 +31,7 @@ fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
         (Wire::Responses, "api.x.ai", [true, false]),
         (Wire::Responses, "gateway.example", [false, false]),
     ] {
-        let server = serve(&runtime, move |_| {
-            wire.reply(wire.frames(&Said {
-                texts: &["Here."],
-                ..Said::default()
-            }))
-        });
+        let server = serve(move |_| wire.says("Here."));
         let scene = Scene::with(
             json!({ "provider": wire.provider(), "base_url": format!("http://{host}/v1") }),
             // A request to any host arrives here.
@@ -78,7 +66,7 @@ fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
 
 #[test]
 fn nothing_of_one_provider_reaches_another_after_model() {
-    let second = Server::start();
+    let second = Scripted::start();
     let mut scene = Scene::with(
         json!({
             "api_key_env": "FIRST_KEY",
@@ -119,7 +107,7 @@ fn nothing_of_one_provider_reaches_another_after_model() {
     second.reply(Reply::text("Still here."));
     scene.co("and now?");
     scene.wait_turns(2);
-    let told = |server: &Server| {
+    let told = |server: &Scripted| {
         let requests = server.requests().into_iter();
         requests
             .map(|it| format!("{:?} {}", it.headers, it.body))
@@ -239,7 +227,6 @@ fn a_person_reads_one_sentence_with_the_servers_own_words() {
 
 #[test]
 fn tokens_of_failed_and_cancelled_turns_count() {
-    let runtime = Runtime::new().unwrap();
     /// The end of an answer, and the tokens that are counted for it.
     struct Case {
         ending: Ending,
@@ -266,7 +253,7 @@ fn tokens_of_failed_and_cancelled_turns_count() {
         });
         let sent = wire.prelude() + usize::from(case.kept);
         let ending = case.ending;
-        let server = serve(&runtime, move |count| match count {
+        let server = serve(move |count| match count {
             0 => wire.reply(frames[..sent].to_vec()).ending(ending),
             _ => wire.reply(frames.clone()),
         });

@@ -2,27 +2,20 @@
 
 use std::sync::Arc;
 
-use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::transcript::{Call, Item};
 use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL_TIMEOUT, ServerMemory, Stop};
 use serde_json::{Value, json};
 
-use super::server::{Reply, Server};
-use super::wire::{Said, Wire, ask, key, request, text, user};
+use super::wire::{Wire, ask, key, outcome, request, text, user};
+use crate::support::http::{Response, Server};
 
 fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
     co_llm::make_provider_with(settings, &key, STALL_TIMEOUT, memory.clone()).expect("a provider")
 }
 
-fn refusal(words: &str) -> Reply {
+fn refusal(words: &str) -> Response {
     let error = json!({"type": "invalid_request_error", "message": words});
-    Reply::json(400, &json!({ "error": error }))
-}
-
-fn ok(wire: Wire) -> Reply {
-    wire.reply(wire.frames(&Said {
-        texts: &["ok"],
-        ..Said::default()
-    }))
+    Response::json(400, &json!({ "error": error }))
 }
 
 /// A turn with a call that the model reasoned about.
@@ -39,14 +32,7 @@ fn reasoned() -> Vec<Item> {
             arguments: json!({"cmd": "ls"}),
             signature: None,
         }),
-        Item::Outcome(Outcome {
-            call: "a".into(),
-            text: "x".into(),
-            ok: false,
-            spill: None,
-            hidden: 0,
-            shown: None,
-        }),
+        outcome("a", "x", false),
     ]
 }
 
@@ -66,9 +52,8 @@ fn reasoning_content(body: &Value) -> Option<&Value> {
 async fn reasoning_that_is_refused_is_left_out_in_every_chat_with_the_server() {
     let server = Server::start(|received, _| match reasoning_content(&received.body) {
         Some(_) => refusal("'messages.2': property 'reasoning_content' is unsupported"),
-        None => ok(Wire::OpenAi),
-    })
-    .await;
+        None => Wire::OpenAi.says("ok"),
+    });
     let memory = ServerMemory::default();
     for (chat, requests) in [2, 3, 4].into_iter().enumerate() {
         let settings = ProviderSettings {
@@ -88,12 +73,11 @@ async fn reasoning_that_is_refused_is_left_out_in_every_chat_with_the_server() {
 #[tokio::test]
 async fn reasoning_that_is_demanded_is_sent() {
     let server = Server::start(|received, _| match reasoning_content(&received.body) {
-        Some(_) => ok(Wire::OpenAi),
+        Some(_) => Wire::OpenAi.says("ok"),
         None => {
             refusal("The reasoning_content in the thinking mode must be passed back to the API.")
         }
-    })
-    .await;
+    });
     // The calls of another model have no reasoning.
     let mut items = reasoned();
     items.remove(1);
@@ -109,13 +93,12 @@ async fn reasoning_that_is_demanded_is_sent() {
 #[tokio::test]
 async fn a_model_that_answers_over_the_other_protocol_is_asked_over_it() {
     let server = Server::start(|received, _| match received.path.as_str() {
-        "/v1/responses" => ok(Wire::Responses),
+        "/v1/responses" => Wire::Responses.says("ok"),
         _ => refusal(
             "Function tools with reasoning_effort are not supported for test-model in /v1/chat/completions. \
              To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
         ),
-    })
-    .await;
+    });
     let memory = ServerMemory::default();
     let settings = Wire::OpenAi.settings(&server.url());
     let first = provider(&settings, &memory);
@@ -132,7 +115,7 @@ async fn a_model_that_answers_over_the_other_protocol_is_asked_over_it() {
 
 #[tokio::test]
 async fn a_refusal_that_repeats_itself_ends_the_tries() {
-    let server = Server::always(refusal("cache_control: Extra inputs are not permitted")).await;
+    let server = Server::always(refusal("cache_control: Extra inputs are not permitted"));
     let settings = Wire::Anthropic.settings(&server.url());
     let provider = provider(&settings, &ServerMemory::default());
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
@@ -150,13 +133,12 @@ async fn a_refusal_that_repeats_itself_ends_the_tries() {
 #[tokio::test]
 async fn an_unknown_model_is_answered_with_the_nearest_names() {
     let server = Server::start(|received, _| match received.method.as_str() {
-        "GET" => Reply::json(
+        "GET" => Response::json(
             200,
             &json!({"data": [{"id": "test-models"}, {"id": "other"}]}),
         ),
-        _ => Reply::json(404, &json!({"error": {"message": "no such model"}})),
-    })
-    .await;
+        _ => Response::json(404, &json!({"error": {"message": "no such model"}})),
+    });
     let settings = Wire::OpenAi.settings(&server.url());
     let provider = provider(&settings, &ServerMemory::default());
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
@@ -170,9 +152,8 @@ async fn an_unknown_model_is_answered_with_the_nearest_names() {
 async fn the_window_is_what_the_server_reports_and_it_is_asked_once() {
     let server = Server::start(|_, _| {
         let list = json!({"data": [{"id": "test-model", "context_length": 12_345}]});
-        Reply::json(200, &list)
-    })
-    .await;
+        Response::json(200, &list)
+    });
     let memory = ServerMemory::default();
     for _ in 0..2 {
         let settings = Wire::OpenAi.settings(&server.url());
@@ -189,9 +170,8 @@ async fn profiles_of_one_server_have_lists_of_their_own() {
             _ => 6_789,
         };
         let list = json!({"data": [{"id": "test-model", "context_length": window}]});
-        Reply::json(200, &list)
-    })
-    .await;
+        Response::json(200, &list)
+    });
     let memory = ServerMemory::default();
     for (name, window) in [("work", 12_345), ("home", 6_789)] {
         let settings = ProviderSettings {
@@ -207,13 +187,12 @@ async fn profiles_of_one_server_have_lists_of_their_own() {
 async fn a_list_that_failed_is_asked_for_again_unless_there_is_none() {
     for (status, window) in [(503, 12_345), (401, 12_345), (404, 32_768)] {
         let server = Server::start(move |_, before| match before {
-            0 => Reply::json(status, &json!({"error": {"message": "no"}})),
-            _ => Reply::json(
+            0 => Response::json(status, &json!({"error": {"message": "no"}})),
+            _ => Response::json(
                 200,
                 &json!({"data": [{"id": "test-model", "context_length": 12_345}]}),
             ),
-        })
-        .await;
+        });
         let provider = provider(
             &Wire::OpenAi.settings(&server.url()),
             &ServerMemory::default(),
@@ -226,13 +205,12 @@ async fn a_list_that_failed_is_asked_for_again_unless_there_is_none() {
 #[tokio::test]
 async fn the_chosen_model_is_named() {
     let server = Server::start(|received, _| match received.method.as_str() {
-        "GET" => Reply::json(
+        "GET" => Response::json(
             200,
             &json!({"data": [{"id": "claude-sonnet-4-5"}, {"id": "claude-sonnet-5-5"}]}),
         ),
-        _ => ok(Wire::OpenAi),
-    })
-    .await;
+        _ => Wire::OpenAi.says("ok"),
+    });
     let settings = ProviderSettings {
         model: None,
         ..Wire::OpenAi.settings(&server.url())

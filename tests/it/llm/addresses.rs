@@ -4,8 +4,8 @@ use co_llm::provider_table::NAMES;
 use co_llm::{ProviderSettings, STALL_TIMEOUT, ServerMemory};
 use serde_json::json;
 
-use super::server::{Received, Reply, Server};
-use super::wire::{Said, WIRES, Wire, ask, request, user};
+use super::wire::{WIRES, Wire, ask, request, user};
+use crate::support::http::{Request, Response, Server};
 
 /// A preset: its name, its address, the variable with its key, the header with its key, the path of a request.
 type Preset<'a> = (
@@ -45,7 +45,7 @@ fn every_key(name: &str) -> Option<String> {
 }
 
 /// Returns the headers with a key of the environment in them.
-fn keys(received: &Received) -> Vec<(&str, &str)> {
+fn keys(received: &Request) -> Vec<(&str, &str)> {
     let headers = received.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
     headers
@@ -54,20 +54,17 @@ fn keys(received: &Received) -> Vec<(&str, &str)> {
 }
 
 /// Answers a list of models, and everything else.
-fn answer(wire: Wire, received: &Received) -> Reply {
+fn answer(wire: Wire, received: &Request) -> Response {
     let model = json!({"id": "m", "name": "m", "context_length": 9_000});
     match received.method.as_str() {
-        "GET" => Reply::json(200, &json!({"data": [model], "models": [model]})),
-        _ if received.path.contains("/api/show") => Reply::json(200, &json!({})),
-        _ => wire.reply(wire.frames(&Said {
-            texts: &["ok"],
-            ..Said::default()
-        })),
+        "GET" => Response::json(200, &json!({"data": [model], "models": [model]})),
+        _ if received.path.contains("/api/show") => Response::json(200, &json!({})),
+        _ => wire.says("ok"),
     }
 }
 
 async fn answers_of(wire: Wire) -> Server {
-    Server::start(move |received, _| answer(wire, received)).await
+    Server::start(move |received, _| answer(wire, received))
 }
 
 #[tokio::test]
@@ -159,10 +156,9 @@ async fn lm_studio_says_what_a_model_was_loaded_with() {
     let older = json!({ "error": "Unexpected endpoint or method. (GET /api/v1/models)" });
     for (own, window) in [(newer, 4_096), (older, 32_768)] {
         let server = Server::start(move |received, _| match received.path.as_str() {
-            "/api/v1/models" => Reply::json(200, &own),
-            _ => Reply::json(200, &json!({ "data": [{ "id": "m" }] })),
-        })
-        .await;
+            "/api/v1/models" => Response::json(200, &own),
+            _ => Response::json(200, &json!({ "data": [{ "id": "m" }] })),
+        });
         let settings = ProviderSettings {
             provider: Some("lmstudio".into()),
             base_url: Some(server.url()),

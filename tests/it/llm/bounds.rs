@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use co_llm::{Delta, Fault};
 
-use super::server::{Ending, Reply, Server};
 use super::wire::{Wire, ask, request, user};
+use crate::support::http::{Ending, Response, Server};
 
 const MIB: usize = 1 << 20;
 /// What is waited for in vain.
 const SILENCE: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
-async fn fault(reply: Reply, stall: Duration) -> Fault {
-    let server = Server::always(reply).await;
+async fn fault(reply: Response, stall: Duration) -> Fault {
+    let server = Server::always(reply);
     let provider = Wire::Ollama.connect(&server, stall);
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
     match deltas.as_slice() {
@@ -26,7 +26,7 @@ async fn fault(reply: Reply, stall: Duration) -> Fault {
 #[tokio::test]
 async fn an_error_that_does_not_end_is_known_by_its_status() {
     let words = br#"no such option"#.to_vec();
-    let reply = Reply::new(400, "text/plain", vec![words]).ending(Ending::Hang);
+    let reply = Response::new(400, "text/plain", vec![words]).ending(Ending::Hang);
     let fault = fault(reply, SILENCE).await;
     assert!(
         matches!(&fault, Fault::BadRequest { body, .. } if body == "no such option"),
@@ -37,7 +37,7 @@ async fn an_error_that_does_not_end_is_known_by_its_status() {
 #[tokio::test]
 async fn an_error_that_is_long_is_not_read_to_its_end() {
     // Were it read on, silence would come before an end.
-    let reply = Reply::new(500, "text/plain", vec![vec![b'x'; MIB]]).ending(Ending::Hang);
+    let reply = Response::new(500, "text/plain", vec![vec![b'x'; MIB]]).ending(Ending::Hang);
     let fault = tokio::time::timeout(ANSWER_TIMEOUT, fault(reply, 10 * ANSWER_TIMEOUT)).await;
     assert!(matches!(fault, Ok(Fault::Server { .. })), "{fault:?}");
 }
@@ -46,7 +46,7 @@ async fn an_error_that_is_long_is_not_read_to_its_end() {
 async fn a_line_without_an_end_is_a_fault() {
     let mut pieces = vec![b"{\"message\": \"".to_vec()];
     pieces.extend(std::iter::repeat_n(vec![b'x'; MIB], 33));
-    let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
+    let reply = Response::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
     let fault = fault(reply, 10 * SILENCE).await;
     assert!(
         matches!(&fault, Fault::Malformed { detail } if detail.contains("32 MiB")),
@@ -59,8 +59,8 @@ async fn a_line_may_come_byte_by_byte() {
     let line = b"{\"message\": {\"content\": \"hi\"}, \"done\": true, \"done_reason\": \"stop\"}";
     let mut pieces: Vec<Vec<u8>> = line.iter().map(|byte| vec![*byte]).collect();
     pieces.push(b"\n".to_vec());
-    let reply = Reply::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
-    let server = Server::always(reply).await;
+    let reply = Response::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
+    let server = Server::always(reply);
     let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
     let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
     assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
@@ -81,8 +81,8 @@ fn calls_without_ids_hold_up_nobody_however_many() {
             let call = r#"{"function":{"name":"x","arguments":{}}}"#;
             let calls = vec![call; CALLS].join(",");
             let line = format!("{{\"message\":{{\"tool_calls\":[{calls}]}},\"done\":true}}\n");
-            let reply = Reply::new(200, "application/x-ndjson", vec![line.into_bytes()]);
-            let server = Server::always(reply).await;
+            let reply = Response::new(200, "application/x-ndjson", vec![line.into_bytes()]);
+            let server = Server::always(reply);
             let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
             ask(provider.as_ref(), request(vec![user("go")])).await
         });

@@ -5,14 +5,14 @@ use std::time::Duration;
 use co_llm::{Delta, Fault, Stop};
 use futures::{StreamExt, stream};
 
-use super::server::{Ending, Reply, Server};
 use super::wire::{Said, WIRES, Wire, ask, request, text, user};
+use crate::support::http::{Ending, Response, Server};
 
 /// Cuts a reply after `at` bytes for each `at`, and looks at what comes of it.
 async fn cut_everywhere(
     wire: Wire,
     step: usize,
-    cut: impl Fn(Reply) -> Reply + Send + Sync + Copy + 'static,
+    cut: impl Fn(Response) -> Response + Send + Sync + Copy + 'static,
 ) {
     let said = Said {
         texts: &["Grüß", " dich"],
@@ -29,8 +29,7 @@ async fn cut_everywhere(
             digits.parse::<usize>().ok()
         });
         cut(wire.reply(vec![whole[..at.unwrap_or(0)].to_vec()]))
-    })
-    .await;
+    });
     let provider = wire.connect(&server, Duration::from_secs(30));
     let mut complete = 0;
     let mut answers = stream::iter((0..=total).rev().step_by(step))
@@ -70,7 +69,7 @@ async fn cut_everywhere(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_ends_with_the_connection() {
     for wire in WIRES {
-        cut_everywhere(wire, 1, Reply::until_close).await;
+        cut_everywhere(wire, 1, Response::until_close).await;
     }
 }
 

@@ -5,8 +5,8 @@
 
 use co_llm::{Delta, Fault, STALL_TIMEOUT, Stop};
 
-use super::server::Server;
 use super::wire::{Wire, ask, request, user};
+use crate::support::http::Server;
 
 /// Returns a delta in short: its kind and its text.
 ///
@@ -77,7 +77,7 @@ async fn check(wire: Wire, streams: &str) {
         let frames = frames
             .lines()
             .map(|line| format!("{line}{end}").into_bytes());
-        let server = Server::always(wire.reply(frames.collect())).await;
+        let server = Server::always(wire.reply(frames.collect()));
         let provider = wire.connect(&server, STALL_TIMEOUT);
         let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
         let (found, expected) = (all_in_short(&deltas), expected.trim());

@@ -4,8 +4,8 @@ use co_llm::transcript::{Call, Cost, Item, Outcome, Usage};
 use co_llm::{AnswerBuilder, Delta, Price, STALL_TIMEOUT};
 use serde_json::{Value, json};
 
-use super::server::{Received, SHOW, Server};
 use super::wire::{Said, WIRES, Wire, ask, request, user};
+use crate::support::http::{Request, SHOW, Server};
 
 const STEPS: usize = 40;
 
@@ -28,7 +28,7 @@ fn messages(wire: Wire, body: &Value) -> &[Value] {
 }
 
 /// Returns the bytes of a request, without the marks that no cache looks at.
-fn bytes(received: &Received) -> String {
+fn bytes(received: &Request) -> String {
     let text = String::from_utf8(received.bytes.clone()).expect("text");
     text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
@@ -115,8 +115,7 @@ async fn each_request_begins_with_the_one_before_it() {
                 length: false,
             });
             wire.reply(frames)
-        })
-        .await;
+        });
         let provider = wire.connect(&server, STALL_TIMEOUT);
         let mut items = vec![user("go")];
         let mut total = Usage::default();

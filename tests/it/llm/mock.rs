@@ -5,13 +5,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::transcript::{Call, Item};
 use co_llm::{
     AnswerBuilder, Delta, Fault, ModelRequest, Provider, ProviderSettings, STALL_TIMEOUT, Stop,
 };
 use serde_json::{Value, json};
 
-use super::wire::{WIRES, Wire, ask, key, request, text, user};
+use super::wire::{WIRES, Wire, ask, key, outcome, request, text, user};
 
 /// The program, on a port of its own.
 pub(crate) struct Mock {
@@ -88,14 +88,7 @@ fn items(deltas: &[Result<Delta, Fault>]) -> Vec<Item> {
 }
 
 fn succeeded(call: &Call) -> Item {
-    Item::Outcome(Outcome {
-        call: call.id.clone(),
-        text: "exit 0".into(),
-        ok: true,
-        spill: None,
-        hidden: 0,
-        shown: None,
-    })
+    outcome(&call.id, "exit 0", true)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,5 @@ mod images;
 mod long_chat;
 pub(crate) mod mock;
 mod requests;
-pub(crate) mod server;
 mod tls;
 pub(crate) mod wire;

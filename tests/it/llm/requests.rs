@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use co_llm::transcript::{Call, Item, Outcome};
+use co_llm::transcript::{Call, Item};
 use co_llm::{Delta, Fault, ModelRequest, ProviderSettings, STALL_TIMEOUT};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::server::{Ending, Received, Reply, SHOW, Server};
-use super::wire::{Said, WIRES, Wire, ask, key, request, user};
+use super::wire::{Said, WIRES, Wire, ask, key, outcome, request, user};
+use crate::support::http::{Ending, Request, Response, SHOW, Server};
 
 pub(super) async fn sent(
     wire: Wire,
     items: Vec<Item>,
     adapt: fn(&mut ProviderSettings),
-) -> Received {
+) -> Request {
     sent_to(wire, |_| items, adapt).await
 }
 
@@ -23,12 +23,8 @@ async fn sent_to(
     wire: Wire,
     items: impl FnOnce(&str) -> Vec<Item>,
     adapt: fn(&mut ProviderSettings),
-) -> Received {
-    let frames = wire.frames(&Said {
-        texts: &["ok"],
-        ..Said::default()
-    });
-    let server = Server::always(wire.reply(frames)).await;
+) -> Request {
+    let server = Server::always(wire.says("ok"));
     let url = server.url();
     let items = items(url.trim_start_matches("http://"));
     let mut settings = wire.settings(&server.url());
@@ -58,16 +54,7 @@ fn signed_turn(host: &str) -> Vec<Item> {
             signature: mark("gemini", "call-sig"),
         })
     };
-    let outcome = |id: &str| {
-        Item::Outcome(Outcome {
-            call: id.into(),
-            text: format!("result of {id}"),
-            ok: id != "b",
-            spill: None,
-            hidden: 0,
-            shown: None,
-        })
-    };
+    let outcome = |id: &str| outcome(id, &format!("result of {id}"), id != "b");
     vec![
         user("go"),
         reasoning("anthropic"),
@@ -250,15 +237,11 @@ async fn the_length_of_an_answer_is_asked_for_where_it_is_set() {
 #[tokio::test]
 async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
     for wire in WIRES {
-        let frames = wire.frames(&Said {
-            texts: &["ok"],
-            ..Said::default()
-        });
         let server = Server::start(move |received, _| {
             if received.method != "GET" {
-                return wire.reply(frames.clone());
+                return wire.says("ok");
             }
-            Reply::json(
+            Response::json(
                 200,
                 &match wire {
                     Wire::Gemini => {
@@ -268,8 +251,7 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
                     _ => json!({"data": [{"id": "first"}, {"id": "second"}]}),
                 },
             )
-        })
-        .await;
+        });
         let mut settings = wire.settings(&server.url());
         settings.model = None;
         let provider = co_llm::make_provider(&settings, &key).unwrap();
@@ -308,7 +290,7 @@ async fn a_request_that_may_call_nothing_has_its_tools_all_the_same() {
         ),
         (Wire::Ollama, "/tool_choice", None),
     ] {
-        let server = Server::always(wire.reply(wire.frames(&Said::default()))).await;
+        let server = Server::always(wire.reply(wire.frames(&Said::default())));
         let provider = wire.connect(&server, STALL_TIMEOUT);
         let last = ModelRequest {
             may_call: false,
@@ -326,18 +308,13 @@ async fn a_request_that_may_call_nothing_has_its_tools_all_the_same() {
 #[tokio::test]
 async fn ollama_is_asked_for_the_window_that_is_counted_with() {
     async fn check(shown: Value, adapt: fn(&mut ProviderSettings), expected: u64) {
-        let frames = Wire::Ollama.frames(&Said {
-            texts: &["ok"],
-            ..Said::default()
-        });
         let server = Server::start(move |received, _| match received.path == SHOW {
             true => {
                 assert_eq!(received.body["model"], "test-model");
-                Reply::json(200, &shown)
+                Response::json(200, &shown)
             }
-            false => Wire::Ollama.reply(frames.clone()),
-        })
-        .await;
+            false => Wire::Ollama.says("ok"),
+        });
         let mut settings = Wire::Ollama.settings(&server.url());
         adapt(&mut settings);
         let provider = co_llm::make_provider(&settings, &key).unwrap();
@@ -367,12 +344,11 @@ async fn ollama_is_asked_for_the_window_that_is_counted_with() {
 
 #[tokio::test]
 async fn a_list_that_is_a_page_is_said_to_be_one() {
-    let server = Server::always(Reply::new(
+    let server = Server::always(Response::new(
         200,
         "text/html",
         vec![b"<html></html>".to_vec()],
-    ))
-    .await;
+    ));
     for wire in WIRES {
         let listed = wire.connect(&server, STALL_TIMEOUT).models().await;
         assert!(
@@ -384,7 +360,7 @@ async fn a_list_that_is_a_page_is_said_to_be_one() {
 
 #[tokio::test]
 async fn nothing_is_sent_before_the_first_request() {
-    let server = Server::always(Reply::nothing(Ending::Cut)).await;
+    let server = Server::always(Response::nothing(Ending::Cut));
     for wire in WIRES {
         drop(wire.connect(&server, STALL_TIMEOUT));
     }
@@ -393,31 +369,24 @@ async fn nothing_is_sent_before_the_first_request() {
 
 #[tokio::test]
 async fn dropping_the_stream_closes_the_connection() {
-    let (closed, mut seen) = tokio::sync::mpsc::channel(1);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let frames = Wire::OpenAi.frames(&Said {
+    let said = Said {
         texts: &["half"],
         ..Said::default()
-    });
-    let server = tokio::spawn(async move {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut buffer = vec![0; 65536];
-        let _ = stream.read(&mut buffer).await;
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        stream.write_all(&frames[0]).await.unwrap();
-        while stream.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
-        let _ = closed.send(()).await;
-    });
-    let provider = co_llm::make_provider(&Wire::OpenAi.settings(&url), &key).unwrap();
+    };
+    let frames = Wire::OpenAi.frames(&said)[..1].to_vec();
+    let server = Server::always(Wire::OpenAi.reply(frames).ending(Ending::Hang));
+    let provider = Wire::OpenAi.connect(&server, STALL_TIMEOUT);
     let mut stream = provider.stream(request(vec![user("go")])).await.unwrap();
     assert_eq!(stream.next().await, Some(Ok(Delta::Text("half".into()))));
+    assert_eq!(server.hangups(), 0);
     drop(stream);
-    let end = tokio::time::timeout(Duration::from_secs(20), seen.recv()).await;
-    assert_eq!(end, Ok(Some(())));
-    server.await.unwrap();
+    let hangup = async {
+        while server.hangups() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let end = tokio::time::timeout(Duration::from_secs(20), hangup).await;
+    assert!(end.is_ok(), "the connection is still open");
 }
 
 /// Such as a token that is good for an hour.
@@ -430,14 +399,10 @@ async fn a_key_that_ran_out_is_asked_for_again() {
         let server = Server::start(move |received, _| {
             let mut headers = received.headers.iter();
             match headers.any(|(_, value)| value.ends_with("good")) {
-                true => wire.reply(wire.frames(&Said {
-                    texts: &["ok"],
-                    ..Said::default()
-                })),
-                false => Reply::json(401, &json!({"error": {"message": "expired"}})),
+                true => wire.says("ok"),
+                false => Response::json(401, &json!({"error": {"message": "expired"}})),
             }
-        })
-        .await;
+        });
         let settings = ProviderSettings {
             key_env: None,
             key_cmd: Some(print.to_vec()),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use co_llm::transcript::Item;
+use co_llm::transcript::{Item, Outcome};
 use co_llm::{Delta, Fault, ModelRequest, Provider, ProviderSettings, ToolSpec};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::server::{Reply, Server};
+use crate::support::http::{Response, Server};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
@@ -97,8 +97,17 @@ impl Wire {
         }
     }
 
-    pub(crate) fn reply(self, frames: Vec<Vec<u8>>) -> Reply {
-        Reply::new(200, self.content_type(), frames)
+    pub(crate) fn reply(self, frames: Vec<Vec<u8>>) -> Response {
+        Response::new(200, self.content_type(), frames)
+    }
+
+    /// An answer of one text.
+    pub(crate) fn says(self, text: &str) -> Response {
+        let texts = &[text];
+        self.reply(self.frames(&Said {
+            texts,
+            ..Said::default()
+        }))
     }
 
     /// The frames of a whole answer.
@@ -297,6 +306,18 @@ pub(crate) fn user(text: &str) -> Item {
         text: text.into(),
         context: Vec::new(),
     }
+}
+
+/// The outcome of a call.
+pub(crate) fn outcome(call: &str, text: &str, ok: bool) -> Item {
+    Item::Outcome(Outcome {
+        call: call.into(),
+        text: text.into(),
+        ok,
+        spill: None,
+        hidden: 0,
+        shown: None,
+    })
 }
 
 pub(crate) fn request(items: Vec<Item>) -> ModelRequest {

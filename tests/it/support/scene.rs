@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::http::{Reply, Server};
+use super::http::{Reply, Scripted};
 use super::nvim::{Nvim, Options};
 use super::workspace::Workspace;
 use super::{DEADLINE, proc};
@@ -23,7 +23,7 @@ const COUNT: &str = "_G.co_seen = {}
 /// What is there when a person begins.
 pub(crate) struct Scene {
     pub(crate) nvim: Nvim,
-    pub(crate) server: Server,
+    pub(crate) server: Scripted,
     pub(crate) workspace: Workspace,
     /// Where the settings, the chats and the log are.
     pub(crate) home: TempDir,
@@ -45,7 +45,7 @@ impl Scene {
         settings: Value,
         env: &[(&str, &str)],
     ) -> Self {
-        let server = Server::start();
+        let server = Scripted::start();
         let home = tempfile::tempdir().unwrap();
         let nvim = start(&server, &workspace, home.path(), settings, env);
         Self {
@@ -217,7 +217,7 @@ impl Scene {
 }
 
 fn start(
-    server: &Server,
+    server: &Scripted,
     workspace: &Workspace,
     home: &Path,
     more: Value,
