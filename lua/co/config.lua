@@ -8,6 +8,9 @@ local utf8 = require('co.ui.utf8')
 ---@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
 ---@field shell_height integer lines of the shell split
 ---@field float_focus boolean focus the approval float at once where that is safe
+---@field run_diagnostics boolean errors of runs become diagnostics
+---@field alert 'osc9'|'osc777'|'bell'|false
+---@field alert_after number seconds
 ---@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false>, question: table<string, string|string[]|false> }
 
 ---@type co.Config
@@ -16,6 +19,9 @@ local defaults = {
   layout = 'vertical',
   shell_height = 12,
   float_focus = false,
+  run_diagnostics = false,
+  alert = 'osc9',
+  alert_after = 10,
   keys = {
     chat = {
       submit = '<CR>',
@@ -77,6 +83,7 @@ local NESTED = 64
 -- The most bytes that Neovim maps.
 local LONGEST_KEY = 50
 
+local alerts = { osc9 = true, osc777 = true, bell = true }
 local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
 
 --- Returns whether a value is a valid setting of a key.
@@ -114,6 +121,13 @@ local function check_keys(given, known)
   end
 end
 
+--- Returns a description of the accepted values if a value is not a boolean.
+---@param value any
+---@return string? problem
+local function check_boolean(value)
+  return type(value) ~= 'boolean' and 'true or false' or nil
+end
+
 --- Return a description of the accepted values if a value is wrong, else nil.
 ---@type table<string, fun(value: any): string?>
 local checks = {
@@ -127,8 +141,14 @@ local checks = {
     local fits = type(value) == 'number' and value >= 1 and value % 1 == 0
     return not fits and 'a whole number of lines, 1 or more' or nil
   end,
-  float_focus = function(value)
-    return type(value) ~= 'boolean' and 'true or false' or nil
+  float_focus = check_boolean,
+  run_diagnostics = check_boolean,
+  alert = function(value)
+    return value ~= false and not alerts[value] and 'osc9, osc777, bell or false' or nil
+  end,
+  alert_after = function(value)
+    local fits = type(value) == 'number' and value >= 0
+    return not fits and 'a number of seconds, 0 or more' or nil
   end,
   keys = function(value)
     if type(value) ~= 'table' then

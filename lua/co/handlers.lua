@@ -3,12 +3,15 @@
 --- The backend calls `receive`. It throws no error and never waits.
 local M = {}
 
+local alert = require('co.alert')
 local backend = require('co.backend')
 local events = require('co.ui.events')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local textlock = require('co.ui.textlock')
 local windows = require('co.ui.windows')
+
+alert.watch()
 
 -- Modules are loaded by the first message for them.
 ---@type table<string, fun(message: table)>

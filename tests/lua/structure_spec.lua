@@ -4,6 +4,7 @@
 local LAYERS = {
   { 'ui', 'version', 'types', 'install' },
   { 'config' },
+  { 'alert' },
   { 'backend' },
   { 'buffers', 'question', 'run' },
   { 'chat' },

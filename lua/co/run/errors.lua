@@ -1,4 +1,4 @@
---- Reads the errors in the output of a run into the quickfix list.
+--- Reads the errors in the output of a run into the quickfix list, or shows them as diagnostics.
 local M = {}
 
 local api = vim.api
@@ -6,6 +6,8 @@ local last_window = require('co.ui.last_window')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
 local shell_buffer = require('co.run.shell_buffer')
+
+local diagnostics = api.nvim_create_namespace('co.run')
 
 ---@class (exact) co.ErrorFormat
 ---@field name string
@@ -47,16 +49,33 @@ local function formats(shell)
   return found
 end
 
+--- Returns the errors in the output of a run by the first format that fits a line.
+---@param run co.Run
+---@param tried co.ErrorFormat[]
+---@param block co.Block its block
+---@return vim.quickfix.entry[]
+---@return co.ErrorFormat? format nil if none fits
+local function parse(run, tried, block)
+  local first, tail = block:content()
+  if not first or not tail then
+    return {}
+  end
+  local lines = api.nvim_buf_get_lines(block.buf, first, tail, false)
+  for _, format in ipairs(tried) do
+    local items = locations.parse(lines, run.cwd, format.errorformat)
+    if #items > 0 then
+      return items, format
+    end
+  end
+  return {}
+end
+
 --- Fills the quickfix list from the output of a run with the first format that fits a line. A notice names the format.
 ---@param run co.Run
 ---@param compiler? string the only one to try
 function M.quickfix(run, compiler)
   local block = shell_buffer.block(run)
-  local first, tail = nil, nil
-  if block then
-    first, tail = block:content()
-  end
-  if not block or not first then
+  if not block or not block:content() then
     notify.info('the output of this run is not in the shell buffer')
     return
   end
@@ -66,20 +85,43 @@ function M.quickfix(run, compiler)
     return
   end
   local tried = only and { only } or formats(block.buf)
-  for _, format in ipairs(tried) do
-    local lines = api.nvim_buf_get_lines(block.buf, first, tail --[[@as integer]], false)
+  local items, format = parse(run, tried, block)
+  if format then
     local title = ('Co! %s (%s)'):format(run.command, format.name)
-    local count = locations.quickfix(title, lines, run.cwd, format.errorformat)
-    if count > 0 then
-      vim.cmd('botright copen')
-      notify.info(('%d with %s'):format(count, format.name))
-      return
-    end
+    vim.fn.setqflist({}, ' ', { title = title, items = items })
+    vim.cmd('botright copen')
+    notify.info(('%d with %s'):format(#items, format.name))
+    return
   end
-  local names = vim.tbl_map(function(format)
-    return format.name
+  local names = vim.tbl_map(function(one)
+    return one.name
   end, tried)
   notify.info('no line of this run fits ' .. table.concat(names, ', '))
+end
+
+--- Replaces the diagnostics of the runs by the errors of a run. Their source names the format.
+---@param run co.Run
+function M.show_diagnostics(run)
+  vim.diagnostic.reset(diagnostics)
+  local block = shell_buffer.block(run)
+  local items, format = {}, nil
+  if block then
+    items, format = parse(run, formats(block.buf), block)
+  end
+  ---@type table<integer, vim.Diagnostic[]>
+  local found = {}
+  for _, item in ipairs(vim.diagnostic.fromqflist(items)) do
+    local buf = item.bufnr
+    if buf and buf > 0 and vim.uv.fs_stat(api.nvim_buf_get_name(buf)) then
+      item.message = vim.trim(item.message)
+      item.source = format and format.name
+      found[buf] = found[buf] or {}
+      table.insert(found[buf], item)
+    end
+  end
+  for buf, list in pairs(found) do
+    vim.diagnostic.set(diagnostics, buf, list)
+  end
 end
 
 return M

@@ -2,6 +2,8 @@
 local M = {}
 
 local backend = require('co.backend')
+local config = require('co.config')
+local errors = require('co.run.errors')
 local events = require('co.ui.events')
 local notify = require('co.ui.notify')
 local reload = require('co.ui.reload')
@@ -255,6 +257,7 @@ local function raise_end(run)
     command = run.command,
     exit = run.exit,
     status = run.status,
+    seconds = ((run.finished or run.began) - run.began) / 1e9,
   })
 end
 
@@ -263,6 +266,9 @@ end
 local function show_end(run)
   changed()
   show_status(run)
+  if not run.owner and config.get().run_diagnostics then
+    errors.show_diagnostics(run)
+  end
   watch.ended(run)
 end
 

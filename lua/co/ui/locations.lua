@@ -52,8 +52,15 @@ function M.find(text, at, cwd)
       break
     end
     local path = resolve(word, cwd) or resolve((word:gsub('%.+$', '')), cwd)
+    local line, column = position(text:sub(stop + 1))
+    if not path then
+      -- As in links to lines of a forge.
+      local file, number, offset = word:match('^(.+)#L(%d+)C?(%d*)')
+      path = file and resolve(file, cwd)
+      line = tonumber(number) --[[@as integer?]]
+      column = tonumber(offset) --[[@as integer?]]
+    end
     if path then
-      local line, column = position(text:sub(stop + 1))
       local location = { path = path, line = line, column = column }
       local reach = line and #(text:match('^[:(,%d%)]+', stop + 1) or '') or 0
       if at >= start and at <= stop + reach then
@@ -129,25 +136,20 @@ function M.open_at_cursor(cwd)
   return true
 end
 
---- Fills the quickfix list with the locations in `lines`, parsed by 'errorformat', if there are some.
----@param title string
+--- Returns the locations in `lines`, parsed by 'errorformat', as entries of a quickfix list.
 ---@param lines string[]
 ---@param cwd string
 ---@param errorformat string
----@return integer count of entries with a position
-function M.quickfix(title, lines, cwd, errorformat)
+---@return vim.quickfix.entry[]
+function M.parse(lines, cwd, errorformat)
   -- This entry makes relative paths relative to `cwd`.
   local parsed = vim.fn.getqflist({
     lines = vim.list_extend({ 'co: Entering directory `' .. cwd .. "'" }, lines),
     efm = "%Dco: Entering directory `%f'," .. errorformat,
   }).items
-  local items = vim.tbl_filter(function(item)
+  return vim.tbl_filter(function(item)
     return item.valid == 1
   end, parsed)
-  if #items > 0 then
-    vim.fn.setqflist({}, ' ', { title = title, items = items })
-  end
-  return #items
 end
 
 --- Fills the quickfix list with entries of the backend and opens it.
