@@ -1,8 +1,8 @@
 //! The messages between Lua and the backend.
 //!
 //! Lua sends `vim.rpcnotify(channel, 'co', message)`, one map with a `type`; the backend answers with
-//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. No side blocks until the other
-//! answers. `docs/PROTOCOL.md` describes each message.
+//! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side blocks to wait for
+//! the other. `docs/PROTOCOL.md` describes each message.
 
 mod from_editor;
 mod to_editor;

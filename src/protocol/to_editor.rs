@@ -25,7 +25,7 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         answer: bool,
     },
-    /// Text at the end of a chat's transcript, above its prompt.
+    /// Text for the end of a chat's buffer.
     Append { chat: u64, text: String },
     /// A block of raw output in a chat: made by its first patch, folded past 20 lines when `done`.
     Block {
@@ -60,7 +60,7 @@ pub enum ToEditor {
         queued: usize,
         /// The prompts that go with the next request of the turn.
         steering: usize,
-        /// The number of prompts that no longer wait: their turn began, or a cancel dropped them.
+        /// The number of prompts that no longer wait: they are in the transcript, or a cancel dropped them.
         taken_prompts: u64,
         /// The chat's id in the store, once it has one. `/resume` takes it.
         transcript: Option<String>,
@@ -108,7 +108,7 @@ pub enum ToEditor {
     },
     /// The processes that a run left running have ended.
     LeftEnded { run: u64 },
-    /// A prompt was not accepted. Lua puts it back into the prompt.
+    /// A prompt was not accepted. Lua puts it back into the draft.
     Unsent { chat: u64, text: String },
     /// The text that follows is a message of the person or the model.
     MessageBegins { chat: u64 },
@@ -116,7 +116,7 @@ pub enum ToEditor {
     AnswerBegins { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
     FoldAnswer { chat: u64 },
-    /// Replaces a chat's transcript (`/resume`).
+    /// Replaces the text of a chat (`/resume`).
     Replace {
         chat: u64,
         text: String,

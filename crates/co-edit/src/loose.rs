@@ -31,7 +31,7 @@ pub(crate) fn significant(line: &str) -> impl Iterator<Item = char> {
 /// A text as lines without their breaks.
 struct LineBlock<'a> {
     lines: Vec<&'a str>,
-    /// Whether the last line has a break.
+    /// The last line ends with a line break.
     closed: bool,
 }
 

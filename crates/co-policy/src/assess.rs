@@ -57,7 +57,7 @@ pub struct CommandAssessment {
     /// The text of the command.
     pub span: std::ops::Range<usize>,
     pub sort: Sort,
-    /// What it would do, in words for the person; empty if it only looks.
+    /// A description of its effect for the person; empty if it only looks.
     pub does: String,
     /// All its words. Variables and globs stay as written.
     pub words: Vec<String>,

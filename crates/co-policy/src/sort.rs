@@ -8,7 +8,7 @@ use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SortedCommand {
     pub sort: Sort,
-    /// What it would do, in words for the person; empty if it only looks.
+    /// A description of its effect for the person; empty if it only looks.
     pub does: String,
     /// True if it may destroy something.
     pub destructive: bool,
