@@ -82,7 +82,7 @@ struct Chat {
     /// Receives the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
     status: Status,
-    /// The front end knows the start of the answer that `/retry` replaces.
+    /// The front end got `AnswerStarted` for the last answer, which `/retry` replaces.
     answering: bool,
     front_end: Arc<dyn FrontEnd>,
     /// The transcript could not be resumed. The next prompt must not start another one without notice.
@@ -197,7 +197,7 @@ impl Chat {
         }
     }
 
-    /// Records a prompt and shows it. If that fails, gives all prompts back and returns false.
+    /// Records a prompt and shows it. If that fails, gives all prompts back to the person and returns false.
     async fn take(&mut self, prompt: Prompt) -> bool {
         let item = Item::User {
             text: prompt.sent_text().to_owned(),
@@ -210,8 +210,8 @@ impl Chat {
         }
         self.queue.count_taken();
         self.answering = false;
-        // The client gets the file's id before the text: if the backend dies in between, all that is shown can be
-        // resumed.
+        // Lua gets the file's id before the text. If the backend dies between the two, the person can resume all that is
+        // shown.
         self.show_state();
         self.show(ChatEvent::Prompt {
             text: prompt.sent_text().to_owned(),

@@ -120,7 +120,7 @@ impl Runs {
         }
     }
 
-    /// Sets if a model's job outlives its chat.
+    /// Keeps a model's job after its chat ends, or no longer keeps it.
     pub fn keep(&self, run: u64, keep: bool) {
         if !self.services.jobs.keep(run, keep) {
             self.services
@@ -140,7 +140,7 @@ impl Runs {
     }
 }
 
-/// Returns the words behind the line about a run that has started.
+/// Returns the confinement of a new run and a hint if it may want a terminal; none if there is neither.
 fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     let alone = run.streams == Streams::Whole && run.stdin.is_none();
     let hint = std::str::from_utf8(&run.command)
@@ -155,7 +155,8 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Returns the command that builds the image of the settings. The person asked for just this, so nothing confines it.
+/// Returns the command that builds the image of the settings. It runs without confinement, because the person asked for
+/// exactly this command.
 fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
     let settings = services.config.container();
     let environment: Vec<_> = std::env::vars_os().collect();

@@ -12,14 +12,14 @@ use co_policy::secret_names;
 pub(super) const NOT_EXECUTED: &str =
     "Do not repeat this command: it may not be executed here. Try another way.";
 
-/// Advice on a command that failed in the read-only level.
+/// Advice on a command that failed at the read-only level.
 const CONFINED: &str = "It ran without write access and without network. If it failed because of that, send the same \
      command again: co then asks the person to allow both.";
 
 /// Advice on a command whose output is withheld.
 const WITHHELD: &str = "Its output may contain that secret. If you need it, send the same command again: co then asks the person.";
 
-/// Advice on a command that the workspace level kept from a secret.
+/// Advice on a command that could not read a secret at the workspace level.
 const HIDDEN: &str = "The sandbox hides the workspace's secrets. The person's yes opens those that the command names: if it \
      needs .env, put `: .env; ` in front of it.";
 
@@ -27,7 +27,7 @@ const FAILED: &str = "It failed: read why, and try something else instead of the
 
 const TIMED_OUT: &str = "Its time-out ended it, and the same command would hit it again: give it more time, or less to do.";
 
-/// The exit status of a program that was found but may not be executed; the sandbox launcher's own refusal has it too.
+/// The exit status of a program that was found but may not be executed, and of a refusal by the sandbox launcher.
 const MAY_NOT_EXECUTE: i32 = 126;
 
 /// The conditions that a command ran under.
@@ -41,20 +41,21 @@ pub(super) struct Conditions {
     pub confined: bool,
     /// The kernel hides the workspace's secrets from an approved command.
     pub hides: bool,
-    /// The confinement of approved commands at the start, in a word.
+    /// The confinement of approved commands when this one started, in a word.
     pub approved_confinement: &'static str,
     /// The time that the model asked for.
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
     pub limit: Option<Duration>,
-    /// The limit is less than it would be after a yes, because nobody was asked.
+    /// The command ran without approval, and its limit is shorter than an approved command's.
     pub unasked: bool,
     /// The longest time that the person lets a command have.
     pub ceiling: Duration,
 }
 
 impl Conditions {
-    /// Returns what may help the model after this outcome; none if the command went well or was cancelled.
+    /// Returns advice for the model about an outcome. If the output is not withheld, there is none for a command that
+    /// succeeded or was cancelled.
     pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld {
             Some(WITHHELD.to_owned())
@@ -79,7 +80,7 @@ impl Conditions {
         approved.then(|| refusal::hint(outcome, self.network))?
     }
 
-    /// Returns whether the read-only level may have caused a failure, or withheld the output.
+    /// Returns true if running without approval may have caused a failure, or the output is withheld.
     pub(super) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
         match outcome.timed_out {
             _ if outcome.withheld => true,

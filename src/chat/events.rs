@@ -1,6 +1,7 @@
 //! The events that a chat sends to its front end, in the order in which they happen.
 //!
-//! An event has data, not text in the language of a front end. `retell` makes the same events of a transcript.
+//! An event has data, not text in the language of a front end. `retell` makes the same events from a
+//! transcript.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub enum ChatEvent {
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),
-    /// The model starts to think. Sent only if the settings show it, as the next two events.
+    /// The model starts to think. This event and the next two are sent only if the settings show thoughts.
     ThinkingStarted,
     /// From line `from` on, the thought is now `lines`.
     Thinking {
@@ -55,7 +56,7 @@ pub enum ChatEvent {
         command: String,
         mode: ExecMode,
     },
-    /// A call that reads or searches files, as one line.
+    /// A call that reads, searches or changes files, as one line.
     FileCall(String),
     /// A call about a job.
     JobCall(jobs::JobRequest),
@@ -82,11 +83,11 @@ pub enum ChatEvent {
         block: u64,
         text: String,
     },
-    /// The number of secret values in the result of a call that the model does not get.
+    /// The number of secret values that co replaced in the result of a call.
     Hidden(usize),
     /// The outcome of a call, as one line.
     Outcome(String),
-    /// A job ended: which one, and how.
+    /// The line about a job that ended.
     JobEnded(String),
     /// A notice about the turn, or about a command that the person typed.
     Notice {
@@ -97,7 +98,7 @@ pub enum ChatEvent {
     ToldModel(String),
     /// The model gets a summary of the earlier turns.
     Summarised,
-    /// The model gets a part of the older outputs and attachments from here on.
+    /// From here on, the model gets older outputs and attachments in a shortened form.
     TextsShortened,
     /// The model no longer sees the text since [`ChatEvent::AnswerStarted`].
     AnswerDropped,

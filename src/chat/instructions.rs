@@ -1,7 +1,8 @@
 //! The instructions of a workspace: its `CO.md` or `AGENTS.md`, as soon as the person trusts its text.
 //!
-//! A prompt never waits for an answer. It is sent without the text, and the next turn has it. The question belongs to no
-//! chat: it stays until it is answered or the file changes. One read gives the text that is hashed, shown and sent.
+//! A prompt never waits for the answer: co sends it without the instructions, and the first turn after a yes has them. The
+//! question belongs to no chat: it stays open until the person answers or the file changes. co reads the text once to hash,
+//! show and send it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_exec::Caller;
 use co_llm::transcript::Item;
 
-/// The names of the file. The first one that the person does not refuse counts.
+/// The names of instruction files. co uses the first file that the person does not refuse.
 const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
 
 /// The note to a question if there is an answer about an earlier text.
@@ -79,7 +80,7 @@ impl InstructionFiles {
     }
 }
 
-/// Finds the instructions of a workspace; asks about a text that was neither trusted nor refused.
+/// Finds the instructions of a workspace. Asks the person about a text that they neither trusted nor refused.
 async fn find(services: &Services, workspace: &Path) -> WorkspaceInstructions {
     let shared = &services.instructions;
     loop {
@@ -217,7 +218,7 @@ fn notes(file: &FileText, changed: bool) -> Vec<String> {
     notes
 }
 
-/// Takes the answer to a question about a file. Returns false if the id is not of such a question.
+/// Takes the answer to a question about a file. Returns false if no such question has this id.
 pub fn answer(services: &Arc<Services>, answered: &QuestionAnswer) -> bool {
     let mut state = services.instructions.state();
     let Some(at) = state.questions.iter().position(|it| it.id == answered.id) else {
@@ -274,7 +275,7 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
     services.notice(NoticeLevel::Info, message);
 }
 
-/// Notifies the person of a problem once: it would come at every prompt.
+/// Notifies the person of a problem in a workspace, but only once, because co finds it again at each prompt.
 fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, problem: &str) {
     if state.told.insert((workspace.into(), problem.into())) {
         services.notice(NoticeLevel::Warn, problem);
@@ -287,8 +288,8 @@ fn name_of(path: &Path) -> String {
 }
 
 impl Chat {
-    /// Cancels the running turn if it got instructions that the person no longer trusts; `path` is none if any file
-    /// may be meant.
+    /// Cancels the running turn if it got instructions that the person no longer trusts. If `path` is none, this may be any
+    /// file.
     pub(super) fn end_turn_sent(&self, path: Option<&Path>) {
         let WorkspaceInstructions::Trusted { path: sent, .. } = &self.instructions else {
             return;

@@ -46,7 +46,7 @@ pub(super) enum JobRequest {
     /// Adds a job that has started.
     Started(Box<StartedJob>, oneshot::Sender<JobView>),
     Find(u64, oneshot::Sender<Result<JobView, String>>),
-    /// The model has got the job's end.
+    /// The model has been told that the job ended.
     EndTold(u64),
 }
 
@@ -59,7 +59,7 @@ pub(super) struct StartedJob {
     /// The audit line for the job's outcome.
     pub record: Record,
     pub job: co_exec::RunningCommand,
-    /// None if it may change nothing, or if there is no undo.
+    /// None if the job may change no file, or if there is no undo.
     pub checkpoint: Option<JobCheckpoint>,
 }
 
@@ -80,7 +80,7 @@ struct JobEntry {
     control: JobControl,
     /// The job's end is in the transcript.
     recorded: bool,
-    /// The files at the start, until the changes since then are kept.
+    /// The files at the start of the job; none after its changes are recorded.
     checkpoint: Option<JobCheckpoint>,
 }
 
@@ -225,7 +225,7 @@ impl Jobs {
             .collect()
     }
 
-    /// Ends all jobs except those that the person keeps. Returns the lines about them for the transcript. If Neovim is
+    /// Ends all jobs except those that the person keeps. Returns a line about each job for the transcript. If Neovim is
     /// gone, the executor ends the kept jobs too.
     async fn end(&mut self, neovim_is_gone: bool) -> Vec<(u64, String)> {
         self.over.cancel();
@@ -300,7 +300,7 @@ impl Chat {
         }
     }
 
-    /// Keeps the changes of a job, and records its end.
+    /// Records the changes of a job and its end.
     async fn record_end(&mut self, job: u64, text: String, told: bool) {
         let entry = self.jobs.entries.get_mut(&job);
         if let Some(checkpoint) = entry.and_then(|it| it.checkpoint.take()) {

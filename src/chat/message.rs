@@ -29,7 +29,7 @@ pub enum Msg {
         options: RunOptions,
     },
     Answer(QuestionAnswer),
-    /// The settings changed. These are the services of a new chat.
+    /// The settings changed. The services are those that a new chat gets.
     Settings(Arc<Services>),
 }
 
@@ -38,9 +38,9 @@ pub enum Msg {
 pub struct Prompt {
     pub text: String,
     pub context: Vec<Context>,
-    /// Edits of the turn change these lines only.
+    /// Edits of the turn may change only these lines.
     pub range: Option<LineRange>,
-    /// It goes with the next request of the turn that runs. Other prompts wait for the end of the turn.
+    /// The prompt goes with the next request of the running turn. Other prompts wait for the end of the turn.
     pub steer: bool,
     /// The prompt file that `text` names as a slash command.
     pub file: Option<PromptFile>,

@@ -11,7 +11,7 @@ use co_llm::transcript::Surroundings;
 
 const TEMPLATE: &str = include_str!("system.md");
 
-/// The most bytes of instructions that are sent: enough for any text that a person would read.
+/// The most bytes of instructions that co sends: enough for any text that a person would read.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
 
 /// Returns the system prompt.
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// If a change of the text is meant, read it aloud, then copy the left side of the failure into the file.
+    /// If you change the text on purpose, read it aloud, then copy the left side of the failure into the file.
     #[test]
     fn a_model_is_told_this() {
         let mut surroundings = surroundings();

@@ -7,7 +7,7 @@ use super::{Chat, Prompt};
 #[derive(Default)]
 pub(super) struct PromptQueue {
     waiting: VecDeque<Prompt>,
-    /// The number of prompts that started a turn or were dropped. Prompts that were given back do not count.
+    /// The number of prompts that were recorded or dropped. Prompts that were given back do not count.
     taken: u64,
 }
 
@@ -35,7 +35,7 @@ impl PromptQueue {
         self.waiting.iter().filter(|prompt| prompt.steer).count()
     }
 
-    /// Takes the prompt of the next turn off the queue. Those that came too late for the last turn go first.
+    /// Takes the prompt of the next turn off the queue. Prompts that came too late to steer the last turn go first.
     pub(super) fn next(&mut self) -> Option<Prompt> {
         self.next_steering().or_else(|| self.waiting.pop_front())
     }

@@ -1,4 +1,4 @@
-//! Checks the container engine before a command of this machine that needs it, and starts it if the person said how.
+//! Checks the container engine before an unconfined command that needs it. Starts the engine with `docker_start_command`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,11 +9,12 @@ use crate::protocol::NoticeLevel;
 use co_exec::container::{Engine, FaultKind};
 use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
 
-/// The tries after the engine was started, and the pause before each.
+/// The most checks after co started the engine.
 const MAX_TRIES: u32 = 10;
+/// The pause before each check.
 const TRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Subcommands, and options in their place, that need no engine.
+/// Subcommands that need no engine, and options that may stand in their place.
 const WITHOUT_ENGINE: &[&str] = &[
     "--help",
     "-h",
@@ -26,7 +27,7 @@ const WITHOUT_ENGINE: &[&str] = &[
     "config",
 ];
 
-/// Returns the engine that one of these simple commands needs.
+/// Returns the engine that one of these simple commands needs; none if they need none.
 pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
     commands.iter().find_map(|words| {
         let name = Path::new(words.first()?).file_name()?.to_str()?;
@@ -46,11 +47,11 @@ pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
     })
 }
 
-/// Waits until the engine that a command needs answers, if the command runs on this machine. Starts the engine if it does
-/// not, and the person said how.
+/// Waits for an answer of the container engine that a command needs. If the engine does not run, starts it with
+/// `docker_start_command`.
 ///
 /// # Errors
-/// It does not answer. The text has the engine's words and the next step.
+/// The engine does not answer. The text has the engine's words and the next step.
 pub(super) async fn wait(
     services: &Services,
     commands: &[Vec<String>],
@@ -101,7 +102,7 @@ pub(super) async fn wait(
     ))
 }
 
-/// Returns how many containers `compose up -d` has started, as it says, if the command was that.
+/// Returns a sentence with the number of containers that `compose up -d` reports as started; none for other commands.
 pub(super) fn started(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let detached = [" -d", " --detach"]
         .iter()

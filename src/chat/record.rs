@@ -22,8 +22,9 @@ const TITLE_CHARS: usize = 60;
 pub(super) struct Recorder {
     services: Arc<Services>,
     log: Option<Arc<Mutex<TranscriptWriter>>>,
-    /// The id of the file, and the title of the chat. To ask `log` may wait for a write.
+    /// A copy of the id of the file: locking `log` may wait for a write.
     id: Option<String>,
+    /// A copy of the title of the chat, for the same reason.
     title: String,
     items: Vec<Item>,
     waiting: String,
@@ -62,7 +63,7 @@ impl Recorder {
         self.title = title;
     }
 
-    /// Returns the transcript file, which no other process can open meanwhile.
+    /// Returns the transcript file. No other process can open it as long as this chat has it.
     pub(super) fn log(&self) -> Option<Arc<Mutex<TranscriptWriter>>> {
         self.log.clone()
     }
@@ -109,7 +110,7 @@ impl Recorder {
         }
     }
 
-    /// Writes an item. If that fails, notifies the person and returns false: then nothing may follow from the item.
+    /// Writes an item. If that fails, notifies the person and returns false: then the chat must not act on the item.
     pub(super) async fn record(&mut self, item: Item) -> bool {
         let Some(log) = &self.log else {
             self.items.push(item);
@@ -136,7 +137,7 @@ impl Recorder {
         self.waiting.push_str(piece);
     }
 
-    /// Waits until collected text should be written.
+    /// Waits until the collected text must be written.
     pub(super) async fn due(&self) {
         match self.waiting.is_empty() {
             true => std::future::pending().await,

@@ -37,7 +37,7 @@ fn proposed(call: &Call) -> ChatEvent {
     }
 }
 
-/// Returns the way in which the command of a call runs.
+/// Returns the options for running the command of a call.
 fn mode(call: &Call) -> ExecMode {
     match ToolCall::parse(call) {
         Ok(ToolCall::Shell(request)) => request.mode,
@@ -79,7 +79,7 @@ pub(super) fn below(hidden: usize, shown: &ShownPart) -> impl Iterator<Item = Ch
     [hidden, status, notice].into_iter().flatten()
 }
 
-/// Returns what to show of an outcome whose transcript does not say it.
+/// Returns the shown part of an outcome that was recorded without it.
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     match reads_files || outcome.text == INTERRUPTED {
         true => ShownPart::line(co_policy::printable(last_line(&outcome.text))),
@@ -90,13 +90,13 @@ fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     }
 }
 
-/// Collects the events. Each call stands directly above its outcome, even if several were made at once.
+/// Collects the events. The event of each call comes directly before those of its outcome, even if a step has several calls.
 #[derive(Default)]
 struct Retelling<'a> {
     events: Vec<ChatEvent>,
     /// The thoughts of the model are shown.
     thoughts: bool,
-    /// A turn follows, or runs.
+    /// A prompt came, so a turn follows or runs.
     prompted: bool,
     in_turn: bool,
     /// The answer of the last prompt has started.

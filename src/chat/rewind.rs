@@ -1,4 +1,4 @@
-//! `/rewind`: goes back to before a prompt, with the chat, the files or both. The chat goes back in a copy; `/resume`
+//! `/rewind`: takes the chat, the files or both back to the moment before a prompt. The chat continues in a copy; `/resume`
 //! finds the original.
 
 use super::text::{one_line, short};
@@ -61,7 +61,7 @@ impl Chat {
         }
     }
 
-    /// Returns whether no job would be left behind; if one would, says so.
+    /// Returns true if no job of the chat runs. Else tells the person to end the jobs first.
     fn may_rewind_chat(&self) -> bool {
         let runs = self.jobs.any_runs();
         if runs {

@@ -14,7 +14,7 @@ use crate::tool::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, End, Item, Outcome, ShownPart, Usage};
 
-/// The most messages from a turn that wait: a fast model sends pieces in bursts.
+/// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
 const MAX_WAITING_EVENTS: usize = 256;
 
 /// The result of a call that ran, if its outcome could not be written or the turn failed.
@@ -89,7 +89,7 @@ impl Chat {
         images.map(|piece| piece.name.clone()).collect()
     }
 
-    /// Returns the number of turns that ended, which is the number of the next one.
+    /// Returns the number of turns that ended. Numbers start at 0, so this is also the number of the next turn.
     pub(super) fn turns_ended(&self) -> usize {
         let items = self.recorder.items().iter();
         items

@@ -1,4 +1,4 @@
-//! The hidden secrets that a confined command may open. The command must name them and the person must approve it.
+//! The hidden secrets that a confined command may open: those that it names, if the person approves the command.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::text::code;
 use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
 
-/// Returns the hidden secrets that a command names; none if nothing hides secrets from it.
+/// Returns the hidden secrets that a command names. The list is empty if the confinement hides none.
 pub(super) async fn named(
     services: &Services,
     confinement: &Confinement,
@@ -27,7 +27,7 @@ pub(super) async fn named(
     found.unwrap_or_default()
 }
 
-/// Opens the secrets that a command names, which the person typed.
+/// Returns the confinement of a command that the person typed, with the secrets open that the command names.
 pub async fn open_named(
     services: &Services,
     confinement: Confinement,
@@ -47,7 +47,7 @@ pub async fn open_named(
     open(confinement, secrets)
 }
 
-/// Opens these secrets for a command that is confined to the workspace.
+/// Returns the confinement with these secrets open, if it is the workspace level or a container.
 pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
     if let Confinement::Workspace { shown, .. }
     | Confinement::Container {
@@ -63,7 +63,7 @@ pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confi
     confinement
 }
 
-/// Returns the sentence of a question about a command that names secrets; none if it names none.
+/// Returns the sentence about these secrets for the question about a command; none if there are no secrets.
 pub(super) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
     let name = |path: &PathBuf| {
         let shown = path.strip_prefix(workspace).unwrap_or(path);

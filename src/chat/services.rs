@@ -59,7 +59,7 @@ pub struct Services {
     pub(super) front_ends: MakeFrontEnd,
     make_provider: MakeProvider,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
-    /// The chats whose person has got the notice that the audit file is not written.
+    /// The chats in which co has reported that it cannot write the audit file.
     unaudited: Arc<Mutex<HashSet<String>>>,
     ids: Arc<AtomicU64>,
 }
@@ -70,7 +70,7 @@ struct CachedJudge {
     judge: Arc<Judge>,
 }
 
-/// Makes the provider that the settings name, or the chat in place of it.
+/// Makes the provider of the chat's choice, or else of the settings.
 pub type MakeProvider =
     Arc<dyn Fn(&Config, &ModelChoice) -> Result<Arc<dyn Provider>, Fault> + Send + Sync>;
 
@@ -136,8 +136,7 @@ impl Services {
         &self.given
     }
 
-    /// Returns a copy with the settings of `new`, except those that need a restart.
-    /// It also hides `secrets`.
+    /// Returns a copy with the settings of `new`, except those that need a restart. Its redactor also removes `secrets`.
     ///
     /// # Errors
     /// The executor refuses a setting.
@@ -170,10 +169,10 @@ impl Services {
         }
     }
 
-    /// Returns a copy whose approved commands are confined in another way.
+    /// Returns a copy that confines approved commands as `setting` says.
     ///
     /// # Errors
-    /// It cannot work here. The error has the reason.
+    /// This confinement cannot work here. The error has the reason.
     pub async fn confined_by(&self, setting: ConfinementSetting) -> Result<Self, SandboxRefusal> {
         let probe = self.probe.with(setting);
         let isolation = probe.isolation().await;
@@ -188,10 +187,11 @@ impl Services {
         })
     }
 
-    /// Makes the container of a confinement, if it is one. The person gets notices about a new one.
+    /// Starts the container that a confinement needs, and passes its notices to the person. Does nothing for a confinement
+    /// without a container.
     ///
     /// # Errors
-    /// No command can run in it.
+    /// The container cannot run commands.
     pub async fn prepare(&self, confinement: &co_exec::Confinement) -> Result<(), String> {
         let prepared = self.executor.prepare(confinement).await;
         let notices = prepared.map_err(|error| error.to_string())?;
@@ -245,7 +245,7 @@ impl Services {
         judge
     }
 
-    /// Takes the first checkpoint of a workspace in the background, and tells the editor of it.
+    /// Takes the first checkpoint of a workspace in the background, and then sends `no_undo` to Lua.
     pub(super) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
         if self.checkpoints.missing(judge.root()).is_none() {
             return;
@@ -260,7 +260,7 @@ impl Services {
         });
     }
 
-    /// Notes that a command of the person runs, until the result is dropped.
+    /// Registers a running command of the person, until the result is dropped.
     pub async fn person_runs(&self) -> PersonRun {
         if self.checkpoints.is_busy() {
             let checkpoints = Arc::clone(&self.checkpoints);
@@ -272,7 +272,7 @@ impl Services {
         self.checkpoints.person_runs()
     }
 
-    /// Keeps an allow rule for a workspace and lets its judge know.
+    /// Saves an allow rule for a workspace. The next judge of the workspace has it.
     ///
     /// # Errors
     /// The file of the rules cannot be written.
@@ -302,7 +302,7 @@ impl Services {
         blocking(move || read().map(|_| ())).await.ok();
     }
 
-    /// Returns a text without the secrets that are on disk now, and without `more` keys, for the model.
+    /// Returns a text for the model, without the secrets that are on disk now and without the keys in `more`.
     ///
     /// # Errors
     /// The secrets cannot be found. The error is a line for the model in place of the text.
@@ -321,8 +321,8 @@ impl Services {
         (blocking(redact).await).map_err(|why| withheld(&why))
     }
 
-    /// Returns a function that reads the values of the workspace's secrets, and returns a matcher for them and for those
-    /// that they replaced. It blocks on files.
+    /// Returns a function that reads the values of the workspace's secrets. The function returns a matcher for these values
+    /// and for the earlier ones of the same files. It blocks on files.
     fn secret_values(
         &self,
         workspace: &Path,
@@ -343,7 +343,7 @@ impl Services {
         }
     }
 
-    /// Returns the provider that the settings name, or the chat in place of it.
+    /// Returns the provider of the chat's choice, or else of the settings.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.
@@ -351,7 +351,7 @@ impl Services {
         (self.make_provider)(&self.config, choice)
     }
 
-    /// Warns once in each chat that the audit file is not written.
+    /// Warns, once in each chat, that co cannot write the audit file.
     pub fn unaudited(&self, chat: &str, error: &audit::Error) {
         let mut known = self
             .unaudited
@@ -391,7 +391,8 @@ pub(super) fn withheld(why: &str) -> String {
     format!("output withheld: co could not check it for secrets ({why})")
 }
 
-/// Returns the first id. No id of an earlier backend, which Lua may still know, is equal. It is exact in a Lua number.
+/// Returns the first id. It contains the process id, because Lua may still know ids of an earlier backend. A Lua number holds
+/// it exactly.
 fn first_id() -> u64 {
     (u64::from(std::process::id()) << 24) | 1
 }

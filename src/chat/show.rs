@@ -1,4 +1,4 @@
-//! The messages of a chat to the client, apart from its text: its state and prompts that go back.
+//! The messages of a chat to Lua, apart from its text: its state, and prompts that go back to the person.
 
 use super::events::ChatEvent;
 use super::{Chat, Prompt};

@@ -33,7 +33,7 @@ pub(super) fn command_of(call: &Call) -> String {
     format!("{} {}", call.name, call.arguments)
 }
 
-/// Returns `text` between backquotes, with more of them than any run of backquotes in it.
+/// Returns `text` as inline code of markdown. The delimiters have more backquotes than any sequence of them in the text.
 pub fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);

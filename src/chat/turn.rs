@@ -42,13 +42,13 @@ use co_exec::Caller;
 use co_llm::transcript::{self, End, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};
 
-/// A turn that runs or is about to.
+/// A turn that runs or will run.
 pub(super) struct Turn {
     /// The number of the chat.
     pub chat: u64,
     /// The transcript's id in the store.
     pub transcript_id: String,
-    /// The number of turns of the chat that ended before.
+    /// The number of earlier turns of the chat.
     pub number: usize,
     pub services: Arc<Services>,
     /// Receives new services if the settings change.
@@ -69,11 +69,11 @@ pub(super) struct Turn {
     pub events: mpsc::Sender<TurnEvent>,
     pub cancel: CancellationToken,
     pub limits: LoopLimits,
-    /// The window that a refused request showed, if it is smaller than the one that is known.
+    /// The limit for the model's window after the provider refused a request for its length.
     pub window_limit: Option<u64>,
     /// The model repeats the same calls.
     pub repeats_calls: bool,
-    /// The confinement was named as a possible cause of a failure.
+    /// The model was told that the confinement may have caused a failure.
     pub told_confinement: bool,
     pub queue: Queue,
     /// The number of calls of the turn that have ended.
@@ -100,11 +100,11 @@ pub(super) struct TurnEnd {
     pub unanswered: Vec<String>,
 }
 
-/// Tells the model that this is the last request of the turn.
+/// The note to the model with the last request of a turn that used up its steps.
 const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
      did, what came of it, and what is left to do.";
 
-/// The result of a call in the last answer of such a turn.
+/// The result of a call in the answer to that request.
 const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
 /// The notice to the person if they no longer trust the instructions.
@@ -204,7 +204,7 @@ impl Turn {
         }
     }
 
-    /// Records the directories, the sandbox and the instructions of the chat, and sends the model what changed.
+    /// Records the directories, the sandbox and the instructions of the chat, and tells the model about changes of them.
     async fn orient(&mut self) -> Result<(), Halt> {
         let services = Arc::clone(&self.services);
         let isolation = tokio::select! {
@@ -243,7 +243,7 @@ impl Turn {
         }
     }
 
-    /// Sends the model a note with the next request. If `once` is set, the note is about one answer only.
+    /// Records a note for the model. With `once`, a retry of the answer does not send the note again.
     async fn tell_model(&mut self, text: String, once: bool) -> Result<(), Halt> {
         let shown = ChatEvent::ToldModel(text.clone());
         self.record(Item::Note { text, once }).await?;
@@ -306,7 +306,7 @@ impl Turn {
         self.send(TurnEvent::Usage(usage)).await
     }
 
-    /// Returns the transcript so far. Takes over the commands that failed in the sandbox.
+    /// Returns the transcript so far. Adds the commands that failed in the sandbox to the turn's permissions.
     async fn snapshot(&mut self) -> Result<Vec<Item>, Halt> {
         let (reply, snapshot) = oneshot::channel();
         self.send(TurnEvent::Snapshot(reply)).await?;

@@ -1,6 +1,7 @@
-//! `/undo` and `/redo`: the files that the chat changed, and the way back.
+//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back.
 //!
-//! A task of its own looks, asks and changes the files, because Neovim may be slow to answer about its buffers.
+//! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
+//! buffers.
 
 mod changes;
 mod texts;
@@ -26,9 +27,9 @@ use co_llm::transcript::Item;
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.
 pub(super) struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
-    /// The prompt to which the chat goes back after the files.
+    /// The prompt to which the chat goes back after the files are taken back.
     then: Option<RewindPoint>,
-    /// Cancelled if its question is of no use any more.
+    /// Cancelled if the question is no longer needed.
     cancel: CancellationToken,
     question: Option<u64>,
 }
@@ -37,7 +38,7 @@ pub(super) struct OpenUndo {
 pub(super) enum UndoEvent {
     Ask(Box<Question>, oneshot::Sender<Reply>),
     Review(ChangesReview, oneshot::Sender<Reply>),
-    /// The files are taken back. The text is for the model; none if no file was changed.
+    /// The undo is complete. The text is a note for the model; none if no file was changed.
     Done(Option<String>),
 }
 
@@ -50,7 +51,7 @@ struct UndoTask {
     by: By,
     /// The first turn to take back; none for the last one that changed files.
     from: Option<usize>,
-    /// The chat goes back after the files.
+    /// The chat also goes back, after the files.
     with_chat: bool,
     turns: Vec<TurnSummary>,
     events: mpsc::Sender<UndoEvent>,
@@ -63,13 +64,13 @@ struct Plan {
     turn: usize,
     workspace: PathBuf,
     undo: Undo,
-    /// Sentences about what stays.
+    /// Sentences for the question about changes that cannot be taken back.
     reasons: Vec<String>,
 }
 
 impl Chat {
-    /// Carries out `/undo` or `/redo`. With `from`, all turns from that one on are taken back, and then the chat goes back
-    /// to `then`.
+    /// Carries out `/undo` or `/redo`. With `from`, takes all turns from that one on back. With `then`, the chat then goes back
+    /// to the moment before that prompt.
     pub(super) fn undo(&mut self, by: By, from: Option<usize>, then: Option<RewindPoint>) {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
@@ -178,7 +179,7 @@ pub(super) async fn next_event(undo: &mut Option<OpenUndo>) -> Option<UndoEvent>
     }
 }
 
-/// Joins the turns from one on to a single one.
+/// Merges the changes of turn `from` and of all later turns into one.
 fn merged(turns: Vec<TurnChanges>, from: usize) -> std::io::Result<Vec<TurnChanges>> {
     let turns: Vec<_> = turns.into_iter().filter(|it| it.last >= from).collect();
     if turns.iter().any(|it| it.turn < from) {
@@ -236,7 +237,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns what to change; none if no turn changed files.
+    /// Returns the plan and its changes for the question; none if no turn changed files.
     async fn plan(&self) -> Result<Option<(Plan, Change)>, String> {
         let (services, chat, redo) = (
             Arc::clone(&self.services),
@@ -306,7 +307,7 @@ impl UndoTask {
         }
     }
 
-    /// Changes the files and keeps what was changed.
+    /// Changes the files and records the changes.
     async fn apply(&self, plan: Plan) {
         let Plan {
             turn,

@@ -1,4 +1,4 @@
-//! The checkpoint of a job: the files before it, for its changes while no call waits for it.
+//! The checkpoint of a job: the files at its start. It finds the changes that the job makes while no call runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::super::services::Services;
 use crate::checkpoint::{By, CallChanges, Record, Window};
 use crate::protocol::NoticeLevel;
 
-/// An approved job with the files at its start. Dropping it forgets the changes.
+/// The checkpoint of an approved job. If it is dropped, the changes of the job are not recorded.
 pub(in crate::chat) struct JobCheckpoint {
     pub(in crate::chat) services: Arc<Services>,
     pub(in crate::chat) transcript_id: String,
@@ -17,7 +17,7 @@ pub(in crate::chat) struct JobCheckpoint {
 }
 
 impl JobCheckpoint {
-    /// Keeps the changes of the job as those of a turn.
+    /// Records the changes of the job as changes of a turn.
     pub(in crate::chat) async fn end(self, turn: usize) {
         let Self {
             services,
@@ -44,7 +44,7 @@ impl JobCheckpoint {
     }
 }
 
-/// Adds a record to those of a chat. A failure is shown.
+/// Adds a record to those of a chat. Notifies the person if that fails.
 pub(in crate::chat) async fn append_record(services: &Services, chat: String, record: Record) {
     let checkpoints = Arc::clone(&services.checkpoints);
     let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));

@@ -25,7 +25,7 @@ pub(super) struct JobFollower {
     /// The confinement in a few words.
     pub(super) confinement: Option<&'static str>,
     pub(super) tell: watch::Sender<Option<Arc<CommandOutcome>>>,
-    /// Gets the job's number. The chat may have ended.
+    /// Sends the job's number to the chat, which may have ended.
     pub(super) ended: mpsc::UnboundedSender<u64>,
 }
 

@@ -41,14 +41,14 @@ impl JobView {
         self.end.borrow().clone()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the job.
     pub(in crate::chat) async fn ended(&self) {
         let mut end = self.end.clone();
         // It fails if the job's task has ended, and then the job has ended too.
         let _ = end.wait_for(Option::is_some).await;
     }
 
-    /// Waits until the job printed something new and then paused, or ended. Waits no longer than `most`.
+    /// Waits until the job prints something new and then pauses, or until it ends, but no longer than `most`.
     pub(in crate::chat) async fn settled(&self, most: Duration) {
         let settled = async {
             self.reading.settled(SETTLE_PAUSE).await;
@@ -65,7 +65,7 @@ impl JobView {
         self.ended().await;
     }
 
-    /// Types `text`, and ends the input if that is asked for.
+    /// Types `text`, and closes the input if `close` is set.
     ///
     /// # Errors
     /// The input is full or closed.
@@ -83,7 +83,7 @@ impl JobView {
         self.control.line()
     }
 
-    /// Returns the output since the last reading, or from a line on.
+    /// Returns the output from line `since` on; with none, the output since the last reading.
     pub(in crate::chat) async fn read(&self, since: Option<u64>) -> Option<NewOutput> {
         let reading = Arc::clone(&self.reading);
         let read = tokio::task::spawn_blocking(move || match since {

@@ -31,13 +31,13 @@ pub struct PersonCommand {
     pub confinement: Confinement,
 }
 
-/// The conditions of a command that its status names.
+/// The facts about a command that the line about its end needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
     command: String,
-    /// The command, if it has neither a terminal nor an input.
+    /// The command; none if it has a terminal or an input.
     alone: Option<String>,
-    /// The time limit that `shell_max_timeout` sets, if the person gave no other one.
+    /// The time limit of `shell_max_timeout`; none if the person gave another one.
     limit: Option<Duration>,
     /// The confinement in a few words.
     confinement: Option<&'static str>,
@@ -93,10 +93,10 @@ impl PersonCommand {
 }
 
 impl PersonCommand {
-    /// Waits until the container engine answers that the command needs, if it runs on this machine.
+    /// Waits for an answer of the container engine, if the command is unconfined and needs the engine.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The engine does not answer.
     pub async fn ready(&self, services: &Services) -> Result<(), String> {
         let names_engine = ["docker", "podman"]
             .iter()

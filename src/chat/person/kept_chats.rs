@@ -59,7 +59,7 @@ impl Chat {
 
     /// Shows another transcript in place of the one on the screen.
     pub(in crate::chat) fn show_resumed(&mut self, resumed: ChatEvent) {
-        // The client gets the file's id before the text.
+        // Lua gets the file's id before the text.
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
         self.show(resumed);
@@ -74,7 +74,7 @@ impl Chat {
         }
     }
 
-    /// Sends the chats of the workspace to the client, which adds those that it shows.
+    /// Sends the saved chats of the workspace to Lua, which adds the chats that it has open.
     pub(in crate::chat) async fn list_chats(&self) {
         match self.kept_chats().await {
             Ok(choices) => self.offer("chats", "Chats", choices),
@@ -82,7 +82,7 @@ impl Chat {
         }
     }
 
-    /// Returns the chats of the workspace, those changed last first.
+    /// Returns the saved chats of the workspace, the last changed one first.
     async fn kept_chats(&self) -> Result<Vec<Choice>, String> {
         let services = Arc::clone(&self.services);
         let workspace = self.dirs.workspace.clone();
@@ -153,7 +153,7 @@ impl Chat {
         }
     }
 
-    /// Continues in a copy of the first `upto` items and of the changes of the turns before `end`. If that fails, notifies
+    /// Continues in a copy. It has the first `upto` items, and the changes of the turns before `end`. If that fails, notifies
     /// the person and returns false.
     pub(in crate::chat) async fn go_on_in_copy(
         &mut self,

@@ -24,7 +24,7 @@ impl ChatModel {
         self.provider.as_ref()
     }
 
-    /// Returns the name of the model for the winbar, which is empty as long as none is known.
+    /// Returns the name of the model for the winbar; empty if no model is known yet.
     pub(in crate::chat) fn label(&self, config: &Config) -> String {
         let configured = || {
             self.choice
@@ -53,7 +53,7 @@ impl Chat {
         });
     }
 
-    /// Sets how hard the model thinks in this chat.
+    /// Sets the effort with which the model thinks in this chat.
     pub(in crate::chat) fn switch_effort(&mut self, name: &str) {
         if name.is_empty() {
             let choices = Effort::NAMES.map(|name| Choice {
@@ -77,7 +77,7 @@ impl Chat {
         }
     }
 
-    /// Answers with another choice from the next turn on. `words` makes the notice from the provider's label.
+    /// Uses another model or effort from the next turn on. `words` makes the notice from the provider's label.
     fn switch(&mut self, choice: ModelChoice, words: impl FnOnce(&str) -> String) {
         match self.services.provider(&choice) {
             Ok(provider) => {
@@ -127,8 +127,8 @@ impl Chat {
         Ok(provider)
     }
 
-    /// Records the model and the effort that the person chose, if they are not those of the last turn. A resumed chat is sent
-    /// to no other provider then.
+    /// Records the model and the effort that the person chose, if they are not those of the last turn, so that a resumed chat
+    /// goes to the same provider.
     pub(in crate::chat) async fn record_choice(&mut self) {
         if ModelChoice::recorded(self.recorder.items()).0 != self.model.choice {
             let config = &self.services.config;
@@ -141,7 +141,8 @@ impl Chat {
         }
     }
 
-    /// Goes back to the model that the person chose for a chat. Without its profile, the chat would go to another provider.
+    /// Goes back to the model that the person chose for a resumed chat. If the profile of that model is gone, warns that the
+    /// chat goes to another provider.
     pub(in crate::chat) fn resume_choice(&mut self, items: &[Item]) {
         let (choice, profile) = ModelChoice::recorded(items);
         self.model.choice = choice;

@@ -38,7 +38,7 @@ impl OpenQuestions {
         self.editor.tell(ToEditor::Changes(review));
     }
 
-    /// Settles a question. Does nothing if no such question is open, so a second answer is harmless.
+    /// Settles a question. Does nothing if the question is not open, so a second answer is harmless.
     pub(in crate::chat) fn answer(&mut self, id: u64, reply: Reply) {
         let Some(index) = self.open.iter().position(|(open, _)| *open == id) else {
             return;

@@ -50,7 +50,7 @@ impl Chat {
         self.offer("rules", "Rules (choose one to remove it)", choices);
     }
 
-    /// Cancels the running turn, since it has the removed rule.
+    /// Cancels the running turn, because it still has the removed rule.
     fn revoked(&self) {
         if let Some(running) = &self.running {
             running.cancel.cancel();
@@ -160,7 +160,7 @@ impl Chat {
     }
 }
 
-/// Returns the choice to remove an entry, after a question.
+/// Returns the choice that removes an entry, with a confirmation.
 fn removable(label: String, value: String) -> Choice {
     let confirm = Some(format!("Remove `{label}`?"));
     Choice {

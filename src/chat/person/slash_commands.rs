@@ -1,4 +1,4 @@
-//! The slash commands that the backend carries out. Nothing here is ever sent to a model.
+//! The slash commands that the backend carries out. Their text is never sent to a model.
 
 use std::io;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl Chat {
         }
     }
 
-    /// Returns how approved commands and commands that run unasked are confined, and the other choice.
+    /// Returns the line about the confinement of approved and of unasked commands, with the other choices.
     async fn sandbox_words(&self) -> String {
         let isolation = self.services.probe.isolation().await;
         let engine = isolation.check_engine().await;
@@ -104,7 +104,7 @@ impl Chat {
         true
     }
 
-    /// Lets the model continue its last answer, or work with the results of its calls.
+    /// Lets the model continue its last answer, or work with the results of its last calls.
     async fn go_on(&mut self) {
         if !self.may_start_turn() {
             return;
@@ -131,7 +131,7 @@ impl Chat {
         }
     }
 
-    /// Returns whether a turn may start without a new prompt; if not, says why.
+    /// Returns true if a turn may start without a new prompt. Else tells the person the reason.
     fn may_start_turn(&self) -> bool {
         let prompted = |item: &Item| matches!(item, Item::User { .. });
         if self.running.is_some() {
@@ -144,7 +144,7 @@ impl Chat {
         false
     }
 
-    /// Returns a path of the person: relative to the chat's working directory, or with `~` to the home directory.
+    /// Resolves a path that the person typed. It is relative to the chat's working directory; `~` is the home directory.
     fn named(&self, path: &str) -> PathBuf {
         let home = &self.services.places.home;
         match path.strip_prefix("~/") {

@@ -27,7 +27,7 @@ pub(in crate::chat) struct TypedCommands {
     ended: mpsc::UnboundedReceiver<String>,
     /// Notices that wait until the model's text pauses.
     unshown: Vec<String>,
-    /// Cancels those that have started since the last cancel.
+    /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
 
@@ -88,7 +88,7 @@ impl Chat {
         }
     }
 
-    /// Waits for the typed commands, which are cancelled.
+    /// Waits for the ends of the typed commands. They must be cancelled already.
     pub(in crate::chat) async fn end_typed(&mut self) {
         let all = async {
             while self.typed.any_runs() {

@@ -12,7 +12,7 @@ const SCREEN_PROGRAMS: &[&str] = &[
     "vimdiff",
 ];
 
-/// Programs that read commands if they have no arguments. Without a terminal they find none, and end.
+/// Programs that read commands if they have no arguments. Without a terminal they read nothing and end.
 const PROMPT_PROGRAMS: &[&str] = &[
     "R",
     "bash",
@@ -38,7 +38,7 @@ const PROMPT_PROGRAMS: &[&str] = &[
     "zsh",
 ];
 
-/// Arguments with which such programs do not use the screen or only print.
+/// Arguments with which the programs above do not use the screen or only print.
 const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "--batch",
     "--filter",
@@ -55,19 +55,19 @@ const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "-l",
 ];
 
-/// Commands of git that ask about each change, with one of these options.
+/// Subcommands of git that ask about each change, if they have one of the options below.
 const GIT_ASKING_COMMANDS: &[&str] = &["add", "checkout", "commit", "reset", "restore", "stash"];
 const GIT_PATCH_OPTIONS: &[&str] = &["-p", "--patch"];
 const GIT_INTERACTIVE_OPTION: &str = "--interactive";
 
-/// The start of the answers to git's question about a change.
+/// The start of the list of answers in git's question about a change.
 const GIT_ANSWERS: &str = "[y,n,";
 
-/// A command that needed a terminal ends in this time.
+/// A command that ends later than this did not end for the lack of a terminal.
 const NO_TERMINAL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns the hint for a command that starts without a terminal and without an input, if it is a program for the whole
-/// screen. Such a program may never end by itself.
+/// Returns the hint for a command that starts without a terminal and without an input; none if it is not a program for the
+/// whole screen. Such a program may never end by itself.
 pub fn hint_at_start(command: &str) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let subcommand = matches!(&*name, "screen" | "tmux") && !arguments.is_empty();
@@ -77,8 +77,8 @@ pub fn hint_at_start(command: &str) -> Option<String> {
     (SCREEN_PROGRAMS.contains(&&*name) && !subcommand && !prints).then(|| hint(&name))
 }
 
-/// Returns the hint for a command without a terminal and without an input that has ended, if it wanted a terminal: it
-/// ended at once, or it is a program for the whole screen that failed or was cancelled.
+/// Returns the hint for a command that ended and had neither a terminal nor an input; none if it did not want a terminal. A
+/// program for the whole screen wanted one if it failed or was cancelled, other programs if they ended at once.
 pub(in crate::chat) fn hint_at_end(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let (name, arguments) = simple(command)?;
     let at_once = outcome.wall < NO_TERMINAL_TIMEOUT && outcome.exit.is_some();
@@ -98,7 +98,7 @@ fn hint(name: &str) -> String {
     format!("{name} may want a terminal: :Co! ++pty gives it one")
 }
 
-/// Returns the program and the arguments of a command. One with several parts has none: one may feed the other.
+/// Returns the program and the arguments of a command; none for a command with several parts, where one may feed another.
 fn simple(command: &str) -> Option<(String, Vec<String>)> {
     let script = bash::parse(command);
     let [simple] = &script.commands[..] else {

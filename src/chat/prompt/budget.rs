@@ -9,7 +9,7 @@ use super::framing::framed;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Context, Item, Shortened};
 
-/// The tokens of an item beside its text: roles, names, braces.
+/// The tokens of an item in addition to its text: roles, names, braces.
 const ITEM_TOKENS: u64 = 8;
 /// The number of last texts that are shortened last.
 const RECENT_TEXTS: usize = 4;
@@ -26,18 +26,19 @@ pub struct Fit {
     pub items: Vec<Item>,
     /// Tokens of the whole request, estimated.
     pub tokens: u64,
-    /// Texts that had to be shortened for this request. Recorded as [`Item::Shortened`], they are sent like this from
-    /// then on.
+    /// The texts that this request shortens and earlier ones did not. The turn records them as [`Item::Shortened`], so that
+    /// later requests shorten them in the same way.
     pub shortened: Vec<Shortened>,
-    /// Set if the request is still too large: the model must sum up first, and the summary must keep so many of the
-    /// last items ([`Item::Summary`]).
+    /// Set if the request is still too large, so the model must sum up first. The value is the number of last items that the
+    /// summary leaves as they are ([`Item::Summary`]).
     pub summarise: Option<usize>,
 }
 
 impl Budget {
     /// Returns the items to send. If they would fill the window, old outputs and attachments are shortened.
     ///
-    /// The items are those of the transcript; summaries are applied and what is broken is repaired here.
+    /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly
+    /// one result.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
         let (whole, _) = transcript::repair(transcript::view(items));
         let mut texts = Texts::new(framed(whole), items);
@@ -65,8 +66,8 @@ impl Budget {
         }
     }
 
-    /// Returns how many of the last items fill at most a third of the window, beginning where a turn or
-    /// a step begins, so that no call is parted from its result.
+    /// Returns the number of last items that fill at most a third of the window. They begin with a turn or a step, so that no
+    /// call is separated from its result.
     fn keep(&self, items: &[Item], fixed: u64) -> usize {
         let mut room = (self.window / 3).saturating_sub(fixed);
         let mut keep = 0;
@@ -94,7 +95,7 @@ impl Budget {
     }
 }
 
-/// Returns whether the transcript has anything new since the last summary.
+/// Returns true if the model wrote, thought or called something since the last summary.
 fn may_shrink(items: &[Item]) -> bool {
     items
         .iter()
@@ -109,7 +110,7 @@ fn may_shrink(items: &[Item]) -> bool {
         .unwrap_or(false)
 }
 
-/// Estimates the tokens of a text, rather too many than too few.
+/// Estimates the tokens of a text. The estimate is too high rather than too low.
 fn tokens(text: &str) -> u64 {
     (text.len() as u64 * 2).div_ceil(7)
 }

@@ -1,7 +1,7 @@
-//! Marks text that co did not write in the results of a request, so that it cannot pass for a line of co.
+//! Puts text that co did not write, such as the output of a command, into a frame, so that it cannot look like a line of co.
 //!
-//! The frame is made from the transcript each time, and the same each time: the transcript does not contain it, and
-//! providers find a request in their caches.
+//! The transcript contains no frames: co makes them for each request. They are always the same, so that providers can use
+//! their caches.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 use crate::tool::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
-/// The digits of a frame's mark. A program that prints the end of its own frame would have to find a text with the
-/// hash that it contains.
+/// The number of digits of a frame's mark. The mark is a hash of the text in the frame: to print the end of its own frame,
+/// a program would need a text that contains its own hash.
 const MARK_DIGITS: usize = 12;
 
-/// Returns the items with the output of each command, and the text of files, in a frame. Characters that only deceive a
-/// reader are removed.
+/// Returns the items with each output of a command and each text of a file in a frame. Removes characters that only deceive
+/// a reader.
 pub(super) fn framed(mut items: Vec<Item>) -> Vec<Item> {
     let mut tools: HashMap<String, String> = HashMap::new();
     for item in &mut items {
@@ -49,7 +49,7 @@ fn summary_start(text: &str) -> usize {
     text.rfind("\n[").map_or(0, |at| at + 1)
 }
 
-/// Returns the place of the lines of a file in the refusal of an edit: all lines but the first, up to an empty one.
+/// Returns the place of the file's lines in the refusal of an edit: they follow the first line and end at an empty one.
 fn nearest_lines(text: &str) -> [usize; 2] {
     let end = text.find("\n\n").map_or(text.len(), |at| at + 1);
     let start = text[..end].find('\n').map_or(end, |at| at + 1);
@@ -84,7 +84,7 @@ fn mark(call: &str, output: &str) -> String {
     mark
 }
 
-/// Returns the text without characters that turn its direction around, and without tags, which nobody sees.
+/// Returns the text without characters that reverse its direction, and without invisible tag characters.
 fn without_deceivers(text: &str) -> String {
     let deceives = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
     text.replace(deceives, "")

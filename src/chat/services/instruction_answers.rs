@@ -9,7 +9,8 @@ use tokio::sync::broadcast;
 use crate::chat::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
-/// The capacity of the channel. A person removes answers one by one; a chat that misses one cancels its turn too.
+/// The capacity of the channel. It is enough, because a person removes answers one by one. A chat that misses a message
+/// cancels its turn too.
 const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about instructions and the open questions.
@@ -29,7 +30,7 @@ pub(in crate::chat) struct AnswerState {
     pub(in crate::chat) unsaved: HashMap<PathBuf, TrustAnswer>,
     /// Counts the changes on disk.
     pub(in crate::chat) changes: u64,
-    /// The problems that the person knows, by workspace.
+    /// The problems that co has reported to the person, with their workspaces.
     pub(in crate::chat) told: HashSet<(PathBuf, String)>,
 }
 
@@ -77,7 +78,7 @@ impl InstructionAnswers {
     /// Returns the answers about files of a workspace.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The answers cannot be read.
     pub(in crate::chat) async fn answers(
         &self,
         workspace: &Path,
@@ -88,10 +89,10 @@ impl InstructionAnswers {
         Ok(entries)
     }
 
-    /// Forgets the answer about a file, so that the next prompt asks again.
+    /// Forgets the answer about a file, so that co asks again at the next prompt. Returns false if there was no answer.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file of the answers cannot be written.
     pub(in crate::chat) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
         let _alone = self.writing.lock().await;
         let unsaved = self.state().unsaved.remove(&path).is_some();

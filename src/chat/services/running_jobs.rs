@@ -45,7 +45,7 @@ impl RunningJobs {
         Some(self.control(run)?.write(data, close))
     }
 
-    /// Sets if a job outlives its chat. Returns false if there is no such job.
+    /// Keeps a job after its chat ends, or no longer keeps it. Returns false if there is no such job.
     pub fn keep(&self, run: u64, keep: bool) -> bool {
         let Some(control) = self.control(run) else {
             return false;

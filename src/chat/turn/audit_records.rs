@@ -19,7 +19,7 @@ pub(super) enum CallOutcome<'a> {
     Command(&'a co_exec::CommandOutcome),
     /// The summary of a file call.
     Look(&'a str),
-    /// The result of input to a job, and the job's confinement.
+    /// The result of typing to a job, and the job's confinement.
     Typed(&'a str, &'static str),
 }
 

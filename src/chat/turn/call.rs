@@ -27,11 +27,11 @@ pub(super) struct ProposedCall {
     pub unread: Option<String>,
 }
 
-/// A command that the person wrote in place of the model's. Writing it is the yes to it.
+/// A command that the person wrote in place of the model's, and so approved.
 pub(super) struct EditedCommand {
     pub command: String,
-    /// The number of calls that had ended when the person wrote it, if bash computes a word of it: the yes does not hold
-    /// after another call, which may change the word.
+    /// The number of calls that had ended when the person wrote it; none if bash computes no word of it. The approval ends
+    /// with the next call, because that may change a computed word.
     pub computed_at: Option<usize>,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct ReviewedCommand {
     pub judged: JudgedCall,
     /// The person replaced the model's command.
     pub edited: bool,
-    /// The person replaced it, and it still has the same words. That is a yes.
+    /// The person wrote the command, and no call since then can have changed a word of it. So it is approved.
     pub approved: bool,
     /// The hidden secrets that the person's approval opens for the command.
     pub opens: Vec<PathBuf>,
-    /// The reason why it cannot run, whatever the person answers: its confinement does not work, or no more jobs can start.
+    /// The reason why the command cannot run even with approval: its confinement does not work, or no more jobs can start.
     pub cannot_run: Option<String>,
 }
 
@@ -95,9 +95,9 @@ pub(super) struct JudgedCall {
     pub segments: Vec<String>,
     /// The words of each simple command. Variables and globs stay as written.
     pub words: Vec<Vec<String>>,
-    /// bash computes a word from the state at the start of the command.
+    /// bash computes a word of the command, such as a glob.
     pub computes: bool,
-    /// The first sign that it reaches a secret or a place outside the workspace.
+    /// The first reason to believe that it reaches a secret or a place outside the workspace.
     pub reach: Option<String>,
     pub verdict: Verdict,
 }

@@ -45,7 +45,7 @@ enum StartedCall {
 }
 
 impl Turn {
-    /// Carries out the calls of a step; each has an outcome in the transcript when this returns.
+    /// Carries out the calls of a step. If this succeeds, each call has an outcome in the transcript.
     pub(super) async fn calls(&mut self, calls: Vec<ProposedCall>) -> Result<(), Halt> {
         self.renew();
         let calls = calls.into_iter().enumerate();
@@ -248,8 +248,8 @@ impl Turn {
         }))
     }
 
-    /// Returns the hidden secrets that a command names, if the person's approval may open them, and the reason why nothing
-    /// can run in the confinement of approved commands. A container is made for it.
+    /// Returns the hidden secrets that an approval of the command opens, and the reason why its container cannot run; none if
+    /// it can. Starts the container, if approved commands run in one.
     async fn opens(&self, judged: &JudgedCall, cwd: &Path) -> (Vec<PathBuf>, Option<String>) {
         if !matches!(
             judged.verdict,
@@ -275,7 +275,7 @@ impl Turn {
         }
     }
 
-    /// Returns the verdict on a command with the permissions of this chat.
+    /// Judges a command by the rules and by the permissions of this chat.
     pub(super) async fn judge(
         &self,
         request: &shell::CommandRequest,
@@ -320,7 +320,7 @@ impl Turn {
         matches!(self.resolve(reviewed), Resolution::Run(Decision::Unasked))
     }
 
-    /// Returns the reason why a command that only looks needs approval.
+    /// Returns the reason why a command that only looks needs approval; none if it needs none.
     pub(super) fn why_ask_unasked(&self, reviewed: &ReviewedCommand) -> Option<&'static str> {
         let failed = self
             .permissions
@@ -395,7 +395,7 @@ impl Turn {
     }
 }
 
-/// Returns a path of a container as the person has it. Other paths stay as they are.
+/// Translates a path inside of the container into the path on this machine. Other paths stay as they are.
 fn outside(workspace: &Path, path: String) -> String {
     match Path::new(&path).strip_prefix(WORKSPACE_INSIDE) {
         Ok(below) if !Path::new(&path).starts_with(workspace) => {

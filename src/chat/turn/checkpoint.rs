@@ -10,14 +10,14 @@ use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace}
 use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
-/// A command or another call with the files before it.
+/// The files before a command or another call.
 pub(super) struct CallCheckpoint {
     by: By,
-    /// The reason why there is none in the error.
+    /// The error is the reason why there is no checkpoint.
     window: Result<Window, String>,
 }
 
-/// An edit with its files before it.
+/// The files of an edit before it.
 pub(super) struct EditCheckpoint {
     by: By,
     before: Option<EditedFiles>,
@@ -52,7 +52,7 @@ impl Turn {
         (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window })
     }
 
-    /// Takes a checkpoint of an approved job, for its changes while no call runs.
+    /// Takes a checkpoint at the start of an approved job. It finds the changes that the job makes while no call runs.
     pub(super) async fn job_checkpoint(
         &self,
         job: u64,
@@ -87,7 +87,7 @@ impl Turn {
         begun.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    /// Keeps the changes since a checkpoint. A cancelled turn does so too.
+    /// Records the changes since a checkpoint, even if the turn is cancelled.
     pub(super) async fn keep_changes(&self, checkpoint: CallCheckpoint) {
         let CallCheckpoint { by, window } = checkpoint;
         let end = move || match window {
@@ -98,8 +98,8 @@ impl Turn {
         self.append_changes(by, ended.unwrap_or_default()).await;
     }
 
-    /// Keeps the files before an edit, and the changes that it is about to make: they can be taken back also if co is
-    /// killed meanwhile.
+    /// Records the files before an edit and the planned changes, so that `/undo` can take them back even if co is killed
+    /// during the edit.
     pub(super) async fn begin_edit(
         &self,
         what: String,
@@ -121,7 +121,7 @@ impl Turn {
         EditCheckpoint { by, before }
     }
 
-    /// Keeps the changes of an edit, or that it was not made.
+    /// Records the changes of an edit; none if it was not made.
     pub(super) async fn end_edit(
         &self,
         checkpoint: EditCheckpoint,

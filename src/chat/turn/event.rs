@@ -13,7 +13,7 @@ use co_llm::transcript::{Item, Usage};
 pub(in crate::chat) enum TurnEvent {
     /// Asks to write an item. The reply is `Err` if it could not be written.
     Record(Item, oneshot::Sender<Result<(), ()>>),
-    /// A request follows: the prompts that steer the turn go with it.
+    /// Asks to record the prompts that steer the turn: they go with the request that follows.
     TakeSteering,
     /// A piece of the model's answer.
     Text(String),
@@ -30,7 +30,7 @@ pub(in crate::chat) enum TurnEvent {
     /// A request about jobs.
     Job(JobRequest),
     Usage(Usage),
-    /// The part of the model's window that the last request takes, in percent.
+    /// The part of the model's window that the last request filled, in percent.
     WindowUsed(u64),
 }
 

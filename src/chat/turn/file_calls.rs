@@ -1,5 +1,5 @@
-//! The calls that read and search files and ask the editor. They run in this process, get a verdict like commands and are shown as a
-//! line.
+//! The calls that read and search files and ask the editor. They run in this process. They get a verdict like commands, and
+//! the chat shows each as one line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,7 +196,7 @@ impl Turn {
         }
     }
 
-    /// Waits for the result of a query, but not for a file system that hangs.
+    /// Waits for the result of a query, but gives up if the file system hangs.
     async fn wait_for_query(
         &self,
         running: JoinHandle<Result<FileFacts, FileQueryError>>,

@@ -122,7 +122,7 @@ impl Turn {
         .await
     }
 
-    /// Reads or ends a job, or reports that it cannot be typed to.
+    /// Reads or ends a job, or reports that the model cannot type to it.
     pub(super) async fn job(&mut self, call: Call, request: tools::JobRequest) -> Result<(), Halt> {
         let job = match self
             .jobs(|reply| JobRequest::Find(request.job, reply))

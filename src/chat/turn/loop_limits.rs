@@ -154,7 +154,7 @@ fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// Returns whether a word is a duration, a time of day or an address: those differ in every run.
+/// Returns true if a word is a duration, a time of day or an address. These differ each time that a command runs.
 fn passing(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -42,7 +42,8 @@ impl Turn {
         }
     }
 
-    /// Applies the permissions of the person to a verdict. An allowed call that no rule names asks, with the reason `why`.
+    /// Applies the permissions of the person to a verdict. A call that the policy allows, but no rule, needs approval here; `why`
+    /// is the reason for the question.
     pub(super) fn resolve_verdict(
         &self,
         verdict: &Verdict,
@@ -67,7 +68,7 @@ impl Turn {
         }
     }
 
-    /// Returns a question about a call, if it needs an answer.
+    /// Returns the question about a call; none if the call needs no answer.
     pub(super) fn question_about(&self, known: &ParsedCall) -> Option<CallQuestion> {
         let (question, asking, computes, always) = match known {
             ParsedCall::Command(reviewed) if reviewed.cannot_run.is_none() => {
@@ -110,7 +111,7 @@ impl Turn {
         })
     }
 
-    /// Returns the decision on a call, which the person, a rule or the policy makes.
+    /// Returns the decision on a call. It comes from the person, a rule or the policy.
     pub(super) async fn decision(
         &mut self,
         next: &QueuedCall,

@@ -1,6 +1,6 @@
 //! The calls of a step that run one after the other, and the questions about them.
 //!
-//! All questions are with the person at once. After each call, the turn judges the other calls again, repeats changed
+//! The turn sends all questions to the person at once. After each call, it judges the calls that wait again, repeats changed
 //! questions and withdraws unneeded ones.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::tool::edits::EditRequest;
 use co_llm::transcript::Call;
 use co_policy::Pattern;
 
-/// The last reason of a question that is asked again.
+/// The reason that is added to a repeated question.
 const ASKED_AGAIN: &str =
     "asked again: a command that ran meanwhile, or a setting, changed what it does";
 
@@ -34,9 +34,9 @@ pub(super) struct QueuedCall {
     pub unread: Option<String>,
     /// The place of the call in its step.
     pub place: usize,
-    /// The command that the person put in the place of the model's.
+    /// The command that the person wrote in place of the model's.
     pub edited: Option<EditedCommand>,
-    /// The result of the last review; the text tells the model why the call cannot run.
+    /// The result of the last review. The error tells the model why the call cannot run.
     pub known: Result<ParsedCall, String>,
     /// The call is on the screen.
     pub shown: bool,
@@ -46,8 +46,8 @@ pub(super) struct QueuedCall {
 /// A question about a call.
 pub(super) struct CallQuestion {
     pub question: Question,
-    /// The number of calls that had ended when it was asked, if bash computes a word of the command: another call may
-    /// change that word.
+    /// The number of calls that had ended when it was asked; none if bash computes no word of the command. Another call may
+    /// change a computed word.
     pub computed_at: Option<usize>,
     /// The narrowest permissions that `always` gives.
     pub always: Vec<Allowance>,
@@ -82,7 +82,7 @@ pub(super) enum NextCall {
 }
 
 impl CallQuestion {
-    /// Returns what `always` allows in a scope.
+    /// Returns the permissions that `always` gives in a scope.
     pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
         match (scope, &self.prefix) {
             (Scope::Everything, _) => vec![Allowance::Everything],
@@ -99,8 +99,8 @@ impl CallQuestion {
         }
     }
 
-    /// Returns true if an answer to this question answers the other one too. A change of the same lines is the same if
-    /// these lines only stand elsewhere in the file.
+    /// Returns true if an answer to this question answers the other one too. This holds also if the lines that an edit changes
+    /// have moved in the file.
     fn is_same(&self, other: &Self) -> bool {
         let (mine, theirs) = (&self.question.change, &other.question.change);
         let question = Question {
@@ -114,7 +114,7 @@ impl CallQuestion {
             && other.computed_at == self.computed_at
     }
 
-    /// Returns true if the answer holds after a new review: it is a denial or an edited command.
+    /// Returns true if the answer holds after a new review: it is a denial, an edited command or a withdrawal.
     fn is_final(&self) -> bool {
         let QuestionState::Answered(answer) = &self.stage else {
             return false;
@@ -167,7 +167,7 @@ impl Queue {
         Self(calls)
     }
 
-    /// Returns the call whose turn it is.
+    /// Returns the next call to run.
     pub(super) fn next(&mut self) -> Option<&mut QueuedCall> {
         self.0.front_mut()
     }
@@ -191,7 +191,7 @@ impl Queue {
         self.0.pop_front()
     }
 
-    /// Waits for an answer to an open question; returns the place in the queue of the call that it is about.
+    /// Waits for an answer to an open question, and returns the place of its call in the queue.
     pub(super) async fn answered(&mut self) -> usize {
         std::future::poll_fn(|context| {
             for (index, waiting) in self.0.iter_mut().enumerate() {
@@ -289,7 +289,7 @@ impl Turn {
         Ok(Some(question))
     }
 
-    /// Sends a question under a new number, as the person is to see it.
+    /// Sends `shown` to the person under a new id, which `question` gets too.
     pub(super) async fn send_question(
         &self,
         question: &mut CallQuestion,
@@ -349,8 +349,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Applies an early `always` at once, since it may answer other questions. Returns false if the answer is no
-    /// `always`.
+    /// Applies an early `always` at once, because it may answer other questions. Returns false if the answer is not `always`.
     async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
         let waiting = self.queue.0.get_mut(index);
         let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {

@@ -25,7 +25,7 @@ use co_llm::transcript::{Call, Decision, Item, Outcome, ShownPart};
 /// The output of a command that printed nothing and succeeded.
 const NO_OUTPUT: &str = "(no output)";
 
-/// The time in which output is redacted after a turn was cancelled.
+/// The longest time that a cancelled turn waits for redacted output.
 const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The result of a call.
@@ -192,7 +192,7 @@ impl Turn {
         Ok(outcome)
     }
 
-    /// Returns a sentence about the confinement that may have made a command fail, once in a turn.
+    /// Returns a sentence about the confinement that may have made a command fail; none after the first one of a turn.
     fn confinement_hint(
         &mut self,
         allowed: &AllowedCommand,
@@ -253,7 +253,8 @@ impl Turn {
         }
     }
 
-    /// Returns the longest time that a command may take. One that runs unasked may take less, unless it is a job.
+    /// Returns the longest time that a command may take. It is shorter for a command that runs without approval, unless that
+    /// is a job.
     fn ceiling(&self, allowed: &AllowedCommand) -> Duration {
         let most = self.services.config.max_timeout();
         match allowed.context.unasked && !allowed.request.mode.background {
@@ -298,7 +299,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Records the outcome of a call, with a hint for the model if it repeats itself.
+    /// Records the outcome of a call. If the model repeats its calls, the outcome has a hint about that.
     pub(super) async fn record_result(
         &mut self,
         call: &Call,

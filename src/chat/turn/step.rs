@@ -38,9 +38,9 @@ pub(super) struct StepAnswer {
 /// The answer of one try so far.
 #[derive(Default)]
 struct StepProgress {
-    /// The parts that are not complete.
+    /// The parts of the answer that are not complete.
     answer: co_llm::AnswerBuilder,
-    /// A part is in the transcript: another try would repeat it.
+    /// A part is in the transcript. So there is no other try, which would repeat it.
     kept: bool,
     speaking: bool,
     /// The thought that is on the screen, but not complete.
@@ -66,7 +66,7 @@ pub(super) fn system(items: &[Item]) -> String {
     prompt::system(surroundings.unwrap_or(&Surroundings::default()))
 }
 
-/// Returns the words that tell the model why the provider refused its request, so that it can change its answer.
+/// Returns the note that tells the model why the provider refused its request, so that it can change its answer.
 fn refusal(body: &str) -> Item {
     Item::Note {
         text: format!("The provider refused the last request: {}", body.trim()),
@@ -113,8 +113,8 @@ impl Turn {
         }
     }
 
-    /// Returns the request and its estimated tokens. `refusals` tell the model why its earlier tries were refused. No transcript keeps them, since
-    /// the person did not write them.
+    /// Returns the request and its estimated tokens. `refusals` tell the model why its earlier tries were refused. They are
+    /// not recorded.
     async fn request(
         &mut self,
         may_call: bool,

@@ -1,4 +1,4 @@
-//! `/changes`: the files that the chat changed, in the quickfix list and as a review in which parts are taken back.
+//! `/changes`: shows the files that the chat changed in the quickfix list, and in a review that can take parts back.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ const LONGEST_REVIEW: usize = 4 << 20;
 /// The changes of a chat in one workspace.
 struct Changes {
     workspace: PathBuf,
-    /// In their order.
+    /// The changes, in the order in which they were made.
     all: Vec<checkpoint::Change>,
     /// The records of the calls.
     records: Vec<Record>,
@@ -35,7 +35,7 @@ struct ReviewedFiles {
     workspace: PathBuf,
     files: Vec<ChangedFile>,
     records: Vec<Record>,
-    /// The changes that take made and removed directories back.
+    /// The changes that remove created directories and restore removed ones.
     directories: Vec<checkpoint::Change>,
 }
 
@@ -75,7 +75,7 @@ impl Chat {
 }
 
 impl UndoTask {
-    /// Lets the person review the changes of the chat, and takes the parts back that they refuse.
+    /// Lets the person review the changes of the chat, and takes the refused parts back.
     async fn review(self) {
         let found = tokio::select! {
             () = self.cancel.cancelled() => return,
@@ -132,7 +132,7 @@ impl UndoTask {
         Ok(reviewed)
     }
 
-    /// Shows the review and waits for the answers to all parts. None if the person gave none.
+    /// Shows the review and waits for the answers to all parts. Returns none if the person gave no answers.
     async fn ask_review(&self, reviewed: &[ReviewedFiles]) -> Option<Vec<HunkAnswer>> {
         let files: Vec<_> = reviewed.iter().flat_map(ReviewedFiles::changes).collect();
         let parts = reviewed.iter().map(|it| it.parts().count()).sum::<usize>();
@@ -156,7 +156,7 @@ impl UndoTask {
         }
     }
 
-    /// Returns what takes the refused parts back; none if none was refused.
+    /// Returns the plan that takes the refused parts back; none if no part was refused.
     async fn plan_of(
         &self,
         reviewed: ReviewedFiles,
@@ -206,7 +206,7 @@ fn by_workspace(checkpoints: &Checkpoints, chat: &str) -> Vec<Changes> {
 }
 
 impl ReviewedFiles {
-    /// Compares the files with their texts without the changes. The texts have at most `room` bytes.
+    /// Makes the review of these changes. Leaves files out if all texts together would have more than `room` bytes.
     fn of(changes: Changes, store: &Store, open: &OpenBuffers, mut room: usize) -> Self {
         let Changes {
             workspace,

@@ -15,7 +15,7 @@ const MOST_NAMED: usize = 20;
 
 const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
-/// A turn, as the question names it.
+/// The facts about a turn that the question names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TurnSummary {
     /// The first line of its prompt.
@@ -46,7 +46,7 @@ pub(super) fn turns(items: &[Item]) -> Vec<TurnSummary> {
     turns
 }
 
-/// Returns the sentences of the question: the turn, and what stays.
+/// Returns the sentences of the question: the turn, and the changes that cannot be taken back.
 pub(super) fn reasons(
     turns: &[TurnSummary],
     turn: &TurnChanges,
@@ -180,7 +180,7 @@ pub(super) fn call_words(record: &Record) -> Option<String> {
     Some(format!("{} · {decision}", one_line(&short(what))))
 }
 
-/// Returns the changes of files, or all if there are only directories.
+/// Returns the changes of files; if there are only changes of directories, returns those.
 pub(super) fn without_directories<'a>(
     changes: impl Iterator<Item = &'a checkpoint::Change> + Clone,
 ) -> Vec<&'a checkpoint::Change> {

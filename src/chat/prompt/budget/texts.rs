@@ -16,7 +16,7 @@ pub(super) struct Texts {
     pub shortened: Vec<Shortened>,
 }
 
-/// The place of a long text: an item, and the place of a context in it.
+/// The place of a long text: the index of its item, and of the attachment in that item.
 type TextPlace = (usize, Option<usize>);
 
 impl Texts {
@@ -95,7 +95,7 @@ impl Texts {
         }
     }
 
-    /// Keeps `bytes` of a text's start and end; 0 leaves one line.
+    /// Keeps the first and the last `bytes` of a text; with 0, one line replaces it.
     fn tell(&mut self, place: TextPlace, bytes: usize) {
         let Some(now) = self.text(place).map(str::to_owned) else {
             return;
@@ -128,8 +128,8 @@ impl Texts {
         before.saturating_sub(item_tokens(&self.told[place.0]))
     }
 
-    /// Replaces texts by a line, oldest first, until at most `aim` tokens are used. The last `spare` texts stay, and what
-    /// the last prompt attaches.
+    /// Replaces texts by a line, the oldest first, until at most `aim` tokens are used. The last `spare` texts and the
+    /// attachments of the last prompt stay.
     pub(super) fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
         let is_prompt = |item: &Item| matches!(item, Item::User { .. });
         let last_prompt = self.told.iter().rposition(is_prompt);
@@ -184,8 +184,8 @@ fn stand_in(item: &Item, size: usize) -> String {
     }
 }
 
-/// Returns the first and the last bytes of a text, cut between characters, and a line about the bytes between them. The
-/// line is at the end, because the cut may be in the frame of an output.
+/// Returns the first and the last bytes of a text, cut between characters, and a line about the bytes between them. This
+/// line comes last: in the middle it could be inside of the frame of an output.
 fn halves(text: &str, each: usize) -> String {
     let head = (0..=each.min(text.len()))
         .rev()
