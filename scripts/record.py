@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Record a session: a real terminal, the plugin, a scripted model, and somebody's keys.
 
-    python3 scripts/record.py            # what `make record` runs
+    "$(python3 scripts/tools.py rich)" scripts/record.py            # what `make record` runs
 
 Writes docs/demo.txt and docs/demo.svg. The model's words are in demo/fix.json: a model that runs here in a moment is too
-small to mend a program. It takes tmux besides what the demo takes.
+small to mend a program. It takes tmux besides what the demo takes; Rich draws the screens.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import pathlib
 import re
 import shutil
@@ -21,7 +22,9 @@ import time
 from collections.abc import Callable
 
 import demo
-import terminal_svg
+from rich.console import CONSOLE_SVG_FORMAT, Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
 
 COLUMNS, ROWS = 110, 28
 PATIENCE_S = 120
@@ -31,6 +34,17 @@ ASK = ":Co fix the failing test"
 LOG = ":Co! git diff --color=always --stat; python3 -m unittest"
 SCRIPT = demo.ROOT / "demo" / "fix.json"
 RULE = "─" * COLUMNS
+COLOURS = [
+    (int(colour[:2], 16), int(colour[2:4], 16), int(colour[4:], 16))
+    for colour in (
+        "14161b e0e2ea 07080d ffc0b9 b3f6c0 fce094 a6dbff ffcaff 8cf8f7 eef1f8 "
+        "4f5258 ff8f85 8be9a0 f8d06b 7cc8ff ff9eff 5ef0ef ffffff"
+    ).split()
+]
+THEME = TerminalTheme(COLOURS[0], COLOURS[1], COLOURS[2:10], COLOURS[10:])
+# Without fonts from elsewhere.
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+VIEW_BOX = re.compile(r'viewBox="([^"]+)"')
 
 
 class Terminal:
@@ -103,25 +117,41 @@ class Recording:
 
     def keep(self, terminal: Terminal, caption: str, seconds: float) -> None:
         """Keep the screen as it is now."""
-        self.kept.append((caption, terminal.still(), seconds))
+        self.kept.append((caption, terminal.still().rstrip("\n"), seconds))
 
     def text(self) -> str:
         """Return the screens as plain text."""
         parts = []
         for caption, screen, _ in self.kept:
-            lines = (
-                "".join(run.text for run in line).rstrip() for line in terminal_svg.parse(screen)
-            )
+            lines = (line.rstrip() for line in Text.from_ansi(screen).plain.split("\n"))
             parts.append("\n".join([caption, RULE, *lines, RULE, ""]))
         return "\n".join(parts)
 
     def svg(self) -> str:
-        """Return the screens as one picture."""
-        frames = [
-            terminal_svg.Frame(terminal_svg.parse(screen), seconds)
-            for _, screen, seconds in self.kept
-        ]
-        return terminal_svg.svg(frames, COLUMNS, TITLE)
+        """Return the screens as one picture, in turn; who wants no motion sees the last one."""
+        total = sum(seconds for _, _, seconds in self.kept)
+        rules, groups, begin = "", "", 0.0
+        for index, (_, screen, seconds) in enumerate(self.kept):
+            end = begin + seconds
+            rules += (
+                f"@keyframes k{index}{{0%{{visibility:hidden}}{begin / total:.2%}{{visibility:visible}}"
+                f"{end / total:.2%}{{visibility:hidden}}}}.f{index}{{animation-name:k{index}}}"
+            )
+            groups += f'<g class="f f{index}">{drawn(screen, index)}</g>\n'
+            begin = end
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{VIEW_BOX.search(groups)[1]}" role="img">\n'
+            f"<title>{TITLE}</title>\n<style>.f{{visibility:hidden;animation:{total}s step-end infinite}}{rules}"
+            f"@media (prefers-reduced-motion:reduce){{.f{{animation:none}}.f{index}{{visibility:visible}}}}</style>\n"
+            f"{groups}</svg>\n"
+        )
+
+
+def drawn(screen: str, number: int) -> str:
+    """Return the picture of one screen."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
+    console.print(Text.from_ansi(screen), end="", no_wrap=True)
+    return console.export_svg(title="co", theme=THEME, code_format=FORMAT, unique_id=f"screen{number}")
 
 
 class ScriptedModel:
@@ -160,6 +190,8 @@ def play(terminal: Terminal, project: pathlib.Path) -> Recording:
             return then()
 
         terminal.until(f"what follows {what}", approved)
+        # If one y was too many, Neovim waits for a motion.
+        terminal.press("Escape")
 
     def mended() -> bool:
         return "while cents" in (project / "change.py").read_text(encoding="utf-8")

@@ -54,6 +54,11 @@ class Tools:
         self.wheels("model", "connect to the package registry and try again")
         return self.venv / "bin" / "python"
 
+    def rich(self) -> pathlib.Path:
+        """Return the Python that can run `scripts/record.py`."""
+        self.wheels("rich", "connect to the package registry and try again")
+        return self.venv / "bin" / "python"
+
     def node(self) -> pathlib.Path:
         """Return a Node: the one on PATH if it is new enough and has npm, else the pinned one."""
         on_path = found_on_path("node", OLDEST_NODE)
@@ -233,6 +238,7 @@ def main(arguments: list[str]) -> int:
     known: dict[str, Callable[[], pathlib.Path]] = {
         "nvim": tools.nvim,
         "model": tools.model,
+        "rich": tools.rich,
         "node": tools.node,
         "stylua": tools.stylua,
         "aimock": tools.aimock,

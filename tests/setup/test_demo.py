@@ -9,8 +9,9 @@ import sys
 import tempfile
 import unittest
 from unittest import mock
+from xml.etree import ElementTree
 
-from support import SCRIPTS
+from support import ROOT, SCRIPTS
 import demo
 
 
@@ -32,6 +33,17 @@ class SampleTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Ran 3 tests", done.stderr)
         self.assertIn("FAILED (failures=1)", done.stderr)
+
+
+class RecordingTest(unittest.TestCase):
+    def test_what_the_readme_shows_is_there_and_small(self) -> None:
+        self.assertIn("(docs/demo.svg)", (ROOT / "README.md").read_text())
+        drawn = ROOT / "docs" / "demo.svg"
+        self.assertLess(drawn.stat().st_size, 200_000)
+        words = "".join(ElementTree.parse(drawn).getroot().itertext()).replace("\xa0", " ")
+        for text in ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "exit 0"):
+            self.assertIn(text, words)
+            self.assertIn(text, (ROOT / "docs" / "demo.txt").read_text())
 
 
 class EnvironmentTest(unittest.TestCase):
