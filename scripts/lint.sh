@@ -6,10 +6,6 @@ source scripts/parts.sh
 
 lua=(build.lua plugin lua tests/lua demo)
 
-stylua() {
-  "$node" scripts/stylua.mjs "$stylua" "$@" "${lua[@]}"
-}
-
 lua_types() {
   # The types of Neovim's own functions come with Neovim.
   local runtime
@@ -37,12 +33,11 @@ for name in sys.argv[1:]:
 PYTHON
 }
 
-node=$(tool node)
 stylua=$(tool stylua)
 
 if [[ ${1-} == --format ]]; then
   part 'rustfmt' cargo fmt
-  part 'StyLua' stylua
+  part 'StyLua' "$stylua" "${lua[@]}"
   finish
   exit
 fi
@@ -52,7 +47,7 @@ typos=$(tool typos)
 emmylua=$(tool emmylua)
 
 part 'rustfmt' cargo fmt --check
-part 'StyLua' stylua --check
+part 'StyLua' "$stylua" --check "${lua[@]}"
 part 'spelling' "$typos"
 part 'shell syntax' shell_syntax
 part 'Python syntax' python_syntax

