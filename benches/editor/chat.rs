@@ -1,12 +1,13 @@
 //! A model's answer into the chat.
 
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::client::Nvim;
-use super::server::{LAST, Server};
+use super::client::Client;
+use super::support::http::{Reply, Scripted};
 use super::{median, ms, report, text};
 
 const TOKENS: usize = 5_000;
@@ -19,6 +20,37 @@ const PACE: Duration = Duration::from_millis(5);
 const PACED: usize = 1_000;
 /// What is done when an answer is complete belongs to it.
 const AFTER: Duration = Duration::from_millis(500);
+
+/// The answer's last word.
+const LAST: &str = "lastword";
+
+/// A model that answers each request with the same tokens, as fast as they are taken or at a pace.
+struct Model {
+    server: Scripted,
+    reply: Reply,
+    /// When the last token was sent.
+    sent: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Model {
+    fn start(tokens: usize, pause: Duration) -> Self {
+        let sent = Arc::default();
+        let tokens = (0..tokens).map(text::token);
+        let reply = tokens.fold(Reply::new(), |reply, token| {
+            let reply = reply.say(&token);
+            if pause.is_zero() {
+                reply
+            } else {
+                reply.pause(pause)
+            }
+        });
+        Self {
+            server: Scripted::start(),
+            reply: reply.say(&format!("\n\n{LAST}")).note_time(&sent),
+            sent,
+        }
+    }
+}
 
 /// One answer, as the person saw it.
 struct Answer {
@@ -43,7 +75,7 @@ enum Probe {
 pub(super) fn run() {
     full_speed();
     long();
-    let paced = Server::start(PACED, PACE);
+    let paced = Model::start(PACED, PACE);
     for (lines, wanted) in [(0, f64::INFINITY), (10_000, 0.25)] {
         println!("200 tokens/s for 5 s below {lines} lines:");
         let quiet = answers(&paced, lines, Probe::Off);
@@ -57,11 +89,11 @@ pub(super) fn run() {
 
 /// As fast as the backend takes it, beside `curl >/dev/null` of the same server.
 fn full_speed() {
-    let server = Server::start(TOKENS, Duration::ZERO);
+    let model = Model::start(TOKENS, Duration::ZERO);
     let (mut curls, mut all) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        curls.push(curl(&server.url));
-        all.push(answer(&server, 0, Probe::On));
+        curls.push(curl(&model));
+        all.push(answer(&model, 0, Probe::On));
     }
     let (base, wall) = (median(&mut curls), pick(&all, |it| it.wall));
     let what = "5,000 tokens at full speed, to `curl >/dev/null`";
@@ -74,8 +106,8 @@ fn full_speed() {
 
 /// Two answers' worth, into a chat that begins with treesitter on.
 fn long() {
-    let server = Server::start(LONG, Duration::ZERO);
-    let all = answers(&server, 0, Probe::On);
+    let model = Model::start(LONG, Duration::ZERO);
+    let all = answers(&model, 0, Probe::On);
     let gap = pick(&all, |it| it.gap);
     report("10,000 tokens, latest frame", gap, "ms", 100.0);
     report("  longest freeze", pick(&all, |it| it.freeze), "ms", 16.0);
@@ -85,69 +117,68 @@ fn pick(all: &[Answer], field: fn(&Answer) -> f64) -> f64 {
     median(&mut all.iter().map(field).collect::<Vec<_>>())
 }
 
-fn curl(url: &str) -> f64 {
+fn curl(model: &Model) -> f64 {
+    model.server.reply(model.reply.clone());
     let began = Instant::now();
     let status = Command::new("curl")
-        .args(["-sN", "-d", "{}", url])
+        .args(["-sN", "-d", "{}", &model.server.url()])
         .stdout(Stdio::null())
         .status();
     assert!(status.is_ok_and(|it| it.success()), "curl is there");
     ms(began.elapsed())
 }
 
-fn answers(server: &Server, lines: usize, probe: Probe) -> Vec<Answer> {
+fn answers(model: &Model, lines: usize, probe: Probe) -> Vec<Answer> {
     (0..PACED_ROUNDS)
-        .map(|_| answer(server, lines, probe))
+        .map(|_| answer(model, lines, probe))
         .collect()
 }
 
 /// Asks below `lines` lines of history.
-fn answer(server: &Server, lines: usize, probe: Probe) -> Answer {
-    let mut nvim = Nvim::start(&json!({
-        "provider": "openai", "model": "scripted", "base_url": server.url,
+fn answer(model: &Model, lines: usize, probe: Probe) -> Answer {
+    let nvim = Client::start(&json!({
+        "provider": "openai", "model": "scripted", "base_url": model.server.url(),
     }));
     // The window, the backend and the parser are there.
-    nvim.lua("require('co').open()", vec![]);
-    nvim.lua("require('co.backend').start()", vec![]);
-    nvim.until("a backend", |nvim| {
-        let ready = nvim.lua("return require('co.backend').status().ready", vec![]);
-        ready.as_bool() == Some(true)
-    });
+    nvim.lua("require('co').open()", json!([]));
+    nvim.lua("require('co.backend').start()", json!([]));
+    nvim.wait_for("require('co.backend').status().ready", "a backend");
     if lines > 0 {
         nvim.lua(
             "require('co.chat').append({ chat = 1, text = ... })",
-            vec![text::history(lines).into()],
+            json!([text::history(lines)]),
         );
     }
-    nvim.idle(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
+    model.server.reply(model.reply.clone());
     nvim.watch(LAST);
     let before = seconds(nvim.pid());
     let began = Instant::now();
-    nvim.tell("nvim_command", vec!["Co go".into()]);
+    nvim.command("Co go");
     let mut freeze = f64::NAN;
     while probe == Probe::On && nvim.shown().is_none_or(|shown| shown.elapsed() < AFTER) {
         let asked = Instant::now();
-        nvim.call("nvim_eval", vec!["1".into()]);
+        nvim.call("nvim_eval", json!(["1"]));
         freeze = freeze.max(ms(asked.elapsed()));
-        nvim.idle(PROBE);
+        std::thread::sleep(PROBE);
         let late = began.elapsed() > Duration::from_secs(60);
-        assert!(!late, "{}", nvim.screen());
+        assert!(!late, "{}", nvim.screen().join("\n"));
     }
     let shown = nvim.wait_shown();
     if probe == Probe::Off {
-        nvim.idle(AFTER);
+        std::thread::sleep(AFTER);
     }
     Answer {
         wall: ms(shown - began),
         freeze,
         gap: nvim.longest_gap(began, shown),
-        last: ms(shown.saturating_duration_since(server.sent())),
+        last: ms(shown.saturating_duration_since(model.sent.lock().unwrap().unwrap())),
         cpu: seconds(nvim.pid()) - before,
     }
 }
 
 /// What a process has computed so far.
-fn seconds(pid: u32) -> f64 {
+fn seconds(pid: i32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = |at| fields.split_whitespace().nth(at)?.parse::<f64>().ok();

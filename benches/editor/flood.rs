@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rmpv::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::client::Nvim;
-use super::{median, memory, ms, report};
+use super::client::Client;
+use super::support::proc;
+use super::{median, ms, report};
 
 const BYTES: usize = 100_000_000;
 const LINES: usize = 2_500_000;
@@ -46,8 +46,7 @@ pub(super) fn run() {
         quiet.push(flood(&none, "bench.co(...)", command.as_str().into()));
         spilt.push(flood(&json!({}), "bench.co(...)", command.as_str().into()));
         if round < 3 {
-            let argv = ["cat".into(), file.display().to_string().into()];
-            jobs.push(flood(&none, "bench.job(...)", Value::Array(argv.to_vec())));
+            jobs.push(flood(&none, "bench.job(...)", json!(["cat", file])));
         }
     }
     let pick = |all: &[Flood], field: fn(&Flood) -> f64| {
@@ -121,64 +120,68 @@ fn piped(file: &Path) -> f64 {
     ms(began.elapsed())
 }
 
-fn flood(settings: &serde_json::Value, code: &str, command: Value) -> Flood {
-    let mut nvim = Nvim::start(settings);
+fn flood(settings: &Value, code: &str, command: Value) -> Flood {
+    let nvim = Client::start(settings);
     // The window, the backend and all modules are there; so are the arenas that a first flood needs.
     let warm = if command.is_array() {
-        Value::Array(vec!["true".into()])
+        json!(["true"])
     } else {
         "true".into()
     };
-    nvim.lua(code, vec![warm]);
+    nvim.lua(code, json!([warm]));
     nvim.wait("exit");
-    nvim.idle(Duration::from_millis(100));
-    let backend = nvim.lua("return require('co.backend').status().pid", vec![]);
-    let backend = backend.as_u64().and_then(guarded);
+    std::thread::sleep(Duration::from_millis(100));
+    let guard = nvim.lua("return require('co.backend').status().pid", json!([]));
+    // Neovim knows the guard; the backend is its child.
+    let backend = guard.as_i64().map(|it| proc::children(it as i32)[0]);
     let pids = [Some(nvim.pid()), backend];
     let before = pids.map(|pid| pid.map_or(0.0, fresh));
     nvim.watch(&format!("{:039}", LINES - 1));
     let began = Instant::now();
-    nvim.tell(
-        "nvim_exec_lua",
-        vec![code.into(), Value::Array(vec![command])],
-    );
+    nvim.lua(code, json!([command]));
     let mut told = Flood::default();
     let mut ended = false;
     let mut last = None;
     // Frames may follow the first that shows the last line.
     while last.is_none_or(|at: Instant| at.elapsed() < Duration::from_millis(100)) {
         let asked = Instant::now();
-        nvim.call("nvim_eval", vec!["1".into()]);
+        nvim.call("nvim_eval", json!(["1"]));
         told.eval = told.eval.max(ms(asked.elapsed()));
         let typed = Instant::now();
-        nvim.tell("nvim_input", vec!["<F2>".into()]);
+        nvim.type_keys("<F2>");
         told.key = told.key.max(ms(nvim.wait("key").at - typed));
         if let Some(exit) = nvim.noticed("exit") {
-            assert_eq!(exit.args[1].as_i64(), Some(0), "{}", nvim.screen());
+            assert_eq!(
+                exit.args[1].as_i64(),
+                Some(0),
+                "{}",
+                nvim.screen().join("\n")
+            );
             told.exit = exit.args[0].as_f64().expect("a time") / 1e6;
             ended = true;
         }
         if ended && last.is_none() {
             last = nvim.shown();
         }
-        nvim.idle(PROBE);
+        std::thread::sleep(PROBE);
     }
     told.shown = last.map_or(f64::NAN, |at| ms(at - began)).max(told.exit);
     let [editor, backend] =
-        [0, 1].map(|at| pids[at].map_or(0.0, |pid| memory(pid, "VmHWM") - before[at]));
+        [0, 1].map(|at| pids[at].map_or(0.0, |pid| mib(pid, "VmHWM:") - before[at]));
     (told.editor, told.backend) = (editor, backend);
     told
 }
 
-/// Neovim knows the guard; the backend is its child.
-fn guarded(guard: u64) -> Option<u32> {
-    let children = format!("/proc/{guard}/task/{guard}/children");
-    let children = std::fs::read_to_string(children).ok()?;
-    children.split_whitespace().next()?.parse().ok()
+/// Counts the peak anew; returns what is resident now.
+fn fresh(pid: i32) -> f64 {
+    let _ = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
+    mib(pid, "VmRSS:")
 }
 
-/// Counts the peak anew; returns what is resident now.
-fn fresh(pid: u32) -> f64 {
-    let _ = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
-    memory(pid, "VmRSS")
+/// Returns a number of kilobytes that the status of a process names, in MB.
+fn mib(pid: i32, name: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let number = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = number.and_then(|it| it.trim().trim_end_matches(" kB").parse::<f64>().ok());
+    number.unwrap_or(f64::NAN) / 1024.0
 }

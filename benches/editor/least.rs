@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rmpv::Value;
+use serde_json::json;
 
 use super::spawn::SHELL;
 
@@ -13,10 +14,9 @@ use super::spawn::SHELL;
 pub(super) const ARGUMENT: &str = "least-backend";
 
 /// How Neovim starts it.
-pub(super) fn argv() -> Value {
+pub(super) fn argv() -> serde_json::Value {
     let own = std::env::current_exe().expect("a program");
-    let words = [own.to_str().expect("text"), ARGUMENT].map(Value::from);
-    Value::Array(words.to_vec())
+    json!([own, ARGUMENT])
 }
 
 /// Serves the Neovim on standard input and output until it goes.

@@ -5,17 +5,19 @@
 #![allow(
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "a measurement prints, and rounds"
+    clippy::unwrap_used,
+    reason = "a measurement prints and rounds, and stops where it cannot go on"
 )]
 
 mod chat;
 mod client;
 mod flood;
-mod grid;
 mod least;
-mod server;
 mod spawn;
 mod start;
+#[allow(dead_code, unused_imports, reason = "the tests use the rest")]
+#[path = "../../tests/it/support/mod.rs"]
+mod support;
 mod text;
 
 use std::time::Duration;
@@ -58,15 +60,4 @@ fn median(times: &mut [f64]) -> f64 {
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// The resident memory of a process, now or (`VmHWM`) at its most, in MiB.
-fn memory(pid: u32, field: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let number = line.and_then(|it| it.trim_start_matches(':').split_whitespace().next());
-    number
-        .and_then(|it| it.parse::<f64>().ok())
-        .unwrap_or(f64::NAN)
-        / 1024.0
 }

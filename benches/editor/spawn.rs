@@ -4,10 +4,9 @@ use std::ffi::CString;
 use std::time::{Duration, Instant};
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, posix_spawn};
-use rmpv::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::client::{self, Nvim};
+use super::client::Client;
 use super::{least, median, ms, report};
 
 const ROUNDS: usize = 200;
@@ -20,49 +19,46 @@ const REST: Duration = Duration::from_millis(25);
 
 pub(super) fn run() {
     for megabytes in [0_u64, 300] {
-        let mut all = Neovims::start(megabytes);
-        exit_known(&mut all, Pace::InARow, megabytes);
-        exit_known(&mut all, Pace::Rested, megabytes);
-        on_screen(&mut all, megabytes);
+        let all = Neovims::start(megabytes);
+        exit_known(&all, Pace::InARow, megabytes);
+        exit_known(&all, Pace::Rested, megabytes);
+        on_screen(&all, megabytes);
     }
 }
 
 /// One Neovim for each contestant: `jobstart` forks its Neovim, and what that writes to next is slower for it.
 struct Neovims {
-    co: Nvim,
-    job: Nvim,
-    least: Nvim,
+    co: Client,
+    job: Client,
+    least: Client,
+    environment: Vec<CString>,
 }
 
 impl Neovims {
     fn start(megabytes: u64) -> Self {
         let start = || {
-            let mut nvim = Nvim::start(&json!({}));
+            let nvim = Client::start(&json!({}));
             if megabytes > 0 {
-                nvim.lua("bench.grow(...)", vec![megabytes.into()]);
+                nvim.lua("bench.grow(...)", json!([megabytes]));
             }
             nvim
         };
+        let co = start();
         Self {
-            co: start(),
+            environment: co.environment(),
+            co,
             job: start(),
             least: start(),
         }
     }
 
     /// One command of a contestant: co, jobstart, posix_spawn alone, the least backend.
-    fn time(&mut self, which: usize) -> f64 {
+    fn time(&self, which: usize) -> f64 {
         match which {
-            0 => ended(&mut self.co, "bench.co(...)", "true".into()),
-            1 => ended(&mut self.job, "bench.job(...)", argv("true")),
-            2 => posix(),
-            _ => ended(&mut self.least, "bench.least(...)", least::argv()),
-        }
-    }
-
-    fn rest(&mut self) {
-        for nvim in [&mut self.co, &mut self.job, &mut self.least] {
-            nvim.idle(REST / 3);
+            0 => ended(&self.co, "bench.co(...)", "true".into()),
+            1 => ended(&self.job, "bench.job(...)", argv("true")),
+            2 => posix(&self.environment),
+            _ => ended(&self.least, "bench.least(...)", least::argv()),
         }
     }
 }
@@ -77,7 +73,7 @@ enum Pace {
 }
 
 /// `true`, from the wish to the knowledge of its end.
-fn exit_known(all: &mut Neovims, pace: Pace, megabytes: u64) {
+fn exit_known(all: &Neovims, pace: Pace, megabytes: u64) {
     let (rounds, each) = match pace {
         Pace::InARow => (ROW_ROUNDS, ROW),
         Pace::Rested => (ROUNDS, 1),
@@ -88,7 +84,7 @@ fn exit_known(all: &mut Neovims, pace: Pace, megabytes: u64) {
         let mut times = [0.0; 4];
         for turn in 0..4 {
             let which = (round + turn) % 4;
-            all.rest();
+            std::thread::sleep(REST);
             let mut taken: Vec<f64> = (0..each).map(|_| all.time(which)).collect();
             times[which] = median(&mut taken);
         }
@@ -116,56 +112,50 @@ fn exit_known(all: &mut Neovims, pace: Pace, megabytes: u64) {
     );
 }
 
-fn ended(nvim: &mut Nvim, code: &str, command: Value) -> f64 {
-    nvim.lua(code, vec![command]);
+fn ended(nvim: &Client, code: &str, command: Value) -> f64 {
+    nvim.lua(code, json!([command]));
     let notice = nvim.wait("exit");
-    assert_eq!(notice.args[1].as_i64(), Some(0), "{}", nvim.screen());
+    assert_eq!(
+        notice.args[1].as_i64(),
+        Some(0),
+        "{}",
+        nvim.screen().join("\n")
+    );
     notice.args[0].as_f64().expect("a time") / 1e6
 }
 
 /// The same argv by posix_spawn alone, with Neovim's environment: a shell reads a locale at its start and looks up
 /// what it has no `SHELL` for, which takes it as long as the rest.
-pub(super) fn posix() -> f64 {
+pub(super) fn posix(environment: &[CString]) -> f64 {
     let word = |text: &str| CString::new(text).expect("no NUL");
     let argv: Vec<CString> = SHELL.into_iter().chain(["true"]).map(word).collect();
-    let env: Vec<CString> = client::environment(&std::env::temp_dir())
-        .into_iter()
-        .map(|(name, value)| word(&format!("{name}={}", value.display())))
-        .collect();
     let actions = PosixSpawnFileActions::init().expect("actions");
     let attributes = PosixSpawnAttr::init().expect("attributes");
     let began = Instant::now();
-    let pid = posix_spawn(c"/bin/bash", &actions, &attributes, &argv, &env).expect("it starts");
+    let pid =
+        posix_spawn(c"/bin/bash", &actions, &attributes, &argv, environment).expect("it starts");
     nix::sys::wait::waitpid(pid, None).expect("it ends");
     ms(began.elapsed())
 }
 
 /// A word that only the output holds, from the wish until it is drawn.
-fn on_screen(all: &mut Neovims, megabytes: u64) {
+fn on_screen(all: &Neovims, megabytes: u64) {
     let (mut co, mut job, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let mut times = [0.0; 2];
         for turn in 0..2 {
             let which = (round + turn) % 2;
-            all.rest();
-            let nvim = if which == 0 {
-                &mut all.co
-            } else {
-                &mut all.job
-            };
+            std::thread::sleep(REST);
+            let nvim = if which == 0 { &all.co } else { &all.job };
             let number = round * 2 + which;
             // The command line itself is on the screen too.
             let command = format!("echo 'w'{number:05}");
             nvim.watch(&format!("w{number:05}"));
             let began = Instant::now();
             if which == 0 {
-                nvim.tell("nvim_command", vec![format!("Co! {command}").into()]);
+                nvim.command(&format!("Co! {command}"));
             } else {
-                let code = "bench.job(...)".into();
-                nvim.tell(
-                    "nvim_exec_lua",
-                    vec![code, Value::Array(vec![argv(&command)])],
-                );
+                nvim.lua("bench.job(...)", json!([argv(&command)]));
             }
             times[which] = ms(nvim.wait_shown() - began);
         }
@@ -187,6 +177,5 @@ fn on_screen(all: &mut Neovims, megabytes: u64) {
 }
 
 fn argv(command: &str) -> Value {
-    let words = SHELL.into_iter().chain([command]).map(Value::from);
-    Value::Array(words.collect())
+    SHELL.into_iter().chain([command]).collect()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::client::Nvim;
+use super::client::Client;
 use super::{least, median, report, spawn};
 
 const STARTS: usize = 11;
@@ -18,20 +18,20 @@ pub(super) fn run() {
     let (mut file, mut ready) = (Vec::new(), Vec::new());
     let (mut times, mut others, mut shells) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..STARTS {
-        let mut nvim = Nvim::start(&json!({}));
-        let plugin = nvim.lua("return bench.plugin()", vec![]);
+        let nvim = Client::start(&json!({}));
+        let plugin = nvim.lua("return bench.plugin()", json!([]));
         file.push(plugin.as_f64().expect("a time"));
-        nvim.idle(REST);
-        nvim.lua("bench.greet()", vec![]);
-        let took = greeted(&mut nvim);
-        nvim.idle(REST);
-        nvim.lua("bench.start_least(...)", vec![least::argv()]);
-        let other = greeted(&mut nvim);
+        std::thread::sleep(REST);
+        nvim.lua("bench.greet()", json!([]));
+        let took = greeted(&nvim);
+        std::thread::sleep(REST);
+        nvim.lua("bench.start_least(...)", json!([least::argv()]));
+        let other = greeted(&nvim);
         ready.push(took / other);
         times.push(took);
         others.push(other);
-        nvim.idle(REST);
-        shells.push(took / spawn::posix());
+        std::thread::sleep(REST);
+        shells.push(took / spawn::posix(&nvim.environment()));
     }
     report("plugin file", median(&mut file), "ms", 0.1);
     report(
@@ -49,7 +49,7 @@ pub(super) fn run() {
 }
 
 /// How long it took from `jobstart` to the greeting, in milliseconds.
-fn greeted(nvim: &mut Nvim) -> f64 {
+fn greeted(nvim: &Client) -> f64 {
     let nanos = nvim.wait("ready").args[0].as_f64();
     nanos.expect("a time") / 1e6
 }

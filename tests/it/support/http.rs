@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -100,6 +100,8 @@ enum Step {
     Bytes(Vec<u8>),
     Wait(Gate),
     Pause(Duration),
+    /// Writes the time down.
+    Note(Arc<Mutex<Option<Instant>>>),
 }
 
 /// A response, byte by byte.
@@ -176,6 +178,7 @@ impl Response {
                     gate.0.load(Ordering::Acquire) || closing.load(Ordering::Acquire)
                 })?,
                 Step::Pause(time) => std::thread::sleep(*time),
+                Step::Note(time) => *time.lock().unwrap() = Some(Instant::now()),
             }
         }
         match self.ending {

@@ -1,4 +1,4 @@
-//! What the tests share: a real Neovim, model servers, processes to look at, throwaway workspaces.
+//! What the tests and the benchmark of the editor share: a real Neovim, model servers, processes to look at, throwaway workspaces.
 
 pub(crate) mod chance;
 pub(crate) mod chat;
@@ -7,7 +7,7 @@ pub(crate) mod model;
 pub(crate) mod nvim;
 pub(crate) mod pids;
 pub(crate) mod proc;
-mod rpc;
+pub(crate) mod rpc;
 pub(crate) mod scene;
 mod screen;
 pub(crate) mod wire;

@@ -10,7 +10,7 @@ use rmpv::Value as Msgpack;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::rpc::{Failed, Rpc};
+use super::rpc::{Failed, Observer, Rpc};
 use super::screen::Shown;
 use super::{BACKEND, DEADLINE, ROOT, proc};
 
@@ -29,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) cwd: Option<PathBuf>,
     /// Where the configuration, data and state are; to be shared by a Neovim and its successor.
     pub(crate) home: Option<PathBuf>,
+    pub(crate) observer: Observer,
 }
 
 impl Default for Options {
@@ -41,6 +42,7 @@ impl Default for Options {
             args: Vec::new(),
             cwd: None,
             home: None,
+            observer: Box::new(|_| {}),
         }
     }
 }
@@ -67,7 +69,7 @@ pub(crate) struct Nvim {
 impl Nvim {
     /// Starts Neovim, attaches a screen and waits until it has started up.
     #[track_caller]
-    pub(crate) fn start(options: Options) -> Self {
+    pub(crate) fn start(mut options: Options) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let own = tempfile::Builder::new()
             .prefix("co-nvim-")
@@ -83,6 +85,7 @@ impl Nvim {
         let rpc = Rpc::new(
             process.stdout.take().unwrap(),
             process.stdin.take().unwrap(),
+            std::mem::replace(&mut options.observer, Box::new(|_| {})),
         );
         let nvim = Self {
             process,

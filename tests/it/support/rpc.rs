@@ -11,6 +11,18 @@ use rmpv::Value;
 use super::screen::{Screen, Shown};
 
 type Reply = Result<Value, Value>;
+
+/// What Neovim says unasked.
+#[allow(dead_code, reason = "the benchmark of the editor reads the fields")]
+pub(crate) enum Event<'a> {
+    Frame(&'a Shown),
+    /// A notification by its name and arguments.
+    Notification(&'a str, &'a [Value]),
+}
+
+/// Called by the thread that reads, as soon as something comes.
+pub(crate) type Observer = Box<dyn FnMut(Event<'_>) + Send>;
+
 type Output = Arc<Mutex<Box<dyn Write + Send>>>;
 
 /// What the reading thread and the callers share.
@@ -43,6 +55,7 @@ impl Rpc {
     pub(super) fn new(
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
+        observer: Observer,
     ) -> Self {
         let output: Output = Arc::new(Mutex::new(Box::new(output)));
         let shared = Arc::new(Shared {
@@ -50,7 +63,7 @@ impl Rpc {
             ..Shared::default()
         });
         let (for_reader, back) = (Arc::clone(&shared), Arc::clone(&output));
-        std::thread::spawn(move || read(input, &for_reader, &back));
+        std::thread::spawn(move || read(input, &for_reader, &back, observer));
         Self {
             output,
             next: AtomicU64::new(1),
@@ -123,7 +136,7 @@ fn write(output: &Output, message: &Value) -> bool {
         .is_ok()
 }
 
-fn read(input: impl Read, shared: &Shared, output: &Output) {
+fn read(input: impl Read, shared: &Shared, output: &Output, mut observer: Observer) {
     let mut input = BufReader::new(input);
     while let Ok(Value::Array(message)) = rmpv::decode::read_value(&mut input) {
         match (message[0].as_u64(), &message[1..]) {
@@ -141,8 +154,19 @@ fn read(input: impl Read, shared: &Shared, output: &Output) {
                 }
             }
             (Some(2), [method, Value::Array(events)]) if method.as_str() == Some("redraw") => {
-                shared.screen.lock().unwrap().redraw(events);
-                shared.drawn.notify_all();
+                let mut screen = shared.screen.lock().unwrap();
+                let before = screen.shown().frame;
+                screen.redraw(events);
+                if screen.shown().frame > before {
+                    observer(Event::Frame(screen.shown()));
+                    shared.drawn.notify_all();
+                }
+            }
+            (Some(2), [method, Value::Array(args)]) => {
+                observer(Event::Notification(
+                    method.as_str().unwrap_or_default(),
+                    args,
+                ));
             }
             (Some(0), [id, ..]) => {
                 let refused = "the test's terminal answers no requests".into();

@@ -1,6 +1,7 @@
 //! What a terminal would show, from Neovim's redraw events (`ext_linegrid`, `ext_hlstate`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rmpv::Value;
 
@@ -21,26 +22,29 @@ impl Default for Cell {
     }
 }
 
+/// One row; frames share the rows that did not change between them.
+type Row = Arc<Vec<Cell>>;
+
 /// The grid as of the last flush, and what has come since.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    rows: Vec<Vec<Cell>>,
-    highlights: HashMap<u64, Vec<String>>,
+    rows: Vec<Row>,
+    highlights: Arc<HashMap<u64, Vec<String>>>,
     shown: Shown,
 }
 
 /// One whole frame.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shown {
-    rows: Vec<Vec<Cell>>,
-    highlights: HashMap<u64, Vec<String>>,
+pub(crate) struct Shown {
+    rows: Vec<Row>,
+    highlights: Arc<HashMap<u64, Vec<String>>>,
     /// How many frames there were before.
     pub(super) frame: u64,
 }
 
 impl Shown {
-    pub(super) fn lines(&self) -> Vec<String> {
-        let line = |row: &Vec<Cell>| {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |row: &Row| {
             let text: String = row.iter().map(|cell| cell.text.as_str()).collect();
             text.trim_end().to_owned()
         };
@@ -49,7 +53,10 @@ impl Shown {
 
     /// Rows and columns.
     pub(super) fn size(&self) -> (usize, usize) {
-        (self.rows.len(), self.rows.first().map_or(0, Vec::len))
+        (
+            self.rows.len(),
+            self.rows.first().map_or(0, |row| row.len()),
+        )
     }
 
     /// Returns the column where the byte `at` of a row's text is.
@@ -92,11 +99,11 @@ impl Screen {
     fn event(&mut self, name: &str, args: &[Value]) {
         match name {
             "grid_resize" => self.resize(index(args, 2), index(args, 1)),
-            "grid_clear" => self
-                .rows
-                .iter_mut()
-                .flatten()
-                .for_each(|cell| *cell = Cell::default()),
+            "grid_clear" => {
+                for row in &mut self.rows {
+                    Arc::make_mut(row).fill(Cell::default());
+                }
+            }
             "grid_line" => self.line(args),
             "grid_scroll" => self.scroll(args),
             "hl_attr_define" => self.define(args),
@@ -112,9 +119,9 @@ impl Screen {
     }
 
     fn resize(&mut self, height: usize, width: usize) {
-        self.rows.resize(height, Vec::new());
+        self.rows.resize(height, Row::default());
         for row in &mut self.rows {
-            row.resize(width, Cell::default());
+            Arc::make_mut(row).resize(width, Cell::default());
         }
     }
 
@@ -123,6 +130,7 @@ impl Screen {
         let Some(row) = self.rows.get_mut(index(args, 1)) else {
             return;
         };
+        let row = Arc::make_mut(row);
         let mut column = index(args, 2);
         let mut highlight = 0;
         for cell in args.get(3).and_then(Value::as_array).into_iter().flatten() {
@@ -159,7 +167,7 @@ impl Screen {
                 continue;
             };
             let right = right.min(cells.len());
-            cells[left..right].clone_from_slice(&old[from][left..right]);
+            Arc::make_mut(cells)[left..right].clone_from_slice(&old[from][left..right]);
         }
     }
 
@@ -174,7 +182,7 @@ impl Screen {
             }
         }
         let id = args.first().and_then(Value::as_u64).unwrap_or(0);
-        self.highlights.insert(id, names);
+        Arc::make_mut(&mut self.highlights).insert(id, names);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -84,6 +84,12 @@ impl Reply {
     /// Says nothing for `time`.
     pub(crate) fn pause(self, time: Duration) -> Self {
         self.step(Step::Pause(time))
+    }
+
+    /// Notes the time when all before this was sent.
+    #[allow(dead_code, reason = "for the benchmark of the editor")]
+    pub(crate) fn note_time(self, time: &Arc<Mutex<Option<Instant>>>) -> Self {
+        self.step(Step::Note(Arc::clone(time)))
     }
 
     /// Sends bytes as they are: half an event, half a character.
