@@ -53,12 +53,7 @@ describe('the backend', function()
     nvim:lua("vim.cmd('Co! echo one') vim.cmd('Co! echo two')")
     nvim:wait("return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 1, '$')[6] == 'ran echo two'")
     local got = received()
-    same(
-      { 'hello', 'run', 'run' },
-      vim.tbl_map(function(message)
-        return message.type
-      end, got)
-    )
+    same({ 'hello', 'run', 'run' }, neovim.pluck(got, 'type'))
     same(require('co.version').protocol, got[1].protocol)
     same({ shell_max_timeout = 60 }, got[1].settings, 'the keys Lua reads are not passed')
     same('echo one', got[2].command)
@@ -76,12 +71,7 @@ describe('the backend', function()
       return #received() == 6
     end)
     local got = received()
-    same(
-      { 'hello', 'run', 'settings', 'run', 'run', 'settings' },
-      vim.tbl_map(function(message)
-        return message.type
-      end, got)
-    )
+    same({ 'hello', 'run', 'settings', 'run', 'run', 'settings' }, neovim.pluck(got, 'type'))
     same({ shell_max_timeout = 60, model = 'm' }, got[3].settings)
     same({ shell_max_timeout = 60, model = 'm', redact = false }, got[6].settings)
   end)
@@ -152,12 +142,7 @@ describe('the backend', function()
     nvim:lua("vim.cmd('Co! echo one')")
     nvim:wait("return table.concat(_G.notices):find('update the plugin') ~= nil")
     nvim:wait("return not require('co.backend').status().running")
-    same(
-      { 'hello' },
-      vim.tbl_map(function(message)
-        return message.type
-      end, received())
-    )
+    same({ 'hello' }, neovim.pluck(received(), 'type'))
     nvim:wait(
       "return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1]:find('speaks protocol 99') ~= nil"
     )

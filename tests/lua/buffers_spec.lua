@@ -7,8 +7,7 @@ local editor = questions.editor
 ---@param commands? string[] Ex commands for the buffer
 local function open(bytes, commands)
   local nvim = editor()
-  local dir = vim.fn.tempname()
-  vim.fn.mkdir(dir)
+  local dir = neovim.dir()
   local file = vim.fn.resolve(dir) .. '/a file.txt'
   local handle = assert(io.open(file, 'wb'))
   handle:write(bytes)

@@ -2,7 +2,7 @@ local messages = require('messages')
 local questions = require('questions')
 local ask = messages.ask
 local editor = questions.editor
-local reach = questions.reach
+local asked, reach = questions.asked, questions.reach
 local wait_answers = questions.wait_answers
 
 --- A question about a change of a file.
@@ -32,15 +32,13 @@ describe('a question about a change', function()
   it('shows the file and the difference', function()
     local nvim = editor()
     nvim:receive(ask_change(1))
-    for _, text in ipairs({
+    nvim:wait_screen(
       'edit_file src/a.rs  +2 -1',
       'why  changes a file',
       '@@ -1,2 +1,3 @@',
       '-two',
-      '+--- 3',
-    }) do
-      nvim:wait_screen(text)
-    end
+      '+--- 3'
+    )
     local found = nvim:lua([[
       local namespace = vim.api.nvim_get_namespaces()['co.approval']
       for _, win in ipairs(vim.api.nvim_list_wins()) do
@@ -72,10 +70,7 @@ describe('a question about a change', function()
   end)
 
   it('takes yes, no and always, and cannot be edited', function()
-    local nvim = editor()
-    nvim:receive(ask_change(1), ask_change(2), ask_change(3))
-    nvim:wait_screen('co 1/3')
-    reach(nvim)
+    local nvim = asked(ask_change(1), ask_change(2), ask_change(3))
     nvim:wait_screen('y n N a Y d g?')
     nvim:keys('ey')
     wait_answers(nvim, { { 1, 'once' } })
@@ -93,14 +88,9 @@ describe('a question about a change', function()
   end)
 
   it('is not approved by the list', function()
-    local nvim = editor()
-    nvim:receive(ask_change(1), ask(2))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(ask_change(1), ask(2))
     nvim:keys('Y')
-    nvim:wait_screen('! edit_file src/a.rs')
-    nvim:wait_screen('chat 1 · +2 -1')
-    nvim:wait_screen('read the difference first')
+    nvim:wait_screen('! edit_file src/a.rs', 'chat 1 · +2 -1', 'read the difference first')
     nvim:settle()
     nvim:keys('y')
     wait_answers(nvim, { { 2, 'once' } })

@@ -26,8 +26,7 @@ describe('the chat', function()
     nvim:wait(IN_CHAT)
     same('n', nvim:mode())
     same(3, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
-    nvim:wait_screen('g? keys · / commands · @ files and more')
-    nvim:wait_screen('ready')
+    nvim:wait_screen('g? keys · / commands · @ files and more', 'ready')
     -- A person who has sent a prompt knows them.
     nvim:keys('ihello<C-s>')
     nvim:wait_screen('prompt · <C-s> sends it · g? lists the keys')
@@ -42,12 +41,7 @@ describe('the chat', function()
     nvim:wait_mode('i')
     nvim:keys('three<Esc><C-s>')
     nvim:wait('return #_G.sent == 3')
-    same(
-      { 'one', 'two\nlines', 'three' },
-      vim.tbl_map(function(message)
-        return message.text
-      end, nvim:sent('prompt'))
-    )
+    same({ 'one', 'two\nlines', 'three' }, neovim.pluck(nvim:sent('prompt'), 'text'))
     same({ '' }, nvim:lines(CHAT))
     same({ '' }, nvim:lines(PROMPT))
   end)
@@ -133,12 +127,7 @@ describe('the chat', function()
     local nvim = chat()
     nvim:keys('<C-c>i<C-c>')
     nvim:wait('return #_G.sent == 2')
-    same(
-      { 'cancel', 'cancel' },
-      vim.tbl_map(function(message)
-        return message.type
-      end, nvim:sent())
-    )
+    same({ 'cancel', 'cancel' }, neovim.pluck(nvim:sent(), 'type'))
   end)
 
   it('recalls prompts with <Up> in an empty prompt and comes back to the draft', function()
@@ -165,10 +154,7 @@ describe('the chat', function()
 
   it('follows the answer at its end, and leaves a reader elsewhere alone', function()
     local nvim = chat({ screen = true, lines = 20 })
-    local text = {}
-    for index = 1, 100 do
-      text[index] = 'line ' .. index
-    end
+    local text = neovim.numbered('line ', 100)
     nvim:receive(append(table.concat(text, '\n')))
     nvim:wait_screen('line 100')
     nvim:keys('<C-w>kgg')
@@ -186,10 +172,7 @@ describe('the chat', function()
   it('follows in a window that is not current', function()
     local nvim = neovim.start({ screen = true, lines = 20 })
     nvim:lua("vim.cmd('Co hello')")
-    local text = {}
-    for index = 1, 100 do
-      text[index] = 'line ' .. index
-    end
+    local text = neovim.numbered('line ', 100)
     nvim:receive(append(table.concat(text, '\n')))
     nvim:wait_screen('line 100')
     yes(not nvim:lua(IN_CHAT), ':Co {prompt} takes no focus')
@@ -257,10 +240,7 @@ describe('the chat', function()
   it('shows blocks of raw output, folded past 20 lines when done', function()
     local nvim = chat({ screen = true })
     nvim:receive(append('## Co\n\n**ls**'))
-    local lines = {}
-    for index = 1, 30 do
-      lines[index] = 'file' .. index
-    end
+    local lines = neovim.numbered('file', 30)
     nvim:receive({
       type = 'block',
       chat = 1,
@@ -322,15 +302,13 @@ describe('the chat', function()
         { model = 'm-100%', input = 12345, output = 678, steering = 1, queued = 2, cwd = '/srv/x' }
       )
     )
-    for _, text in ipairs({
+    nvim:wait_screen(
       'answering (1 steering, 2 queued)',
       'm-100%',
       '12k in 678 out',
       'unconfined',
-      '/srv/x',
-    }) do
-      nvim:wait_screen(text)
-    end
+      '/srv/x'
+    )
     nvim:receive(state('retrying', { detail = 'in 3 s' }))
     nvim:wait_screen('retrying in 3 s')
     same('co retrying', nvim:lua("return require('co').statusline()"))
@@ -382,8 +360,7 @@ describe('the chat', function()
 
   it('yanks the code block and opens file:line', function()
     local nvim = chat()
-    local dir = vim.fn.tempname()
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     vim.fn.writefile({ 'a', 'b', 'c' }, dir .. '/x.lua')
     nvim:receive(
       state('idle', { cwd = dir }),
@@ -579,8 +556,7 @@ describe('the chat', function()
     nvim:receive(state('streaming'), append('half an ans'))
     nvim:wait_screen('half an ans')
     nvim:lua("require('co.backend').handle_exit('the backend ended')")
-    nvim:wait_screen('the backend ended')
-    nvim:wait_screen('ready')
+    nvim:wait_screen('the backend ended', 'ready')
   end)
 
   it('two at once get their own texts', function()

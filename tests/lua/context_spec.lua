@@ -17,8 +17,7 @@ describe('context', function()
 
   it('is an image if the file or the clipboard is one', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     local bytes = '\137PNG\r\n\26\n\0\1\255'
     local function write(name, text)
       local file = assert(io.open(dir .. '/' .. name, 'wb'))
@@ -90,8 +89,7 @@ describe('context', function()
 
   it('is read from the editor for what a prompt names', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     vim.fn.writefile({ 'in a file' }, dir .. '/f.txt')
     nvim:lua(
       [[
@@ -126,8 +124,7 @@ describe('context', function()
 
   it('is what git has of the changes, a commit and a text', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     local function git(...)
       local person = { '-c', 'user.name=a', '-c', 'user.email=a@b.c' }
       local done = vim.system({ 'git', '-C', dir, unpack(vim.list_extend(person, { ... })) }):wait()
@@ -228,8 +225,7 @@ describe('context', function()
 
   it('of what is not saved has no line that is, however the file is written', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     nvim:lua('vim.cmd.cd(...)', dir)
     for name, bytes in pairs({
       ['dos'] = 'a\r\nb\r\n',
@@ -254,8 +250,7 @@ describe('context', function()
 
   it('of a file is what the editor has of it, whatever it is called and by', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     for _, name in ipairs({ '[id].ts', '$id.ts', 'a b.ts', 'plain.ts' }) do
       vim.fn.writefile({ 'saved' }, dir .. '/' .. name)
       nvim:lua(
@@ -301,8 +296,7 @@ describe('context', function()
 
   it('of many files stays within what can be sent', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     local names = {}
     for index = 1, 10 do
       names[index] = '@file:' .. index

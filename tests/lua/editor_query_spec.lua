@@ -6,8 +6,7 @@ local questions = require('questions')
 ---@param open string
 local function start(files, open)
   local nvim = questions.editor()
-  local dir = vim.fn.tempname()
-  vim.fn.mkdir(dir)
+  local dir = neovim.dir()
   dir = vim.fn.resolve(dir)
   for name, text in pairs(files) do
     vim.fn.writefile(vim.split(text, '\n'), dir .. '/' .. name)

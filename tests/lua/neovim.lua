@@ -3,6 +3,34 @@ local M = {}
 
 local DEADLINE = 15000
 
+--- Makes a directory and returns its real path.
+---@return string
+function M.dir()
+  local dir = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(dir, 'p')
+  return dir
+end
+
+--- Returns as many lines, each of a word and its number.
+---@param word string
+---@param count integer
+---@return string[]
+function M.numbered(word, count)
+  return vim.fn.map(vim.fn.range(1, count), function(_, number)
+    return word .. number
+  end)
+end
+
+--- Returns one field of each of the messages.
+---@param messages table[]
+---@param field string
+---@return any[]
+function M.pluck(messages, field)
+  return vim.tbl_map(function(message)
+    return message[field]
+  end, messages)
+end
+
 ---@class co.test.Neovim
 ---@field channel integer
 ---@field terminal? integer buffer that shows its screen
@@ -188,13 +216,16 @@ function Neovim:shows(text)
   return table.concat(self:screen(), '\n'):find(text, 1, true) ~= nil
 end
 
----@param text string
-function Neovim:wait_screen(text)
-  M.wait(function()
-    return ('"%s" on the screen:\n%s'):format(text, table.concat(self:screen(), '\n'))
-  end, function()
-    return self:shows(text)
-  end)
+--- Waits until each of the texts has been on the screen, in any order.
+---@param ... string
+function Neovim:wait_screen(...)
+  for _, text in ipairs({ ... }) do
+    M.wait(function()
+      return ('"%s" on the screen:\n%s'):format(text, table.concat(self:screen(), '\n'))
+    end, function()
+      return self:shows(text)
+    end)
+  end
 end
 
 ---@param text string

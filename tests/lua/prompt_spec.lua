@@ -6,8 +6,7 @@ local IN_CHAT = "return vim.bo.filetype == 'co-prompt'"
 --- A Neovim with a.py and b.py side by side, the cursor in a.py.
 local function two_files(opts)
   local nvim = neovim.start(opts)
-  local dir = vim.fn.resolve(vim.fn.tempname())
-  vim.fn.mkdir(dir)
+  local dir = neovim.dir()
   vim.fn.writefile({ 'alpha', 'one' }, dir .. '/a.py')
   vim.fn.writefile({ 'beta' }, dir .. '/b.py')
   nvim:lua(

@@ -43,4 +43,13 @@ function M.reach(nvim)
   nvim:settle()
 end
 
+--- An editor that was asked these questions, with the focus on the first.
+function M.asked(...)
+  local nvim = M.editor()
+  nvim:receive(...)
+  nvim:wait_screen('co 1/' .. select('#', ...))
+  M.reach(nvim)
+  return nvim
+end
+
 return M

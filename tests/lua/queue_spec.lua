@@ -1,4 +1,5 @@
 local messages = require('messages')
+local neovim = require('neovim')
 local questions = require('questions')
 local ask = messages.ask
 local editor = questions.editor
@@ -6,7 +7,7 @@ local FOCUSED = questions.FOCUSED
 local HOME = questions.HOME
 local answers = questions.answers
 local wait_answers = questions.wait_answers
-local reach = questions.reach
+local asked, reach = questions.asked, questions.reach
 
 -- Keys that yank a line and put it below, where they reach a buffer that may be changed.
 local STRAY = 'yyp'
@@ -19,10 +20,7 @@ end
 
 describe('the queue of questions', function()
   it('keeps the focus until the last one is answered', function()
-    local nvim = editor()
-    nvim:receive(ask(1), ask(2), ask(3))
-    nvim:wait_screen('co 1/3')
-    reach(nvim)
+    local nvim = asked(ask(1), ask(2), ask(3))
     for index, left in ipairs({ '1/2', '1/1' }) do
       nvim:keys('y')
       nvim:wait_screen('touch file' .. index + 1)
@@ -37,10 +35,7 @@ describe('the queue of questions', function()
   end)
 
   it('lets no key that was typed with the last answer into a buffer', function()
-    local nvim = editor()
-    nvim:receive(ask(1), ask(2))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(ask(1), ask(2))
     nvim:keys('yyy')
     nvim:wait_screen('co 1/1')
     wait_answers(nvim, { { 1, 'once' } })
@@ -53,10 +48,7 @@ describe('the queue of questions', function()
   end)
 
   it('lets no key into a buffer that is typed just after the last one went', function()
-    local nvim = editor()
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    reach(nvim)
+    local nvim = asked(ask(1))
     nvim:lua(
       "receive({ { type = 'settled', id = 1, decision = 'withdrawn' } }) vim.api.nvim_input(...)",
       STRAY
@@ -84,10 +76,7 @@ describe('the queue of questions', function()
 
   it('keeps the place of an edited command until a key or the end of the focus', function()
     for _, go_on in ipairs({ 'y', '<CR>', '<C-w>w' }) do
-      local nvim = editor()
-      nvim:receive(ask(1), ask(2, { command = 'rm -rf src', destructive = true }))
-      nvim:wait_screen('touch file1')
-      reach(nvim)
+      local nvim = asked(ask(1), ask(2, { command = 'rm -rf src', destructive = true }))
       nvim:keys('e')
       nvim:wait_screen('Run instead')
       nvim:keys('A.txt<C-s>yn')
@@ -97,17 +86,13 @@ describe('the queue of questions', function()
       yes(nvim:shows('touch file1.txt') and not nvim:shows('rm -rf src'))
       nvim:settle()
       nvim:keys(go_on)
-      nvim:wait_screen('rm -rf src')
-      nvim:wait_screen('co 1/2')
+      nvim:wait_screen('rm -rf src', 'co 1/2')
       same({ { 1, 'edited' } }, answers(nvim))
     end
   end)
 
   it('shows an edited command again that a deny rule forbids', function()
-    local nvim = editor()
-    nvim:receive(ask(1), ask(2))
-    nvim:wait_screen('touch file1')
-    reach(nvim)
+    local nvim = asked(ask(1), ask(2))
     nvim:keys('e')
     nvim:wait_screen('Run instead')
     nvim:keys('ccmake<C-s>')
@@ -115,8 +100,7 @@ describe('the queue of questions', function()
     local refused = { question = 1, command = 'make', why = 'the rule `make` forbids it' }
     local again = ask(3, { command = 'touch file1', refused_edit = refused })
     nvim:receive({ type = 'settled', id = 1, decision = 'edited' }, again)
-    nvim:wait_screen('not run: the rule `make` forbids it')
-    nvim:wait_screen('co 1/2')
+    nvim:wait_screen('not run: the rule `make` forbids it', 'co 1/2')
     nvim:settle()
     nvim:keys('e')
     nvim:wait_screen('Run instead')
@@ -124,10 +108,7 @@ describe('the queue of questions', function()
   end)
 
   it('goes on for as long as answers are typed', function()
-    local nvim = editor()
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    reach(nvim)
+    local nvim = asked(ask(1))
     nvim:lua([[
       local typed, timer = 0, vim.uv.new_timer()
       timer:start(0, 50, vim.schedule_wrap(function()
@@ -148,10 +129,7 @@ describe('the queue of questions', function()
   end)
 
   it('gives way to a command that is typed after the last answer', function()
-    local nvim = editor()
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    reach(nvim)
+    local nvim = asked(ask(1))
     nvim:lua("require('co.question').answer(1, 'once') vim.api.nvim_input(':let g:typed = 1')")
     nvim:wait_mode('c')
     nvim:wait(HOME)
@@ -163,10 +141,7 @@ describe('the queue of questions', function()
   end)
 
   it('keeps the focus for a question that comes right after the last answer', function()
-    local nvim = editor()
-    nvim:receive(ask(1))
-    nvim:wait_screen('touch file1')
-    reach(nvim)
+    local nvim = asked(ask(1))
     nvim:lua("require('co.question').answer(1, 'once') receive({ ... })", ask(2))
     nvim:lua("vim.api.nvim_input('y')")
     nvim:wait_screen('touch file2')
@@ -181,7 +156,7 @@ end)
 
 describe('the list of questions', function()
   --- Three questions, the second of them destructive, and the focus on the first.
-  local function asked()
+  local function three()
     local nvim = editor()
     local script = 'cat > deep <<EOF\nsecond line\nEOF'
     nvim:receive(
@@ -195,7 +170,7 @@ describe('the list of questions', function()
   end
 
   it('shows every question and approves those that destroy nothing', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Y')
     nvim:wait_screen('y approves 2 of these 3')
     for _, text in ipairs({ 'touch file1', '! rm -rf build', 'cat > deep', 'second line', 'chat 2' }) do
@@ -204,8 +179,7 @@ describe('the list of questions', function()
     nvim:settle()
     nvim:keys('y')
     wait_answers(nvim, { { 1, 'once' }, { 3, 'once' } })
-    nvim:wait_screen('co 1/1')
-    nvim:wait_screen('delete or overwrite')
+    nvim:wait_screen('co 1/1', 'delete or overwrite')
     yes(nvim:lua(FOCUSED))
     nvim:settle()
     nvim:keys('y')
@@ -213,7 +187,7 @@ describe('the list of questions', function()
   end)
 
   it('takes no key that was typed before it was there', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Yy')
     nvim:wait_screen('y approves 2 of these 3')
     nvim:settle()
@@ -221,7 +195,7 @@ describe('the list of questions', function()
   end)
 
   it('is drawn anew for a question that comes, and takes no key for a while', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Y')
     nvim:wait_screen('y approves 2 of these 3')
     nvim:settle()
@@ -234,7 +208,7 @@ describe('the list of questions', function()
   end)
 
   it('stays when the first question goes', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Y')
     nvim:wait_screen('y approves 2 of these 3')
     nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' })
@@ -247,7 +221,7 @@ describe('the list of questions', function()
   end)
 
   it('is shown again when its list of keys is closed', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Y')
     nvim:wait_screen('y approves 2 of these 3')
     nvim:settle()
@@ -272,7 +246,7 @@ describe('the list of questions', function()
   end)
 
   it('gives way to a question that comes after all of them went', function()
-    local nvim = asked()
+    local nvim = three()
     nvim:keys('Y')
     nvim:wait_screen('y approves 2 of these 3')
     nvim:lua([[
@@ -282,15 +256,11 @@ describe('the list of questions', function()
     ]])
     nvim:wait(HOME)
     nvim:receive(ask(4))
-    nvim:wait_screen('touch file4')
-    nvim:wait_screen('co 1/1')
+    nvim:wait_screen('touch file4', 'co 1/1')
   end)
 
   it('approves nothing where all of it may destroy', function()
-    local nvim = editor()
-    nvim:receive(ask(1, { destructive = true }), ask(2, { destructive = true }))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(ask(1, { destructive = true }), ask(2, { destructive = true }))
     nvim:keys('Y')
     nvim:wait_screen('y approves none of these')
     nvim:settle()
@@ -303,16 +273,15 @@ describe('the list of questions', function()
   --- Three questions, the second of which is longer than the screen, and the list of them.
   local function long()
     local nvim = editor()
-    local lines = {}
-    for index = 1, 60 do
-      lines[index] = 'echo line' .. index
-    end
-    nvim:receive(ask(1), ask(2, { command = table.concat(lines, '\n') }), ask(3))
+    nvim:receive(
+      ask(1),
+      ask(2, { command = table.concat(neovim.numbered('echo line', 60), '\n') }),
+      ask(3)
+    )
     nvim:wait_screen('co 1/3')
     reach(nvim)
     nvim:keys('Y')
-    nvim:wait_screen('y approves 1 of these 3: scroll to see the rest')
-    nvim:wait_screen('y yes to 1')
+    nvim:wait_screen('y approves 1 of these 3: scroll to see the rest', 'y yes to 1')
     nvim:settle()
     return nvim
   end
@@ -347,15 +316,11 @@ describe('the list of questions', function()
     nvim:keys('<C-f><C-f><C-f>')
     nvim:wait_screen('y yes to 3')
     nvim:receive(ask(4, { destructive = true }))
-    nvim:wait_screen('4 questions')
-    nvim:wait_screen('y yes to 3')
+    nvim:wait_screen('4 questions', 'y yes to 3')
   end)
 
   it('approves no line that is longer than the window', function()
-    local nvim = editor()
-    nvim:receive(ask(1), ask(2, { command = 'echo ' .. ('x'):rep(4000) }))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(ask(1), ask(2, { command = 'echo ' .. ('x'):rep(4000) }))
     nvim:keys('Y')
     nvim:wait_screen('y approves 1 of these 2')
     nvim:settle()
@@ -366,13 +331,10 @@ describe('the list of questions', function()
   end)
 
   it('shows how a command runs, and leaves text for a job to its own question', function()
-    local nvim = editor()
-    nvim:receive(
+    local nvim = asked(
       ask(1, { background = true, terminal = true, cwd = '/elsewhere' }),
       ask(2, { command = 'drop table people;\\n', job = 3 })
     )
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
     nvim:keys('Y')
     nvim:wait_screen('y approves 1 of these 2')
     for _, text in ipairs({
@@ -391,7 +353,7 @@ describe('the list of questions', function()
 
   for _, page in ipairs({ 'question', 'list' }) do
     it('is denied as a whole by gN, from the ' .. page, function()
-      local nvim = asked()
+      local nvim = three()
       if page == 'list' then
         nvim:keys('Y')
         nvim:wait_screen('y approves 2 of these 3')

@@ -128,8 +128,7 @@ describe('the review of a change', function()
     nvim:keys('e')
     nvim:wait_screen('Instead of change 2')
     nvim:keys('A and more<Esc>o  indented<Esc><C-s>')
-    nvim:wait_screen('change 2 of 3 · accepted with your text · "why?"')
-    nvim:wait_screen('+ 2 and more')
+    nvim:wait_screen('change 2 of 3 · accepted with your text · "why?"', '+ 2 and more')
     nvim:wait_screen('+   indented')
     nvim:keys('Y')
     same(
@@ -188,8 +187,10 @@ describe('the review of a change', function()
   it('lists the files that wait', function()
     local nvim = review(ask_change(1, 'src/a.rs'), ask_change(2, 'src/b.rs'))
     nvim:keys('yf')
-    nvim:wait_screen('1: src/a.rs  +3 -2 · 1 of 3 answered')
-    nvim:wait_screen('2: src/b.rs  +3 -2 · 0 of 3 answered')
+    nvim:wait_screen(
+      '1: src/a.rs  +3 -2 · 1 of 3 answered',
+      '2: src/b.rs  +3 -2 · 0 of 3 answered'
+    )
     nvim:keys('2<CR>')
     nvim:wait_screen('file 2 of 2 · src/b.rs')
   end)

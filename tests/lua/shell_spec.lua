@@ -12,8 +12,7 @@ describe('the shell buffer', function()
   it('is one unfocused split, used again', function()
     local nvim = neovim.start({ screen = true })
     nvim:keys(':Co! echo one<CR>')
-    nvim:wait_screen('$ echo one')
-    nvim:wait_screen('running')
+    nvim:wait_screen('$ echo one', 'running')
     same('', nvim:lua('return vim.bo.filetype'))
     nvim:keys(':Co! echo two<CR>')
     nvim:wait_screen('$ echo two')
@@ -79,8 +78,7 @@ describe('the shell buffer', function()
 
   it('sends command, directory and a new number', function()
     local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! ls -la | wc -l') vim.cmd('Co! pwd')", dir)
     local sent = nvim:sent('run')
     same({ 1, 'ls -la | wc -l', dir }, { sent[1].run, sent[1].command, sent[1].cwd })
@@ -90,8 +88,7 @@ describe('the shell buffer', function()
 
   it('says so where the directory is gone', function()
     local nvim = neovim.start()
-    local dir = vim.fn.tempname()
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     nvim:lua("vim.cmd('cd ' .. ...)", dir)
     vim.fn.delete(dir, 'd')
     nvim:lua("vim.cmd('Co! ls')")
@@ -246,10 +243,7 @@ describe('the shell buffer', function()
 
   it('follows at the last line only', function()
     local nvim = started('seq', { screen = true })
-    local lines = {}
-    for index = 1, 200 do
-      lines[index] = 'line ' .. index
-    end
+    local lines = neovim.numbered('line ', 200)
     nvim:receive(output(1, patch(0, lines)))
     nvim:wait_screen('line 200')
     enter(nvim)
@@ -264,10 +258,7 @@ describe('the shell buffer', function()
   for name, start in pairs({ [':Co!'] = ':Co! two<CR>', r = 'r' }) do
     it(name .. ' scrolls the new run into view', function()
       local nvim = started('seq', { screen = true })
-      local lines = {}
-      for index = 1, 200 do
-        lines[index] = 'line ' .. index
-      end
+      local lines = neovim.numbered('line ', 200)
       nvim:receive(output(1, patch(0, lines)), ended(1, 0))
       nvim:wait_screen('line 200')
       enter(nvim)
@@ -292,10 +283,7 @@ describe('the shell buffer', function()
   it('folds a long run when it has ended, not where the cursor is', function()
     local nvim = started('one')
     nvim:lua("vim.cmd('Co! two')")
-    local lines = {}
-    for index = 1, 30 do
-      lines[index] = 'line ' .. index
-    end
+    local lines = neovim.numbered('line ', 30)
     nvim:receive(output(1, patch(0, lines)), ended(1, 0), output(2, patch(0, { 'x' })), ended(2, 0))
     wait_line(nvim, 'x')
     enter(nvim)
@@ -330,10 +318,7 @@ describe('the shell buffer', function()
 
   it('leaves the newest run open until another begins', function()
     local nvim = started('one')
-    local lines = {}
-    for index = 1, 30 do
-      lines[index] = 'line ' .. index
-    end
+    local lines = neovim.numbered('line ', 30)
     nvim:receive(output(1, patch(0, lines)), ended(1, 0))
     wait_line(nvim, 'line 30')
     enter(nvim)

@@ -1,23 +1,23 @@
 local messages = require('messages')
+local neovim = require('neovim')
 local questions = require('questions')
 local ask, trust = messages.ask, messages.trust
 local FLOATS, FOCUSED, HOME = questions.FLOATS, questions.FOCUSED, questions.HOME
-local editor, reach, wait_answers = questions.editor, questions.reach, questions.wait_answers
+local asked, editor, reach = questions.asked, questions.editor, questions.reach
+local wait_answers = questions.wait_answers
 
 describe('a question about a file', function()
   it('names co, the file and its size, and shows the text', function()
     local nvim = editor()
     nvim:receive(trust(7, { notes = { 'its text changed since your last answer' } }))
-    for _, text in ipairs({
+    nvim:wait_screen(
       'co 1/1 · AGENTS.md',
       'Send the text of AGENTS.md to the model with each prompt?',
       'file /srv/work/AGENTS.md · 2.1 KiB',
       'note its text changed since your last answer',
       'Use tabs.',
-      '<F5> to answer',
-    }) do
-      nvim:wait_screen(text)
-    end
+      '<F5> to answer'
+    )
     yes(nvim:lua(HOME), 'it takes no focus')
     reach(nvim)
     nvim:wait_screen('y trust it · n no · d all · g?')
@@ -58,10 +58,7 @@ describe('a question about a file', function()
 
   it('shows a long text that can be scrolled, and more of it with d', function()
     local nvim = editor()
-    local lines = {}
-    for index = 1, 100 do
-      lines[index] = 'rule ' .. index
-    end
+    local lines = neovim.numbered('rule ', 100)
     nvim:receive(trust(7, { text = table.concat(lines, '\n') .. '\n' }))
     nvim:wait_screen('more lines')
     reach(nvim)
@@ -77,10 +74,7 @@ describe('a question about a file', function()
   end)
 
   it('that is hidden still waits, and holds up no question about a command', function()
-    local nvim = editor()
-    nvim:receive(trust(7))
-    nvim:wait_screen('co 1/1')
-    reach(nvim)
+    local nvim = asked(trust(7))
     nvim:keys('q')
     nvim:wait('return (' .. FLOATS:gsub('^return ', '') .. ') == 0')
     yes(nvim:lua(HOME))
@@ -103,10 +97,7 @@ describe('a question about a file', function()
   end)
 
   it('that is hidden gives its place to the question behind it, which has the focus', function()
-    local nvim = editor()
-    nvim:receive(trust(7), ask(8))
-    nvim:wait_screen('co 1/2 · AGENTS.md')
-    reach(nvim)
+    local nvim = asked(trust(7), ask(8))
     nvim:keys('q')
     nvim:wait_screen('touch file8')
     yes(nvim:lua(FOCUSED))
@@ -118,10 +109,7 @@ describe('a question about a file', function()
   end)
 
   it('is not approved from the list', function()
-    local nvim = editor()
-    nvim:receive(trust(7), ask(8))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(trust(7), ask(8))
     nvim:keys('Y')
     nvim:wait_screen('! trust AGENTS.md')
     nvim:settle()

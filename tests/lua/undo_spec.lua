@@ -1,7 +1,7 @@
 local messages = require('messages')
 local questions = require('questions')
 local editor = questions.editor
-local reach = questions.reach
+local asked, reach = questions.asked, questions.reach
 local wait_answers = questions.wait_answers
 
 --- The question of `/undo` about two files.
@@ -28,23 +28,18 @@ describe('a question of /undo', function()
   it('names all files and what stays', function()
     local nvim = editor()
     nvim:receive(ask_undo(1))
-    for _, text in ipairs({
+    nvim:wait_screen(
       '/undo  +1 -1',
       'why  of the turn “fix it”',
       'b stays: it was changed later',
       '--- a/one',
       '+mine',
-      '--- a/two',
-    }) do
-      nvim:wait_screen(text)
-    end
+      '--- a/two'
+    )
   end)
 
   it('takes y and n only', function()
-    local nvim = editor()
-    nvim:receive(ask_undo(1), ask_undo(2))
-    nvim:wait_screen('co 1/2')
-    reach(nvim)
+    local nvim = asked(ask_undo(1), ask_undo(2))
     nvim:wait_screen('y yes · n no')
     nvim:keys('aNecE')
     nvim:keys('y')
@@ -68,8 +63,7 @@ describe('the files that a chat changed', function()
         { file = '', line = 0, text = 'changes not known' },
       },
     })
-    nvim:wait_screen('|2| +1 -1 · edit_file a · approved')
-    nvim:wait_screen('changes not known')
+    nvim:wait_screen('|2| +1 -1 · edit_file a · approved', 'changes not known')
     same('Co /changes', nvim:lua('return vim.fn.getqflist({ title = 0 }).title'))
     nvim:keys(':cfirst<CR>')
     nvim:wait('return vim.fn.expand("%:p") == ... and vim.fn.line(".") == 2', file)

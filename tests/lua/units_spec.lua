@@ -227,8 +227,7 @@ describe('completion', function()
 
   it('of the command line knows slash commands, contexts, ids, files and programs', function()
     local nvim = neovim.start()
-    local dir = vim.fn.tempname()
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     vim.fn.writefile({}, dir .. '/notes.txt')
     nvim:lua(
       "vim.cmd('cd ' .. ...) receive({ { type = 'question', id = 7, chat = 1, command = 'x', cwd = '/', timeout = 1, confinement = 'b', reasons = {}, destructive = false } })",
@@ -250,8 +249,7 @@ describe('completion', function()
 
   it('of files gives names that mean the file', function()
     local nvim = neovim.start()
-    local dir = vim.fn.tempname()
-    vim.fn.mkdir(dir)
+    local dir = neovim.dir()
     for _, name in ipairs({ 'a b.txt', '100%.txt', "it's.txt" }) do
       vim.fn.writefile({}, dir .. '/' .. name)
     end
