@@ -181,9 +181,9 @@ local immediate = { ready = true, refused = true, notice = true, run_data = true
 ---@return string?
 local function output_key(message)
   if message.type == 'run_output' then
-    return 'run ' .. message.run
+    return ('run %s'):format(message.run)
   elseif message.type == 'block' then
-    return ('block %d %d'):format(message.chat, message.block)
+    return ('block %s %s'):format(message.chat, message.block)
   end
 end
 

@@ -291,9 +291,8 @@ end
 function M.state(message)
   local chat = of_message(message)
   if chat then
-    for _ = chat.state.taken_prompts + 1, message.taken_prompts do
-      table.remove(chat.waiting_prompts, 1)
-    end
+    local taken = math.max(0, message.taken_prompts - chat.state.taken_prompts)
+    chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
     local begun = message.transcript ~= chat.state.transcript
     chat.state = message
     if begun then
