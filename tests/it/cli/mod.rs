@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod edit;
+mod message_fuzz;
 mod messages;
 mod settings;
 mod settings_help;
