@@ -12,16 +12,8 @@ pub enum Error {
     Busy { id: String },
     #[error("the chat {id} was written by a later version of co (format {version})")]
     Newer { id: String, version: u32 },
-    #[error("cannot write {}", path.display())]
-    Write {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot write {}: {source}; check its disk and who owns it", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
 }

@@ -15,7 +15,7 @@ use crate::cli::state::{may_mount, read_only};
 use super::scene::Scene;
 
 /// A script in place of the backend.
-fn stand_in(directory: &Path, script: &str) -> String {
+pub(super) fn stand_in(directory: &Path, script: &str) -> String {
     let path = directory.join("co-nvim");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -147,7 +147,7 @@ fn a_log_filter_that_cannot_be_read_is_said() {
 }
 
 /// Whether the prompt holds what was sent.
-const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, -2, -1, false)[1] == 'these words'";
+pub(super) const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, -2, -1, false)[1] == 'these words'";
 
 /// What was sent is in the prompt again and, without the file that is in the way, the next backend serves.
 fn comes_back(scene: &Scene, in_the_way: &Path) {

@@ -25,6 +25,7 @@ mod shell;
 mod signals;
 mod slash;
 mod streams;
+mod surroundings;
 mod trust;
 mod turns;
 mod undo;
