@@ -1,8 +1,11 @@
 .DEFAULT_GOAL := help
 # The tests that generate their input.
 GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: remote::message secrets:: \
-	editor::random_keys
-.PHONY: help demo record test fuzz bench lint format build clean
+	editor::random_keys cli::message_fuzz
+# The tests that kill, cut off and fill up.
+CHAOS := cli::message editor::surroundings editor::backend editor::signals editor::drill editor::killed_edits editor::cuts \
+	editor::quit editor::turns exec::faults exec::watchdog exec::leftovers sandbox::bombs
+.PHONY: help demo record test fuzz chaos bench lint format build clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +21,9 @@ test: ## Run every test: the set-up, the backend, Lua, and all of it together
 
 fuzz: ## Run the tests with generated input, with more of it (CASES=40000)
 	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --workspace --locked --no-fail-fast -- $(GENERATED)
+
+chaos: ## Kill, cut off and fill up all that co uses, again and again (ROUNDS=3)
+	@bash scripts/chaos.sh $(or $(ROUNDS),3) $(CHAOS)
 
 bench: ## Measure how fast it is, beside the least it could take (docs/BENCHMARKS.md)
 	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench checkpoint --bench edits --bench editor
