@@ -260,6 +260,14 @@ impl App {
                     .buffers
                     .reply(request, BufferReply::Changed(changed));
             }
+            FromEditor::Hooks { before_command } => {
+                self.services.buffers.set_hooked(before_command);
+            }
+            FromEditor::CommandHooked { request, refusal } => {
+                self.services
+                    .buffers
+                    .reply(request, BufferReply::Hooked(refusal));
+            }
             FromEditor::EditorAnswer { request, answer } => {
                 self.services
                     .buffers

@@ -1,17 +1,18 @@
-//! The texts of Neovim's buffers, which the person sees, saved or not, and questions about the editor.
+//! The texts of Neovim's buffers, which the person sees, saved or not, questions about the editor, and the hooks of
+//! plugins before a command.
 //!
 //! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
 use crate::editor::Editor;
 use crate::protocol::{
-    BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, ToEditor,
+    BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, PlannedCommand, ToEditor,
 };
 
 /// The loaded buffers among some files, by the real paths of the files.
@@ -23,6 +24,8 @@ pub struct Buffers {
     editor: Editor,
     waiting: Arc<Mutex<Waiting>>,
     requests: Arc<AtomicU64>,
+    /// Plugins have hooks before a command.
+    hooked: Arc<AtomicBool>,
 }
 
 /// The requests that Neovim has not answered, by their numbers.
@@ -33,6 +36,8 @@ pub enum BufferReply {
     Read(Vec<BufferText>),
     Changed(BufferChanged),
     Editor(EditorAnswer),
+    /// The reason why a plugin refuses a command; none if no plugin does.
+    Hooked(Option<String>),
 }
 
 impl Buffers {
@@ -41,6 +46,7 @@ impl Buffers {
             editor,
             waiting: Arc::default(),
             requests: Arc::default(),
+            hooked: Arc::default(),
         }
     }
 
@@ -106,6 +112,25 @@ impl Buffers {
         {
             Some(BufferReply::Editor(answer)) => answer,
             _ => EditorAnswer::default(),
+        }
+    }
+
+    /// Notes whether plugins have hooks before a command.
+    pub fn set_hooked(&self, hooked: bool) {
+        self.hooked.store(hooked, Ordering::Relaxed);
+    }
+
+    /// Returns the reason why a plugin refuses a command; none if no plugin does. It waits until the hooks have returned.
+    pub async fn refusal(&self, command: PlannedCommand) -> Option<String> {
+        if !self.hooked.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self
+            .ask(|request| ToEditor::BeforeCommand { request, command })
+            .await
+        {
+            Some(BufferReply::Hooked(refusal)) => refusal,
+            _ => Some("Neovim did not answer".to_owned()),
         }
     }
 

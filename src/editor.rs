@@ -348,6 +348,7 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::ReadBuffers { .. }
             | ToEditor::ChangeBuffer { .. }
             | ToEditor::EditorQuery { .. }
+            | ToEditor::BeforeCommand { .. }
             | ToEditor::State {
                 state: ChatState::Idle,
                 ..

@@ -132,6 +132,9 @@ local handlers = {
   editor_query = function(message)
     require('co.buffers.editor_query').answer(message)
   end,
+  before_command = function(message)
+    require('co.hooks').answer(message)
+  end,
   event = function(message)
     events.raise(message.name, message.data)
   end,

@@ -84,6 +84,20 @@ function M.answer(id, yes, reason)
   return require('co.user_command.api').answer(id, yes, reason)
 end
 
+--- Calls `hook` before each command of a model starts. A text that it returns refuses the command.
+---@param hook co.api.CommandHook
+---@return fun() remove
+function M.before_command(hook)
+  return require('co.user_command.api').before_command(hook)
+end
+
+--- Calls `hook` after each change of a file by a tool of a model.
+---@param hook fun(edit: co.api.Edit)
+---@return fun() remove
+function M.after_edit(hook)
+  return require('co.user_command.api').after_edit(hook)
+end
+
 --- Runs a command in the current window's directory.
 ---@param command string
 ---@param stdin? string

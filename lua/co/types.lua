@@ -185,7 +185,18 @@
 ---@field column? integer bytes, from 1
 ---@field text string
 
----@alias co.FromEditor co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+--- Plugins have hooks before a command, or no longer have any.
+---@class (exact) co.Hooks
+---@field type 'hooks'
+---@field before_command boolean
+
+--- The answer to `co.BeforeCommand`.
+---@class (exact) co.CommandHooked
+---@field type 'command_hooked'
+---@field request integer
+---@field refusal? string the reason why a plugin refuses the command
+
+---@alias co.FromEditor co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'
@@ -352,6 +363,15 @@
 ---@field name? string the name to look up
 ---@field line? integer where it stands, from 1
 ---@field new_name? string with `rename`
+
+--- Asks the hooks of plugins about a command.
+---@class (exact) co.BeforeCommand
+---@field type 'before_command'
+---@field request integer
+---@field chat integer
+---@field command string
+---@field cwd string
+---@field unasked boolean it only looks, so nobody was asked
 
 ---@class (exact) co.Replacement
 ---@field start integer the first line, from 0

@@ -111,6 +111,15 @@ pub enum FromEditor {
         #[serde(flatten)]
         changed: BufferChanged,
     },
+    /// Plugins have hooks before a command, or no longer have any.
+    Hooks { before_command: bool },
+    /// The answer to a [`super::ToEditor::BeforeCommand`].
+    CommandHooked {
+        request: u64,
+        /// The reason why a plugin refuses the command.
+        #[serde(default)]
+        refusal: Option<String>,
+    },
     /// The answer to a [`super::ToEditor::EditorQuery`].
     EditorAnswer {
         request: u64,

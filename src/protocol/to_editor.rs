@@ -168,6 +168,12 @@ pub enum ToEditor {
         #[serde(flatten)]
         query: EditorQuery,
     },
+    /// Asks the hooks of plugins about a command. Lua answers with [`super::FromEditor::CommandHooked`].
+    BeforeCommand {
+        request: u64,
+        #[serde(flatten)]
+        command: PlannedCommand,
+    },
     /// A `User` autocommand, e.g. `CoTurnDone`.
     Event {
         name: String,
@@ -209,6 +215,16 @@ pub struct EditorQuery {
     pub line: Option<u64>,
     /// With [`EditorTopic::Rename`]: the new name.
     pub new_name: Option<String>,
+}
+
+/// A command of the model that is about to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedCommand {
+    pub chat: u64,
+    pub command: String,
+    pub cwd: String,
+    /// It only looks, so nobody was asked.
+    pub unasked: bool,
 }
 
 /// The subject of an [`EditorQuery`].

@@ -6,7 +6,7 @@ local LAYERS = {
   { 'config' },
   { 'alert' },
   { 'backend' },
-  { 'buffers', 'question', 'run' },
+  { 'buffers', 'hooks', 'question', 'run' },
   { 'chat' },
   { 'user_command' },
   { 'init', 'handlers', 'health' },

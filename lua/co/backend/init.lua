@@ -33,6 +33,9 @@ local isolation
 -- The choice of /sandbox. The next backend gets it if the present one ends by itself.
 ---@type co.Sandbox?
 local sandbox
+-- Each backend gets it before any other message.
+---@type co.Hooks?
+local hooks
 ---@type (fun(reason: string, unsent: co.FromEditor[], held: co.FromEditor[]): fun()?)[]
 local on_exit_callbacks = {}
 
@@ -193,6 +196,9 @@ local function launch()
   if sandbox then
     table.insert(queue, 1, sandbox)
   end
+  if hooks then
+    table.insert(queue, 1, hooks)
+  end
   expect_greeting(new)
   return new
 end
@@ -297,6 +303,13 @@ end
 ---@param message co.Sandbox
 function M.on_sandbox(message)
   sandbox = message
+end
+
+--- Tells this and each later backend whether plugins have hooks.
+---@param message co.Hooks
+function M.set_hooks(message)
+  hooks = message
+  M.send_if_running(message)
 end
 
 --- Shows the reason why the backend cannot work, and ends it.

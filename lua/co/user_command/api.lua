@@ -1,4 +1,5 @@
---- The functions for other plugins: they await an answer, list chats, runs and questions, and answer a question.
+--- The functions for other plugins: they await an answer, list chats, runs and questions, answer a question, and add
+--- hooks.
 local M = {}
 
 local api = vim.api
@@ -28,6 +29,10 @@ local registry = require('co.chat.registry')
 ---@field chat? integer
 ---@field command string the command, or what it is about
 ---@field reasons string[] what the command would do
+
+---@class (exact) co.api.Edit
+---@field chat integer
+---@field files string[] the real path; of a move, the one before and the one after
 
 --- Returns the text of the last message of a chat, without its heading.
 ---@param chat co.Chat
@@ -100,6 +105,29 @@ function M.questions()
       reasons = (question --[[@as co.CommandQuestion]]).reasons or {},
     }
   end, require('co.question').pending())
+end
+
+--- Calls `hook` before each command of a model starts. A text that it returns refuses the command.
+---@param hook co.api.CommandHook
+---@return fun() remove
+function M.before_command(hook)
+  return require('co.hooks').add(hook)
+end
+
+--- Calls `hook` after each change of a file by a tool of a model, with the buffers changed.
+---@param hook fun(edit: co.api.Edit)
+---@return fun() remove
+function M.after_edit(hook)
+  local id = api.nvim_create_autocmd('User', {
+    pattern = 'CoEdited',
+    desc = 'co: a hook of a plugin',
+    callback = function(event)
+      hook(event.data)
+    end,
+  })
+  return function()
+    api.nvim_del_autocmd(id)
+  end
 end
 
 --- Answers a question as the keys `y` and `n` do. A reason for no goes to the model.

@@ -1,7 +1,7 @@
 //! The calls of a step: unasked ones, several, too many, calls that cannot be parsed.
 
 use super::chat::{Chat, call, calls, done, says, text, tool, unread, valid};
-use crate::protocol::ToEditor;
+use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
@@ -42,6 +42,45 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
         chat.audit().contains("cat note.txt")
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_command_that_a_plugin_refuses_does_not_run() {
+    let proposed = [
+        ("1", "cat refused"),
+        ("2", "touch refused"),
+        ("3", "cat kept"),
+    ];
+    let mut chat = Chat::new([calls(&proposed), says("ok")]);
+    chat.services.buffers.set_hooked(true);
+    chat.write("kept", "I am kept\n");
+    chat.say("try");
+    let asked = chat.asked().await;
+    chat.answer(asked.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    for id in ["1", "2"] {
+        assert_eq!(chat.told(id), "a plugin refuses it: no rm");
+    }
+    assert!(!chat.work.join("refused").exists());
+    assert!(chat.told("3").contains("I am kept"));
+    let planned: Vec<_> = chat
+        .seen
+        .iter()
+        .filter_map(|message| match message {
+            ToEditor::BeforeCommand { command, .. } => {
+                Some((command.command.as_str(), command.unasked))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        planned,
+        [
+            ("cat refused", true),
+            ("touch refused", false),
+            ("cat kept", true)
+        ]
+    );
 }
 
 #[tokio::test]

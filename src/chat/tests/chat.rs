@@ -251,6 +251,10 @@ impl Chat {
                 ToEditor::ReadBuffers { request, .. } => {
                     buffers.reply(*request, BufferReply::Read(Vec::new()));
                 }
+                ToEditor::BeforeCommand { request, command } => {
+                    let refusal = (command.command.contains("refused")).then(|| "no rm".to_owned());
+                    buffers.reply(*request, BufferReply::Hooked(refusal));
+                }
                 ToEditor::EditorQuery { request, .. } => {
                     buffers.reply(*request, BufferReply::Editor(self.editor_answer.clone()));
                 }

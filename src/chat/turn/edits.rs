@@ -12,7 +12,7 @@ use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{Change, ChatState, HunkAnswer, Question};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question, ToEditor};
 use crate::tool::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, Review,
     SeenTexts, propose,
@@ -165,7 +165,10 @@ impl Turn {
         };
         self.audit(&call, &judged, &decision, CallOutcome::Look(&summary));
         match applied {
-            Ok(applied) => self.tell_change(&call, &applied, summary).await,
+            Ok(applied) => {
+                self.fire_edited(&applied);
+                self.tell_change(&call, &applied, summary).await
+            }
             Err(why) => {
                 self.not_run(&call, format!("Nothing was changed: {why}."))
                     .await
@@ -214,6 +217,16 @@ impl Turn {
         let applied = edits::apply(proposal, &self.services.buffers).await;
         self.end_edit(checkpoint, applied.as_ref().ok()).await;
         applied
+    }
+
+    /// Raises the event for a change of files. A file that was moved is named as before and as after.
+    fn fire_edited(&self, applied: &[AppliedChange]) {
+        let files = applied.iter().flat_map(|change| change.proposal.files());
+        let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+        self.services.editor.tell(ToEditor::Event {
+            name: "CoEdited".to_owned(),
+            data: serde_json::json!({ "chat": self.chat, "files": files }),
+        });
     }
 
     /// Tells the person and the model what was changed.

@@ -16,7 +16,7 @@ use super::call::{AllowedCommand, CANCELLED, JudgedCall};
 use super::event::Halt;
 use super::loop_limits::Repetition;
 use crate::error;
-use crate::protocol::ChatState;
+use crate::protocol::{ChatState, PlannedCommand};
 use crate::tool::confinement;
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{Caller, Confinement, RunningCommand, ShownSecrets};
@@ -65,6 +65,14 @@ impl Turn {
             decision: allowed.decision.clone(),
         };
         self.record(item).await?;
+        let refusal = tokio::select! {
+            refusal = self.services.buffers.refusal(planned(self.chat, allowed)) => refusal,
+            // This is handled below.
+            () = self.cancel.cancelled() => None,
+        };
+        if let Some(why) = refusal {
+            return Ok(Err(format!("a plugin refuses it: {why}")));
+        }
         self.load_secret_values().await;
         // The person may have cancelled meanwhile.
         if self.cancel.is_cancelled() {
@@ -344,6 +352,16 @@ impl Turn {
         .await?;
         self.audit(call, judged, decision, CallOutcome::Nothing);
         self.show(ChatEvent::Decision(decision.clone())).await
+    }
+}
+
+/// Returns a command as the hooks of plugins get it.
+fn planned(chat: u64, allowed: &AllowedCommand) -> PlannedCommand {
+    PlannedCommand {
+        chat,
+        command: allowed.request.text(),
+        cwd: allowed.context.cwd.display().to_string(),
+        unasked: allowed.context.unasked,
     }
 }
 

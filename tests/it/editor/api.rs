@@ -67,3 +67,33 @@ fn two_plugins_that_ask_the_same_get_an_answer_each() {
     assert_eq!(answers[0]["text"], "One.");
     assert_eq!(answers[1]["text"], "Two.");
 }
+
+#[test]
+fn hooks_refuse_commands_and_see_edits() {
+    let file = json!({ "path": "notes.txt", "text": "new\n" });
+    let scene = Scene::scripted([
+        Reply::shell("c1", "touch private"),
+        Reply::new().call("c2", "write_file", &file),
+        Reply::text("Done."),
+        Reply::shell("c3", "touch private"),
+        Reply::text("Done again."),
+    ]);
+    load(&scene);
+    scene.nvim.lua("plugin.hook()", json!([]));
+    scene.co("go");
+    scene.wait_chat("not run: a plugin refuses it: not that one");
+    scene.wait_chat("Done.");
+    assert!(!scene.workspace.exists("private"));
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_eq!(told, "a plugin refuses it: not that one");
+    let seen = scene
+        .nvim
+        .lua("return { plugin.planned, plugin.edited }", json!([]));
+    assert_eq!(seen[0][0]["command"], "touch private");
+    assert_eq!(seen[0][0]["unasked"], false);
+    assert_eq!(seen[1], json!(["notes.txt"]));
+    scene.nvim.lua("plugin.unhook()", json!([]));
+    scene.co("again");
+    scene.wait_chat("Done again.");
+    assert!(scene.workspace.exists("private"));
+}

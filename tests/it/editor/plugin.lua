@@ -7,7 +7,7 @@ vim.api.nvim_create_autocmd('User', {
   callback = function()
     for _, question in ipairs(co.questions()) do
       M.asked[#M.asked + 1] = question
-      co.answer(question.id, false, 'only explain')
+      co.answer(question.id, M.agrees or false, 'only explain')
     end
   end,
 })
@@ -15,6 +15,17 @@ vim.api.nvim_create_autocmd('User', {
 function M.explain(text)
   return co.ask(text, function(answer)
     M.answers[#M.answers + 1] = answer
+  end)
+end
+
+function M.hook()
+  M.planned, M.edited, M.agrees = {}, {}, true
+  M.unhook = co.before_command(function(command)
+    M.planned[#M.planned + 1] = command
+    return command.command:find('private') and 'not that one' or nil
+  end)
+  co.after_edit(function(edit)
+    M.edited[#M.edited + 1] = vim.fs.basename(edit.files[1])
   end)
 end
 

@@ -1,0 +1,87 @@
+-- Hooks of other plugins.
+
+local neovim = require('neovim')
+
+--- Sends a command to the hooks and returns the reason why they refuse it.
+local function refusal(nvim, command)
+  nvim:lua('_G.sent = {}')
+  nvim:receive({
+    type = 'before_command',
+    request = 7,
+    chat = 1,
+    command = command,
+    cwd = '/tmp',
+    unasked = true,
+  })
+  nvim:wait('return #_G.sent == 1')
+  local answer = nvim:sent('command_hooked')[1]
+  same(7, answer.request)
+  return answer.refusal
+end
+
+describe('hooks before a command', function()
+  it(
+    'refuse it by a text, by false and by an error, and each is called until one refuses',
+    function()
+      local nvim = neovim.start()
+      nvim:lua([[
+      _G.seen = {}
+      local co = require('co')
+      co.before_command(function(command)
+        table.insert(_G.seen, command)
+        command.command = 'changed'
+        return true
+      end)
+      co.before_command(function(command)
+        if command.command == 'bad' then
+          error('oh', 0)
+        elseif command.command == 'rm' then
+          return 'no rm'
+        elseif command.command == 'no' then
+          return false
+        end
+      end)
+    ]])
+      same(nil, refusal(nvim, 'ls'))
+      same('no rm', refusal(nvim, 'rm'))
+      same('it gives no reason', refusal(nvim, 'no'))
+      same('its hook failed: oh', refusal(nvim, 'bad'))
+      same('changed', nvim:lua('return _G.seen[4].command'))
+      same(
+        { 1, '/tmp', true },
+        nvim:lua('local it = _G.seen[1] return { it.chat, it.cwd, it.unasked }')
+      )
+    end
+  )
+
+  it('are announced while there are some', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      local function hook() end
+      _G.told = {}
+      require('co.backend').set_hooks = function(message) table.insert(_G.told, message.before_command) end
+      local remove = { require('co').before_command(hook), require('co').before_command(hook) }
+      remove[1]()
+      remove[1]()
+      remove[2]()
+    ]])
+    same({ true, true, true, true, false }, nvim:lua('return _G.told'))
+  end)
+end)
+
+describe('a hook after an edit', function()
+  it('gets the files until it is removed', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      _G.files = {}
+      _G.remove = require('co').after_edit(function(edit) table.insert(_G.files, edit.files[1]) end)
+    ]])
+    local event = { type = 'event', name = 'CoEdited', data = { chat = 1, files = { '/tmp/a' } } }
+    nvim:receive(event)
+    nvim:wait('return #_G.files == 1')
+    nvim:lua('_G.remove()')
+    nvim:receive(event, { type = 'notice', level = 'info', message = 'after it' })
+    nvim:wait("return table.concat(_G.notices):find('after it') ~= nil")
+    same({ '/tmp/a' }, nvim:lua('return _G.files'))
+  end)
+end)
