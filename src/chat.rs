@@ -140,10 +140,7 @@ impl Chat {
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
                     self.undo_event(event).await;
                 }
-                () = self.typed.ended() => match self.running {
-                    Some(_) => self.show_state(),
-                    None => self.tell_typed().await,
-                },
+                event = self.typed.next_event() => self.typed_event(event).await,
             }
         }
         self.cancel.cancel();

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::chat::cancellable;
 use crate::chat::person::command::{PersonCommand, RunConditions};
 use crate::chat::person::wants_terminal;
 use crate::chat::services::Services;
-use crate::chat::{cancellable, secret_access};
 use crate::editor::Target;
-use crate::error;
 use crate::protocol::{NoticeLevel, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
 use co_exec::container::Engine;
@@ -181,41 +180,24 @@ fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
 
 async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunConditions), String> {
     let streams = run.streams;
-    let typed = match run.options.builds_image {
-        true => image_build(services, run)?,
-        false => {
-            let typed = typed_command(services, run).await?;
-            typed.ready(services).await?;
-            typed
-        }
-    };
-    let (spec, conditions) = typed.spec(services);
-    let running = services.executor.start_on(spec, streams).await;
-    running
-        .map(|running| (running, conditions))
-        .map_err(|error| error::text_of(&error).plain())
-}
-
-async fn typed_command(services: &Services, run: Run) -> Result<PersonCommand, String> {
+    if run.options.builds_image {
+        return image_build(services, run)?.start(services, streams).await;
+    }
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
-    let confinement = services
-        .probe
-        .for_approved(|| workspace_of(&run.cwd))
-        .await
-        .map_err(|refused| refused.to_string())?;
-    let confinement = secret_access::open_named(services, confinement, &command, &run.cwd).await;
-    services.prepare(&confinement).await?;
-    Ok(PersonCommand {
+    let cwd = run.cwd.clone();
+    let typed = PersonCommand {
         command,
         cwd: run.cwd,
         stdin: run.stdin,
-        terminal: matches!(run.streams, Streams::Terminal(_)),
-        open: matches!(run.streams, Streams::Open),
+        terminal: matches!(streams, Streams::Terminal(_)),
+        open: matches!(streams, Streams::Open),
         options: run.options,
-        confinement,
-    })
+        confinement: Confinement::Plain,
+    };
+    let workspace = || workspace_of(&cwd);
+    typed.start_confined(services, workspace, streams).await
 }
 
 /// Runs a command and shows its output. `token` cancels it and the processes that it left running.

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::chat::person::wants_terminal;
-use crate::chat::readiness;
 use crate::chat::services::Services;
+use crate::chat::{readiness, secret_access};
 use crate::config::Network;
+use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::judge::workspace_of;
 use crate::tool::{confinement, refusal};
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, UNTIL_IT_ENDS,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, RunningCommand,
+    Streams, UNTIL_IT_ENDS,
 };
 
 /// The editor of git in a command that has no terminal.
@@ -46,7 +48,7 @@ pub struct RunConditions {
 
 impl PersonCommand {
     /// Returns the command for the executor.
-    pub fn spec(self, services: &Services) -> (CommandSpec, RunConditions) {
+    fn spec(self, services: &Services) -> (CommandSpec, RunConditions) {
         let given = self.options.timeout.or(services.config.run_timeout);
         let (timeout, ceiling) = match given {
             None => (
@@ -93,11 +95,46 @@ impl PersonCommand {
 }
 
 impl PersonCommand {
+    /// Starts the command in the confinement of approved commands. `workspace` is called only if that depends on it.
+    ///
+    /// # Errors
+    /// It cannot be confined or started, or a container engine that it needs does not answer.
+    pub async fn start_confined(
+        mut self,
+        services: &Services,
+        workspace: impl FnOnce() -> PathBuf,
+        streams: Streams,
+    ) -> Result<(RunningCommand, RunConditions), String> {
+        let confinement = services.probe.for_approved(workspace).await;
+        let confinement = confinement.map_err(|refused| refused.to_string())?;
+        self.confinement =
+            secret_access::open_named(services, confinement, &self.command, &self.cwd).await;
+        services.prepare(&self.confinement).await?;
+        self.ready(services).await?;
+        self.start(services, streams).await
+    }
+
+    /// Starts the command in its own confinement.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub async fn start(
+        self,
+        services: &Services,
+        streams: Streams,
+    ) -> Result<(RunningCommand, RunConditions), String> {
+        let (spec, conditions) = self.spec(services);
+        let running = services.executor.start_on(spec, streams).await;
+        running
+            .map(|running| (running, conditions))
+            .map_err(|error| error::text_of(&error).plain())
+    }
+
     /// Waits for an answer of the container engine, if the command is unconfined and needs the engine.
     ///
     /// # Errors
     /// The engine does not answer.
-    pub async fn ready(&self, services: &Services) -> Result<(), String> {
+    async fn ready(&self, services: &Services) -> Result<(), String> {
         let names_engine = ["docker", "podman"]
             .iter()
             .any(|name| self.command.contains(name));

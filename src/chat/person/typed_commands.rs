@@ -8,13 +8,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::events::ChatEvent;
-use crate::chat::person::{command::PersonCommand, wants_terminal};
+use crate::chat::message::WorkDirs;
+use crate::chat::person::command::{PersonCommand, RunConditions};
+use crate::chat::person::wants_terminal;
+use crate::chat::services::Services;
+use crate::chat::services::foreground::ForegroundGuard;
 use crate::chat::text::{code, short};
-use crate::chat::{Chat, cancellable, secret_access};
-use crate::error;
+use crate::chat::{Chat, cancellable};
 use crate::protocol::RunOptions;
 use crate::tool::shell::ExecMode;
-use co_exec::Caller;
+use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
 use co_llm::transcript::Item;
 
 /// The time that a chat waits for its cancelled commands when it closes.
@@ -23,22 +26,38 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 /// The typed commands of a chat.
 pub(in crate::chat) struct TypedCommands {
     running: usize,
-    tell: mpsc::UnboundedSender<String>,
-    ended: mpsc::UnboundedReceiver<String>,
+    tell: mpsc::UnboundedSender<TypedEvent>,
+    events: mpsc::UnboundedReceiver<TypedEvent>,
     /// Notices that wait until the model's text pauses.
     unshown: Vec<String>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
 
+/// An event of a typed command.
+pub(in crate::chat) enum TypedEvent {
+    Started {
+        block: u64,
+        screen: Arc<Screen>,
+        hint: Option<String>,
+    },
+    /// It could not start, for this reason.
+    NotRun(String),
+    Ended {
+        /// The number of its output, and whether that is empty; none if it was cancelled before it started.
+        output: Option<(u64, bool)>,
+        notice: String,
+    },
+}
+
 impl TypedCommands {
     pub(in crate::chat) fn new() -> Self {
         // The channel needs no bound: a person types these.
-        let (tell, ended) = mpsc::unbounded_channel();
+        let (tell, events) = mpsc::unbounded_channel();
         Self {
             running: 0,
             tell,
-            ended,
+            events,
             unshown: Vec::new(),
             cancel: None,
         }
@@ -49,12 +68,12 @@ impl TypedCommands {
         self.running > 0
     }
 
-    /// Waits for the end of a command; [`Chat::tell_typed`] then shows it.
-    pub(in crate::chat) async fn ended(&mut self) {
-        // The list has a sender, so the channel never closes.
-        if let Some(text) = self.ended.recv().await {
-            self.running = self.running.saturating_sub(1);
-            self.unshown.push(text);
+    /// Waits for the next event, for [`Chat::typed_event`].
+    pub(in crate::chat) async fn next_event(&mut self) -> TypedEvent {
+        match self.events.recv().await {
+            Some(event) => event,
+            // The list has a sender, so the channel never closes.
+            None => std::future::pending().await,
         }
     }
 
@@ -65,20 +84,55 @@ impl TypedCommands {
         }
     }
 
-    /// Counts a new command. The sender takes the notice about its end.
-    fn begin(&mut self) -> mpsc::UnboundedSender<String> {
+    /// Counts a new command. The sender takes its events.
+    fn begin(&mut self) -> mpsc::UnboundedSender<TypedEvent> {
         self.running += 1;
         self.tell.clone()
     }
 }
 
 impl Chat {
+    /// Shows an event of a typed command. The notice about an end waits for [`Self::tell_typed`] while a turn runs.
+    pub(in crate::chat) async fn typed_event(&mut self, event: TypedEvent) {
+        let caller = Caller::Person;
+        match event {
+            TypedEvent::Started {
+                block,
+                screen,
+                hint,
+            } => {
+                self.flush().await;
+                if let Some(text) = hint {
+                    self.show(ChatEvent::Notice { text, caller });
+                }
+                self.show(ChatEvent::OutputStarted {
+                    block,
+                    screen,
+                    caller,
+                });
+                return self.show_state();
+            }
+            TypedEvent::NotRun(why) => {
+                self.flush().await;
+                self.show(ChatEvent::NotRun { why, caller });
+            }
+            TypedEvent::Ended { output, notice } => {
+                if let Some((block, empty)) = output {
+                    self.show(ChatEvent::OutputEnded { block, empty });
+                }
+                self.typed.unshown.push(notice);
+            }
+        }
+        self.typed.running = self.typed.running.saturating_sub(1);
+        self.show_state();
+        if self.running.is_none() {
+            self.tell_typed().await;
+        }
+    }
+
     /// Records and shows the ends of typed commands. Call it only between two pieces of the model's text.
     pub(in crate::chat) async fn tell_typed(&mut self) {
         let ended = std::mem::take(&mut self.typed.unshown);
-        if !ended.is_empty() {
-            self.show_state();
-        }
         for text in ended {
             self.recorder
                 .record(Item::Notice { text: text.clone() })
@@ -92,7 +146,8 @@ impl Chat {
     pub(in crate::chat) async fn end_typed(&mut self) {
         let all = async {
             while self.typed.any_runs() {
-                self.typed.ended().await;
+                let event = self.typed.next_event().await;
+                self.typed_event(event).await;
             }
         };
         if tokio::time::timeout(CANCEL_TIMEOUT, all).await.is_err() {
@@ -112,71 +167,92 @@ impl Chat {
             mode: ExecMode::default(),
             caller: Caller::Person,
         });
-        let confinement = match self
-            .services
-            .probe
-            .for_approved(|| &self.dirs.workspace)
-            .await
-        {
-            Ok(confinement) => confinement,
-            Err(refused) => return self.complain(refused.to_string()),
-        };
-        let cwd = &self.dirs.cwd;
-        let confinement =
-            secret_access::open_named(&self.services, confinement, command, cwd).await;
-        if let Err(why) = self.services.prepare(&confinement).await {
-            return self.complain(why);
-        }
-        let typed = PersonCommand {
-            command: command.to_owned(),
-            cwd: self.dirs.cwd.clone(),
-            stdin: None,
-            terminal: false,
-            open: false,
-            options,
-            confinement,
-        };
-        let (spec, conditions) = typed.spec(&self.services);
-        let person_run = self.services.person_runs().await;
-        let running = self.services.executor.start(spec).await;
-        let running = match running {
-            Ok(running) => running,
-            Err(error) => {
-                return self.show(ChatEvent::NotRun {
-                    why: error::text_of(&error).plain(),
-                    caller: Caller::Person,
-                });
-            }
-        };
-        if let Some(text) = wants_terminal::hint_at_start(command) {
-            let caller = Caller::Person;
-            self.show(ChatEvent::Notice { text, caller });
-        }
-        let block = self.services.id();
-        self.show(ChatEvent::OutputStarted {
-            block,
-            screen: running.screen(),
-            caller: Caller::Person,
-        });
-        let front_end = Arc::clone(&self.front_end);
         // `<C-c>` cancels all typed commands by this token.
         let all = self
             .typed
             .cancel
             .get_or_insert_with(|| self.cancel.child_token());
-        let cancel = all.child_token();
+        let block = self.services.id();
         let listed = self.services.foreground.add(self.id, block, command);
-        let name = co_policy::printable(&short(command));
-        let end = self.typed.begin();
+        let typed = TypedCommand {
+            services: Arc::clone(&self.services),
+            dirs: self.dirs.clone(),
+            block,
+            command: command.to_owned(),
+            cancel: all.child_token(),
+            tell: self.typed.begin(),
+        };
         self.show_state();
-        tokio::spawn(async move {
-            let outcome = cancellable::outcome(running, cancel.cancelled()).await;
-            let empty = outcome.bytes == 0;
-            front_end.show(ChatEvent::OutputEnded { block, empty });
-            drop((listed, person_run));
-            let text = format!("{} ended: {}", code(&name), conditions.status(&outcome));
-            // It fails if the chat has ended.
-            let _ = end.send(text);
+        tokio::spawn(typed.run(options, listed));
+    }
+}
+
+/// A typed command of a chat.
+struct TypedCommand {
+    services: Arc<Services>,
+    dirs: WorkDirs,
+    /// The number of its output.
+    block: u64,
+    command: String,
+    cancel: CancellationToken,
+    tell: mpsc::UnboundedSender<TypedEvent>,
+}
+
+impl TypedCommand {
+    /// Runs the command until it ends or is cancelled. `listed` keeps it in the list of the chat's commands.
+    async fn run(self, options: RunOptions, listed: ForegroundGuard) {
+        let (output, status) = match self.carry_out(options).await {
+            Ok(done) => done,
+            Err(why) => {
+                drop(listed);
+                return self.tell(TypedEvent::NotRun(why));
+            }
+        };
+        drop(listed);
+        let name = code(&co_policy::printable(&short(&self.command)));
+        let notice = format!("{name} ended: {status}");
+        self.tell(TypedEvent::Ended { output, notice });
+    }
+
+    /// Returns the number of its output with whether that is empty, if it started, and how it ended.
+    async fn carry_out(
+        &self,
+        options: RunOptions,
+    ) -> Result<(Option<(u64, bool)>, String), String> {
+        let _person_run = self.services.person_runs().await;
+        let (running, conditions) = tokio::select! {
+            begun = self.begin(options) => begun?,
+            // A container engine may not answer for a long time.
+            () = self.cancel.cancelled() => return Ok((None, "cancelled".to_owned())),
+        };
+        self.tell(TypedEvent::Started {
+            block: self.block,
+            screen: running.screen(),
+            hint: wants_terminal::hint_at_start(&self.command),
         });
+        let outcome = cancellable::outcome(running, self.cancel.cancelled()).await;
+        let output = (self.block, outcome.bytes == 0);
+        Ok((Some(output), conditions.status(&outcome)))
+    }
+
+    async fn begin(&self, options: RunOptions) -> Result<(RunningCommand, RunConditions), String> {
+        let typed = PersonCommand {
+            command: self.command.clone(),
+            cwd: self.dirs.cwd.clone(),
+            stdin: None,
+            terminal: false,
+            open: false,
+            options,
+            confinement: Confinement::Plain,
+        };
+        let workspace = || self.dirs.workspace.clone();
+        typed
+            .start_confined(&self.services, workspace, Streams::Whole)
+            .await
+    }
+
+    fn tell(&self, event: TypedEvent) {
+        // It fails if the chat has ended.
+        let _ = self.tell.send(event);
     }
 }

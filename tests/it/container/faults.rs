@@ -117,10 +117,30 @@ fn a_command_of_the_engine_waits_until_it_answers() {
             scene.wait_turns(1);
             let told = scene.server.requests()[1].last("tool").unwrap();
             assert!(told.starts_with("docker does not answer"), "{told}");
+            scene.co("!docker ps");
+            scene
+                .nvim
+                .wait_text("not run: docker does not answer (Cannot connect");
         } else {
             scene.nvim.wait_text("waiting for docker, 1 of 10");
         }
     }
+}
+
+#[test]
+fn a_wait_for_the_engine_can_be_cancelled() {
+    let dir = fake("echo 'Cannot connect to the Docker daemon' >&2; exit 1");
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", dir.path().display());
+    let settings = json!({ "docker_start_command": ["true"] });
+    let scene = Scene::in_workspace(workspace(), settings, &[("PATH", &path)]);
+    scene.co("!docker ps");
+    scene.nvim.wait_text("waiting for docker, 1 of 10");
+    scene.nvim.type_keys(":Co<CR>");
+    let prompt = "vim.bo.filetype == 'co-prompt'";
+    scene.nvim.wait_for(prompt, "the chat");
+    scene.nvim.type_keys("<C-c>");
+    scene.nvim.wait_text("`docker ps` ended: cancelled");
 }
 
 /// An engine that tells what it is asked for.
