@@ -6,9 +6,12 @@
 //! This module knows nothing of approval, output or time limits.
 
 mod control;
+mod create;
 mod engine;
 pub(crate) mod fault;
 mod inside;
+mod instance;
+mod mounts;
 mod owner;
 mod remote;
 mod runner;
@@ -21,7 +24,8 @@ pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
 
 pub(crate) use control::Control;
 pub(crate) use inside::{Inside, InsideRequest, OUTER_TIMEOUT_MARGIN};
-pub(crate) use runner::{Container, ContainerUse, Containers};
+pub(crate) use instance::{Container, ContainerUse};
+pub(crate) use runner::Containers;
 
 /// The path of the workspace inside.
 pub const WORKSPACE_INSIDE: &str = "/workspace";

@@ -34,8 +34,10 @@ pub use support::SandboxSupport;
 pub use tmp::PrivateTmp;
 pub use wrapped::ConfinedCommand;
 
+pub(crate) use appeared::WatchedPaths;
 pub(crate) use exposure::SecretWatch;
-pub(crate) use launcher::LaunchRequest;
+pub(crate) use launcher::{LaunchRequest, ProtectedPaths};
+pub(crate) use placeholder::Placeholders;
 pub(crate) use tmp::prune;
 
 /// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the

@@ -4,6 +4,7 @@ mod command_line;
 mod editor;
 mod faults;
 mod leftovers;
+mod protection;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::control::{self, Control, Reports};
 use super::fault::{EngineFault, FaultKind};
-use super::runner::Container;
+use super::instance::Container;
 use super::script::{END, LEFT, RUN, script};
 use crate::command::Program;
 use crate::environment::Variables;
 use crate::limits::ExceededLimit;
 use crate::outcome::BackgroundProcess;
-use crate::sandbox::SecretWatch;
+use crate::sandbox::{SecretWatch, WatchedPaths};
 
 /// The time by which the supervisor's own time-out is later than the one inside.
 pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
@@ -42,6 +42,8 @@ pub(crate) struct Inside {
     /// True if it only looks.
     pub(crate) read_only: bool,
     pub(crate) secrets: Option<SecretWatch>,
+    /// The files that other programs run or read as configuration.
+    pub(crate) watched: Arc<WatchedPaths>,
 }
 
 /// A command to start inside a container.
@@ -65,6 +67,7 @@ impl Inside {
             limit,
             read_only,
             secrets: None,
+            watched: Arc::default(),
         }
     }
 

@@ -1,37 +1,20 @@
 //! The containers of this process: makes one when the first command needs it, keeps it, and removes it at the end.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::Mutex;
-
-use super::WORKSPACE_INSIDE;
+use super::create;
 use super::engine::Engine;
 use super::fault::{EngineFault, FaultKind};
+use super::instance::{Container, ContainerUse};
+use super::mounts::{self, Masks};
 use super::owner::{LABEL, Owner};
 use super::remote;
 use super::settings::ContainerSettings;
 use crate::environment::Variables;
-
-/// The most processes of a container.
-const MAX_PROCESSES: &str = "256";
-
-/// Keeps the container alive. The engine's own init process reaps orphans.
-const IDLE_SCRIPT: &str = "while :; do sleep 86400; done";
-
-/// The user when the caller is root.
-const NOT_ROOT: &str = "1000:1000";
-
-/// The repository of the workspace.
-const GIT: &str = ".git";
-
-/// Parts of the workspace that git outside runs or obeys. They cannot be written inside.
-const OBEYED: [&str; 2] = [".git/hooks", ".git/config"];
+use crate::sandbox::{Placeholders, ProtectedPaths};
 
 /// The prefix of all names.
 const NAME_PREFIX: &str = "co-runner-";
@@ -45,37 +28,15 @@ pub(crate) struct Containers {
     token: u64,
     /// The number of containers that were made, for their names.
     made: AtomicU64,
-    known: Mutex<HashMap<ContainerUse, Arc<Container>>>,
+    slots: Mutex<HashMap<ContainerUse, Slot>>,
+    /// All containers, also those that another one has replaced while commands run in them.
+    all: Mutex<Vec<Weak<Container>>>,
     pruned: AtomicBool,
-    /// An empty directory with a file and a directory that nobody may open. Made when a secret is masked.
-    masks: std::sync::Mutex<Option<Arc<tempfile::TempDir>>>,
+    masks: Masks,
 }
 
-/// The use of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ContainerUse {
-    pub(crate) workspace: PathBuf,
-    /// True for commands that only look.
-    pub(crate) read_only: bool,
-}
-
-/// A running container. When the last handle is dropped, the container is removed.
-#[derive(Debug)]
-pub(crate) struct Container {
-    pub(crate) engine: Engine,
-    pub(crate) name: String,
-    pub(crate) image: String,
-    purpose: ContainerUse,
-    /// The masked secrets, sorted.
-    masked: Vec<PathBuf>,
-    settings: ContainerSettings,
-    removed: AtomicBool,
-    /// True if a command ended in it without a report.
-    suspect: AtomicBool,
-    /// True once a person was told of programs that the image lacks.
-    told: AtomicBool,
-    told_unwritable: AtomicBool,
-}
+/// The container for the next command of a use. It is locked while the engine makes one.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Container>>>>;
 
 impl Containers {
     pub(crate) fn new(env: Variables) -> Self {
@@ -84,13 +45,14 @@ impl Containers {
             owner: Owner::own(),
             token: fastrand::u64(..),
             made: AtomicU64::new(0),
-            known: Mutex::default(),
+            slots: Mutex::default(),
+            all: Mutex::default(),
             pruned: AtomicBool::new(false),
-            masks: std::sync::Mutex::default(),
+            masks: Masks::default(),
         }
     }
 
-    /// Returns the container for a use, with these secrets masked. Makes it if there is none, or none like this.
+    /// Returns the container for a use that protects these paths. Makes it if there is none, or none like this.
     ///
     /// # Errors
     /// There is no engine, or it refuses.
@@ -98,13 +60,14 @@ impl Containers {
         self: &Arc<Self>,
         settings: &ContainerSettings,
         purpose: &ContainerUse,
-        mut masked: Vec<PathBuf>,
+        protected: &ProtectedPaths,
     ) -> Result<Arc<Container>, EngineFault> {
-        masked.sort();
-        let mut known = self.known.lock().await;
-        let same = |it: &&Arc<Container>| it.masked == masked && it.settings == *settings;
-        if let Some(container) = known.get(purpose).filter(same) {
-            if container.suspect.swap(false, Ordering::Relaxed) {
+        let slot = self.slot(purpose);
+        let mut current = slot.lock().await;
+        let covers = mounts::covers(protected);
+        let same = |it: &&Arc<Container>| it.covers == covers && it.settings == *settings;
+        if let Some(container) = current.as_ref().filter(same) {
+            if container.was_suspected() {
                 self.restore(container).await?;
             }
             return Ok(Arc::clone(container));
@@ -114,23 +77,37 @@ impl Containers {
             let (this, engine) = (Arc::clone(self), engine.clone());
             tokio::spawn(async move { this.prune(&engine).await });
         }
-        let container = Container {
-            name: self.name(purpose),
+        let placed = Placeholders::place(&protected.obeyed);
+        let placeholders = placed.map_err(|(path, error)| EngineFault {
+            kind: FaultKind::Other,
+            engine: engine.name(),
             image: settings.image.clone(),
+            words: format!("{} cannot be protected: {error}", path.display()),
+        })?;
+        let container = Arc::new(Container::new(
             engine,
-            purpose: purpose.clone(),
-            masked,
-            settings: settings.clone(),
-            removed: AtomicBool::new(false),
-            suspect: AtomicBool::new(false),
-            told: AtomicBool::new(false),
-            told_unwritable: AtomicBool::new(false),
-        };
+            self.name(purpose),
+            purpose.clone(),
+            settings.clone(),
+            (mounts::covers(protected), placeholders),
+        ));
+        self.note(&container);
         self.create(&container).await?;
-        let container = Arc::new(container);
         // The one before it is removed when its last command has ended.
-        known.insert(purpose.clone(), Arc::clone(&container));
+        *current = Some(Arc::clone(&container));
         Ok(container)
+    }
+
+    /// Adds a container to the list of all.
+    fn note(&self, container: &Arc<Container>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|it| it.strong_count() > 0);
+        all.push(Arc::downgrade(container));
+    }
+
+    fn slot(&self, purpose: &ContainerUse) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(purpose.clone()).or_default())
     }
 
     /// Makes a container run again that is gone, stopped or broken.
@@ -138,7 +115,8 @@ impl Containers {
     /// # Errors
     /// The engine refuses.
     pub(crate) async fn revive(&self, container: &Container) -> Result<(), EngineFault> {
-        let _others = self.known.lock().await;
+        let slot = self.slot(&container.purpose);
+        let _others = slot.lock().await;
         self.restore(container).await
     }
 
@@ -157,7 +135,7 @@ impl Containers {
             return Ok(());
         }
         container.remove().await;
-        container.removed.store(false, Ordering::Relaxed);
+        container.set_removed(false);
         self.create(container).await
     }
 
@@ -171,162 +149,29 @@ impl Containers {
     }
 
     async fn create(&self, container: &Container) -> Result<(), EngineFault> {
-        let args = self.create_arguments(container)?;
-        let created = match container.engine.call(&args, &container.image).await {
-            Ok(_) => {
-                let workspace = &container.purpose.workspace;
-                remote::check(
-                    &container.engine,
-                    workspace,
-                    &container.name,
-                    &container.image,
-                )
-                .await
-            }
+        let Container {
+            engine,
+            name,
+            image,
+            ..
+        } = container;
+        let args = create::arguments(container, &self.owner, &self.masks);
+        let args = args.map_err(|error| EngineFault {
+            kind: FaultKind::Other,
+            engine: engine.name(),
+            image: image.clone(),
+            words: format!("a mask for secrets could not be made: {error}"),
+        })?;
+        let created = match engine.call(&args, image).await {
+            Ok(_) => remote::check(engine, container.workspace().0, name, image).await,
             Err(fault) => Err(fault),
         };
         if created.is_err() {
             // A container that could not start may exist.
             container.remove().await;
-            container.removed.store(true, Ordering::Relaxed);
+            container.set_removed(true);
         }
         created
-    }
-
-    fn create_arguments(&self, container: &Container) -> Result<Vec<OsString>, EngineFault> {
-        let Container {
-            purpose, settings, ..
-        } = container;
-        let network = if purpose.read_only {
-            "none"
-        } else {
-            &settings.network
-        };
-        let user = user(settings);
-        let tmp = format!(
-            "/tmp:rw,exec,nosuid,nodev,size={},mode=1777",
-            settings.tmp_size
-        );
-        let memory = settings.memory.to_string();
-        let label = format!("{LABEL}={}", self.owner.label());
-        let cpus = settings.cpus.to_string();
-        let mut args: Vec<OsString> = [
-            "run",
-            "--detach",
-            "--pull=never",
-            "--init",
-            "--name",
-            &container.name,
-            "--label",
-            &label,
-            "--network",
-            network,
-            "--memory",
-            &memory,
-            "--memory-swap",
-            &memory,
-            "--cpus",
-            &cpus,
-            "--pids-limit",
-            MAX_PROCESSES,
-            "--cap-drop",
-            "ALL",
-            "--security-opt",
-            "no-new-privileges",
-            "--user",
-            &user,
-            "--tmpfs",
-            &tmp,
-            "--env",
-            "HOME=/tmp",
-            "--workdir",
-            WORKSPACE_INSIDE,
-            "--entrypoint",
-            "sh",
-        ]
-        .map(OsString::from)
-        .into();
-        if settings.read_only || purpose.read_only {
-            args.push("--read-only".into());
-        }
-        if container.engine.name().contains("podman") && !rustix::process::geteuid().is_root() {
-            // The caller's files are the caller's inside too.
-            args.push("--userns=keep-id".into());
-        }
-        let mut mount = |source: &Path, target: &OsStr, read_only: bool| {
-            args.extend(["--mount".into(), mount_text(source, target, read_only)]);
-        };
-        mount(
-            &purpose.workspace,
-            OsStr::new(WORKSPACE_INSIDE),
-            purpose.read_only,
-        );
-        let git = purpose.workspace.join(GIT);
-        if git.symlink_metadata().is_ok_and(|facts| facts.is_dir()) {
-            // A mount cannot be renamed, so no other repository takes its place.
-            let inside = Path::new(WORKSPACE_INSIDE).join(GIT);
-            mount(&git, inside.as_os_str(), purpose.read_only);
-        }
-        for name in OBEYED {
-            let path = purpose.workspace.join(name);
-            // A link would lead elsewhere.
-            if path
-                .symlink_metadata()
-                .is_ok_and(|facts| !facts.is_symlink())
-            {
-                mount(
-                    &path,
-                    Path::new(WORKSPACE_INSIDE).join(name).as_os_str(),
-                    true,
-                );
-            }
-        }
-        for path in &container.masked {
-            let Ok(below) = path.strip_prefix(&purpose.workspace) else {
-                continue;
-            };
-            let mask = self.mask(path.is_dir()).map_err(|error| EngineFault {
-                kind: FaultKind::Other,
-                engine: container.engine.name(),
-                image: container.image.clone(),
-                words: format!("a mask for secrets could not be made: {error}"),
-            })?;
-            mount(
-                &mask,
-                Path::new(WORKSPACE_INSIDE).join(below).as_os_str(),
-                true,
-            );
-        }
-        args.extend([container.image.as_str(), "-c", IDLE_SCRIPT].map(OsString::from));
-        Ok(args)
-    }
-
-    /// Returns a file or a directory that nobody may open.
-    fn mask(&self, directory: bool) -> std::io::Result<PathBuf> {
-        let mut masks = self
-            .masks
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let dir = match &*masks {
-            Some(dir) if dir.path().is_dir() => Arc::clone(dir),
-            _ => {
-                let dir = tempfile::Builder::new()
-                    .prefix(crate::repository::OUR_TMP)
-                    .tempdir()?;
-                std::fs::write(dir.path().join("file"), "")?;
-                std::fs::create_dir(dir.path().join("directory"))?;
-                for name in ["file", "directory"] {
-                    let closed = std::fs::Permissions::from_mode(0o0);
-                    std::fs::set_permissions(dir.path().join(name), closed)?;
-                }
-                let dir = Arc::new(dir);
-                *masks = Some(Arc::clone(&dir));
-                dir
-            }
-        };
-        Ok(dir
-            .path()
-            .join(if directory { "directory" } else { "file" }))
     }
 
     /// Removes the containers whose backends have ended. Ignores errors.
@@ -357,139 +202,13 @@ impl Containers {
 
     /// Removes all containers. Ignores errors.
     pub(crate) async fn remove_all(&self) {
-        let known: Vec<_> = self.known.lock().await.drain().map(|(_, it)| it).collect();
-        let removals = known
-            .into_iter()
+        let all = std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner));
+        let removals = all
+            .iter()
+            .filter_map(Weak::upgrade)
             .map(|container| tokio::spawn(async move { container.remove().await }));
         for removal in removals.collect::<Vec<_>>() {
             let _ = removal.await;
         }
-    }
-}
-
-impl Container {
-    /// Returns the path inside of a path of the workspace.
-    pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
-        let below = path.strip_prefix(&self.purpose.workspace).ok()?;
-        Some(match below.as_os_str().is_empty() {
-            true => PathBuf::from(WORKSPACE_INSIDE),
-            false => Path::new(WORKSPACE_INSIDE).join(below),
-        })
-    }
-
-    /// Returns the bytes of memory that it may have.
-    pub(crate) fn memory(&self) -> u64 {
-        self.settings.memory
-    }
-
-    /// Returns the workspace, and whether commands in the container only look.
-    pub(crate) fn workspace(&self) -> (&Path, bool) {
-        (&self.purpose.workspace, self.purpose.read_only)
-    }
-
-    /// Returns true once.
-    pub(crate) fn tells_unwritable(&self) -> bool {
-        !self.told_unwritable.swap(true, Ordering::Relaxed)
-    }
-
-    /// Has the next command make the container anew, or start it if it has stopped.
-    pub(crate) fn suspect(&self) {
-        self.suspect.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns true once.
-    pub(crate) fn tells_missing(&self) -> bool {
-        !self.told.swap(true, Ordering::Relaxed)
-    }
-
-    /// Removes the container with all its processes. Ignores errors.
-    pub(crate) async fn remove(&self) {
-        if !self.removed.swap(true, Ordering::Relaxed) {
-            let args = ["rm", "--force", &self.name];
-            let _ = self.engine.call(&args, &self.image).await;
-        }
-    }
-
-    /// Returns a sentence if the user inside may not write the workspace, as far as its mode tells.
-    pub(crate) fn unwritable(&self) -> Option<String> {
-        let user = user(&self.settings);
-        let (uid, gid) = user.split_once(':').unwrap_or((&user, "0"));
-        let (uid, gid): (u32, u32) = (uid.parse().ok()?, gid.parse().ok()?);
-        let facts = self.purpose.workspace.metadata().ok()?;
-        let mode = facts.mode();
-        let may = match (facts.uid() == uid, facts.gid() == gid) {
-            (true, _) => mode & 0o200,
-            (false, true) => mode & 0o020,
-            (false, false) => mode & 0o002,
-        };
-        (may == 0 && !self.purpose.read_only).then(|| {
-            format!(
-                "the user {user} of the container cannot write in {}; give that directory to this user, or set container_user",
-                self.purpose.workspace.display()
-            )
-        })
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        if *self.removed.get_mut() {
-            return;
-        }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        let (engine, name) = (self.engine.clone(), self.name.clone());
-        runtime.spawn(async move { engine.call(&["rm", "--force", &name], "").await });
-    }
-}
-
-/// Returns the user inside.
-fn user(settings: &ContainerSettings) -> String {
-    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    match settings.user.as_str() {
-        "auto" if uid.is_root() => NOT_ROOT.to_owned(),
-        "auto" => format!("{}:{}", uid.as_raw(), gid.as_raw()),
-        user => user.to_owned(),
-    }
-}
-
-/// Returns the engine's text for a mount: fields of CSV.
-fn mount_text(source: &Path, target: &OsStr, read_only: bool) -> OsString {
-    let mut text = OsString::from("type=bind");
-    for (name, path) in [("source", source.as_os_str()), ("target", target)] {
-        text.push(",\"");
-        text.push(name);
-        text.push("=");
-        text.push(quoted(path));
-        text.push("\"");
-    }
-    if read_only {
-        text.push(",readonly");
-    }
-    text
-}
-
-/// Doubles the quotes of a text.
-fn quoted(text: &OsStr) -> OsString {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let doubled = text.as_bytes().iter().flat_map(|byte| {
-        let count = if *byte == b'"' { 2 } else { 1 };
-        std::iter::repeat_n(*byte, count)
-    });
-    OsString::from_vec(doubled.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_takes_any_path() {
-        let text = mount_text(Path::new("/a,b:\"c\" d"), OsStr::new("/workspace"), true);
-        assert_eq!(
-            text,
-            "type=bind,\"source=/a,b:\"\"c\"\" d\",\"target=/workspace\",readonly"
-        );
     }
 }

@@ -20,6 +20,21 @@ pub struct ContainerSettings {
     pub tmp_size: u64,
 }
 
+/// The user when the caller is root.
+const NOT_ROOT: &str = "1000:1000";
+
+impl ContainerSettings {
+    /// Returns the user inside.
+    pub(super) fn user(&self) -> String {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        match self.user.as_str() {
+            "auto" if uid.is_root() => NOT_ROOT.to_owned(),
+            "auto" => format!("{}:{}", uid.as_raw(), gid.as_raw()),
+            user => user.to_owned(),
+        }
+    }
+}
+
 impl Default for ContainerSettings {
     fn default() -> Self {
         Self {

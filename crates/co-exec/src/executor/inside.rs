@@ -12,11 +12,20 @@ use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest};
 use crate::process::streams::Streams;
 use crate::running_command::RunningCommand;
-use crate::sandbox::{HidingRefusal, SandboxRefusal, SecretWatch};
+use crate::sandbox::{HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths};
 use crate::secrets::Survey;
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
 const MAX_TRIES: usize = 2;
+
+/// A container that runs.
+struct ReadyContainer {
+    container: Arc<Container>,
+    /// The secrets of the workspace.
+    survey: Option<Arc<Survey>>,
+    /// The files that other programs run or read as configuration.
+    watched: Arc<WatchedPaths>,
+}
 
 impl Executor {
     /// Makes the container of a confinement, if it is one, before a person is asked about a command in it. Returns
@@ -28,7 +37,7 @@ impl Executor {
         if !matches!(confinement, Confinement::Container { .. }) {
             return Ok(Vec::new());
         }
-        let (container, _) = self.container(confinement).await?;
+        let container = self.container(confinement).await?.container;
         let told = container.tells_unwritable().then(|| container.unwritable());
         Ok(told.flatten().into_iter().collect())
     }
@@ -50,13 +59,14 @@ impl Executor {
             }
             _ => {}
         }
-        let (container, survey) = self.container(&spec.confinement).await?;
+        let ready = self.container(&spec.confinement).await?;
+        let container = &ready.container;
         let terminal = matches!(streams, Streams::Terminal(_));
         let mut tries = 1;
         loop {
-            let fault = match self.try_inside(spec, streams, (&container, survey.clone())) {
+            let fault = match self.try_inside(spec, streams, &ready) {
                 Ok((job, None)) => return Ok(job),
-                Ok((job, Some(control))) => match Inside::started(&control, &container).await {
+                Ok((job, Some(control))) => match Inside::started(&control, container).await {
                     Ok(()) => return Ok(job),
                     Err(fault) => fault,
                 },
@@ -66,19 +76,16 @@ impl Executor {
                 return Err(fault.into());
             }
             tries += 1;
-            self.inner.containers.revive(&container).await?;
+            self.inner.containers.revive(container).await?;
         }
     }
 
-    /// Returns the container for a confinement, and the survey of the secrets that it masks.
-    async fn container(
-        &self,
-        confinement: &Confinement,
-    ) -> Result<(Arc<Container>, Option<Arc<Survey>>), Error> {
+    /// Returns the container for a confinement.
+    async fn container(&self, confinement: &Confinement) -> Result<ReadyContainer, Error> {
         let Confinement::Container {
             workspace,
-            shown,
             read_only,
+            ..
         } = confinement
         else {
             let why = "this confinement is no container".to_owned();
@@ -92,17 +99,50 @@ impl Executor {
             let unready = HidingRefusal::NotSurveyed(workspace.clone());
             return Err(Error::Sandbox(unready.into()));
         }
-        let masked = survey.as_ref().map_or_else(Vec::new, |survey| {
-            let all = survey.closed().filter(|path| !shown.includes(path));
-            all.cloned().collect()
-        });
+        let (protected, watched) = self.protected(confinement, survey.clone()).await?;
         let purpose = ContainerUse {
             workspace: workspace.clone(),
             read_only: *read_only,
         };
         let containers = &self.inner.containers;
-        let container = containers.ready(&self.settings.container, &purpose, masked);
-        Ok((container.await?, survey))
+        let container = containers.ready(&self.settings.container, &purpose, &protected);
+        Ok(ReadyContainer {
+            container: container.await?,
+            survey,
+            watched: Arc::new(watched),
+        })
+    }
+
+    /// Returns the paths that the container of a confinement protects, and those to compare when a command has ended.
+    async fn protected(
+        &self,
+        confinement: &Confinement,
+        survey: Option<Arc<Survey>>,
+    ) -> Result<(ProtectedPaths, WatchedPaths), Error> {
+        let (Some(launcher), confinement) = (self.inner.launcher.clone(), confinement.clone())
+        else {
+            return Ok(Default::default());
+        };
+        let env = self.agent_environment();
+        let find = move || {
+            let Confinement::Container {
+                workspace,
+                shown,
+                read_only,
+            } = &confinement
+            else {
+                return Ok(Default::default());
+            };
+            let place = (workspace.as_path(), *read_only);
+            let protected = launcher.protected(place, shown, &env, survey.as_deref())?;
+            let watched = WatchedPaths::new(protected.watched.clone());
+            Ok((protected, watched))
+        };
+        let found = tokio::task::spawn_blocking(find).await;
+        let stopped = || SandboxRefusal::Unable("the workspace could not be searched".to_owned());
+        found
+            .unwrap_or_else(|_| Err(stopped()))
+            .map_err(Error::Sandbox)
     }
 
     /// Starts the engine's client. Returns its job, and its reports if there are any.
@@ -110,9 +150,14 @@ impl Executor {
         &self,
         spec: &CommandSpec,
         streams: Streams,
-        (container, survey): (&Arc<Container>, Option<Arc<Survey>>),
+        ready: &ReadyContainer,
     ) -> Result<(RunningCommand, Option<Control>), Error> {
         let timeout = self.timeout(spec)?;
+        let ReadyContainer {
+            container,
+            survey,
+            watched,
+        } = ready;
         let (workspace, read_only) = container.workspace();
         let cwd = container
             .inside(&spec.cwd)
@@ -158,11 +203,12 @@ impl Executor {
             reports: !terminal,
             survey: None,
         })?;
+        inside.watched = Arc::clone(watched);
         let control = started.reports.take().map(Control::read);
         inside.control.clone_from(&control);
         if let (true, Some(survey), Some(launcher)) = (read_only, survey, &self.inner.launcher) {
             let surveys = launcher.surveys().clone();
-            inside.secrets = Some(SecretWatch::new(surveys, workspace, survey));
+            inside.secrets = Some(SecretWatch::new(surveys, workspace, Arc::clone(survey)));
         }
         let none = (started, CommandLimits::default(), None);
         let job = self.supervise(spec, streams, timeout, none, Some(inside));

@@ -318,10 +318,11 @@ impl Supervisor {
                 (None, None) => "plain",
             },
             note: inside.and_then(|inside| inside.note(cause == Cause::Exit)),
-            appeared: self
-                .confined
-                .as_ref()
-                .map_or_else(Vec::new, ConfinedCommand::appeared),
+            appeared: match (inside, &self.confined) {
+                (Some(inside), _) => inside.watched.changed(),
+                (None, Some(confined)) => confined.appeared(),
+                (None, None) => Vec::new(),
+            },
             nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
             ..CommandOutcome::default()
         }

@@ -14,13 +14,13 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// The state of some paths before a command ran.
 #[derive(Debug, Default)]
-pub(super) struct WatchedPaths(Vec<(PathBuf, BTreeSet<Trace>)>);
+pub(crate) struct WatchedPaths(Vec<(PathBuf, BTreeSet<Trace>)>);
 
 /// The path to tell the person, and something there that a later program would run or follow.
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
-    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
         let traced = paths.into_iter().map(|path| {
             let traces = traces(&path);
             (path, traces)
@@ -29,7 +29,7 @@ impl WatchedPaths {
     }
 
     /// Returns the paths at which there is something new.
-    pub(super) fn changed(&self) -> Vec<PathBuf> {
+    pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, before) in &self.0 {
             let now = traces(path);

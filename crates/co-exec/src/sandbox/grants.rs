@@ -151,6 +151,15 @@ impl Grants {
         Ok(found)
     }
 
+    /// Returns the secrets that the command of a request must not open.
+    ///
+    /// # Errors
+    /// The workspace does not exist, or it is itself a place of secrets.
+    pub(super) fn hidden(&self, request: &GrantRequest<'_>) -> Result<HiddenPaths, SandboxRefusal> {
+        let kept = self.workspace_paths(request.workspace, request.env)?;
+        Ok(kept.hidden(request))
+    }
+
     /// Checks that reading can be granted around the secrets of a workspace.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Starts confined commands through a program that restricts itself and then becomes the command.
 
+mod protected;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,6 +24,8 @@ use crate::environment::Variables;
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::secrets::{Survey, Surveys};
+
+pub(crate) use protected::ProtectedPaths;
 
 /// The path of the standard input of the process that opens it.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";

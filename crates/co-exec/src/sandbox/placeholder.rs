@@ -21,7 +21,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The placeholders of one command. Those that no other command needs are removed when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Placeholders(Vec<Placeholder>);
+pub(crate) struct Placeholders(Vec<Placeholder>);
 
 #[derive(Debug)]
 struct Placeholder {
@@ -36,7 +36,7 @@ impl Placeholders {
     ///
     /// # Errors
     /// A placeholder cannot be made. The error comes with its path.
-    pub(super) fn place(paths: &[PathBuf]) -> Result<Self, (PathBuf, io::Error)> {
+    pub(crate) fn place(paths: &[PathBuf]) -> Result<Self, (PathBuf, io::Error)> {
         let mut placed = Self::default();
         for path in paths {
             let placeholder = place(path).map_err(|error| (path.clone(), error))?;

@@ -1,0 +1,151 @@
+//! A container of this process, with the state that its commands share.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::WORKSPACE_INSIDE;
+use super::engine::Engine;
+use super::mounts::Cover;
+use super::settings::ContainerSettings;
+use crate::sandbox::Placeholders;
+
+/// The use of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ContainerUse {
+    pub(crate) workspace: PathBuf,
+    /// True for commands that only look.
+    pub(crate) read_only: bool,
+}
+
+/// A container. When the last handle is dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) engine: Engine,
+    pub(crate) name: String,
+    pub(crate) image: String,
+    pub(super) purpose: ContainerUse,
+    pub(super) covers: Vec<Cover>,
+    pub(super) settings: ContainerSettings,
+    /// They are covered, so they must not go before the container.
+    placeholders: Placeholders,
+    removed: AtomicBool,
+    /// True if a command ended in it without a report.
+    suspect: AtomicBool,
+    /// True once a person was told of programs that the image lacks.
+    told: AtomicBool,
+    told_unwritable: AtomicBool,
+}
+
+impl Container {
+    pub(super) fn new(
+        engine: Engine,
+        name: String,
+        purpose: ContainerUse,
+        settings: ContainerSettings,
+        (covers, placeholders): (Vec<Cover>, Placeholders),
+    ) -> Self {
+        Self {
+            engine,
+            name,
+            image: settings.image.clone(),
+            purpose,
+            covers,
+            settings,
+            placeholders,
+            removed: AtomicBool::new(false),
+            suspect: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            told_unwritable: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the path inside of a path of the workspace.
+    pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let below = path.strip_prefix(&self.purpose.workspace).ok()?;
+        Some(match below.as_os_str().is_empty() {
+            true => PathBuf::from(WORKSPACE_INSIDE),
+            false => Path::new(WORKSPACE_INSIDE).join(below),
+        })
+    }
+
+    /// Returns the bytes of memory that it may have.
+    pub(crate) fn memory(&self) -> u64 {
+        self.settings.memory
+    }
+
+    /// Returns the workspace, and whether commands in the container only look.
+    pub(crate) fn workspace(&self) -> (&Path, bool) {
+        (&self.purpose.workspace, self.purpose.read_only)
+    }
+
+    /// Returns true once.
+    pub(crate) fn tells_unwritable(&self) -> bool {
+        !self.told_unwritable.swap(true, Ordering::Relaxed)
+    }
+
+    /// Has the next command make the container anew, or start it if it has stopped.
+    pub(crate) fn suspect(&self) {
+        self.suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true once after [`Self::suspect`].
+    pub(super) fn was_suspected(&self) -> bool {
+        self.suspect.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns true once.
+    pub(crate) fn tells_missing(&self) -> bool {
+        !self.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Removes the container with all its processes. Ignores errors.
+    pub(crate) async fn remove(&self) {
+        if !self.removed.swap(true, Ordering::Relaxed) {
+            let args = ["rm", "--force", &self.name];
+            let _ = self.engine.call(&args, &self.image).await;
+        }
+    }
+
+    /// Notes whether there is a container to remove.
+    pub(super) fn set_removed(&self, removed: bool) {
+        self.removed.store(removed, Ordering::Relaxed);
+    }
+
+    /// Returns a sentence if the user inside may not write the workspace, as far as its mode tells.
+    pub(crate) fn unwritable(&self) -> Option<String> {
+        let user = self.settings.user();
+        let (uid, gid) = user.split_once(':').unwrap_or((&user, "0"));
+        let (uid, gid): (u32, u32) = (uid.parse().ok()?, gid.parse().ok()?);
+        let facts = self.purpose.workspace.metadata().ok()?;
+        let mode = facts.mode();
+        let may = match (facts.uid() == uid, facts.gid() == gid) {
+            (true, _) => mode & 0o200,
+            (false, true) => mode & 0o020,
+            (false, false) => mode & 0o002,
+        };
+        (may == 0 && !self.purpose.read_only).then(|| {
+            format!(
+                "the user {user} of the container cannot write in {}; give that directory to this user, or set container_user",
+                self.purpose.workspace.display()
+            )
+        })
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if *self.removed.get_mut() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (engine, name) = (self.engine.clone(), self.name.clone());
+        let placeholders = std::mem::take(&mut self.placeholders);
+        runtime.spawn(async move {
+            let _ = engine.call(&["rm", "--force", &name], "").await;
+            drop(placeholders);
+        });
+    }
+}

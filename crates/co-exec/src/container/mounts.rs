@@ -1,0 +1,177 @@
+//! The mounts of a container: the workspace, and what in it a command may not change or open.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::WORKSPACE_INSIDE;
+use crate::sandbox::ProtectedPaths;
+
+/// A path of the workspace that has a mount of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cover {
+    path: PathBuf,
+    kind: CoverKind,
+    /// The device and number of the file. If another file takes its place, the mount is lost.
+    file: (u64, u64),
+    directory: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CoverKind {
+    /// It can be changed, but not renamed.
+    Pinned,
+    Held,
+    Hidden,
+}
+
+/// Returns the covers of what exists, sorted. A link cannot be covered; what it leads to has a cover of its own.
+pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
+    let kinds = [
+        (&protected.hidden, CoverKind::Hidden),
+        (&protected.held, CoverKind::Held),
+        (&protected.writable, CoverKind::Pinned),
+        (&protected.pinned, CoverKind::Pinned),
+    ];
+    let all = kinds
+        .into_iter()
+        .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)));
+    let mut covers: Vec<Cover> = Vec::new();
+    for (path, kind) in all {
+        let Ok(facts) = path.symlink_metadata() else {
+            continue;
+        };
+        // The first kind of a path is the strictest.
+        if !facts.is_symlink() && covers.iter().all(|cover| cover.path != *path) {
+            covers.push(Cover {
+                path: path.clone(),
+                kind,
+                file: (facts.dev(), facts.ino()),
+                directory: facts.is_dir(),
+            });
+        }
+    }
+    covers.sort();
+    covers
+}
+
+/// An empty file and an empty directory that nobody may open. They are made when a secret is covered.
+#[derive(Debug, Default)]
+pub(super) struct Masks(Mutex<Option<Arc<tempfile::TempDir>>>);
+
+impl Masks {
+    fn path(&self, directory: bool) -> std::io::Result<PathBuf> {
+        let mut masks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let dir = match &*masks {
+            Some(dir) if dir.path().is_dir() => Arc::clone(dir),
+            _ => {
+                let dir = tempfile::Builder::new()
+                    .prefix(crate::repository::OUR_TMP)
+                    .tempdir()?;
+                std::fs::write(dir.path().join("file"), "")?;
+                std::fs::create_dir(dir.path().join("directory"))?;
+                for name in ["file", "directory"] {
+                    let closed = std::fs::Permissions::from_mode(0o0);
+                    std::fs::set_permissions(dir.path().join(name), closed)?;
+                }
+                let dir = Arc::new(dir);
+                *masks = Some(Arc::clone(&dir));
+                dir
+            }
+        };
+        Ok(dir
+            .path()
+            .join(if directory { "directory" } else { "file" }))
+    }
+}
+
+/// Returns the engine's arguments for the workspace and its covers. The engine mounts the outer paths first.
+///
+/// # Errors
+/// The masks cannot be made.
+pub(super) fn arguments(
+    (workspace, read_only): (&Path, bool),
+    covers: &[Cover],
+    masks: &Masks,
+) -> std::io::Result<Vec<OsString>> {
+    let mut args = Vec::new();
+    let mut mount = |source: &Path, target: &OsStr, read_only: bool| {
+        args.extend(["--mount".into(), mount_text(source, target, read_only)]);
+    };
+    mount(workspace, OsStr::new(WORKSPACE_INSIDE), read_only);
+    for cover in covers {
+        let Ok(below) = cover.path.strip_prefix(workspace) else {
+            continue;
+        };
+        let target = Path::new(WORKSPACE_INSIDE).join(below);
+        let target = target.as_os_str();
+        match cover.kind {
+            CoverKind::Hidden => mount(&masks.path(cover.directory)?, target, true),
+            CoverKind::Held => mount(&cover.path, target, true),
+            CoverKind::Pinned => mount(&cover.path, target, read_only),
+        }
+    }
+    Ok(args)
+}
+
+/// Returns the engine's text for a mount: fields of CSV.
+fn mount_text(source: &Path, target: &OsStr, read_only: bool) -> OsString {
+    let mut text = OsString::from("type=bind");
+    for (name, path) in [("source", source.as_os_str()), ("target", target)] {
+        text.push(",\"");
+        text.push(name);
+        text.push("=");
+        text.push(quoted(path));
+        text.push("\"");
+    }
+    if read_only {
+        text.push(",readonly");
+    }
+    text
+}
+
+/// Doubles the quotes of a text.
+fn quoted(text: &OsStr) -> OsString {
+    let doubled = text.as_bytes().iter().flat_map(|byte| {
+        let count = if *byte == b'"' { 2 } else { 1 };
+        std::iter::repeat_n(*byte, count)
+    });
+    OsString::from_vec(doubled.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_takes_any_path() {
+        let text = mount_text(Path::new("/a,b:\"c\" d"), OsStr::new("/workspace"), true);
+        assert_eq!(
+            text,
+            "type=bind,\"source=/a,b:\"\"c\"\" d\",\"target=/workspace\",readonly"
+        );
+    }
+
+    #[test]
+    fn a_file_that_takes_the_place_of_another_needs_a_new_cover() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("secret"), "").unwrap();
+        std::os::unix::fs::symlink("secret", path("link")).unwrap();
+        let protected = ProtectedPaths {
+            hidden: vec![path("secret")],
+            held: ["link", "missing", "secret"].map(path).into(),
+            ..ProtectedPaths::default()
+        };
+        let before = covers(&protected);
+        assert_eq!(before.len(), 1, "{before:?}");
+        assert_eq!(before[0].kind, CoverKind::Hidden);
+        std::fs::write(path("secret"), "more").unwrap();
+        assert_eq!(covers(&protected), before);
+        std::fs::write(path("new"), "").unwrap();
+        std::fs::rename(path("new"), path("secret")).unwrap();
+        assert_ne!(covers(&protected), before);
+    }
+}

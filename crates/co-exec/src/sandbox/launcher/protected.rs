@@ -1,0 +1,91 @@
+//! Finds the paths of a workspace that a container protects: the same that mounts protect at the workspace level.
+
+use std::path::{Path, PathBuf};
+
+use super::Launcher;
+use crate::command::ShownSecrets;
+use crate::environment::Variables;
+use crate::sandbox::SandboxRefusal;
+use crate::sandbox::grants::{FoundPaths, GrantRequest};
+use crate::sandbox::plan::{PathBytes, SandboxLevel};
+use crate::secrets::Survey;
+
+/// The paths of a workspace that a container protects.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProtectedPaths {
+    /// Directories that cannot be renamed.
+    pub(crate) pinned: Vec<PathBuf>,
+    /// Paths that cannot be changed; some are missing.
+    pub(crate) held: Vec<PathBuf>,
+    /// Directories inside those that can be changed.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Secrets, which cannot be opened.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Paths that git reads as configuration. Missing ones need a placeholder.
+    pub(crate) obeyed: Vec<PathBuf>,
+    /// Paths to compare when a command has ended.
+    pub(crate) watched: Vec<PathBuf>,
+}
+
+impl Launcher {
+    /// Returns the paths that a container protects. If it is read-only, these are only the secrets.
+    ///
+    /// Blocks on files.
+    ///
+    /// # Errors
+    /// The workspace is not a place for commands.
+    pub(crate) fn protected(
+        &self,
+        (workspace, read_only): (&Path, bool),
+        shown: &ShownSecrets,
+        env: &Variables,
+        survey: Option<&Survey>,
+    ) -> Result<ProtectedPaths, SandboxRefusal> {
+        let request = GrantRequest {
+            workspace,
+            // No path in the workspace.
+            tmp: Path::new("/"),
+            tmp_size: 0,
+            env,
+            level: SandboxLevel::Workspace,
+            namespaces: true,
+            survey,
+            shown,
+        };
+        let inside = |paths: Vec<PathBytes>| -> Vec<PathBuf> {
+            let paths = paths.into_iter().map(|path| path.0);
+            paths
+                .filter(|path| path.starts_with(workspace) && path != workspace)
+                .collect()
+        };
+        if read_only {
+            let hidden = self.grants.hidden(&request)?;
+            return Ok(ProtectedPaths {
+                hidden: inside(hidden.paths),
+                ..ProtectedPaths::default()
+            });
+        }
+        let FoundPaths {
+            mounts,
+            mut missing,
+            mut watched,
+            ..
+        } = self.grants.find(&request)?;
+        let mounts = mounts.unwrap_or_default();
+        // A container lives long, so an empty repository would be in the person's way. A new one is named instead.
+        let repository = workspace.join(".git");
+        if missing.contains(&repository) {
+            missing.retain(|path| *path != repository);
+            watched.push(repository);
+        }
+        missing.retain(|path| path.starts_with(workspace));
+        Ok(ProtectedPaths {
+            pinned: inside(mounts.pinned),
+            held: inside(mounts.held),
+            writable: inside(mounts.writable),
+            hidden: inside(mounts.hidden.paths),
+            obeyed: missing,
+            watched,
+        })
+    }
+}

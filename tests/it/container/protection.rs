@@ -1,0 +1,101 @@
+//! Files of the workspace that other programs run or obey, and secrets: what a command in a container cannot do to them.
+
+use super::{BASH, engines, exec, give_away, told};
+use crate::support::chat::Chat;
+use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
+
+/// Makes a repository with a submodule, further hooks and files that an editor runs.
+fn repository() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.git(&["config", "core.hooksPath", "tools/hooks"]);
+    workspace.write("tools/hooks/pre-commit", "exit 0\n");
+    workspace.write(".vscode/tasks.json", "{}\n");
+    workspace.write(".envrc", "true\n");
+    workspace.git(&["init", "--quiet", "--bare", ".git/modules/sub"]);
+    workspace.write("sub/.git", "gitdir: ../.git/modules/sub\n");
+    std::fs::remove_dir_all(workspace.path().join(".git/hooks")).unwrap();
+    give_away(&workspace);
+    workspace
+}
+
+#[test]
+fn what_others_run_or_obey_cannot_be_changed_or_made() {
+    for engine in engines() {
+        let workspace = repository();
+        let script = "for f in .git/hooks/pre-commit .git/config .git/config.worktree .git/commondir .git/info/attributes \
+             .git/modules/sub/config tools/hooks/post-commit tools/hooks/pre-commit .vscode/new .envrc; do \
+             echo x >> $f && echo \"wrote $f\"; done; mv .git other; mv tools other; rm -rf .git/config .vscode; \
+             echo data > .git/COMMIT_EDITMSG && echo text > plain && echo could; echo x > .nvim.lua";
+        let told = told(&exec(&engine, &workspace, BASH, &[script]));
+        let output = told["output"].as_str().unwrap();
+        assert!(!output.contains("wrote "), "{engine:?}: {output}");
+        assert!(output.contains("could\n"), "{engine:?}: {output}");
+        // This one was missing, so it is named.
+        let named = output
+            .lines()
+            .find(|line| line.contains("other programs run"));
+        assert!(
+            named.is_some_and(|line| line.contains(".nvim.lua")),
+            "{output}"
+        );
+        assert!(workspace.exists(".vscode/tasks.json") && !workspace.exists(".git/hooks"));
+        let config = workspace.read(".git/config").unwrap();
+        assert!(config.contains("hooksPath"), "{config}");
+    }
+}
+
+#[test]
+fn a_file_git_is_not_changed_and_a_new_repository_is_named() {
+    for engine in engines() {
+        let workspace = Workspace::new();
+        std::fs::remove_dir_all(workspace.path().join(".git")).unwrap();
+        give_away(&workspace);
+        let script = "mkdir .git && echo made > .git/config";
+        let first = told(&exec(&engine, &workspace, BASH, &[script]));
+        let output = first["output"].as_str().unwrap();
+        assert!(
+            output.contains("other programs run or read it: "),
+            "{output}"
+        );
+        std::fs::remove_dir_all(workspace.path().join(".git")).unwrap();
+        workspace.write(".git", "gitdir: elsewhere\n");
+        give_away(&workspace);
+        let script = "echo gitdir: here > .git; mv .git other; rm -f .git";
+        told(&exec(&engine, &workspace, BASH, &[script]));
+        let text = workspace.read(".git");
+        assert_eq!(text.as_deref(), Some("gitdir: elsewhere\n"), "{engine:?}");
+    }
+}
+
+#[test]
+fn a_file_that_takes_the_place_of_a_protected_one_is_protected() {
+    for engine in engines() {
+        let workspace = repository();
+        workspace.write(".env", "KEY=one\n");
+        give_away(&workspace);
+        let chat = Chat::start(workspace, &engine.settings(BASH));
+        chat.co("! cat .e*; echo on$((0))e");
+        chat.wait_buffer("co://shell", "\non0e");
+        for name in [".env", ".git/config"] {
+            let text = chat.workspace.read(name).unwrap();
+            chat.workspace.write("new", &text);
+            std::fs::rename(
+                chat.workspace.path().join("new"),
+                chat.workspace.path().join(name),
+            )
+            .unwrap();
+        }
+        give_away(&chat.workspace);
+        chat.co("! cat .e*; echo x >> .git/config; echo tw$((0))o");
+        chat.wait_buffer("co://shell", "\ntw0o");
+        let shown = chat.nvim.buffer_text("co://shell").unwrap();
+        assert!(!shown.contains("KEY=one"), "{engine:?}: {shown}");
+        let config = chat.workspace.read(".git/config").unwrap();
+        assert!(!config.contains("\nx"), "{engine:?}: {config}");
+        // The one before it is gone.
+        proc::wait_until(DEADLINE, "one container", || {
+            (engine.containers(&chat.workspace).len() == 1).then_some(())
+        });
+    }
+}
