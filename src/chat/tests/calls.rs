@@ -1,6 +1,6 @@
 //! The calls of a step: unasked ones, several, too many, calls that cannot be parsed.
 
-use super::chat::{Chat, call, calls, done, says, text, tool, unread, valid};
+use super::chat::{Chat, asks_for, call, calls, done, says, text, tool, unread, valid};
 use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
@@ -10,7 +10,7 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
     chat.write("note.txt", "hello from a file\n");
     assert_eq!(chat.turn("read it").await, "done");
     assert_eq!(chat.asks(), 0);
-    assert!(chat.told("1").contains("hello from a file"));
+    chat.assert_told("1", "hello from a file");
     let disk = chat.disk();
     let place = |wanted: fn(&Item) -> bool| disk.iter().position(wanted).unwrap();
     let call = place(|item| matches!(item, Item::Call(_)));
@@ -36,8 +36,7 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
         })
         .collect();
     assert!(shown.concat().contains("hello from a file"), "{shown:?}");
-    let screen = chat.screen();
-    assert!(screen.contains("$ `cat note.txt`"), "{screen}");
+    chat.assert_shown("$ `cat note.txt`");
     super::chat::eventually("the call is audited", || {
         chat.audit().contains("cat note.txt")
     })
@@ -112,8 +111,8 @@ async fn a_failing_call_does_not_stop_its_siblings() {
     let mut chat = Chat::new([calls(&[("1", "cat gone"), ("2", "cat here")]), says("ok")]);
     chat.write("here", "still here\n");
     assert_eq!(chat.turn("read").await, "done");
-    assert!(chat.told("1").contains("exit"), "{}", chat.told("1"));
-    assert!(chat.told("2").contains("still here"));
+    chat.assert_told("1", "exit");
+    chat.assert_told("2", "still here");
 }
 
 #[tokio::test]
@@ -131,12 +130,9 @@ async fn of_more_than_eight_calls_the_rest_is_refused_to_the_model() {
         assert!(chat.told(&id.to_string()).contains(&format!("number {id}")));
     }
     for id in ["9", "10"] {
-        assert!(
-            chat.told(id).contains("at most 8 calls"),
-            "{}",
-            chat.told(id)
-        );
+        chat.assert_told(id, "at most 8 calls");
     }
+    chat.assert_shown("$ `echo number 9`\n\n*not run: Not run: at most 8");
 }
 
 #[tokio::test]
@@ -146,11 +142,10 @@ async fn arguments_that_cannot_be_read_go_back_while_the_good_calls_run() {
         says("ok"),
     ]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.told("1").contains("fine"));
-    assert!(chat.told("2").contains("not a JSON object"));
+    chat.assert_told("1", "fine");
+    chat.assert_told("2", "not a JSON object");
     valid(&chat.last_request().items);
-    let screen = chat.screen();
-    assert!(screen.contains("not a JSON object"), "{screen}");
+    chat.assert_shown("not a JSON object");
 }
 
 #[tokio::test]
@@ -172,22 +167,19 @@ async fn arguments_that_do_not_fit_go_back() {
         says("ok"),
     ]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.told("1").contains("either cmd or argv"));
-    assert!(chat.told("2").contains("outside the workspace"));
+    chat.assert_told("1", "either cmd or argv");
+    chat.assert_told("2", "outside the workspace");
 }
 
 #[tokio::test]
 async fn a_time_out_is_told_with_its_seconds() {
     let mut chat = Chat::with(
         co_llm::scripted::Scripted::new([
-            vec![
-                tool(
-                    "1",
-                    "run_shell_command",
-                    serde_json::json!({"cmd": "sleep 600", "timeout": 1}),
-                ),
-                done(),
-            ],
+            asks_for(
+                "1",
+                "run_shell_command",
+                serde_json::json!({"cmd": "sleep 600", "timeout": 1}),
+            ),
             says("ok"),
         ]),
         |config| config.policy.allow = vec!["sleep".into()],
@@ -205,7 +197,7 @@ async fn a_time_out_is_told_with_its_seconds() {
 
 #[tokio::test]
 async fn the_model_is_told_what_to_make_of_an_outcome() {
-    let run = |arguments| vec![tool("1", "run_shell_command", arguments), done()];
+    let run = |arguments| asks_for("1", "run_shell_command", arguments);
     for (arguments, expected) in [
         (serde_json::json!({"cmd": "exit 3"}), "try something else"),
         (

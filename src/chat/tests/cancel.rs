@@ -4,7 +4,7 @@ use super::chat::{Chat, call, calls, done, eventually, lives, says, text, valid}
 use crate::chat::Msg;
 use crate::protocol::{Answer, ChatState};
 use co_llm::Fault;
-use co_llm::scripted::{Part, Scripted};
+use co_llm::scripted::Part;
 use co_llm::transcript::Item;
 
 /// After a cancelled turn: the next request is whole, and the chat is read back whole.
@@ -13,7 +13,7 @@ async fn goes_on(mut chat: Chat) {
     chat.model.push(says("Here."));
     assert_eq!(chat.turn("go on").await, "done");
     valid(&chat.last_request().items);
-    assert!(chat.screen().contains("> cancelled"), "{}", chat.screen());
+    chat.assert_shown("> cancelled");
 }
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn while_it_streams() {
     assert_eq!(chat.ended().await, "cancelled");
     assert!(!chat.work.join("out").exists());
     assert_eq!(chat.asks(), 0);
-    assert!(chat.screen().contains("I will"));
+    chat.assert_shown("I will");
     goes_on(chat).await;
 }
 
@@ -44,14 +44,13 @@ async fn while_it_asks() {
 
 #[tokio::test]
 async fn while_it_runs() {
-    let model = Scripted::new([calls(&[
+    let mut chat = Chat::trusting([calls(&[
         (
             "1",
             "bash -c 'echo $$ > pid; sleep 600 & echo $! > child; wait'",
         ),
         ("2", "mkdir two"),
     ])]);
-    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     chat.say("go");
     chat.state(ChatState::Running).await;
     let (pid, child) = (chat.work.join("pid"), chat.work.join("child"));
@@ -70,8 +69,7 @@ async fn while_it_runs() {
 #[tokio::test]
 async fn while_it_runs_several_unasked() {
     let read = "tail -f note";
-    let model = Scripted::new([calls(&[("1", read), ("2", read)])]);
-    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    let mut chat = Chat::trusting([calls(&[("1", read), ("2", read)])]);
     chat.write("note", "x\n");
     chat.say("go");
     chat.state(ChatState::Running).await;

@@ -31,8 +31,7 @@ async fn two_turns() -> Chat {
     for (prompt, calls) in [("first", 2), ("second", 1)] {
         chat.say(prompt);
         for _ in 0..calls {
-            let ask = chat.asked().await;
-            chat.answer(ask.id, Answer::Once);
+            chat.approve().await;
         }
         assert_eq!(chat.ended().await, "done");
     }
@@ -121,8 +120,7 @@ async fn an_undo_takes_back_the_rest_of_a_turn() {
     noticed(&mut chat).await;
     for expected in ["1\n2\n3\n4\nfive\n6\n7\n8\n", TEXT] {
         chat.command("undo", "");
-        let ask = chat.asked().await;
-        chat.answer(ask.id, Answer::Once);
+        chat.approve().await;
         noticed(&mut chat).await;
         assert_eq!(read(&chat, "a"), expected);
     }
@@ -133,8 +131,7 @@ async fn an_undo_takes_back_the_rest_of_a_turn() {
         "1\ntwo\n3\n4\nfive\n6\n7\n8\nnine\n",
     ] {
         chat.command("redo", "");
-        let ask = chat.asked().await;
-        chat.answer(ask.id, Answer::Once);
+        chat.approve().await;
         noticed(&mut chat).await;
         assert_eq!(read(&chat, "a"), expected);
     }

@@ -15,8 +15,8 @@ use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, GivenSettings};
 use crate::editor::{Editor, Outbox};
 use crate::protocol::{
-    Answer, ChatState, EditorAnswer, HunkAnswer, NoticeLevel, Question, QuestionAnswer, RunOptions,
-    Scope, ToEditor,
+    Answer, ChatState, Choice, EditorAnswer, HunkAnswer, NoticeLevel, Question, QuestionAnswer,
+    RunOptions, Scope, ToEditor,
 };
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
@@ -25,7 +25,7 @@ use co_exec::Executor;
 use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::secrets::redact::Redactor;
 use co_llm::scripted::{Part, Scripted};
-use co_llm::transcript::{Call, Item};
+use co_llm::transcript::{Call, Decision, Item};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
 /// How long anything may take before a test gives up.
@@ -58,6 +58,11 @@ impl Chat {
     /// A chat whose model gives these answers.
     pub(super) fn new(answers: impl IntoIterator<Item = Vec<Part>>) -> Self {
         Self::with(Scripted::new(answers), |_| {})
+    }
+
+    /// A chat where nothing is asked about.
+    pub(super) fn trusting(answers: impl IntoIterator<Item = Vec<Part>>) -> Self {
+        Self::with(Scripted::new(answers), |config| config.auto_confirm = true)
     }
 
     pub(super) fn with(model: Arc<Scripted>, set: impl FnOnce(&mut Config)) -> Self {
@@ -148,7 +153,12 @@ impl Chat {
     pub(super) async fn resumed(&mut self) -> String {
         let id = self.id();
         self.again().await;
-        self.command("resume", &id);
+        self.resume(&id).await
+    }
+
+    /// Resumes a chat and returns its text.
+    pub(super) async fn resume(&mut self, id: &str) -> String {
+        self.command("resume", id);
         self.until(|message| match message {
             ToEditor::Replace { text, .. } => Some(text.clone()),
             _ => None,
@@ -295,6 +305,31 @@ impl Chat {
         .await
     }
 
+    /// Answers the next question with a yes, and returns it.
+    pub(super) async fn approve(&mut self) -> Question {
+        let question = self.asked().await;
+        self.answer(question.id, Answer::Once);
+        question
+    }
+
+    /// Waits for the choices of a slash command.
+    pub(super) async fn choices(&mut self) -> Vec<Choice> {
+        self.until(|message| match message {
+            ToEditor::Choose { choices, .. } => Some(choices.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits until a text with this part is added to the chat.
+    pub(super) async fn shown(&mut self, part: &str) {
+        self.until(|message| match message {
+            ToEditor::Append { text, .. } if text.contains(part) => Some(()),
+            _ => None,
+        })
+        .await;
+    }
+
     pub(super) async fn state(&mut self, wanted: ChatState) -> String {
         self.until(|message| match message {
             ToEditor::State { state, detail, .. } if *state == wanted => Some(detail.clone()),
@@ -373,6 +408,30 @@ impl Chat {
         told(&self.last_request().items, id)
     }
 
+    /// Checks that the model was told this of a call.
+    #[track_caller]
+    pub(super) fn assert_told(&self, id: &str, part: &str) {
+        let told = self.told(id);
+        assert!(told.contains(part), "{part:?} is not in\n{told}");
+    }
+
+    /// Checks that the chat shows this.
+    #[track_caller]
+    pub(super) fn assert_shown(&self, part: &str) {
+        let screen = self.screen();
+        assert!(screen.contains(part), "{part:?} is not in\n{screen}");
+    }
+
+    /// Returns what was decided about each call.
+    pub(super) fn decisions(&self) -> Vec<(String, Decision)> {
+        let disk = self.disk().into_iter();
+        disk.filter_map(|item| match item {
+            Item::Decision { call, decision } => Some((call, decision)),
+            _ => None,
+        })
+        .collect()
+    }
+
     pub(super) fn audit(&self) -> String {
         std::fs::read_to_string(self.root.path().join("state").join("audit.jsonl")).unwrap()
     }
@@ -387,6 +446,19 @@ impl Chat {
         let rules = crate::tool::rules::load(&self.services.places.rules, &self.work).unwrap();
         rules.iter().map(ToString::to_string).collect()
     }
+}
+
+/// Checks that the parts stand in a text in this order.
+#[track_caller]
+pub(super) fn assert_order(text: &str, parts: &[&str]) {
+    let at = |part: &&str| {
+        text.find(part)
+            .unwrap_or_else(|| panic!("no {part} in\n{text}"))
+    };
+    assert!(
+        parts.iter().map(at).is_sorted(),
+        "{parts:?} are not in this order in\n{text}"
+    );
 }
 
 /// What is told of a call in a request, which answers every call exactly once.
@@ -463,6 +535,11 @@ pub(super) fn unread(id: &str) -> Part {
 
 pub(super) fn call(id: &str, command: &str) -> Part {
     tool(id, "run_shell_command", json!({ "cmd": command }))
+}
+
+/// An answer that is one call of a tool.
+pub(super) fn asks_for(id: &str, name: &str, arguments: serde_json::Value) -> Vec<Part> {
+    vec![tool(id, name, arguments), done()]
 }
 
 /// An answer that asks for these commands.

@@ -51,8 +51,7 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
     assert_eq!(ask.no_undo, None);
     chat.answer(ask.id, Answer::Once);
     for _ in 0..2 {
-        let ask = chat.asked().await;
-        chat.answer(ask.id, Answer::Once);
+        chat.approve().await;
     }
     assert_eq!(chat.ended().await, "done");
     let records = records(&chat);
@@ -78,8 +77,7 @@ async fn change_files(chat: &mut Chat) {
     prepare(chat);
     chat.say("change them");
     for _ in 0..2 {
-        let ask = chat.asked().await;
-        chat.answer(ask.id, Answer::Once);
+        chat.approve().await;
     }
     assert_eq!(chat.ended().await, "done");
 }
@@ -190,8 +188,7 @@ async fn a_turn_is_taken_back_by_another_backend() {
     let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
     chat.until(replaced).await;
     chat.command("undo", "");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     chat.noticed().await;
     assert_eq!(read(&chat, "a"), "1\n2\n3\n");
     // The note to the model is between two turns.
@@ -225,8 +222,7 @@ async fn what_stays_is_named() {
     chat.write("mine", "before\n");
     prepare(&chat);
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     let go = chat.work.join("go");
     eventually("the command runs", || go.exists()).await;
     chat.services.checkpoints.saved(&chat.work.join("mine"));
@@ -278,15 +274,13 @@ async fn a_cancelled_command_is_taken_back_too() {
     chat.write("a", "before\n");
     prepare(&chat);
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     let go = chat.work.join("go");
     eventually("the command runs", || go.exists()).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
     chat.command("undo", "");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     chat.noticed().await;
     assert_eq!(read(&chat, "a"), "before\n");
     assert!(!go.exists());

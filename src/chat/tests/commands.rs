@@ -3,18 +3,10 @@
 use std::path::Path;
 
 use super::chat::{Chat, calls, says};
-use crate::protocol::{Choice, NoticeLevel, Scope, ToEditor};
+use crate::protocol::{NoticeLevel, Scope, ToEditor};
 use crate::store::Store;
 use co_llm::scripted::Scripted;
 use co_llm::transcript::Item;
-
-async fn choices(chat: &mut Chat) -> Vec<Choice> {
-    chat.until(|message| match message {
-        ToEditor::Choose { choices, .. } => Some(choices.clone()),
-        _ => None,
-    })
-    .await
-}
 
 fn titles(chat: &Chat) -> Vec<String> {
     let store: &Store = &chat.services.store;
@@ -107,7 +99,7 @@ async fn resume_lists_and_delete_deletes() {
     chat.again().await;
     assert_eq!(chat.turn("the second chat").await, "done");
     chat.command("resume", "");
-    let offered = choices(&mut chat).await;
+    let offered = chat.choices().await;
     assert_eq!(offered.len(), 2);
     assert!(
         offered
@@ -115,7 +107,7 @@ async fn resume_lists_and_delete_deletes() {
             .any(|choice| choice.value == first && choice.label.starts_with("the first chat · "))
     );
     chat.command("chats", "");
-    assert_eq!(choices(&mut chat).await, offered);
+    assert_eq!(chat.choices().await, offered);
     chat.command("delete", &chat.id());
     let (level, said) = chat.noticed().await;
     assert!(
@@ -162,9 +154,7 @@ async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
     let ask = chat.asked().await;
     chat.always(ask.id, Scope::Everything);
     assert_eq!(chat.ended().await, "done");
-    chat.command("resume", &first);
-    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
-        .await;
+    chat.resume(&first).await;
     chat.command("usage", "");
     let (_, said) = chat.noticed().await;
     assert!(said.starts_with("100 tokens in"), "{said}");
@@ -233,7 +223,7 @@ async fn cd_takes_the_workspace_along_only_where_it_leaves_it() {
         note,
         format!("The working directory is now {there}, the workspace {there}.")
     );
-    assert!(chat.screen().contains(&note), "{}", chat.screen());
+    chat.assert_shown(&note);
     for path in ["~", ""] {
         went(&mut chat, path, &home).await;
         went(&mut chat, "other", &home.join("other")).await;
@@ -273,7 +263,7 @@ async fn rules_are_shown_and_removed() {
     chat.always(ask.id, Scope::PrefixSaved);
     assert_eq!(chat.ended().await, "done");
     chat.command("rules", "");
-    let offered = choices(&mut chat).await;
+    let offered = chat.choices().await;
     let saved = offered
         .iter()
         .find(|choice| choice.value.starts_with("saved:"))
@@ -307,7 +297,7 @@ async fn a_chat_rule_is_removed() {
     chat.always(ask.id, Scope::Command);
     assert_eq!(chat.ended().await, "done");
     chat.command("rules", "");
-    let offered = choices(&mut chat).await;
+    let offered = chat.choices().await;
     assert_eq!(offered[0].value, "chat:= touch a");
     chat.command("rules", &offered[0].value);
     chat.noticed().await;
@@ -319,7 +309,7 @@ async fn a_chat_rule_is_removed() {
 async fn model_lists_and_switches() {
     let mut chat = Chat::new([]);
     chat.command("model", "");
-    assert_eq!(choices(&mut chat).await[0].value, "scripted");
+    assert_eq!(chat.choices().await[0].value, "scripted");
     chat.command("model", "other");
     chat.until(|message| {
         matches!(message, ToEditor::State { model, .. } if model == "scripted").then_some(())
@@ -340,15 +330,15 @@ async fn a_model_from_the_list_is_one_of_the_provider_that_was_asked() {
         config.llm.model = Some("home".into());
     });
     chat.command("model", "");
-    assert_eq!(choices(&mut chat).await[0].value, "home/scripted");
+    assert_eq!(chat.choices().await[0].value, "home/scripted");
     for model in ["work", "work/other"] {
         chat.command("model", model);
         chat.command("model", "");
-        assert_eq!(choices(&mut chat).await[0].value, "work/scripted");
+        assert_eq!(chat.choices().await[0].value, "work/scripted");
     }
     chat.command("model", "plain");
     chat.command("model", "");
-    assert_eq!(choices(&mut chat).await[0].value, "scripted");
+    assert_eq!(chat.choices().await[0].value, "scripted");
 }
 
 #[tokio::test]

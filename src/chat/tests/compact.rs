@@ -54,7 +54,7 @@ async fn what_no_longer_fits_is_summed_up() {
     valid(&request.items);
     let said = disk.iter().filter(|item| matches!(item, Item::Text { .. }));
     assert_eq!(said.count(), turns, "all of it stays in the file");
-    assert!(chat.screen().contains("summed up"));
+    chat.assert_shown("summed up");
 }
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::chat::{Chat, call, done, says, tool};
+use super::chat::{Chat, asks_for, call, done, says, tool};
 use crate::chat::{Msg, Prompt};
 use crate::protocol::{Answer, HunkAnswer, LineRange, Scope};
-use co_llm::scripted::Scripted;
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "edits": [{ "old": old, "new": new }] })
@@ -18,7 +17,7 @@ fn read(chat: &Chat, path: &str) -> String {
 #[tokio::test]
 async fn a_change_is_shown_asked_and_made() {
     let mut chat = Chat::new([
-        vec![tool("1", "edit_file", edit("src/a", "two", "2\n3")), done()],
+        asks_for("1", "edit_file", edit("src/a", "two", "2\n3")),
         says("Changed."),
     ]);
     chat.write("src/a", "one\ntwo\n");
@@ -44,7 +43,7 @@ async fn a_change_is_shown_asked_and_made() {
         "{told}"
     );
     assert!(told.ends_with("-two\n+2\n+3\n"), "{told}");
-    assert!(chat.screen().contains("*+2 -1*"), "{}", chat.screen());
+    chat.assert_shown("*+2 -1*");
     // Resumed, it reads the same.
     let resumed = chat.resumed().await;
     for piece in ["`edit_file src/a`", "+2\n+3\n", "*+2 -1*"] {
@@ -64,10 +63,7 @@ fn accept(accept: bool, lines: Option<&[&str]>, comment: Option<&str>) -> HunkAn
 async fn each_hunk_of_a_change_can_be_answered() {
     let text = "A\nb\nC\nd\nE\nf";
     let mut chat = Chat::new([
-        vec![
-            tool("1", "write_file", json!({ "path": "src/a", "text": text })),
-            done(),
-        ],
+        asks_for("1", "write_file", json!({ "path": "src/a", "text": text })),
         says("I see."),
     ]);
     chat.write("src/a", "a\nb\nc\nd\ne\nf");
@@ -98,14 +94,11 @@ async fn each_hunk_of_a_change_can_be_answered() {
 #[tokio::test]
 async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
     let mut chat = Chat::new([
-        vec![
-            tool(
-                "1",
-                "write_file",
-                json!({ "path": "src/a", "text": "A\nb\nC\n" }),
-            ),
-            done(),
-        ],
+        asks_for(
+            "1",
+            "write_file",
+            json!({ "path": "src/a", "text": "A\nb\nC\n" }),
+        ),
         says("I see."),
     ]);
     chat.write("src/a", "a\nb\nc\n");
@@ -127,8 +120,8 @@ async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
 #[tokio::test]
 async fn a_review_that_accepts_nothing_is_a_no() {
     let mut chat = Chat::new([
-        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
-        vec![tool("2", "edit_file", edit("src/a", "two", "2")), done()],
+        asks_for("1", "edit_file", edit("src/a", "two", "2")),
+        asks_for("2", "edit_file", edit("src/a", "two", "2")),
         says("I see."),
     ]);
     chat.write("src/a", "one\ntwo\n");
@@ -206,7 +199,7 @@ async fn what_cannot_be_changed_is_told_and_not_asked() {
 #[tokio::test]
 async fn a_file_that_changed_during_the_question_is_not_written() {
     let mut chat = Chat::new([
-        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
+        asks_for("1", "edit_file", edit("src/a", "two", "2")),
         says("I see."),
     ]);
     chat.write("src/a", "one two\n");
@@ -225,7 +218,7 @@ async fn a_file_that_changed_during_the_question_is_not_written() {
 #[tokio::test]
 async fn a_change_moves_with_what_was_written_elsewhere_during_the_question() {
     let mut chat = Chat::new([
-        vec![tool("1", "edit_file", edit("src/a", "two", "2")), done()],
+        asks_for("1", "edit_file", edit("src/a", "two", "2")),
         says("I see."),
     ]);
     chat.write("src/a", "one\ntwo\n");
@@ -245,18 +238,17 @@ async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_c
         arguments["hash"] = hash.clone().into();
         arguments
     };
-    let answers = Scripted::new([
-        vec![tool("1", "read_file", json!({ "path": "src/a" })), done()],
+    let mut chat = Chat::trusting([
+        asks_for("1", "read_file", json!({ "path": "src/a" })),
         vec![
             tool("2", "edit_file", with_hash("one", "1")),
             tool("3", "edit_file", with_hash("two", "2")),
             call("4", "echo four >> src/a"),
             done(),
         ],
-        vec![tool("5", "edit_file", with_hash("three", "3")), done()],
+        asks_for("5", "edit_file", with_hash("three", "3")),
         says("I see."),
     ]);
-    let mut chat = Chat::with(answers, |config| config.auto_confirm = true);
     chat.write("src/a", "one\ntwo\nthree\n");
     assert_eq!(chat.turn("change it").await, "done");
     assert!(
@@ -266,8 +258,7 @@ async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_c
     );
     // The model's own changes are not held against it.
     assert_eq!(read(&chat, "src/a"), "1\n2\nthree\nfour\n");
-    let told = chat.told("5");
-    assert!(told.contains("it has changed since you read it"), "{told}");
+    chat.assert_told("5", "it has changed since you read it");
 }
 
 #[tokio::test]
@@ -318,8 +309,7 @@ async fn answers_to_several_changes_of_a_file_hold_while_the_first_moves_its_lin
     chat.write("src/a", "one\ntwo\nthree\n");
     chat.say("change them");
     let first = chat.asked().await;
-    let second = chat.asked().await;
-    chat.answer(second.id, Answer::Once);
+    chat.approve().await;
     chat.answer(first.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 2, "no question came again");
@@ -355,7 +345,7 @@ async fn every_edit_can_be_allowed_and_deletions_still_ask() {
 
 #[tokio::test]
 async fn auto_confirm_does_not_change_files_that_others_run() {
-    let answers = Scripted::new([
+    let mut chat = Chat::trusting([
         vec![
             tool("1", "write_file", json!({ "path": "src/a", "text": "x\n" })),
             tool(
@@ -367,7 +357,6 @@ async fn auto_confirm_does_not_change_files_that_others_run() {
         ],
         says("Changed."),
     ]);
-    let mut chat = Chat::with(answers, |config| config.auto_confirm = true);
     chat.say("write them");
     let ask = chat.asked().await;
     assert_eq!(ask.command, "write_file AGENTS.md");
@@ -401,16 +390,10 @@ async fn an_edit_outside_of_the_lines_that_the_person_named_is_refused() {
             tool("4", "edit_file", edit("a", "1\n2", "one\ntwo")),
             done(),
         ],
-        vec![
-            tool("5", "edit_file", edit("a", "3", "three\nand more")),
-            done(),
-        ],
-        vec![
-            tool("6", "edit_file", edit("a", "and more", "and most")),
-            done(),
-        ],
+        asks_for("5", "edit_file", edit("a", "3", "three\nand more")),
+        asks_for("6", "edit_file", edit("a", "and more", "and most")),
         says("Changed."),
-        vec![tool("7", "edit_file", edit("a", "4", "four")), done()],
+        asks_for("7", "edit_file", edit("a", "4", "four")),
         says("Changed."),
     ]);
     chat.write("a", "1\n2\n3\n4\n5\n");
@@ -431,11 +414,7 @@ async fn an_edit_outside_of_the_lines_that_the_person_named_is_refused() {
         let why = "the person asked for a change of lines 2 to 3 of a and of nothing else.";
         assert!(told.ends_with(why), "{told}");
     }
-    assert!(
-        chat.told("4").contains("this changes line 1"),
-        "{}",
-        chat.told("4")
-    );
+    chat.assert_told("4", "this changes line 1");
     // The next prompt names no lines.
     chat.say("go on");
     let ask = chat.asked().await;

@@ -78,7 +78,7 @@ async fn a_failing_server_is_tried_five_times_more() {
         "{waited} s"
     );
     assert_eq!(chat.model.requests().len(), 6);
-    assert!(chat.screen().contains("/retry"), "{}", chat.screen());
+    chat.assert_shown("/retry");
     chat.model.push(says("Here."));
     chat.command("retry", "");
     assert_eq!(chat.ended().await, "done");
@@ -194,11 +194,7 @@ async fn a_request_that_is_refused_a_third_time_ends_the_turn() {
     let mut chat = Chat::new([refused(), refused(), refused(), says("never")]);
     assert_eq!(chat.turn("go").await, "failed");
     assert_eq!(chat.model.requests().len(), 3);
-    let screen = chat.screen();
-    assert!(
-        screen.contains("refused the request (HTTP 400)"),
-        "{screen}"
-    );
+    chat.assert_shown("refused the request (HTTP 400)");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::chat::{Chat, call, done, eventually, says, tool};
+use super::chat::{Chat, asks_for, assert_order, call, done, eventually, says, tool};
 use crate::protocol::{EditorEntry, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
@@ -28,7 +28,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
         chat.told("1"),
         "fn main() {}\n[all 1 lines; hash 536e506bb90914c2]"
     );
-    assert!(chat.told("2").contains("between"));
+    chat.assert_told("2", "between");
     assert_eq!(chat.told("3"), "src/\nsrc/main.rs\n[2 entries]");
     assert_eq!(
         chat.told("4"),
@@ -41,11 +41,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
         "`list_files .`\n\n*2 entries*",
         "`search \"main\" in .`",
     ];
-    let places: Vec<_> = shown.iter().map(|piece| screen.find(piece)).collect();
-    assert!(
-        places.iter().all(Option::is_some) && places.is_sorted(),
-        "{screen}"
-    );
+    assert_order(&screen, &shown);
     assert!(
         !screen.contains("fn main"),
         "what was read is for the model: {screen}"
@@ -118,18 +114,14 @@ async fn the_editor_is_asked_unasked_and_tells_nothing_of_secrets() {
         told,
         "src/a.rs:3: error: bad\n[1 entry; 3 left out, outside the workspace or secret]"
     );
-    assert!(chat.told("2").contains("outside the workspace"));
-    let screen = chat.screen();
-    assert!(
-        screen.contains("`editor_context diagnostics`\n\n*1 entry; 3 left out"),
-        "{screen}"
-    );
+    chat.assert_told("2", "outside the workspace");
+    chat.assert_shown("`editor_context diagnostics`\n\n*1 entry; 3 left out");
 }
 
 /// Whoever opens the pipe waits for a writer that never comes.
 #[tokio::test]
 async fn a_look_that_hangs_is_left_behind_when_it_is_cancelled() {
-    let mut chat = Chat::new([vec![tool("1", "list_files", json!({})), done()]]);
+    let mut chat = Chat::new([asks_for("1", "list_files", json!({}))]);
     let pipe = chat.work.join(".gitignore");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     chat.say("look");
@@ -172,12 +164,8 @@ async fn a_look_outside_or_at_a_secret_is_refused_with_the_way_to_ask() {
             "{told}"
         );
     }
-    assert!(
-        chat.told("4").contains("No such file"),
-        "{}",
-        chat.told("4")
-    );
-    assert!(chat.told("5").contains("do not fit"), "{}", chat.told("5"));
+    chat.assert_told("4", "No such file");
+    chat.assert_told("5", "do not fit");
     let forbidden = chat
         .disk()
         .iter()

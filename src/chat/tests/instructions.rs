@@ -148,12 +148,7 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
     assert_eq!(questions(&chat), 2);
 
     chat.command("rules", "");
-    let choices = chat
-        .until(|message| match message {
-            ToEditor::Choose { choices, .. } => Some(choices.clone()),
-            _ => None,
-        })
-        .await;
+    let choices = chat.choices().await;
     let work = chat.work.display();
     let labels: Vec<_> = choices.iter().map(|choice| choice.label.as_str()).collect();
     assert_eq!(
@@ -169,11 +164,7 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
     }
     assert!(!sent(&mut chat, "Use").await);
     assert_eq!(question(&mut chat).await.name, "CO.md");
-    let screen = chat.screen();
-    assert!(
-        screen.contains("> CO.md is not sent to the model until"),
-        "{screen}"
-    );
+    chat.assert_shown("> CO.md is not sent to the model until");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::chat::{Chat, done, eventually, lives, says, tool, valid};
+use super::chat::{Chat, asks_for, assert_order, eventually, lives, says, valid};
 use crate::chat::Msg;
 use crate::protocol::{Answer, ChatState, Owner, Scope, ToEditor};
 use co_llm::scripted::{Part, Scripted};
@@ -19,17 +19,8 @@ pub(super) fn job(id: &str, command: &str) -> Vec<Part> {
     )
 }
 
-pub(super) fn asks_for(id: &str, name: &str, arguments: serde_json::Value) -> Vec<Part> {
-    vec![tool(id, name, arguments), done()]
-}
-
 pub(super) fn output(id: &str, job: u64, wait: u64) -> Vec<Part> {
     asks_for(id, "job_output", json!({"job": job, "wait": wait}))
-}
-
-/// A chat where nothing is asked about.
-pub(super) fn trusting(answers: impl IntoIterator<Item = Vec<Part>>) -> Chat {
-    Chat::with(Scripted::new(answers), |config| config.auto_confirm = true)
 }
 
 /// The number of the run that shows the next job.
@@ -122,8 +113,7 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
     let started = place(|item| matches!(item, Item::JobStarted { job: 1, .. }));
     let outcome = place(|item| matches!(item, Item::Outcome(_)));
     assert!(decided < started && started < outcome, "{disk:#?}");
-    let screen = chat.screen();
-    assert!(screen.contains("*in the background*"), "{screen}");
+    chat.assert_shown("*in the background*");
 
     chat.write("go", "");
     assert_eq!(chat.turn("and now?").await, "done");
@@ -140,11 +130,7 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
         "{}",
         chat.told("4")
     );
-    assert!(
-        chat.told("5").contains("[job 1 ended: cancelled"),
-        "{}",
-        chat.told("5")
-    );
+    chat.assert_told("5", "[job 1 ended: cancelled");
     assert_eq!(chat.asks(), 1, "reading and ending need no question");
     valid(&chat.last_request().items);
 }
@@ -164,8 +150,7 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
         says("Typed."),
     ]);
     chat.say("type");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     let ask = chat.asked().await;
     assert_eq!(ask.command, "first\\n\n\\u{1b}[A\\u{202e}");
     assert_eq!(
@@ -184,20 +169,16 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
     chat.command("rules", "");
-    let choice = chat
-        .until(|message| match message {
-            ToEditor::Choose { choices, .. } => Some(choices[0].value.clone()),
-            _ => None,
-        })
-        .await;
+    let choice = chat.choices().await[0].value.clone();
     chat.command("rules", &choice);
     let (_, said) = chat.noticed().await;
     assert_eq!(said, "co asks again before the model types into job 1");
     assert_eq!(chat.told("2"), "User denied this action: not that");
     let told = heard(&chat, &["3", "4", "5", "6"]);
-    let places = ["<second>", "<third>", "over", "[job 1 ended: exit 0"];
-    let places: Vec<_> = places.iter().map(|it| told.find(it).unwrap()).collect();
-    assert!(places.is_sorted(), "{told}");
+    assert_order(
+        &told,
+        &["<second>", "<third>", "over", "[job 1 ended: exit 0"],
+    );
     let late = chat.told("7");
     assert!(
         late.starts_with("Nothing was typed: [job 1 ended"),
@@ -215,39 +196,27 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
 
 #[tokio::test]
 async fn what_a_deny_rule_refuses_is_not_typed_either() {
-    let model = Scripted::new([
-        job("1", "cat"),
-        asks_for("2", "job_write", json!({"job": 1, "text": "git push\n"})),
-        asks_for("3", "job_write", json!({"job": 1, "text": "git pull\n"})),
-        asks_for(
-            "4",
-            "job_write",
-            json!({"job": 1, "text": "cd /tmp\ngit \\\npu"}),
-        ),
-        asks_for("5", "job_write", json!({"job": 1, "text": "sh\n"})),
-        asks_for(
-            "6",
-            "job_write",
-            json!({"job": 1, "text": "x\u{15}git push\n"}),
-        ),
-        asks_for("7", "job_write", json!({"job": 1, "text": "ll -q\n"})),
-        asks_for("8", "job_write", json!({"job": 1, "text": "sh\n"})),
-        asks_for(
-            "9",
-            "job_write",
-            json!({"job": 1, "text": format!("git{}", " ".repeat(9_990))}),
-        ),
-        asks_for(
-            "10",
-            "job_write",
-            json!({"job": 1, "text": "       push\n"}),
-        ),
-        asks_for("11", "job_write", json!({"job": 1, "text": "\n"})),
+    let long = format!("git{}", " ".repeat(9_990));
+    let typed = [
+        ("2", "git push\n"),
+        ("3", "git pull\n"),
+        ("4", "cd /tmp\ngit \\\npu"),
+        ("5", "sh\n"),
+        ("6", "x\u{15}git push\n"),
+        ("7", "ll -q\n"),
+        ("8", "sh\n"),
+        ("9", &long),
+        ("10", "       push\n"),
+        ("11", "\n"),
+    ];
+    let writes = typed.map(|(id, text)| asks_for(id, "job_write", json!({"job": 1, "text": text})));
+    let ends = [
         asks_for("12", "job_write", json!({"job": 1, "close": true})),
         output("13", 1, 60),
         says("No."),
-    ]);
-    let mut chat = Chat::with(model, |config| {
+    ];
+    let answers = [job("1", "cat")].into_iter().chain(writes).chain(ends);
+    let mut chat = Chat::with(Scripted::new(answers), |config| {
         config.auto_confirm = true;
         config.policy.deny = vec!["git push".into()];
     });
@@ -268,21 +237,20 @@ async fn what_a_deny_rule_refuses_is_not_typed_either() {
 
 #[tokio::test]
 async fn a_job_that_is_not_there_is_answered_with_those_that_are() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         output("1", 7, 0),
         job("2", "sleep 600"),
         asks_for("3", "job_cancel", json!({"job": 7})),
         says("ok"),
     ]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.told("1").contains("no job 7: this chat has none"));
-    let told = chat.told("3");
-    assert!(told.contains("Its jobs: 1 running (sleep 600)"), "{told}");
+    chat.assert_told("1", "no job 7: this chat has none");
+    chat.assert_told("3", "Its jobs: 1 running (sleep 600)");
 }
 
 #[tokio::test]
 async fn an_end_is_told_once_where_nothing_is_torn_by_it() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         job("1", "until test -e go; do sleep 0.05; done; exit 3"),
         says("It runs."),
         says("I see."),
@@ -290,11 +258,7 @@ async fn an_end_is_told_once_where_nothing_is_torn_by_it() {
     ]);
     assert_eq!(chat.turn("go").await, "done");
     chat.write("go", "");
-    chat.until(|message| match message {
-        ToEditor::Append { text, .. } if text.contains("ended: exit 3") => Some(()),
-        _ => None,
-    })
-    .await;
+    chat.shown("ended: exit 3").await;
     assert_eq!(chat.turn("well?").await, "done");
     assert_eq!(chat.turn("and?").await, "done");
     let items = chat.last_request().items;
@@ -309,7 +273,7 @@ async fn an_end_is_told_once_where_nothing_is_torn_by_it() {
 
 #[tokio::test]
 async fn an_end_during_a_turn_is_told_with_its_next_request() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         job("1", "until test -e go; do sleep 0.05; done"),
         asks_for(
             "2",
@@ -330,7 +294,7 @@ async fn an_end_during_a_turn_is_told_with_its_next_request() {
 
 #[tokio::test]
 async fn an_end_that_was_read_is_not_told_again() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         job("1", "echo no; exit 4"),
         output("2", 1, 60),
         says("It failed."),
@@ -353,25 +317,21 @@ async fn no_more_than_eight_run_at_once() {
     let start = |id: usize| job(&id.to_string(), "sleep 600");
     let answers = (1..=9).map(start);
     let end = asks_for("10", "job_cancel", json!({"job": 3}));
-    let mut chat = trusting(answers.chain([end, start(11), says("ok")]));
+    let mut chat = Chat::trusting(answers.chain([end, start(11), says("ok")]));
     assert_eq!(chat.turn("go").await, "done");
     let told = chat.told("9");
     assert!(
         told.contains("8 jobs run already") && told.contains("job_cancel"),
         "{told}"
     );
-    assert!(
-        chat.told("11").contains("job 9 was started"),
-        "{}",
-        chat.told("11")
-    );
+    chat.assert_told("11", "job 9 was started");
 }
 
 #[tokio::test]
 async fn jobs_end_whole_with_their_chat_but_for_the_kept_one() {
     let tree =
         |name: &str| format!("echo $$ > {name}; setsid sleep 600 & echo $! > {name}.child; wait");
-    let mut chat = trusting([job("1", &tree("one")), job("2", &tree("two")), says("ok")]);
+    let mut chat = Chat::trusting([job("1", &tree("one")), job("2", &tree("two")), says("ok")]);
     chat.say("go");
     let first = run_of(&mut chat).await;
     let second = run_of(&mut chat).await;
@@ -408,7 +368,7 @@ async fn jobs_end_whole_with_their_chat_but_for_the_kept_one() {
 
 #[tokio::test]
 async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         job("1", "echo $$ > pid; exec sleep 600"),
         output("2", 1, 1),
         output("3", 1, 500),
@@ -423,11 +383,7 @@ async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
         _ => None,
     })
     .await;
-    chat.until(|message| match message {
-        ToEditor::Append { text, .. } if text.contains("job 1 runs") => Some(()),
-        _ => None,
-    })
-    .await;
+    chat.shown("job 1 runs").await;
     chat.until(|message| match message {
         ToEditor::State {
             state: ChatState::Running,
@@ -446,7 +402,7 @@ async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
 
 #[tokio::test]
 async fn another_conversation_in_the_same_chat_ends_the_jobs_of_the_first() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         says("Hello."),
         job("1", "echo $$ > pid; exec sleep 600"),
         says("ok"),
@@ -456,18 +412,12 @@ async fn another_conversation_in_the_same_chat_ends_the_jobs_of_the_first() {
     chat.again().await;
     assert_eq!(chat.turn("go").await, "done");
     known(&[chat.work.join("pid")]).await;
-    chat.command("resume", &first);
-    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
-        .await;
+    chat.resume(&first).await;
     assert!(!lives(&chat.work.join("pid")));
     chat.model.push(output("2", 1, 0));
     chat.model.push(says("None."));
     assert_eq!(chat.turn("and?").await, "done");
-    assert!(
-        chat.told("2").contains("this chat has none"),
-        "{}",
-        chat.told("2")
-    );
+    chat.assert_told("2", "this chat has none");
 }
 
 #[tokio::test]
@@ -477,7 +427,7 @@ async fn a_terminal_is_one_only_where_it_was_asked_for() {
         let arguments = json!({"cmd": show, "pty": pty, "timeout": 30});
         asks_for(id, "run_shell_command", arguments)
     };
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         run("1", true),
         run("2", false),
         asks_for(
@@ -497,15 +447,13 @@ async fn a_terminal_is_one_only_where_it_was_asked_for() {
         chat.told("2")
     );
     let told = heard(&chat, &["4", "5"]);
-    let places = ["it\n", "got it\n", "[job 1 ended: exit 0"];
-    let places: Vec<_> = places.iter().map(|it| told.find(it).unwrap()).collect();
-    assert!(places.is_sorted(), "{told}");
-    assert!(chat.screen().contains("*in a terminal, in the background*"));
+    assert_order(&told, &["it\n", "got it\n", "[job 1 ended: exit 0"]);
+    chat.assert_shown("*in a terminal, in the background*");
 }
 
 #[tokio::test]
 async fn the_person_writes_to_a_job_and_ends_it() {
-    let mut chat = trusting([
+    let mut chat = Chat::trusting([
         job("1", "read -r line; echo \"<$line>\"; sleep 600"),
         says("ok"),
     ]);

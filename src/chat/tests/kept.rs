@@ -1,6 +1,6 @@
 //! What is kept of an answer that broke off, and when a model is asked again.
 
-use super::chat::{Chat, call, calls, done, says, text, tool, unread};
+use super::chat::{Chat, asks_for, call, done, says, text, unread};
 use crate::protocol::ToEditor;
 use co_llm::scripted::{Part, Scripted};
 use co_llm::transcript::Item;
@@ -89,11 +89,7 @@ fn thought_shown(message: &ToEditor) -> Option<(Vec<String>, bool)> {
 async fn arguments_that_cannot_be_read_alone_go_back_too() {
     let mut chat = Chat::new([vec![unread("1"), done()], says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(
-        chat.told("1").contains("expected `}`"),
-        "{}",
-        chat.told("1")
-    );
+    chat.assert_told("1", "expected `}`");
     assert!(chat.screen().ends_with("ok"));
 }
 
@@ -101,8 +97,7 @@ async fn arguments_that_cannot_be_read_alone_go_back_too() {
 async fn a_withheld_answer_says_so() {
     let mut chat = Chat::new([vec![text("I"), Delta::Stop(Stop::Refused).into()]]);
     assert_eq!(chat.turn("go").await, "done");
-    let screen = chat.screen();
-    assert!(screen.contains("withheld the rest"), "{screen}");
+    chat.assert_shown("withheld the rest");
 }
 
 #[tokio::test]
@@ -120,7 +115,7 @@ async fn a_summary_at_its_limit_is_taken_and_a_withheld_one_is_not() {
 
 #[tokio::test]
 async fn what_a_command_came_to_is_kept_as_it_was() {
-    let model = Scripted::new([
+    let mut chat = Chat::trusting([
         vec![
             call("1", "true"),
             call("2", "seq 100000"),
@@ -129,7 +124,6 @@ async fn what_a_command_came_to_is_kept_as_it_was() {
         ],
         says("ok"),
     ]);
-    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(chat.told("1"), "(no output)");
     let outcomes = chat.disk().into_iter().filter_map(|item| match item {
@@ -148,25 +142,11 @@ async fn what_a_command_came_to_is_kept_as_it_was() {
 async fn secrets_are_told_where_the_person_wants_that() {
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let model = Scripted::new([
-        vec![
-            tool("1", "read_file", serde_json::json!({"path": "notes"})),
-            done(),
-        ],
+        asks_for("1", "read_file", serde_json::json!({"path": "notes"})),
         says("ok"),
     ]);
     let mut chat = Chat::with(model, |config| config.redact = false);
     chat.write("notes", key);
     assert_eq!(chat.turn("read it").await, "done");
     assert!(chat.told("1").contains(key), "{}", chat.told("1"));
-}
-
-#[tokio::test]
-async fn calls_that_a_cancelled_turn_did_not_come_to_are_answered_on_disk() {
-    let mut chat = Chat::new([calls(&[("1", "mkdir one"), ("2", "mkdir two")])]);
-    chat.say("go");
-    chat.asked().await;
-    chat.send(crate::chat::Msg::Cancel);
-    assert_eq!(chat.ended().await, "cancelled");
-    let told = super::chat::told(&chat.disk(), "2");
-    assert!(told.contains("before this call was carried out"), "{told}");
 }

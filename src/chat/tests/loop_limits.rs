@@ -42,7 +42,7 @@ async fn a_call_after_the_last_step_is_not_run() {
     assert_eq!(chat.turn("go").await, "guarded");
     chat.model.push(says("Done."));
     assert_eq!(chat.turn("go on").await, "done");
-    assert!(chat.told("c1").contains("used up"), "{}", chat.told("c1"));
+    chat.assert_told("c1", "used up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn where_the_summing_up_fails_the_last_text_stands() {
     // A command would need time to pass by itself.
     tokio::time::resume();
     assert_eq!(chat.turn("go").await, "guarded");
-    assert!(chat.screen().contains("I try."));
+    chat.assert_shown("I try.");
     valid(&chat.kit_items());
 }
 

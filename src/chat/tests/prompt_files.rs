@@ -113,12 +113,7 @@ async fn a_changed_prompt_file_asks_again_and_a_refused_one_is_not_sent() {
         ["its text changed since your last answer"]
     );
     chat.command("rules", "");
-    let listed = chat
-        .until(|message| match message {
-            ToEditor::Choose { choices, .. } => Some(choices[0].label.clone()),
-            _ => None,
-        })
-        .await;
+    let listed = chat.choices().await[0].label.clone();
     assert_eq!(listed, format!("refuse {} (saved)", path.display()));
     assert!(chat.model.requests().is_empty());
 }
@@ -130,5 +125,5 @@ async fn a_prompt_file_of_the_person_needs_no_trust() {
     send(&chat, file);
     assert_eq!(chat.ended().await, "done");
     assert!(questions(&chat).is_empty());
-    assert!(chat.screen().contains("Fix it."));
+    chat.assert_shown("Fix it.");
 }

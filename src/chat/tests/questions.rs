@@ -2,19 +2,15 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::chat::{Chat, calls, done, eventually, says, told, tool};
+use super::chat::{Chat, asks_for, assert_order, calls, eventually, says, told};
 use crate::config::ConfinementSetting;
 use crate::protocol::{Answer, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, End, Item};
 
 fn decisions(chat: &Chat) -> Vec<Decision> {
-    let disk = chat.disk().into_iter();
-    disk.filter_map(|item| match item {
-        Item::Decision { decision, .. } => Some(decision),
-        _ => None,
-    })
-    .collect()
+    let decisions = chat.decisions().into_iter();
+    decisions.map(|(_, decision)| decision).collect()
 }
 
 #[tokio::test]
@@ -65,13 +61,12 @@ async fn a_no_is_told_with_its_reason_and_the_turn_goes_on() {
     let ask = chat.asked().await;
     assert!(ask.destructive);
     chat.deny(ask.id, "that is my work");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.told("1"), "User denied this action: that is my work");
     assert!(chat.work.join("src/a").exists());
     assert!(chat.work.join("new").is_dir());
-    assert!(chat.screen().contains("that is my work"));
+    chat.assert_shown("that is my work");
 }
 
 /// Asks about the first command with `scope` and returns how many questions all of them took.
@@ -178,7 +173,7 @@ async fn an_edit_that_only_reads_needs_no_second_question() {
     chat.edit(ask.id, "echo nothing");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 1);
-    assert!(chat.told("1").contains("nothing"));
+    chat.assert_told("1", "nothing");
 }
 
 #[tokio::test]
@@ -191,7 +186,7 @@ async fn a_deny_rule_refuses_without_a_question() {
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(chat.asks(), 0);
     assert!(chat.told("1").starts_with("Refused by a deny rule"));
-    assert!(chat.told("2").contains("on"));
+    chat.assert_told("2", "on");
     assert!(decisions(&chat).contains(&Decision::Forbidden {
         why: "the rule `make` forbids it".into()
     }));
@@ -201,14 +196,13 @@ async fn a_deny_rule_refuses_without_a_question() {
 #[tokio::test]
 async fn what_is_too_long_to_be_read_asks_though_all_is_allowed() {
     let long = format!("rm -rf / # {}", "x".repeat(10_000));
-    let model = Scripted::new([calls(&[("1", long.as_str()), ("2", "true")]), says("ok")]);
-    let mut chat = Chat::with(model, |config| config.auto_confirm = true);
+    let mut chat = Chat::trusting([calls(&[("1", long.as_str()), ("2", "true")]), says("ok")]);
     chat.say("go");
     let ask = chat.asked().await;
     chat.deny(ask.id, "no");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 1);
-    assert!(chat.told("1").contains("no"), "{}", chat.told("1"));
+    chat.assert_told("1", "no");
 }
 
 #[tokio::test]
@@ -261,11 +255,6 @@ async fn the_end_of_neovim_is_no_denial() {
     // Each call says below it that it did not run.
     chat.app = CancellationToken::new();
     let resumed = chat.resumed().await;
-    let at = |part: &str| {
-        resumed
-            .find(part)
-            .unwrap_or_else(|| panic!("no {part} in {resumed}"))
-    };
     let parts = [
         "$ `mkdir out`",
         "*not answered; nothing was run*",
@@ -274,7 +263,7 @@ async fn the_end_of_neovim_is_no_denial() {
         "$ `mkdir in`",
         "*not answered: co was closed*",
     ];
-    assert!(parts.map(at).is_sorted(), "{resumed}");
+    assert_order(&resumed, &parts);
 }
 
 #[tokio::test]
@@ -284,25 +273,20 @@ async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
         config.sandbox_backend = ConfinementSetting::Landlock
     });
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     assert_eq!(chat.ended().await, "done");
     assert!(!chat.work.join("out").exists());
     let told = chat.told("1");
     assert!(told.contains("these tests have no launcher"), "{told}");
     assert!(!told.contains("deny rule"), "{told}");
-    let screen = chat.screen();
-    assert!(screen.contains("*not run: "), "{screen}");
+    chat.assert_shown("*not run: ");
     assert_eq!(decisions(&chat), [Decision::Approved]);
 }
 
 #[tokio::test]
 async fn what_could_not_be_started_is_audited_as_not_run() {
     let arguments = serde_json::json!({"cmd": "mkdir out", "cwd": "sub"});
-    let mut chat = Chat::new([
-        vec![tool("1", "run_shell_command", arguments), done()],
-        says("ok"),
-    ]);
+    let mut chat = Chat::new([asks_for("1", "run_shell_command", arguments), says("ok")]);
     let sub = chat.work.join("sub");
     std::fs::create_dir(&sub).unwrap();
     chat.say("go");
@@ -310,7 +294,7 @@ async fn what_could_not_be_started_is_audited_as_not_run() {
     std::fs::remove_dir(&sub).unwrap();
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert!(chat.screen().contains("*not run: "), "{}", chat.screen());
+    chat.assert_shown("*not run: ");
     eventually("that nothing came of it is audited", || {
         let audit = chat.audit();
         audit

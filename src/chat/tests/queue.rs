@@ -2,24 +2,15 @@
 
 use serde_json::json;
 
-use super::chat::{Chat, calls, done, eventually, says, tool};
-use super::jobs::{asks_for, job};
+use super::chat::{Chat, asks_for, calls, done, eventually, says, tool};
+use super::jobs::job;
 use crate::chat::Msg;
 use crate::protocol::{Answer, ChatState, Question, Scope, ToEditor};
 use co_llm::scripted::Scripted;
-use co_llm::transcript::{Decision, Item};
+use co_llm::transcript::Decision;
 
 /// Runs until the file `go` is there.
 const WAITS: &str = "until test -e go; do sleep 0.05; done";
-
-fn decisions(chat: &Chat) -> Vec<(String, Decision)> {
-    let disk = chat.disk().into_iter();
-    disk.filter_map(|item| match item {
-        Item::Decision { call, decision } => Some((call, decision)),
-        _ => None,
-    })
-    .collect()
-}
 
 /// The next `count` questions.
 async fn questions(chat: &mut Chat, count: usize) -> Vec<Question> {
@@ -78,7 +69,7 @@ async fn an_early_answer_waits_for_its_turn() {
     chat.write("go", "");
     assert_eq!(chat.ended().await, "done");
     assert!(chat.work.join("b").exists());
-    let ids: Vec<_> = decisions(&chat).into_iter().map(|(call, _)| call).collect();
+    let ids: Vec<_> = chat.decisions().into_iter().map(|(call, _)| call).collect();
     assert_eq!(ids, ["1", "2"]);
 }
 
@@ -174,7 +165,7 @@ async fn a_cancel_takes_all_of_them_away() {
         withdrawn(&mut chat, ask.id).await;
     }
     assert_eq!(chat.ended().await, "cancelled");
-    assert_eq!(decisions(&chat), [("1".to_owned(), Decision::Withdrawn)]);
+    assert_eq!(chat.decisions(), [("1".to_owned(), Decision::Withdrawn)]);
     assert!(!chat.work.join("a").exists());
 }
 
@@ -189,7 +180,7 @@ async fn an_always_takes_those_away_that_it_allows() {
     chat.answer(asked[2].id, Answer::Deny);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
-    assert!(matches!(decisions(&chat)[1].1, Decision::Rule { .. }));
+    assert!(matches!(chat.decisions()[1].1, Decision::Rule { .. }));
 }
 
 #[tokio::test]
@@ -217,7 +208,7 @@ async fn an_always_for_a_later_call_lets_the_first_one_run() {
     chat.always(asked[1].id, Scope::Everything);
     withdrawn(&mut chat, asked[0].id).await;
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(decisions(&chat)[0].1, Decision::AutoConfirm);
+    assert_eq!(chat.decisions()[0].1, Decision::AutoConfirm);
     assert!(chat.work.join("a").exists() && chat.work.join("b").exists());
 }
 
@@ -231,7 +222,7 @@ async fn what_an_earlier_command_made_harmless_asks_no_more() {
     chat.answer(asked[0].id, Answer::Once);
     withdrawn(&mut chat, asked[1].id).await;
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(decisions(&chat)[1].1, Decision::Unasked);
+    assert_eq!(chat.decisions()[1].1, Decision::Unasked);
 }
 
 #[tokio::test]
@@ -244,7 +235,7 @@ async fn an_early_edit_runs_when_its_turn_comes() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 2);
     assert!(chat.work.join("a").exists() && chat.work.join("kept").is_dir());
-    assert!(chat.told("2").contains("mkdir kept"), "{}", chat.told("2"));
+    chat.assert_told("2", "mkdir kept");
 }
 
 #[tokio::test]

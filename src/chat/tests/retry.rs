@@ -37,7 +37,7 @@ async fn the_text_is_made_again_and_carried_out_calls_stay() {
     assert_eq!(texts(&disk), ["It says out.", "It prints out."]);
     assert!(disk.contains(&Item::Retried));
     assert_eq!(folds(&chat), 1);
-    assert!(chat.screen().contains("asked again"), "{}", chat.screen());
+    chat.assert_shown("asked again");
     // The old answer is never told again.
     chat.model.push(says("Yes."));
     assert_eq!(chat.turn("sure?").await, "done");

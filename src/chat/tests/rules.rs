@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::chat::{Chat, calls, says, text};
-use super::jobs::{asks_for, job};
+use super::chat::{Chat, asks_for, calls, says, text};
+use super::jobs::job;
 use crate::protocol::{Answer, ChatState, NoticeLevel, Scope, ToEditor};
 use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
@@ -141,8 +141,7 @@ async fn what_is_typed_is_not_edited_and_may_be_all_that_is_allowed() {
         says("ok"),
     ]);
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     let ask = chat.asked().await;
     chat.edit(ask.id, "three\n");
     let ask = chat.asked().await;

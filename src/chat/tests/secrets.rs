@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::chat::{Chat, call, done, says, tool};
-use super::jobs::{asks_for, job, output, trusting};
+use super::chat::{Chat, asks_for, call, done, says, tool};
+use super::jobs::{job, output};
 use crate::chat::{Msg, Prompt};
 use crate::protocol::ToEditor;
 use co_llm::transcript::{Context, Item};
@@ -13,7 +13,7 @@ const TOKEN: &str = "zQ4vT8kLm2Xw9RbN";
 
 /// A chat where nothing is asked about, in a workspace with secrets.
 fn with_secrets(answers: impl IntoIterator<Item = Vec<co_llm::scripted::Part>>) -> Chat {
-    let chat = trusting(answers);
+    let chat = Chat::trusting(answers);
     chat.write(
         ".env",
         format!("NODE_ENV=development\nDB_PASSWORD={PASSWORD}\n"),
@@ -93,11 +93,7 @@ async fn the_chat_says_how_many_values_the_model_does_not_see() {
     ];
     let live = chat.screen();
     assert_eq!(said_hidden(&live), expected);
-    let id = chat.id();
-    chat.again().await;
-    chat.command("resume", &id);
-    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
-        .await;
+    chat.resumed().await;
     assert_eq!(said_hidden(&chat.screen()[live.len()..]), expected);
 }
 
@@ -197,7 +193,7 @@ async fn a_job_tells_no_secret() {
         told.contains("[redacted: secret value]") && !leaks(&told),
         "{told}"
     );
-    assert!(chat.screen().contains("*1 value hidden from the model*"));
+    chat.assert_shown("*1 value hidden from the model*");
     let shown = chat
         .seen
         .iter()

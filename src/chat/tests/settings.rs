@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::chat::{Chat, calls, says};
-use super::jobs::{asks_for, job};
+use super::chat::{Chat, asks_for, calls, says};
+use super::jobs::job;
 use crate::chat::Msg;
 use crate::chat::services::Services;
 use crate::config::{ConfinementSetting, GivenSettings, Layers};
@@ -66,7 +66,7 @@ async fn a_deny_rule_refuses_the_next_command_of_a_turn_that_runs() {
     chat.set(&json!({ "deny": ["touch b"] }));
     chat.answer(id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert!(chat.told("2").contains("Refused by a deny rule"));
+    chat.assert_told("2", "Refused by a deny rule");
     assert!(!chat.work.join("b").exists());
 }
 
@@ -79,7 +79,7 @@ async fn a_deny_rule_refuses_a_command_whose_question_waits() {
     assert_eq!(next.command, "touch b");
     chat.answer(next.id, Answer::Deny);
     assert_eq!(chat.ended().await, "done");
-    assert!(chat.told("1").contains("Refused by a deny rule"));
+    chat.assert_told("1", "Refused by a deny rule");
     assert!(!chat.work.join("a").exists());
 }
 
@@ -122,7 +122,7 @@ async fn commands_have_another_ceiling_and_the_model_is_told_the_same_all_along(
     let new = chat.set(&json!({ "shell_max_timeout": 1, "auto_confirm": true }));
     assert_eq!(new.executor.settings().max_timeout, Duration::from_secs(1));
     assert_eq!(chat.turn("run it").await, "done");
-    assert!(chat.told("1").contains("time"), "{}", chat.told("1"));
+    chat.assert_told("1", "time");
     let last = chat.last_request();
     assert_eq!(first.tools, last.tools);
     assert_eq!(first.system, last.system);
@@ -193,8 +193,7 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
         says("done"),
     ]);
     chat.say("go on");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Once);
+    chat.approve().await;
     let typing = chat.asked().await;
     // The job is already running and receives the typed text, so that question stays.
     let mut services = Services::clone(&chat.services);

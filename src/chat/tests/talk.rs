@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::chat::{Chat, call, calls, done, says, text, tool};
+use super::chat::{Chat, asks_for, call, calls, done, says, text};
 use crate::chat::{Msg, Prompt};
 use crate::protocol::{ChatState, ToEditor};
 use co_llm::scripted::{Part, Scripted};
@@ -217,7 +217,7 @@ async fn a_second_cancel_drops_the_queue() {
 async fn an_answer_at_its_limit_says_so() {
     let mut chat = Chat::new([vec![text("half a"), Delta::Stop(Stop::Length).into()]]);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.screen().contains("output limit"), "{}", chat.screen());
+    chat.assert_shown("output limit");
 }
 
 #[tokio::test]
@@ -259,13 +259,9 @@ async fn a_chat_is_resumed_as_it_was_seen() {
 
 #[tokio::test]
 async fn a_tool_that_is_not_there_is_said_to_the_model() {
-    let mut chat = Chat::new([
-        vec![tool("1", "fly", serde_json::json!({})), done()],
-        says("ok"),
-    ]);
+    let mut chat = Chat::new([asks_for("1", "fly", serde_json::json!({})), says("ok")]);
     assert_eq!(chat.turn("fly").await, "done");
-    let told = chat.told("1");
-    assert!(told.contains("no tool called fly"), "{told}");
+    chat.assert_told("1", "no tool called fly");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::chat::{Chat, done, says, text};
 use crate::chat::Msg;
-use crate::protocol::{NoticeLevel, ToEditor};
+use crate::protocol::NoticeLevel;
 use co_llm::scripted::Part;
 use co_llm::transcript::Item;
 
@@ -18,14 +18,6 @@ fn notices(items: &[Item]) -> Vec<String> {
     notices.collect()
 }
 
-async fn shown(chat: &mut Chat, wanted: &str) {
-    chat.until(|message| match message {
-        ToEditor::Append { text, .. } if text.contains(wanted) => Some(()),
-        _ => None,
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn its_end_tears_no_sentence_and_is_kept() {
     let pause = Part::Pause(Duration::from_secs(1));
@@ -34,9 +26,9 @@ async fn its_end_tears_no_sentence_and_is_kept() {
         says("ok"),
     ]);
     chat.run(WAITS);
-    shown(&mut chat, "$ `until").await;
+    chat.shown("$ `until").await;
     chat.say("go");
-    shown(&mut chat, "One ").await;
+    chat.shown("One ").await;
     chat.write("go", "");
     assert_eq!(chat.ended().await, "done");
     let screen = chat.screen();
@@ -54,7 +46,7 @@ async fn its_end_tears_no_sentence_and_is_kept() {
 async fn what_was_typed_before_the_first_prompt_is_kept_with_it() {
     let mut chat = Chat::new([says("ok")]);
     chat.run("echo typed");
-    shown(&mut chat, "ended: exit 0").await;
+    chat.shown("ended: exit 0").await;
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(notices(&chat.disk()).len(), 1);
 }
@@ -73,10 +65,8 @@ async fn another_conversation_waits_for_its_end() {
         "{said}"
     );
     chat.send(Msg::Cancel);
-    shown(&mut chat, "ended: cancelled").await;
-    chat.command("resume", &first);
-    chat.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
-        .await;
+    chat.shown("ended: cancelled").await;
+    chat.resume(&first).await;
 }
 
 #[tokio::test]
@@ -84,7 +74,7 @@ async fn its_end_is_kept_also_where_the_chat_is_closed() {
     let mut chat = Chat::new([says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
     chat.run(WAITS);
-    shown(&mut chat, "$ `until").await;
+    chat.shown("$ `until").await;
     chat.close().await;
     let kept = notices(&chat.disk());
     assert!(

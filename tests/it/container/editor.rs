@@ -107,25 +107,24 @@ fn a_stop_reaches_inside_and_streams_work_as_everywhere() {
     for engine in engines() {
         let chat = Chat::start(workspace(), &engine.settings(BUSYBOX));
         chat.co("! ++stdin read x; echo g$((0))t $x");
-        chat.nvim.wait_text("$ read x");
+        chat.wait_text("$ read x");
         chat.co(" /jobs");
-        chat.nvim.wait_text("   1  running");
-        chat.nvim.type_keys("i");
-        chat.nvim.wait_text("stdin of run 1:");
-        chat.nvim.type_keys("hello<CR>");
+        chat.wait_text("   1  running");
+        chat.type_keys("i");
+        chat.wait_text("stdin of run 1:");
+        chat.type_keys("hello<CR>");
         chat.wait_buffer("co://shell", "\ng0t hello");
-        chat.nvim.type_keys("q");
+        chat.type_keys("q");
         chat.co("! trap '' TERM; echo up > up; while :; do sleep 1; done");
         proc::wait_until(DEADLINE, "the command", || {
             chat.workspace.exists("up").then_some(())
         });
-        chat.nvim.type_keys("<C-w>b");
-        chat.nvim
-            .wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
-        chat.nvim.type_keys("<C-c>");
+        chat.type_keys("<C-w>b");
+        chat.wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
+        chat.type_keys("<C-c>");
         chat.wait_buffer("co://shell", "\ncancelled");
         chat.co("! ++pty [ -t 0 ] && echo t$((0))y");
-        chat.nvim.wait_text("t0y");
+        chat.wait_text("t0y");
         let names = engine.containers(&chat.workspace);
         let left = engine.call(&["exec", &names[0], "ps"]);
         let loops = left
@@ -142,7 +141,7 @@ fn a_stop_reaches_inside_and_streams_work_as_everywhere() {
 /// Waits until co shows the person a sentence that contains this part.
 #[track_caller]
 fn wait_told(chat: &Chat, part: &str) {
-    chat.nvim.wait_for(
+    chat.wait_for(
         &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
         part,
     );

@@ -23,8 +23,7 @@ fn a_model_learns_it_before_the_person_is_asked() {
     );
     assert_eq!(chat.events("CoApprovalRequested"), 0);
     chat.co(" /sandbox docker");
-    chat.nvim
-        .wait_text("the sandbox is not changed: there is no program");
+    chat.wait_text("the sandbox is not changed: there is no program");
     chat.co("! echo x > made");
     chat.wait_buffer(
         "co://shell",
@@ -122,7 +121,7 @@ fn a_command_of_the_engine_waits_until_it_answers() {
                 .nvim
                 .wait_text("not run: docker does not answer (Cannot connect");
         } else {
-            scene.nvim.wait_text("waiting for docker, 1 of 10");
+            scene.wait_text("waiting for docker, 1 of 10");
         }
     }
 }

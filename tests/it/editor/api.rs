@@ -9,9 +9,7 @@ use super::scene::Scene;
 /// Loads the plugin as `plugin`.
 fn load(scene: &Scene) {
     let text = include_str!("plugin.lua");
-    scene
-        .nvim
-        .lua("_G.plugin = loadstring(...)()", json!([text]));
+    scene.lua("_G.plugin = loadstring(...)()", json!([text]));
 }
 
 #[test]
@@ -23,14 +21,14 @@ fn a_plugin_asks_answers_and_lists() {
         Reply::text("In **cents**."),
     ]);
     load(&scene);
-    let ask = |text: &str| scene.nvim.lua("return plugin.explain(...)", json!([text]));
+    let ask = |text: &str| scene.lua("return plugin.explain(...)", json!([text]));
     assert_eq!(ask("explain it"), true);
     scene.server.wait_requests(2);
     // This one waits until the first turn has ended.
     assert_eq!(ask("in what?"), true);
     held.open();
-    scene.nvim.wait_for("#plugin.answers == 2", "two answers");
-    let answers = scene.nvim.lua("return plugin.answers", json!([]));
+    scene.wait_for("#plugin.answers == 2", "two answers");
+    let answers = scene.eval("plugin.answers");
     assert_eq!(answers[0]["reason"], "done");
     let first = answers[0]["text"].as_str().unwrap();
     assert!(first.ends_with("It counts coins."), "{first}");
@@ -38,7 +36,7 @@ fn a_plugin_asks_answers_and_lists() {
         answers[1],
         json!({ "chat": 1, "reason": "done", "text": "In **cents**." })
     );
-    let asked = scene.nvim.lua("return plugin.asked", json!([]));
+    let asked = scene.eval("plugin.asked");
     assert_eq!(asked[0]["command"], "touch out");
     assert_eq!(asked[0]["chat"], 1);
     assert!(!scene.workspace.exists("out"));
@@ -46,7 +44,7 @@ fn a_plugin_asks_answers_and_lists() {
     assert!(told.contains("only explain"), "{told}");
     scene.run("echo hi");
     scene.wait_shell("exit 0");
-    let lists = scene.nvim.lua("return plugin.lists()", json!([]));
+    let lists = scene.eval("plugin.lists()");
     assert_eq!(lists["chats"][0]["state"], "idle");
     assert_eq!(lists["runs"][0]["command"], "echo hi");
     assert_eq!(lists["runs"][0]["running"], false);
@@ -58,12 +56,12 @@ fn two_plugins_that_ask_the_same_get_an_answer_each() {
     let held = Gate::default();
     let scene = Scene::scripted([Reply::text("One.").hold(&held), Reply::text("Two.")]);
     load(&scene);
-    scene.nvim.lua("plugin.explain('explain it')", json!([]));
+    scene.lua("plugin.explain('explain it')", json!([]));
     scene.server.wait_requests(1);
-    scene.nvim.lua("plugin.explain('explain it')", json!([]));
+    scene.lua("plugin.explain('explain it')", json!([]));
     held.open();
-    scene.nvim.wait_for("#plugin.answers == 2", "two answers");
-    let answers = scene.nvim.lua("return plugin.answers", json!([]));
+    scene.wait_for("#plugin.answers == 2", "two answers");
+    let answers = scene.eval("plugin.answers");
     assert_eq!(answers[0]["text"], "One.");
     assert_eq!(answers[1]["text"], "Two.");
 }
@@ -79,20 +77,18 @@ fn hooks_refuse_commands_and_see_edits() {
         Reply::text("Done again."),
     ]);
     load(&scene);
-    scene.nvim.lua("plugin.hook()", json!([]));
+    scene.lua("plugin.hook()", json!([]));
     scene.co("go");
     scene.wait_chat("not run: a plugin refuses it: not that one");
     scene.wait_chat("Done.");
     assert!(!scene.workspace.exists("private"));
     let told = scene.server.requests()[1].last("tool").unwrap();
     assert_eq!(told, "a plugin refuses it: not that one");
-    let seen = scene
-        .nvim
-        .lua("return { plugin.planned, plugin.edited }", json!([]));
+    let seen = scene.eval("{ plugin.planned, plugin.edited }");
     assert_eq!(seen[0][0]["command"], "touch private");
     assert_eq!(seen[0][0]["unasked"], false);
     assert_eq!(seen[1], json!(["notes.txt"]));
-    scene.nvim.lua("plugin.unhook()", json!([]));
+    scene.lua("plugin.unhook()", json!([]));
     scene.co("again");
     scene.wait_chat("Done again.");
     assert!(scene.workspace.exists("private"));

@@ -54,9 +54,9 @@ fn yes_runs_it_once_and_the_model_comments_below_the_output() {
 fn an_edited_command_runs_without_another_question() {
     let scene = makes_out();
     scene.answer("e");
-    scene.nvim.wait_text("Run instead");
-    scene.nvim.type_keys("cc");
-    scene.nvim.type_keys("mkdir other<C-s>");
+    scene.wait_text("Run instead");
+    scene.type_keys("cc");
+    scene.type_keys("mkdir other<C-s>");
     scene.wait_chat("All through.");
     assert!(scene.workspace.exists("other") && !scene.workspace.exists("out"));
     assert_eq!(scene.events("CoApprovalRequested"), 1);
@@ -73,9 +73,9 @@ fn always_holds_for_that_command_alone() {
     scene.co("make it");
     scene.wait_ask("1/1");
     scene.answer("a");
-    scene.nvim.wait_text("Always allow:");
-    scene.nvim.type_keys("c");
-    scene.nvim.wait_for(
+    scene.wait_text("Always allow:");
+    scene.type_keys("c");
+    scene.wait_for(
         "(require('co.question').pending()[1] or {}).command == 'touch a b c'",
         "the question about another command",
     );
@@ -93,22 +93,12 @@ fn always_holds_for_that_command_alone() {
 fn enter_is_not_yes_and_hidden_is_still_pending() {
     let scene = makes_out();
     scene.answer("<CR>q");
-    scene.nvim.wait_screen(
-        |lines| !lines.iter().any(|line| line.contains("co 1/1")),
-        "the question to be put away",
-    );
-    assert_eq!(
-        scene
-            .nvim
-            .lua("return #require('co.question').pending()", json!([])),
-        1
-    );
+    scene.wait_no_text("co 1/1");
+    assert_eq!(scene.eval("#require('co.question').pending()"), 1);
     assert!(!scene.workspace.exists("out"));
     assert_eq!(scene.server.requests().len(), 1);
     scene.answer("<Esc>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype ~= 'co-approval'", "the focus to go back");
+    scene.wait_for("vim.bo.filetype ~= 'co-approval'", "the focus to go back");
     assert_eq!(scene.events("CoApprovalResolved"), 0);
     scene.answer("y");
     scene.wait_chat("All through.");
@@ -118,16 +108,14 @@ fn enter_is_not_yes_and_hidden_is_still_pending() {
 #[test]
 fn quitting_asks_first_and_is_no_denial() {
     let mut scene = makes_out();
-    let all = scene.nvim.descendants();
-    scene.nvim.type_keys(":qa<CR>");
-    scene
-        .nvim
-        .wait_text("No write since last change for buffer \"co://unanswered: mkdir out\"");
-    scene.nvim.type_keys("<CR>");
-    scene.nvim.wait_text("1 question waits: :qa! quits anyway");
+    let all = scene.descendants();
+    scene.type_keys(":qa<CR>");
+    scene.wait_text("No write since last change for buffer \"co://unanswered: mkdir out\"");
+    scene.type_keys("<CR>");
+    scene.wait_text("1 question waits: :qa! quits anyway");
     scene.wait_ask("1/1");
-    scene.nvim.type_keys(":qa!<CR>");
-    assert!(scene.nvim.wait_exit().success());
+    scene.type_keys(":qa!<CR>");
+    assert!(scene.wait_exit().success());
     super::scene::wait_gone(&all);
     assert!(!scene.workspace.exists("out"));
     scene.assert_outcomes(1);
@@ -166,12 +154,9 @@ fn a_cancelled_turn_takes_its_questions_away() {
     let scene = Scene::scripted([both]);
     scene.co("make them");
     scene.wait_ask("1/2");
-    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(1);
-    scene.nvim.wait_screen(
-        |lines| !lines.iter().any(|line| line.contains("co 1/")),
-        "the question to go",
-    );
+    scene.wait_no_text("co 1/");
     assert!(!scene.workspace.exists("a") && !scene.workspace.exists("b"));
     scene.assert_outcomes(2);
     assert!(scene.chat().contains("> cancelled"));

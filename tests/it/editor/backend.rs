@@ -44,15 +44,12 @@ fn a_backend_that_dies_is_said_once_and_the_chat_goes_on() {
     scene.wait_ask("1/1");
     let first = scene.backend();
     proc::kill9(first);
-    scene.nvim.wait_text("the backend ended");
-    scene.nvim.wait_screen(
-        |lines| !lines.iter().any(|line| line.contains("co 1/1")),
-        "the question to go",
-    );
+    scene.wait_text("the backend ended");
+    scene.wait_no_text("co 1/1");
     let said = "vim.iter(require('co.ui.log').lines()):filter(function(line)
         return line:find('the backend ended', 1, true)
     end):totable()";
-    let count = scene.nvim.lua(&format!("return #{said}"), json!([]));
+    let count = scene.lua(&format!("return #{said}"), json!([]));
     assert_eq!(count, 1);
     scene.co("which number?");
     scene.wait_chat("Seven, I said.");
@@ -86,15 +83,11 @@ fn confined_commands_start_after_an_update_replaced_the_program() {
 #[test]
 fn another_protocol_is_refused_with_the_fix() {
     let scene = Scene::new();
-    scene
-        .nvim
-        .lua("require('co.version').protocol = 999", json!([]));
+    scene.lua("require('co.version').protocol = 999", json!([]));
     scene.co("hello");
-    scene.nvim.wait_text("update co and restart Neovim");
+    scene.wait_text("update co and restart Neovim");
     assert!(scene.server.requests().is_empty());
-    scene
-        .nvim
-        .wait_for("not require('co.backend').status().running", "its end");
+    scene.wait_for("not require('co.backend').status().running", "its end");
 }
 
 #[test]
@@ -105,10 +98,10 @@ fn a_plugin_that_takes_no_messages_is_said_once() {
     let breaks = "_G.calls, _G.said = 0, {}
         vim.notify = function(text) table.insert(said, text) end
         require('co.handlers').receive = function() calls = calls + 1; error('no') end";
-    scene.nvim.lua(breaks, json!([]));
+    scene.lua(breaks, json!([]));
     scene.run("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done");
-    scene.nvim.wait_for("calls > 4", "some frames");
-    let said = scene.nvim.lua("return said", json!([]));
+    scene.wait_for("calls > 4", "some frames");
+    let said = scene.eval("said");
     let first = said[0].as_str().unwrap();
     assert!(first.contains("Neovim refuses"), "{said}");
     assert_eq!(said.as_array().unwrap().len(), 1, "{said}");
@@ -122,14 +115,12 @@ fn the_log_leads_to_the_backends_own_file() {
     let scene = Scene::new();
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
-    scene.nvim.type_keys(":Co /log<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-log'", "the log");
+    scene.type_keys(":Co /log<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-log'", "the log");
     let file = scene.home.path().join("state/co-nvim/co.log");
     assert!(file.is_file());
-    scene.nvim.type_keys("G:set nowrap<CR>gf");
-    scene.nvim.wait_for(
+    scene.type_keys("G:set nowrap<CR>gf");
+    scene.wait_for(
         &format!("vim.fn.expand('%:p') == {:?}", file.display().to_string()),
         "the file",
     );
@@ -140,7 +131,7 @@ fn a_log_filter_that_cannot_be_read_is_said() {
     let scene = Scene::with(json!({}), &[("CO_CLI_LOG", "co=loud")]);
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
-    scene.nvim.wait_for(
+    scene.wait_for(
         "table.concat(require('co.ui.log').lines(), '\\n'):find('CO_CLI_LOG is not a log filter', 1, true)",
         "the variable's name",
     );
@@ -151,10 +142,8 @@ pub(super) const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat.reg
 
 /// What was sent is in the prompt again and, without the file that is in the way, the next backend serves.
 fn comes_back(scene: &Scene, in_the_way: &Path) {
-    scene.nvim.wait_for(PROMPT, "the prompt to come back");
-    scene
-        .nvim
-        .wait_for("not require('co.backend').status().running", "its end");
+    scene.wait_for(PROMPT, "the prompt to come back");
+    scene.wait_for("not require('co.backend').status().running", "its end");
     std::fs::remove_file(in_the_way).unwrap();
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
@@ -170,15 +159,11 @@ fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     scene.co("!true");
     scene.co("these words");
     // It has greeted: that waits for no file.
-    scene
-        .nvim
-        .wait_for("require('co.backend').status().ready", "the greeting");
-    scene
-        .nvim
-        .wait_text("waited 8 s for its settings, its state or its data");
+    scene.wait_for("require('co.backend').status().ready", "the greeting");
+    scene.wait_text("waited 8 s for its settings, its state or its data");
     comes_back(&scene, &fifo);
     let all = "table.concat(vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, 0, -1, false), '|')";
-    let all = scene.nvim.lua(&format!("return {all}"), json!([]));
+    let all = scene.lua(&format!("return {all}"), json!([]));
     assert_eq!(all, "!true|these words");
 }
 

@@ -25,7 +25,7 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
     let gate = Gate::default();
     let scene = Scene::scripted([Reply::text("First half,").hold(&gate).say(" second half.")]);
     scene.co("tell me");
-    let lines = scene.nvim.wait_text("First half,");
+    let lines = scene.wait_text("First half,");
     assert!(
         lines.iter().any(|line| line.contains("answering")),
         "{lines:#?}"
@@ -37,7 +37,7 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
     let on_disk = format!("{:?}", scene.items());
     assert!(on_disk.contains("First half,"), "{on_disk}");
     gate.open();
-    scene.nvim.wait_text("First half, second half.");
+    scene.wait_text("First half, second half.");
     scene.wait_turns(1);
     let items = scene.items();
     let kinds: Vec<_> = items
@@ -52,7 +52,7 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    scene.nvim.wait_text("10 in 5 out");
+    scene.wait_text("10 in 5 out");
 }
 
 #[test]
@@ -65,11 +65,9 @@ fn ctrl_c_ends_a_turn_that_streams() {
     ]);
     scene.co("tell me");
     scene.wait_chat("Half an ans");
-    scene.nvim.type_keys(":Co<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
-    scene.nvim.type_keys("<C-c>");
+    scene.type_keys(":Co<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+    scene.type_keys("<C-c>");
     scene.wait_turns(1);
     scene.server.wait_hangups(1);
     let text = scene.wait_chat("> cancelled");
@@ -99,14 +97,12 @@ fn ctrl_c_ends_a_turn_that_runs_a_command() {
     scene.wait_ask("1/2");
     scene.answer("y");
     let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.nvim.pid(), "sleep 103");
+        let found = below(scene.pid(), "sleep 103");
         (!found.is_empty() && scene.workspace.exists("begun")).then_some(found)
     });
-    scene.nvim.type_keys(":Co<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
-    scene.nvim.type_keys("<C-c>");
+    scene.type_keys(":Co<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+    scene.type_keys("<C-c>");
     scene.wait_turns(1);
     wait_gone(&sleeping);
     assert!(!scene.workspace.exists("out") && !scene.workspace.exists("later"));
@@ -120,17 +116,12 @@ fn ctrl_c_ends_a_turn_that_runs_a_command() {
 fn ctrl_c_ends_a_turn_that_waits_to_try_again() {
     let scene = Scene::scripted([Reply::status(500, "down").header("retry-after", "200")]);
     scene.co("tell me");
-    scene.nvim.wait_text("retrying in ");
-    scene.nvim.type_keys(":Co<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
-    scene.nvim.type_keys("<C-c>");
+    scene.wait_text("retrying in ");
+    scene.type_keys(":Co<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+    scene.type_keys("<C-c>");
     scene.wait_turns(1);
-    scene.nvim.wait_screen(
-        |lines| !lines.iter().any(|line| line.contains("retrying")),
-        "no countdown",
-    );
+    scene.wait_no_text("retrying");
     assert_eq!(scene.server.requests().len(), 1);
 }
 
@@ -147,16 +138,11 @@ fn another_neovim_resumes_the_conversation() {
     scene.wait_chat("The folder is there.");
     scene.wait_turns(1);
     let shown = scene.chat();
-    scene.nvim.type_keys(":qa!<CR>");
-    assert!(scene.nvim.wait_exit().success());
+    scene.type_keys(":qa!<CR>");
+    assert!(scene.wait_exit().success());
     let kept = scene.items();
     scene.restart();
-    let id = scene.chats()[0]
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = scene.chat_id();
     scene.co(&format!("/resume {id}"));
     let again = scene.wait_chat("The folder is there.");
     for part in [
@@ -246,25 +232,20 @@ fn a_resumed_chat_looks_as_it_did() {
     scene.wait_turns(1);
     scene.co("and this");
     scene.wait_chat("Half an ans");
-    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(2);
     scene.co("and that");
     scene.wait_ask("1/1");
-    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(3);
     let shown = scene.chat();
     assert!(shown.contains("thought\n````\n\nI look first."), "{shown}");
-    let folds = scene.nvim.lua(FOLDS, json!([]));
+    let folds = scene.lua(FOLDS, json!([]));
     assert_eq!(folds.as_array().map(Vec::len), Some(2), "{folds}\n{shown}");
-    let id = scene.chats()[0]
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = scene.chat_id();
     scene.restart();
     scene.co(&format!("/resume {id}"));
     scene.wait_chat("and that");
     assert_eq!(scene.chat(), shown);
-    assert_eq!(scene.nvim.lua(FOLDS, json!([])), folds);
+    assert_eq!(scene.lua(FOLDS, json!([])), folds);
 }

@@ -2,13 +2,12 @@
 //! has its result, and nothing of the killed turn runs on.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::chance::Chance;
 use crate::support::http::Reply;
-use crate::support::{DEADLINE, proc};
+use crate::support::{DEADLINE, proc, random};
 
 use super::scene::{Scene, wait_gone};
 
@@ -35,19 +34,19 @@ enum Moment {
 }
 
 /// Returns the moment of a round.
-fn moment(chance: &mut Chance, round: u64) -> Moment {
+fn moment(chance: &mut fastrand::Rng, round: u64) -> Moment {
     let time = |ms| Duration::from_millis(ms);
     match round % 6 {
-        0 => Moment::Streaming(chance.below(WORDS)),
+        0 => Moment::Streaming(chance.u64(..WORDS)),
         // The small lines at its beginning, or somewhere in the large one that follows.
-        1 => Moment::Writing(match chance.below(2) {
-            0 => chance.below(1_500),
-            _ => chance.below(30_000),
+        1 => Moment::Writing(match chance.u64(..2) {
+            0 => chance.u64(..1_500),
+            _ => chance.u64(..30_000),
         }),
-        2 => Moment::Asking(time(chance.below(60))),
-        3 => Moment::Deciding(time(chance.below(60))),
-        4 => Moment::Resuming(time(chance.below(120))),
-        _ => Moment::Running(time(chance.below(60))),
+        2 => Moment::Asking(time(chance.u64(..60))),
+        3 => Moment::Deciding(time(chance.u64(..60))),
+        4 => Moment::Resuming(time(chance.u64(..120))),
+        _ => Moment::Running(time(chance.u64(..60))),
     }
 }
 
@@ -165,7 +164,7 @@ impl Drill {
         let backend = self.scene.backend();
         let wait_ask = || {
             let more = format!("(co_seen.CoApprovalRequested or 0) > {asked}");
-            self.scene.nvim.wait_for(&more, "the question");
+            self.scene.wait_for(&more, "the question");
         };
         match moment {
             Moment::Resuming(time) => proc::pass(time),
@@ -208,7 +207,7 @@ impl Drill {
             commands(&self.scene).is_empty().then_some(())
         });
         let gone = "not require('co.backend').status().running";
-        self.scene.nvim.wait_for(gone, "Neovim to notice");
+        self.scene.wait_for(gone, "Neovim to notice");
     }
 }
 
@@ -227,10 +226,7 @@ fn assert_answered(body: &serde_json::Value, when: &str) {
 
 #[test]
 fn killed_at_any_moment() {
-    let mut chance = Chance::from_environment(|| {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        u64::from(now.unwrap().subsec_nanos())
-    });
+    let mut chance = random(fastrand::u64(..));
     let drill = Drill::new();
     for round in 0..KILLS {
         let large: String = (1..=LINES).map(|number| line(round, number)).collect();

@@ -26,7 +26,7 @@ fn changes_a_file() -> Scene {
 fn yes_makes_the_change_that_the_float_shows() {
     let scene = changes_a_file();
     for text in ["edit_file notes.txt  +2 -1", "-two", "+2", "+3"] {
-        scene.nvim.wait_text(text);
+        scene.wait_text(text);
     }
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\r\ntwo\r\n");
     scene.answer("y");
@@ -56,11 +56,11 @@ const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')"
 #[test]
 fn a_clean_buffer_is_changed_and_written() {
     let scene = changes_a_file();
-    scene.nvim.command("split notes.txt");
+    scene.command("split notes.txt");
     scene.answer("y");
     scene.wait_chat("All through.");
     let shown = format!("{BUFFER} == 'one|2|3' and not vim.bo[vim.fn.bufnr('notes.txt')].modified");
-    scene.nvim.wait_for(&shown, "the buffer has the change");
+    scene.wait_for(&shown, "the buffer has the change");
     assert_eq!(
         scene.workspace.read("notes.txt").unwrap(),
         "one\r\n2\r\n3\r\n"
@@ -70,13 +70,13 @@ fn a_clean_buffer_is_changed_and_written() {
 #[test]
 fn what_the_person_types_during_the_question_stays() {
     let scene = changes_a_file();
-    scene.nvim.command("split notes.txt");
-    scene.nvim.command("call append(0, 'typed above')");
-    scene.nvim.command("call append('$', 'typed below')");
+    scene.command("split notes.txt");
+    scene.command("call append(0, 'typed above')");
+    scene.command("call append('$', 'typed below')");
     scene.answer("y");
     let text = scene.wait_chat("All through.");
     let shown = format!("{BUFFER} == 'typed above|one|2|3|typed below'");
-    scene.nvim.wait_for(&shown, "the buffer has both");
+    scene.wait_for(&shown, "the buffer has both");
     assert_eq!(
         scene.workspace.read("notes.txt").unwrap(),
         "one\r\ntwo\r\n",
@@ -102,16 +102,14 @@ fn the_model_reads_and_changes_what_the_person_has_not_saved() {
         Reply::text("All through."),
     ]);
     scene.workspace.write("notes.txt", "one\n");
-    scene.nvim.command("edit notes.txt");
-    scene.nvim.command("call setline(1, 'unsaved')");
+    scene.command("edit notes.txt");
+    scene.command("call setline(1, 'unsaved')");
     scene.co("change it");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("note its buffer has unsaved changes");
+    scene.wait_text("note its buffer has unsaved changes");
     scene.answer("y");
     scene.wait_chat("All through.");
-    scene
-        .nvim
-        .wait_for(&format!("{BUFFER} == 'changed'"), "the change");
+    scene.wait_for(&format!("{BUFFER} == 'changed'"), "the change");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
     let [found, read] = [1, 2].map(|at| scene.server.requests()[at].last("tool").unwrap());
     assert!(found.contains("notes.txt:1:unsaved\n"), "{found}");
@@ -129,13 +127,13 @@ fn the_review_of_lines_that_the_person_named_opens_at_once() {
         Reply::text("All through."),
     ]);
     scene.workspace.write("notes.txt", "one\ntwo\n");
-    scene.nvim.command("edit notes.txt");
-    scene.nvim.command("2Co /edit make it a number");
-    scene.nvim.wait_text("change 1 of 1 · y accepts");
-    scene.nvim.wait_text("+ 2");
+    scene.command("edit notes.txt");
+    scene.command("2Co /edit make it a number");
+    scene.wait_text("change 1 of 1 · y accepts");
+    scene.wait_text("+ 2");
     // The first keys are ignored.
     proc::pass(Duration::from_millis(300));
-    scene.nvim.type_keys("y");
+    scene.type_keys("y");
     scene.wait_chat("All through.");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n2\n");
     let told = scene.server.requests()[1].last("tool").unwrap();
@@ -144,7 +142,7 @@ fn the_review_of_lines_that_the_person_named_opens_at_once() {
         "{told}"
     );
     let back = "#vim.api.nvim_list_tabpages() == 1 and vim.fn.bufname() == 'notes.txt'";
-    scene.nvim.wait_for(back, "the review is closed");
+    scene.wait_for(back, "the review is closed");
 }
 
 #[test]
@@ -161,8 +159,8 @@ fn buffers_follow_files_that_are_moved_and_deleted_and_come_back() {
     ]);
     scene.workspace.write("notes.txt", "one\n");
     scene.workspace.write("other.txt", "two\n");
-    scene.nvim.command("edit notes.txt");
-    scene.nvim.command("split other.txt");
+    scene.command("edit notes.txt");
+    scene.command("split other.txt");
     scene.co("move it");
     scene.wait_ask("1/2");
     scene.answer("y");
@@ -173,19 +171,13 @@ fn buffers_follow_files_that_are_moved_and_deleted_and_come_back() {
     let has = |name: &str, other: &str| {
         format!("{names}:find('{name}', 1, true) and not {names}:find('{other}', 1, true)")
     };
-    scene
-        .nvim
-        .wait_for(&has("dir/moved.txt", "other.txt"), "the new name");
-    scene
-        .nvim
-        .wait_for(&has("dir/moved.txt", "notes.txt"), "the new name");
-    scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("/undo  +");
+    scene.wait_for(&has("dir/moved.txt", "other.txt"), "the new name");
+    scene.wait_for(&has("dir/moved.txt", "notes.txt"), "the new name");
+    scene.command("Co /undo");
+    scene.wait_text("/undo  +");
     scene.answer("y");
-    scene.nvim.wait_text("taken back");
-    scene
-        .nvim
-        .wait_for(&has("notes.txt", "dir/moved.txt"), "the old name");
+    scene.wait_text("taken back");
+    scene.wait_for(&has("notes.txt", "dir/moved.txt"), "the old name");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
     assert_eq!(scene.workspace.read("other.txt").unwrap(), "two\n");
 }

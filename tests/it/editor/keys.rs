@@ -31,16 +31,14 @@ impl Desk {
         scene.co("first");
         scene.server.wait_requests(1);
         scene.co("/new");
-        scene.nvim.wait_for(
+        scene.wait_for(
             "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
             "another chat",
         );
-        scene.nvim.type_keys("isecond<C-s><Esc>");
+        scene.type_keys("isecond<C-s><Esc>");
         scene.server.wait_requests(2);
-        scene.nvim.type_keys("q");
-        scene
-            .nvim
-            .wait_for("vim.api.nvim_buf_get_name(0) == ''", "the own window");
+        scene.type_keys("q");
+        scene.wait_for("vim.api.nvim_buf_get_name(0) == ''", "the own window");
         Self { scene, gates }
     }
 
@@ -51,15 +49,15 @@ impl Desk {
         let mut typed = String::new();
         let shown = format!("co {position} ");
         proc::wait_until(DEADLINE, &shown, || {
-            let there = || self.scene.nvim.screen().concat().contains(&shown);
+            let there = || self.scene.screen().concat().contains(&shown);
             if typed.len() >= least && there() {
                 return Some(());
             }
-            self.scene.nvim.type_keys(ANSWERS);
+            self.scene.type_keys(ANSWERS);
             typed.push_str(ANSWERS);
             None
         });
-        self.scene.nvim.type_keys(ANSWERS);
+        self.scene.type_keys(ANSWERS);
         typed + ANSWERS
     }
 
@@ -67,7 +65,7 @@ impl Desk {
     #[track_caller]
     fn assert_pending(&self, count: usize, first: usize) {
         let pending = "return #require('co.question').pending()";
-        assert_eq!(self.scene.nvim.lua(pending, json!([])), count);
+        assert_eq!(self.scene.lua(pending, json!([])), count);
         for index in first..6 {
             assert!(!self.scene.workspace.exists(&format!("f{index}")));
         }
@@ -78,7 +76,7 @@ impl Desk {
     fn answer_both(&self, first: usize, keys: [&str; 2]) {
         for (offset, keys) in keys.into_iter().enumerate() {
             let question = first + offset;
-            self.scene.nvim.wait_text(&format!("touch f{question} "));
+            self.scene.wait_text(&format!("touch f{question} "));
             self.scene.answer(keys);
             self.scene.server.wait_requests(question + 3);
             let file = format!("f{question}");
@@ -90,7 +88,7 @@ impl Desk {
 #[test]
 fn keys_go_where_they_are_meant_in_every_mode_and_questions_are_answered_in_order() {
     let desk = Desk::new();
-    let nvim = &desk.scene.nvim;
+    let nvim = &desk.scene;
 
     nvim.type_keys("i");
     nvim.wait_mode("i");
@@ -108,9 +106,9 @@ fn keys_go_where_they_are_meant_in_every_mode_and_questions_are_answered_in_orde
     let typed = desk.type_while_asked(1, "1/2", 0);
     nvim.type_keys("<Esc>q");
     nvim.wait_for("vim.fn.reg_recording() == ''", "the end of the recording");
-    let recorded = nvim.lua("return vim.fn.getreg('q')", json!([]));
+    let recorded = nvim.eval("vim.fn.getreg('q')");
     assert_eq!(recorded, format!("A{typed}\u{1b}"));
-    let line = nvim.lua("return vim.api.nvim_get_current_line()", json!([]));
+    let line = nvim.eval("vim.api.nvim_get_current_line()");
     assert_eq!(line, format!("five words for a macro{typed}"));
     desk.assert_pending(2, 0);
     desk.answer_both(0, ["y", "n"]);

@@ -9,11 +9,11 @@ use super::scene::Scene;
 /// Fills the current buffer with this many MiB.
 fn fill(scene: &Scene, mib: usize) {
     let fill = "vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.fn['repeat']({ ('x'):rep(1023) }, ... * 1024))";
-    scene.nvim.lua(fill, json!([mib]));
+    scene.lua(fill, json!([mib]));
 }
 
 fn log_says(scene: &Scene, part: &str) {
-    scene.nvim.wait_for(
+    scene.wait_for(
         &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
         part,
     );
@@ -23,13 +23,11 @@ fn log_says(scene: &Scene, part: &str) {
 fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
     let scene = Scene::new();
     fill(&scene, 20);
-    scene.nvim.type_keys(":%Co! wc -c<CR>");
-    scene
-        .nvim
-        .wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
+    scene.type_keys(":%Co! wc -c<CR>");
+    scene.wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
     log_says(&scene, "save the input to a file and redirect it");
-    assert_eq!(scene.nvim.buffer_text("co://shell"), None);
-    scene.nvim.type_keys(":1,15360Co! wc -c<CR>");
+    assert_eq!(scene.buffer_text("co://shell"), None);
+    scene.type_keys(":1,15360Co! wc -c<CR>");
     scene.wait_shell("\n15728640");
 }
 
@@ -39,18 +37,14 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     scene.co("hello");
     scene.wait_turns(1);
     scene.co("");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     let paste = "vim.api.nvim_put({ ('x'):rep(17 * 1024 * 1024) }, 'c', true, true)";
-    scene.nvim.lua(paste, json!([]));
-    scene.nvim.type_keys("<Esc><CR>");
-    scene
-        .nvim
-        .wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
+    scene.lua(paste, json!([]));
+    scene.type_keys("<Esc><CR>");
+    scene.wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
     log_says(&scene, "name it with @file:");
     let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
-    assert_eq!(scene.nvim.lua(kept, json!([])), json!(17 << 20));
+    assert_eq!(scene.lua(kept, json!([])), json!(17 << 20));
     assert_eq!(scene.server.requests().len(), 1);
 }
 
@@ -58,9 +52,9 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
 fn a_large_buffer_is_cut_and_the_chat_says_so() {
     let scene = Scene::scripted([Reply::text("Aye.")]);
     fill(&scene, 100);
-    scene.nvim.command("file big.log");
+    scene.command("file big.log");
     scene.co("what is in @buffer");
-    scene.nvim.wait_text(
+    scene.wait_text(
         "too long to send in full, name fewer lines: @buffer big.log, first 512 KiB of 100.0 MiB",
     );
     scene.wait_chat("with @buffer big.log, first 512 KiB of 100.0 MiB");

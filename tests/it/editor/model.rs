@@ -97,7 +97,7 @@ fn it_ends_cleanly_after_no() {
     wait_turns(&scene, 1);
     assert!(!scene.workspace.exists("notes.txt"));
     assert_eq!(scene.items().last().unwrap()["reason"], "done");
-    scene.nvim.wait_text(" ready");
+    scene.wait_text(" ready");
 }
 
 #[test]

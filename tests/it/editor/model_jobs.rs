@@ -16,7 +16,7 @@ fn serving(command: &str) -> Scene {
     ]);
     scene.co("serve");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("how  in the background");
+    scene.wait_text("how  in the background");
     scene.answer("y");
     scene.wait_chat("It serves.");
     scene.wait_turns(1);
@@ -26,17 +26,15 @@ fn serving(command: &str) -> Scene {
 /// Waits for `count` processes with that command line.
 fn running(scene: &Scene, command: &str, count: usize) -> Vec<i32> {
     proc::wait_until(DEADLINE, command, || {
-        let pids = below(scene.nvim.pid(), command);
+        let pids = below(scene.pid(), command);
         (pids.len() >= count).then_some(pids)
     })
 }
 
 /// Opens the list and puts the cursor on its first line.
 fn list(scene: &Scene) {
-    scene.nvim.type_keys(":Co /jobs<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-jobs'", "the list");
+    scene.type_keys(":Co /jobs<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-jobs'", "the list");
 }
 
 #[test]
@@ -46,31 +44,27 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
     assert!(text.contains("*in the background*"), "{text}");
     scene.wait_shell("\nready\n");
     list(&scene);
-    scene.nvim.wait_text("   1  running");
-    scene.nvim.wait_text("chat 1   echo ready");
-    scene.nvim.type_keys("i");
-    scene.nvim.wait_text("stdin of job 1 of chat 1:");
-    scene.nvim.type_keys("by hand<CR>");
+    scene.wait_text("   1  running");
+    scene.wait_text("chat 1   echo ready");
+    scene.type_keys("i");
+    scene.wait_text("stdin of job 1 of chat 1:");
+    scene.type_keys("by hand<CR>");
     scene.wait_shell("\ngot by hand\n");
-    scene.nvim.type_keys("<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-shell'", "its output");
-    let line = scene
-        .nvim
-        .lua("return vim.api.nvim_get_current_line()", json!([]));
+    scene.type_keys("<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-shell'", "its output");
+    let line = scene.eval("vim.api.nvim_get_current_line()");
     assert!(line.as_str().unwrap().starts_with("$ echo ready"), "{line}");
     list(&scene);
     let pids = running(&scene, "sleep 3603", 1);
-    scene.nvim.type_keys("x");
+    scene.type_keys("x");
     wait_gone(&pids);
-    scene.nvim.wait_text("co: job 1 of chat 1: cancelled");
+    scene.wait_text("co: job 1 of chat 1: cancelled");
     scene.wait_chat("ended: cancelled");
-    scene.nvim.wait_text("   1  cancelled");
+    scene.wait_text("   1  cancelled");
     assert_eq!(scene.events("CoJobDone"), 1);
     // The message needed no key: this one is taken at once.
-    scene.nvim.type_keys("d");
-    scene.nvim.wait_text("nothing has been run yet");
+    scene.type_keys("d");
+    scene.wait_text("nothing has been run yet");
 
     scene.server.reply(Reply::text("I see."));
     scene.co("well?");
@@ -87,13 +81,12 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
 fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     let mut scene = serving("setsid sleep 3606 & exec sleep 3606");
     running(&scene, "sleep 3606", 2);
-    let all = scene.nvim.descendants();
+    let all = scene.descendants();
     proc::kill9(scene.backend());
-    scene.nvim.kill9();
+    scene.kill9();
     wait_gone(&all);
     scene.restart();
-    let id = scene.chats()[0].clone();
-    let id = id.file_stem().unwrap().to_str().unwrap();
+    let id = scene.chat_id();
     scene.co(&format!("/resume {id}"));
     scene.wait_chat("ended: interrupted");
     scene

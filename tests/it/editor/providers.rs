@@ -43,7 +43,7 @@ fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
         }
         scene.co("/new");
         let other = "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'";
-        scene.nvim.wait_for(other, "another chat");
+        scene.wait_for(other, "another chat");
         scene.co("go");
         scene.wait_turns(3);
         let received = server.received().into_iter();
@@ -103,7 +103,7 @@ fn nothing_of_one_provider_reaches_another_after_model() {
     scene.co("where are we?");
     scene.wait_turns(1);
     scene.co("/model work/other");
-    scene.nvim.wait_text("answers from now on");
+    scene.wait_text("answers from now on");
     second.reply(Reply::text("Still here."));
     scene.co("and now?");
     scene.wait_turns(2);
@@ -138,17 +138,11 @@ fn nothing_of_one_provider_reaches_another_after_model() {
     }
     assert!(!at_work[0].contains("first-usual"), "{}", at_work[0]);
 
-    let id = scene.chats()[0]
-        .file_stem()
-        .unwrap()
-        .to_string_lossy()
-        .into_owned();
+    let id = scene.chat_id();
     // This one does not have the profile.
     scene.restart();
     scene.co(&format!("/resume {id}"));
-    scene
-        .nvim
-        .wait_text("held with the profile work, which is not set");
+    scene.wait_text("held with the profile work, which is not set");
     let config = scene.home.path().join("config/co-nvim/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     let profile = format!(
@@ -264,10 +258,10 @@ fn tokens_of_failed_and_cancelled_turns_count() {
         scene.co("go");
         if ending == Ending::Hang {
             scene.wait_chat("half");
-            scene.nvim.type_keys(":Co<CR>");
+            scene.type_keys(":Co<CR>");
             let focus = "vim.bo.filetype == 'co-prompt'";
-            scene.nvim.wait_for(focus, "the chat");
-            scene.nvim.type_keys("<C-c>");
+            scene.wait_for(focus, "the chat");
+            scene.type_keys("<C-c>");
         }
         scene.wait_turns(1);
         let end = scene.items().pop().unwrap();

@@ -17,7 +17,7 @@ fn step(commands: &[&str]) -> Scene {
         reply.call(&id, "run_shell_command", &json!({ "cmd": cmd }))
     });
     let scene = Scene::scripted([reply, Reply::text("All through.")]);
-    scene.nvim.type_keys("imine<Esc>");
+    scene.type_keys("imine<Esc>");
     scene
 }
 
@@ -25,10 +25,10 @@ fn step(commands: &[&str]) -> Scene {
 #[track_caller]
 fn assert_home(scene: &Scene) {
     let home = "vim.api.nvim_buf_get_name(0) == '' and vim.bo.filetype == ''";
-    scene.nvim.wait_for(home, "the person's own window");
-    scene.nvim.wait_mode("n");
-    assert_eq!(scene.nvim.buffer_text("").as_deref(), Some("mine"));
-    let yanked = scene.nvim.lua("return vim.fn.getreg('0')", json!([]));
+    scene.wait_for(home, "the person's own window");
+    scene.wait_mode("n");
+    assert_eq!(scene.buffer_text("").as_deref(), Some("mine"));
+    let yanked = scene.eval("vim.fn.getreg('0')");
     assert_eq!(yanked, "", "a key yanked something");
 }
 
@@ -63,12 +63,12 @@ fn the_float_keeps_the_focus_until_the_last_answer_and_no_key_after_it_reaches_a
     scene.wait_ask("1/3");
     scene.answer("yyy");
     scene.wait_ask("1/2");
-    scene.nvim.wait_text("│touch f2 ");
+    scene.wait_text("│touch f2 ");
     scene.press("n");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("│touch f3 ");
+    scene.wait_text("│touch f3 ");
     scene.press(&format!("y{STRAY}"));
-    scene.nvim.type_keys(STRAY);
+    scene.type_keys(STRAY);
     scene.wait_chat("All through.");
     assert_home(&scene);
     let made = ["f1", "f2", "f3"].map(|name| scene.workspace.exists(name));
@@ -83,15 +83,15 @@ fn the_list_approves_what_it_shows_but_nothing_destructive() {
     scene.co("make them");
     scene.wait_ask("1/3");
     scene.answer("Yy");
-    scene.nvim.wait_text("y approves 2 of these 3");
-    scene.nvim.wait_text("! rm -rf precious");
+    scene.wait_text("y approves 2 of these 3");
+    scene.wait_text("! rm -rf precious");
     assert!(
         !scene.workspace.exists("f1"),
         "a key typed ahead approved it"
     );
     scene.press("y");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("delete or overwrite");
+    scene.wait_text("delete or overwrite");
     scene.press("n");
     scene.wait_chat("All through.");
     assert!(scene.workspace.exists("f1") && scene.workspace.exists("f3"));
@@ -108,9 +108,9 @@ fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     scene.co("make them");
     scene.wait_ask("1/3");
     scene.answer("Y");
-    scene.nvim.wait_text("y approves 1 of these 3");
-    scene.nvim.wait_text("`.env` looks like a secret");
-    scene.nvim.wait_text("is outside the workspace");
+    scene.wait_text("y approves 1 of these 3");
+    scene.wait_text("`.env` looks like a secret");
+    scene.wait_text("is outside the workspace");
     scene.press("y");
     scene.wait_ask("1/2");
     scene.press("gN");
@@ -127,11 +127,11 @@ fn an_early_answer_is_asked_for_again_when_its_glob_matches_more() {
     scene.co("clean up");
     scene.wait_ask("1/2");
     scene.answer("y");
-    scene.nvim.wait_text("│rm *.o ");
+    scene.wait_text("│rm *.o ");
     scene.press("y");
     assert_home(&scene);
     scene.workspace.write("go", "");
-    scene.nvim.wait_text("│rm *.o ");
+    scene.wait_text("│rm *.o ");
     scene.wait_ask("1/1");
     assert!(scene.workspace.exists("old.o"));
     scene.answer("n");

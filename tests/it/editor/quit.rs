@@ -16,13 +16,13 @@ const CLEAN: &str = "not vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
 /// A run of `sleep` goes on, and one window with some text is all there is.
 fn sleeping(seconds: &str) -> (Scene, Vec<i32>) {
     let scene = Scene::new();
-    scene.nvim.type_keys("isome text<Esc>:set nomodified<CR>");
+    scene.type_keys("isome text<Esc>:set nomodified<CR>");
     scene.run(&format!("sleep {seconds}"));
     scene.wait_shell("running");
-    scene.nvim.type_keys(":only<CR>");
+    scene.type_keys(":only<CR>");
     let name = format!("sleep {seconds}");
     let pids = proc::wait_until(DEADLINE, &name, || {
-        let pids = below(scene.nvim.pid(), &name);
+        let pids = below(scene.pid(), &name);
         (!pids.is_empty()).then_some(pids)
     });
     (scene, pids)
@@ -31,14 +31,9 @@ fn sleeping(seconds: &str) -> (Scene, Vec<i32>) {
 /// Waits for the sentence that names the command, and for Neovim to be as it was.
 #[track_caller]
 fn assert_stays(scene: &Scene, command: &str) {
-    scene.nvim.wait_for(CLEAN, "Neovim to be as it was");
-    scene
-        .nvim
-        .wait_text(&format!("{command} still runs: :qa! ends it and quits"));
-    assert_eq!(
-        scene.nvim.lua("return vim.fn.getline(1)", json!([])),
-        "some text"
-    );
+    scene.wait_for(CLEAN, "Neovim to be as it was");
+    scene.wait_text(&format!("{command} still runs: :qa! ends it and quits"));
+    assert_eq!(scene.eval("vim.fn.getline(1)"), "some text");
 }
 
 #[test]
@@ -55,22 +50,18 @@ fn every_way_to_quit_names_the_command_and_stops() {
         (":wqa<CR>", false),
         (":xa<CR>", false),
     ] {
-        scene
-            .nvim
-            .type_keys(":messages clear<CR>:set hidden<CR>:echo<CR>");
-        scene.nvim.wait_for(CLEAN, "nothing left of the last time");
-        scene.nvim.type_keys(keys);
+        scene.type_keys(":messages clear<CR>:set hidden<CR>:echo<CR>");
+        scene.wait_for(CLEAN, "nothing left of the last time");
+        scene.type_keys(keys);
         if asks {
-            scene
-                .nvim
-                .wait_text("No write since last change for buffer \"co://running: sleep 3701\"");
-            scene.nvim.type_keys("<CR>");
+            scene.wait_text("No write since last change for buffer \"co://running: sleep 3701\"");
+            scene.type_keys("<CR>");
         }
         assert_stays(&scene, "sleep 3701");
     }
     assert!(pids.iter().all(|pid| proc::alive(*pid)));
-    scene.nvim.type_keys(":qa!<CR>");
-    scene.nvim.wait_exit();
+    scene.type_keys(":qa!<CR>");
+    scene.wait_exit();
     wait_gone(&pids);
 }
 
@@ -78,18 +69,11 @@ fn every_way_to_quit_names_the_command_and_stops() {
 fn a_window_among_others_closes_without_a_word() {
     let (scene, _pids) = sleeping("3702");
     for (opens, windows) in [(":split<CR>", 1), (":tabnew<CR>", 1)] {
-        scene
-            .nvim
-            .type_keys(&format!("{opens}:messages clear<CR>:q<CR>"));
+        scene.type_keys(&format!("{opens}:messages clear<CR>:q<CR>"));
         let closed = format!("#vim.api.nvim_list_wins() == {windows}");
-        scene.nvim.wait_for(&closed, "one window");
-        scene.nvim.wait_for(CLEAN, "nothing else");
-        assert_eq!(
-            scene
-                .nvim
-                .lua("return vim.fn.execute('messages')", json!([])),
-            ""
-        );
+        scene.wait_for(&closed, "one window");
+        scene.wait_for(CLEAN, "nothing else");
+        assert_eq!(scene.eval("vim.fn.execute('messages')"), "");
     }
 }
 
@@ -97,21 +81,15 @@ fn a_window_among_others_closes_without_a_word() {
 fn a_confirmed_quit_asks_and_only_a_no_to_saving_ends_it() {
     let (mut scene, pids) = sleeping("3703");
     for keys in ["c", "y"] {
-        scene
-            .nvim
-            .type_keys(":messages clear<CR>:echo<CR>:confirm qa<CR>");
-        scene
-            .nvim
-            .wait_text("Save changes to \"co://running: sleep 3703\"?");
-        scene.nvim.type_keys(keys);
+        scene.type_keys(":messages clear<CR>:echo<CR>:confirm qa<CR>");
+        scene.wait_text("Save changes to \"co://running: sleep 3703\"?");
+        scene.type_keys(keys);
         assert_stays(&scene, "sleep 3703");
     }
-    scene.nvim.type_keys(":confirm qa<CR>");
-    scene
-        .nvim
-        .wait_text("Save changes to \"co://running: sleep 3703\"?");
-    scene.nvim.type_keys("n");
-    scene.nvim.wait_exit();
+    scene.type_keys(":confirm qa<CR>");
+    scene.wait_text("Save changes to \"co://running: sleep 3703\"?");
+    scene.type_keys("n");
+    scene.wait_exit();
     wait_gone(&pids);
 }
 
@@ -120,8 +98,8 @@ fn what_has_ended_does_not_count() {
     let mut scene = Scene::new();
     scene.run("echo d$((0))ne");
     scene.wait_shell("\nd0ne\nexit 0");
-    scene.nvim.type_keys(":qa<CR>");
-    scene.nvim.wait_exit();
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
 }
 
 #[test]
@@ -130,37 +108,29 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
         Reply::shell("c1", "touch made; sleep 3704"),
         Reply::text("done"),
     ]);
-    scene.nvim.type_keys(":Co<CR>:only<CR>i!sleep 3705<C-s>");
+    scene.type_keys(":Co<CR>:only<CR>i!sleep 3705<C-s>");
     scene.wait_chat("$ `sleep 3705`");
-    scene.nvim.type_keys("sleep<C-s><Esc>");
+    scene.type_keys("sleep<C-s><Esc>");
     scene.wait_ask("1/1");
     scene.answer("y");
-    scene.nvim.wait_text("running: touch made; sleep 3704");
+    scene.wait_text("running: touch made; sleep 3704");
     // The float keeps the focus for a moment, and would be what closes.
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat to be entered");
-    scene.nvim.type_keys(":q<CR>");
-    scene
-        .nvim
-        .wait_text("\"co://running: sleep 3705, touch made; sleep 3704\"");
-    scene.nvim.type_keys("<CR>");
-    scene
-        .nvim
-        .wait_text("2 commands still run: :qa! ends them and quits");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat to be entered");
+    scene.type_keys(":q<CR>");
+    scene.wait_text("\"co://running: sleep 3705, touch made; sleep 3704\"");
+    scene.type_keys("<CR>");
+    scene.wait_text("2 commands still run: :qa! ends them and quits");
+    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
     let text = scene.chat();
     assert!(
         text.contains("$ `sleep 3705`") && text.contains("*approved*"),
         "{text}"
     );
-    scene.nvim.type_keys("<C-c>");
+    scene.type_keys("<C-c>");
     scene.wait_turns(1);
     scene.wait_chat("`sleep 3705` ended: cancelled");
-    scene.nvim.type_keys(":qa<CR>");
-    scene.nvim.wait_exit();
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
 }
 
 #[test]
@@ -174,29 +144,27 @@ fn a_job_counts_also_one_that_is_kept() {
     scene.wait_ask("1/1");
     scene.answer("y");
     scene.wait_turns(1);
-    scene.nvim.type_keys(":Co /jobs<CR>");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-jobs'", "the list");
-    scene.nvim.type_keys("K");
-    scene.nvim.wait_text("running, kept");
-    scene.nvim.type_keys(":bdelete! co://chat/1<CR>:qa<CR>");
-    scene.nvim.wait_text("\"co://running: exec sleep 3706\"");
-    scene.nvim.type_keys("<CR>");
-    scene.nvim.wait_text("exec sleep 3706 still runs");
-    scene.nvim.type_keys("x");
-    scene.nvim.wait_text("cancelled");
-    scene.nvim.type_keys(":qa<CR>");
-    scene.nvim.wait_exit();
+    scene.type_keys(":Co /jobs<CR>");
+    scene.wait_for("vim.bo.filetype == 'co-jobs'", "the list");
+    scene.type_keys("K");
+    scene.wait_text("running, kept");
+    scene.type_keys(":bdelete! co://chat/1<CR>:qa<CR>");
+    scene.wait_text("\"co://running: exec sleep 3706\"");
+    scene.type_keys("<CR>");
+    scene.wait_text("exec sleep 3706 still runs");
+    scene.type_keys("x");
+    scene.wait_text("cancelled");
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
 }
 
 #[test]
 fn a_session_that_is_saved_at_the_end_knows_nothing_of_it() {
     let (mut scene, _pids) = sleeping("3707");
     let save = "autocmd VimLeavePre * mksession! saved.vim";
-    scene.nvim.command(save);
-    scene.nvim.type_keys(":qa!<CR>");
-    scene.nvim.wait_exit();
+    scene.command(save);
+    scene.type_keys(":qa!<CR>");
+    scene.wait_exit();
     let saved = scene.workspace.read("saved.vim").unwrap();
     assert!(!saved.contains("running"), "{saved}");
 }

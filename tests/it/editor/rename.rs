@@ -64,9 +64,9 @@ fn renames() -> Scene {
     scene.workspace.write("a.txt", "\u{1f600} name\nx\n");
     scene.workspace.write("b.txt", "one\nname");
     scene.workspace.write("c.txt", "name\r\ntwo\r\n");
-    scene.nvim.command("edit b.txt");
-    scene.nvim.command("call setline(1, 'typed')");
-    scene.nvim.command("split a.txt");
+    scene.command("edit b.txt");
+    scene.command("call setline(1, 'typed')");
+    scene.command("split a.txt");
     scene
 }
 
@@ -79,7 +79,7 @@ fn buffer(file: &str, text: &str, modified: bool) -> String {
 #[test]
 fn a_rename_is_one_question_and_one_undo() {
     let scene = renames();
-    scene.nvim.command(&server(&["a.txt", "b.txt", "c.txt"]));
+    scene.command(&server(&["a.txt", "b.txt", "c.txt"]));
     scene.co("rename it");
     scene.wait_ask("1/1");
     for text in [
@@ -87,11 +87,11 @@ fn a_rename_is_one_question_and_one_undo() {
         "+++ b/b.txt",
         "+++ b/c.txt",
     ] {
-        scene.nvim.wait_text(text);
+        scene.wait_text(text);
     }
     assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
     // The person types on.
-    scene.nvim.command("call append(0, 'above')");
+    scene.command("call append(0, 'above')");
     scene.answer("y");
     let text = scene.wait_chat("All through.");
     assert!(
@@ -108,17 +108,17 @@ fn a_rename_is_one_question_and_one_undo() {
         buffer("a.txt", "above|\u{1f600} other|x", true),
         buffer("b.txt", "typed|other", true),
     ];
-    scene.nvim.wait_for(&changed.join(" and "), "the buffers");
-    scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("/undo  +3 -3");
+    scene.wait_for(&changed.join(" and "), "the buffers");
+    scene.command("Co /undo");
+    scene.wait_text("/undo  +3 -3");
     scene.answer("y");
-    scene.nvim.wait_text("files taken back");
+    scene.wait_text("files taken back");
     assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
     let back = [
         buffer("a.txt", "above|\u{1f600} name|x", true),
         buffer("b.txt", "typed|name", true),
     ];
-    scene.nvim.wait_for(&back.join(" and "), "the buffers");
+    scene.wait_for(&back.join(" and "), "the buffers");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_rename_that_reaches_a_secret_or_another_place_is_refused_whole() {
     ] {
         let scene = renames();
         scene.workspace.write(file, "name\n");
-        scene.nvim.command(&server(&["a.txt", file]));
+        scene.command(&server(&["a.txt", file]));
         scene.co("rename it");
         scene.wait_chat("All through.");
         let told = scene.server.requests()[1].last("tool").unwrap();
@@ -157,11 +157,9 @@ fn a_rename_without_a_language_server_is_refused() {
 #[test]
 fn a_rename_that_fails_half_way_is_taken_back() {
     let scene = renames();
-    scene.nvim.command(&server(&["a.txt", "c.txt"]));
+    scene.command(&server(&["a.txt", "c.txt"]));
     // A formatter that changes the other file.
-    scene
-        .nvim
-        .command("autocmd BufWritePost a.txt ++once call writefile(['my name'], 'c.txt')");
+    scene.command("autocmd BufWritePost a.txt ++once call writefile(['my name'], 'c.txt')");
     scene.co("rename it");
     scene.wait_ask("1/1");
     scene.answer("y");
@@ -175,5 +173,5 @@ fn a_rename_that_fails_half_way_is_taken_back() {
     assert_eq!(scene.workspace.read("a.txt").unwrap(), text);
     assert_eq!(scene.workspace.read("c.txt").unwrap(), "my name\n");
     let shown = buffer("a.txt", "\u{1f600} name|x", false);
-    scene.nvim.wait_for(&shown, "the buffer is as before");
+    scene.wait_for(&shown, "the buffer is as before");
 }

@@ -20,8 +20,8 @@ fn own_shell(scene: &Scene) {
     let path = scene.workspace.path().join("mysh");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     let shell = path.to_str().unwrap();
-    scene.nvim.lua("vim.o.shell = ...", json!([shell]));
-    scene.nvim.lua("vim.env.CO_TEST_LATER = 'l4ter'", json!([]));
+    scene.lua("vim.o.shell = ...", json!([shell]));
+    scene.lua("vim.env.CO_TEST_LATER = 'l4ter'", json!([]));
 }
 
 #[test]
@@ -33,10 +33,8 @@ fn a_run_inherits_when_it_is_told_to_and_when_it_is_set() {
     scene.run(&format!("++env=inherit {SHOW}"));
     scene.wait_shell("\n<m1ne|l4ter|less||mysh>\nexit 0");
     // As it was told.
-    scene.nvim.type_keys(":Co!<CR>");
-    scene
-        .nvim
-        .wait_for("(co_seen.CoJobDone or 0) == 3", "three ends");
+    scene.type_keys(":Co!<CR>");
+    scene.wait_for("(co_seen.CoJobDone or 0) == 3", "three ends");
     let text = scene.wait_shell("exit 0");
     assert_eq!(
         text.matches("\n<m1ne|l4ter|less||mysh>").count(),
@@ -64,11 +62,9 @@ fn the_first_run_inherits_where_the_settings_file_says_so() {
     scene.wait_shell("\n<|l4ter|||mysh>\nexit 0");
     scene.run(&format!("++env=restricted {SHOW}"));
     scene.wait_shell("\n<||cat||/bin/bash>\nexit 0");
-    scene.nvim.type_keys(":Co<CR>i!echo [$CO_TEST_LATER]<C-s>");
+    scene.type_keys(":Co<CR>i!echo [$CO_TEST_LATER]<C-s>");
     scene.wait_chat("[l4ter]");
-    scene
-        .nvim
-        .type_keys("!++env=restricted echo [$CO_TEST_LATER$PAGER]<C-s>");
+    scene.type_keys("!++env=restricted echo [$CO_TEST_LATER$PAGER]<C-s>");
     scene.wait_chat("[cat]");
 }
 
@@ -84,15 +80,11 @@ fn the_ceiling_is_named_where_it_ends_a_run() {
     assert_eq!(text.matches("shell_max_timeout").count(), 1, "{text}");
     scene.run("++timeout=0 sleep 2; echo st$((0))ll there");
     scene.wait_shell("\nst0ll there\nexit 0");
-    scene
-        .nvim
-        .type_keys(":Co! ++pty ++timeout=0 sleep 2; echo pty l$((0))ves<CR>");
-    scene.nvim.wait_text("pty l0ves");
-    scene.nvim.type_keys("<C-\\><C-n>:Co! ++pty sleep 1002<CR>");
-    scene
-        .nvim
-        .wait_text("run_timeout or :Co! ++timeout= sets another");
-    scene.nvim.type_keys("<C-\\><C-n>:Co<CR>i!sleep 1003<C-s>");
+    scene.type_keys(":Co! ++pty ++timeout=0 sleep 2; echo pty l$((0))ves<CR>");
+    scene.wait_text("pty l0ves");
+    scene.type_keys("<C-\\><C-n>:Co! ++pty sleep 1002<CR>");
+    scene.wait_text("run_timeout or :Co! ++timeout= sets another");
+    scene.type_keys("<C-\\><C-n>:Co<CR>i!sleep 1003<C-s>");
     scene.wait_chat(said);
 }
 
@@ -123,14 +115,14 @@ fn git_has_an_editor_in_a_terminal_alone() {
     for (count, command) in [(1, "git commit"), (2, "++env=inherit git commit")] {
         scene.run(command);
         let done = format!("(co_seen.CoJobDone or 0) == {}", count + 1);
-        scene.nvim.wait_for(&done, "the commit's end");
+        scene.wait_for(&done, "the commit's end");
         let text = scene.wait_shell("exit 1, after");
         let said = "\nco: no terminal here for an editor, run it with :Co! ++pty\n";
         assert_eq!(text.matches(said).count(), count, "{text}");
     }
-    scene.nvim.type_keys(":Co! ++pty git commit<CR>");
-    scene.nvim.wait_text("[exit 0, after");
-    scene.nvim.type_keys("<C-\\><C-n>");
+    scene.type_keys(":Co! ++pty git commit<CR>");
+    scene.wait_text("[exit 0, after");
+    scene.type_keys("<C-\\><C-n>");
     scene.run("git log");
     scene.wait_shell("\n    from the editor\nexit 0");
 }

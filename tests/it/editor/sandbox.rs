@@ -11,7 +11,7 @@ use super::scene::{Scene, gate, open_gate};
 /// Waits until co shows the person a sentence that contains this part.
 #[track_caller]
 fn wait_told(scene: &Scene, part: &str) {
-    scene.nvim.wait_for(
+    scene.wait_for(
         &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
         part,
     );
@@ -32,11 +32,11 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.co("hello");
     scene.wait_turns(1);
     scene.co("/new");
-    scene.nvim.wait_for(
+    scene.wait_for(
         "vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'",
         "another chat",
     );
-    scene.nvim.type_keys("<C-w>p");
+    scene.type_keys("<C-w>p");
     let go = gate(&scene.workspace, "go");
     scene.run(&format!("read x < go; {}", outside(&scene, "before")));
     scene.co("/sandbox landlock");
@@ -50,7 +50,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.run("touch inside && echo in$((0))side");
     scene.wait_shell("\nin0side");
     let chat = "require('co.chat.registry').all()[1].state.confinement == 'landlock'";
-    scene.nvim.wait_for(chat, "the first chat to know");
+    scene.wait_for(chat, "the first chat to know");
     scene.co("/sandbox subprocess");
     wait_told(&scene, "approved commands run unconfined");
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
@@ -77,7 +77,7 @@ fn a_confined_command_that_fails_says_so_once_in_a_turn() {
     wait_told(&scene, "approved commands write in the workspace");
     scene.co("make it");
     for id in 0..3 {
-        scene.nvim.wait_text(&format!(": {id}; "));
+        scene.wait_text(&format!(": {id}; "));
         scene.wait_ask("1/1");
         scene.answer("y");
     }
@@ -119,13 +119,13 @@ fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
     scene.co("/sandbox landlock");
     wait_told(&scene, "approved commands write in the workspace");
     proc::kill9(scene.backend());
-    scene.nvim.wait_text("the backend ended");
+    scene.wait_text("the backend ended");
     scene.run(&outside(&scene, "held"));
     scene.wait_shell("cannot touch");
     // A restart is refused while a command runs.
     scene.wait_shell("\nexit 1");
     scene.co("/restart");
-    scene.nvim.wait_text("a new backend runs");
+    scene.wait_text("a new backend runs");
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
     assert!(!made(&scene, "held") && made(&scene, "free"));
@@ -180,15 +180,15 @@ fn a_yes_opens_the_secrets_that_a_confined_command_names() {
     );
     scene.co("what is the mode?");
     scene.wait_ask("1/1");
-    scene.nvim.wait_text("a yes lets it open `.env`");
+    scene.wait_text("a yes lets it open `.env`");
     scene.answer("y");
-    scene.nvim.wait_text("python3 -c");
+    scene.wait_text("python3 -c");
     scene.wait_ask("1/1");
     assert!(told(&scene, 1).contains("MODE=of the file"));
-    let screen = scene.nvim.screen().join("\n");
+    let screen = scene.screen().join("\n");
     assert!(!screen.contains("a yes lets it open"), "{screen}");
     scene.answer("y");
-    scene.nvim.wait_text("a yes lets it open `.env`");
+    scene.wait_text("a yes lets it open `.env`");
     let refused = told(&scene, 2);
     assert!(refused.contains("Permission denied"), "{refused}");
     assert!(refused.contains("put `: .env; ` in front"), "{refused}");

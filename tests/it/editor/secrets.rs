@@ -43,11 +43,11 @@ fn a_command_finds_the_key_in_neovim_alone_and_requests_have_it() {
                 .ok()
         })
         .collect();
-    let ours = proc::descendants(scene.nvim.pid());
-    assert!(found.contains(&scene.nvim.pid()), "{shell}");
+    let ours = proc::descendants(scene.pid());
+    assert!(found.contains(&scene.pid()), "{shell}");
     assert!(!found.iter().any(|pid| ours.contains(pid)), "{shell}");
     scene.co("/restart");
-    scene.nvim.wait_text("a new backend runs");
+    scene.wait_text("a new backend runs");
     scene.co("hello again");
     scene.wait_turns(2);
     assert_eq!(keys(&scene), vec![format!("Bearer {KEY}"); 2]);

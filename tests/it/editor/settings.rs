@@ -9,14 +9,14 @@ use super::scene::{Scene, below, wait_gone};
 #[track_caller]
 fn setup(scene: &Scene, settings: &str) {
     let keys = format!(":lua require('co').setup({settings})<CR>");
-    scene.nvim.type_keys(&keys);
+    scene.type_keys(&keys);
 }
 
 /// Waits until the log of notices says `text`.
 #[track_caller]
 fn wait_notice(scene: &Scene, text: &str) {
     let said = format!("table.concat(require('co.ui.log').lines(), '\\n'):find({text:?}, 1, true)");
-    scene.nvim.wait_for(&said, text);
+    scene.wait_for(&said, text);
 }
 
 /// Starts a new backend, and returns the old and the new one.
@@ -43,13 +43,11 @@ fn begun(replies: impl IntoIterator<Item = Reply>) -> Scene {
 fn a_model_given_late_is_that_of_the_next_chat() {
     let scene = begun([Reply::text("Same."), Reply::text("Other.")]);
     setup(&scene, "{ model = 'another' }");
-    scene
-        .nvim
-        .wait_text("model applies from the next chat (:Co /new)");
+    scene.wait_text("model applies from the next chat (:Co /new)");
     scene.co("again");
     scene.wait_turns(2);
     scene.co("/new");
-    scene.nvim.type_keys("ihello<C-s>");
+    scene.type_keys("ihello<C-s>");
     scene.wait_turns(3);
     let models: Vec<_> = scene
         .server
@@ -77,13 +75,11 @@ fn what_needs_a_new_backend_is_said_and_a_restart_applies_it() {
         &scene,
         "{ sandbox_backend = 'docker', container_engine = '/nonexistent' }",
     );
-    scene
-        .nvim
-        .wait_text("sandbox_backend, container_engine need a new backend");
+    scene.wait_text("sandbox_backend, container_engine need a new backend");
     let (old, new) = restart(&scene, "/restart");
     assert_ne!(old, new);
     // The chat goes on, as the new backend has it.
-    scene.nvim.wait_text("docker");
+    scene.wait_text("docker");
     scene.co("make it");
     scene.wait_chat("Made.");
     assert!(!scene.workspace.exists("out"));
@@ -98,14 +94,12 @@ fn a_restart_ends_nothing_that_runs_unless_it_is_told_to() {
     scene.run("echo up; sleep 108");
     scene.wait_shell("\nup");
     let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.nvim.pid(), "sleep 108");
+        let found = below(scene.pid(), "sleep 108");
         (!found.is_empty()).then_some(found)
     });
     let first = scene.backend();
     scene.co("/restart");
-    scene
-        .nvim
-        .wait_text("not restarted: run 1 (echo up; sleep 108) would end; :Co /restart! ends");
+    scene.wait_text("not restarted: run 1 (echo up; sleep 108) would end; :Co /restart! ends");
     assert_eq!(scene.backend(), first);
     assert!(sleeping.iter().all(|pid| proc::alive(*pid)));
     let (_, new) = restart(&scene, "/restart!");
@@ -121,22 +115,18 @@ fn a_restart_knows_what_a_run_left_running_and_a_command_of_a_chat() {
     scene.wait_shell("\nu0p");
     scene.wait_shell("exit 0");
     scene.co("/restart");
-    scene
-        .nvim
-        .wait_text("not restarted: the processes that run 1 left running would end");
-    for pid in below(scene.nvim.pid(), "sleep 109") {
+    scene.wait_text("not restarted: the processes that run 1 left running would end");
+    for pid in below(scene.pid(), "sleep 109") {
         proc::kill9(pid);
     }
-    scene.nvim.wait_for(
+    scene.wait_for(
         "not require('co.run').all()[1].left",
         "what was left to be gone",
     );
     scene.co("!echo s$((0))tarted; sleep 110");
     scene.wait_chat("s0tarted");
     scene.co("/restart");
-    scene
-        .nvim
-        .wait_text("not restarted: the ! command of chat 1 would end");
+    scene.wait_text("not restarted: the ! command of chat 1 would end");
     restart(&scene, "/restart!");
 }
 
@@ -147,23 +137,21 @@ fn a_restart_in_a_turn_loses_no_draft_and_no_queued_prompt() {
     scene.co("the first");
     scene.wait_chat("One.");
     scene.co("the second");
-    scene.nvim.wait_for(
+    scene.wait_for(
         "require('co.chat.registry').current().state.queued == 1",
         "a queue",
     );
     scene.co("");
-    scene.nvim.type_keys("ia draft<Esc>");
+    scene.type_keys("ia draft<Esc>");
     scene.co("/restart");
-    scene
-        .nvim
-        .wait_text("not restarted: the turn of chat 1 would end");
+    scene.wait_text("not restarted: the turn of chat 1 would end");
     restart(&scene, "/restart!");
     gate.open();
     scene.wait_buffer("co://chat/1/prompt", "the second\na draft");
     let text = scene.chat();
     assert!(text.contains("the first"), "{text}");
     scene.server.reply(Reply::text("Three."));
-    scene.nvim.type_keys("<CR>");
+    scene.type_keys("<CR>");
     scene.wait_chat("Three.");
     let last = scene.server.requests().pop().unwrap();
     assert_eq!(last.last("user").as_deref(), Some("the second\na draft"));
@@ -180,7 +168,7 @@ fn a_prompt_and_a_command_sent_during_a_restart_reach_the_new_backend() {
         ":Co again<CR>",
         ":Co /usage<CR>",
     ];
-    scene.nvim.type_keys(&keys.concat());
+    scene.type_keys(&keys.concat());
     scene.wait_chat("Still here.");
     wait_notice(&scene, "the last turn");
     assert_ne!(old, scene.backend());
@@ -200,8 +188,6 @@ fn a_prompt_and_a_command_sent_during_a_restart_reach_the_new_backend() {
 fn without_a_backend_a_restart_says_so() {
     let scene = Scene::new();
     scene.co("/restart");
-    scene
-        .nvim
-        .wait_text("no backend runs: the next :Co starts one");
-    assert!(below(scene.nvim.pid(), crate::support::BACKEND).is_empty());
+    scene.wait_text("no backend runs: the next :Co starts one");
+    assert!(below(scene.pid(), crate::support::BACKEND).is_empty());
 }

@@ -16,17 +16,17 @@ fn output_is_shown_while_the_command_runs() {
     // One each: a pipe that is opened twice may be at its end at once.
     let gates = ["gate1", "gate2", "gate3"].map(|name| gate(&scene.workspace, name));
     scene.run("for i in 1 2 3; do echo line-$i; read x <gate$i; done");
-    let lines = scene.nvim.wait_text("line-1");
+    let lines = scene.wait_text("line-1");
     assert!(
         !lines.iter().any(|line| line.contains("line-2")),
         "{lines:#?}"
     );
     open_gate(&gates[0]);
-    scene.nvim.wait_text("line-2");
+    scene.wait_text("line-2");
     open_gate(&gates[1]);
-    scene.nvim.wait_text("line-3");
+    scene.wait_text("line-3");
     open_gate(&gates[2]);
-    scene.nvim.wait_text("exit 0, after");
+    scene.wait_text("exit 0, after");
 }
 
 #[test]
@@ -35,15 +35,13 @@ fn ctrl_c_ends_the_run_under_the_cursor() {
     scene.run("echo up; sleep 100");
     scene.wait_shell("\nup");
     let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.nvim.pid(), "sleep 100");
+        let found = below(scene.pid(), "sleep 100");
         (!found.is_empty()).then_some(found)
     });
-    scene.nvim.type_keys("<C-w>b");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
+    scene.type_keys("<C-w>b");
+    scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
     let begun = Instant::now();
-    scene.nvim.type_keys("<C-c>");
+    scene.type_keys("<C-c>");
     scene.wait_shell("\ncancelled");
     assert!(begun.elapsed() < Duration::from_secs(10));
     wait_gone(&sleeping);
@@ -62,21 +60,19 @@ fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
         let named = format!("; still running: sleep {seconds} (pid ");
         let text = scene.wait_shell(&named);
         assert_eq!(text.matches("; still running: ").count(), count);
-        below(scene.nvim.pid(), &format!("sleep {seconds}"))
+        below(scene.pid(), &format!("sleep {seconds}"))
     };
     let first = left("10802", 1);
     assert_eq!(first.len(), 1);
-    scene.nvim.type_keys("<C-w>j");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
+    scene.type_keys("<C-w>j");
+    scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
     scene.run("echo n$((0))w; sleep 10803");
     scene.wait_shell("\nn0w");
-    scene.nvim.type_keys("G<C-c>");
+    scene.type_keys("G<C-c>");
     scene.wait_shell("\ncancelled");
     assert!(proc::alive(first[0]));
-    scene.nvim.type_keys("gg/10802<CR><C-c>");
-    scene.nvim.wait_text("co ended what run 2 left running");
+    scene.type_keys("gg/10802<CR><C-c>");
+    scene.wait_text("co ended what run 2 left running");
     wait_gone(&first);
     let second = left("10804", 2);
     assert_eq!(second.len(), 1);
@@ -87,21 +83,19 @@ fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
     let scene = Scene::new();
     scene.run("sleep 10801 & echo u$((0))p");
     scene.wait_shell("; still running: sleep 10801 (pid ");
-    let left = below(scene.nvim.pid(), "sleep 10801");
+    let left = below(scene.pid(), "sleep 10801");
     assert!(!left.is_empty());
-    scene.nvim.type_keys("<C-w>j");
-    scene
-        .nvim
-        .wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
-    scene.nvim.type_keys("<C-c>");
-    scene.nvim.wait_text("co ended what run 1 left running");
+    scene.type_keys("<C-w>j");
+    scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
+    scene.type_keys("<C-c>");
+    scene.wait_text("co ended what run 1 left running");
     wait_gone(&left);
-    scene.nvim.type_keys("<C-c>");
-    scene.nvim.wait_text("that run has ended already");
+    scene.type_keys("<C-c>");
+    scene.wait_text("that run has ended already");
     scene.run("echo n$((0))ext");
     scene.wait_shell("\nn0ext\nexit 0");
-    scene.nvim.type_keys(":messages clear<CR>G<C-c>");
-    scene.nvim.wait_for(
+    scene.type_keys(":messages clear<CR>G<C-c>");
+    scene.wait_for(
         "vim.fn.execute('messages'):find('ended already')",
         "the sentence",
     );
@@ -114,15 +108,15 @@ fn the_windows_and_the_tabs_directory_are_honoured() {
         std::fs::create_dir(scene.workspace.path().join(name)).unwrap();
     }
     let place = |name: &str| format!("\n{}", scene.workspace.path().join(name).display());
-    scene.nvim.type_keys(":lcd window<CR>");
+    scene.type_keys(":lcd window<CR>");
     scene.run("pwd");
     scene.wait_shell(&place("window"));
     let tab = scene.workspace.path().join("tab");
     let keys = format!(":tabnew<CR>:tcd {}<CR>", tab.display());
-    scene.nvim.type_keys(&keys);
+    scene.type_keys(&keys);
     scene.run("pwd");
     scene.wait_shell(&place("tab"));
-    scene.nvim.type_keys(":tabfirst<CR>");
+    scene.type_keys(":tabfirst<CR>");
     scene.run("echo first; pwd");
     scene.wait_shell(&format!("\nfirst{}", place("window")));
 }
@@ -133,7 +127,7 @@ fn bytes_that_are_no_text_reach_a_command_or_are_refused() {
     let odd = scene.workspace.path().join(OsStr::from_bytes(b"d\xe9"));
     std::fs::create_dir(&odd).unwrap();
     std::fs::write(odd.join("bytes"), b"a\xff\0b\n").unwrap();
-    let lua = |code: &str| scene.nvim.lua(code, json!([]));
+    let lua = |code: &str| scene.lua(code, json!([]));
     lua(r"vim.cmd('lcd d\233 | edit ++bin bytes')");
     lua("vim.cmd('%Co! od -An -tx1; touch made')");
     scene.wait_shell(" 61 ff 00 62 0a\nexit 0, after");
@@ -160,9 +154,9 @@ fn a_flood_ends_with_its_last_line_and_a_count() {
     assert!(lines[lines.len() - 1].ends_with(", 300000 lines"));
     assert_eq!(lines.len(), 10_003);
     // The whole of it is where the note leads.
-    scene.nvim.type_keys("<C-w>b:2<CR>zR");
-    scene.nvim.type_keys("gf");
-    scene.nvim.wait_for(
+    scene.type_keys("<C-w>b:2<CR>zR");
+    scene.type_keys("gf");
+    scene.wait_for(
         "vim.api.nvim_buf_line_count(0) == 300000",
         "the whole output",
     );
@@ -174,28 +168,26 @@ fn typing_goes_on_while_a_command_prints() {
     let gate = gate(&scene.workspace, "gate");
     scene.run("read x <gate; seq 1 50000");
     scene.wait_shell("running");
-    scene.nvim.type_keys("i");
+    scene.type_keys("i");
     open_gate(&gate);
     let text = "not a character is lost. ".repeat(20);
-    scene.nvim.type_keys(&text);
-    scene
-        .nvim
-        .wait_for("(co_seen.CoJobDone or 0) == 1", "its end");
-    scene.nvim.wait_for(
+    scene.type_keys(&text);
+    scene.wait_for("(co_seen.CoJobDone or 0) == 1", "its end");
+    scene.wait_for(
         &format!("vim.api.nvim_get_current_line() == {text:?}"),
         "all characters",
     );
-    assert_eq!(scene.nvim.mode().name, "i");
+    assert_eq!(scene.mode().name, "i");
 }
 
 #[test]
 fn the_name_of_the_file_is_put_in() {
     let scene = Scene::new();
     scene.workspace.write("notes one.txt", "kept\n");
-    scene.nvim.type_keys(":edit notes\\ one.txt<CR>");
+    scene.type_keys(":edit notes\\ one.txt<CR>");
     scene.run("cat '%'; date -d @0 +%F");
     scene.wait_shell("$ cat 'notes one.txt'; date -d @0 +%F\nkept\n1970-01-01\nexit 0");
-    scene.nvim.type_keys(":Co<CR>i!wc -l '%' #one<C-s>");
+    scene.type_keys(":Co<CR>i!wc -l '%' #one<C-s>");
     scene.wait_chat("1 notes one.txt");
 }
 
@@ -205,7 +197,7 @@ fn a_command_that_wanted_a_terminal_gets_a_hint() {
     let hint = "; python3 may want a terminal: :Co! ++pty gives it one";
     scene.run("python3");
     scene.wait_shell(hint);
-    scene.nvim.type_keys(":Co<CR>i!python3<C-s>");
+    scene.type_keys(":Co<CR>i!python3<C-s>");
     scene.wait_chat(hint);
 }
 
@@ -221,7 +213,7 @@ fn a_program_for_the_screen_gets_a_hint_while_it_runs() {
     scene.wait_shell(&format!("… running; {hint}"));
     open_gate(&go);
     scene.wait_shell("$ ./nvim a.txt\nexit 0");
-    scene.nvim.type_keys(":Co<CR>i!./nvim a.txt<C-s>");
+    scene.type_keys(":Co<CR>i!./nvim a.txt<C-s>");
     scene.wait_chat(hint);
     open_gate(&go);
     scene.wait_chat("ended: exit 0");
@@ -232,17 +224,13 @@ fn every_statusline_counts_a_run_until_its_end() {
     let scene = Scene::new();
     let statusline =
         "vim.o.laststatus, vim.o.statusline = 2, \"[%{v:lua.require'co'.statusline()}]\"";
-    scene.nvim.lua(statusline, json!([]));
-    scene.nvim.type_keys(":split<CR>");
+    scene.lua(statusline, json!([]));
+    scene.type_keys(":split<CR>");
     let gate = gate(&scene.workspace, "gate");
     scene.run("cat gate");
     let counts = |lines: &[String]| lines.iter().filter(|it| it.contains("[co !1]")).count();
-    let screen = scene
-        .nvim
-        .wait_screen(|lines| counts(lines) == 3, "three counts");
+    let screen = scene.wait_screen(|lines| counts(lines) == 3, "three counts");
     assert!(screen.iter().any(|line| line.contains("$ cat gate")));
     open_gate(&gate);
-    scene
-        .nvim
-        .wait_screen(|lines| counts(lines) == 0, "no count");
+    scene.wait_screen(|lines| counts(lines) == 0, "no count");
 }

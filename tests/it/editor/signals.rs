@@ -31,13 +31,6 @@ fn hiding(seconds: &str) -> String {
     )
 }
 
-/// Returns a random duration below 0.4 s.
-fn random() -> Duration {
-    use std::hash::{BuildHasher, Hasher};
-    let number = std::hash::RandomState::new().build_hasher().finish();
-    Duration::from_millis(number % 400)
-}
-
 /// Returns the time until all processes had ended.
 fn round(target: Target, signal: Signal, number: u32) -> Duration {
     // The test finds its processes by this text, so no other test run may use the same.
@@ -48,7 +41,7 @@ fn round(target: Target, signal: Signal, number: u32) -> Duration {
         std::process::id()
     );
     let mut scene = Scene::new();
-    let editor = scene.nvim.pid();
+    let editor = scene.pid();
     scene.run("true");
     let guard = proc::wait_until(DEADLINE, "the guard", || {
         proc::children(editor).first().copied()
@@ -57,7 +50,7 @@ fn round(target: Target, signal: Signal, number: u32) -> Duration {
         proc::children(guard).first().copied()
     });
     scene.run(&hiding(&seconds));
-    std::thread::sleep(random());
+    std::thread::sleep(Duration::from_millis(fastrand::u64(..400)));
     let hit = match target {
         Target::Neovim => editor,
         Target::Guard => guard,
@@ -67,7 +60,7 @@ fn round(target: Target, signal: Signal, number: u32) -> Duration {
     let began = Instant::now();
     if signal == Signal::SIGSTOP {
         // A stopped process kills no other process, and Neovim has not ended.
-        scene.nvim.kill9();
+        scene.kill9();
     }
     let line = format!("sleep\0{seconds}");
     proc::wait_until(DEADLINE, &format!("{target:?} after {signal}"), || {

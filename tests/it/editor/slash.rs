@@ -30,8 +30,8 @@ fn a_saved_rule_holds_in_the_next_neovim_and_there_alone() {
     scene.co("/always prefix_saved");
     scene.wait_chat("One.");
     scene.wait_turns(1);
-    scene.nvim.type_keys(":qa!<CR>");
-    scene.nvim.wait_exit();
+    scene.type_keys(":qa!<CR>");
+    scene.wait_exit();
     scene.restart();
     scene.co("commit again");
     let text = scene.wait_chat("Two.");
@@ -60,7 +60,7 @@ fn everything_is_allowed_but_what_a_deny_rule_refuses() {
 #[test]
 fn every_command_that_is_listed_is_there() {
     let scene = two_turns();
-    let names = scene.nvim.lua(
+    let names = scene.lua(
         "local names = vim.tbl_keys(require('co.user_command.slash').commands) table.sort(names) return names",
         json!([]),
     );
@@ -77,14 +77,11 @@ fn every_command_that_is_listed_is_there() {
         scene.co(&format!("/{name}"));
     }
     scene.co("/sandbox");
-    scene.nvim.wait_for(
+    scene.wait_for(
         "table.concat(require('co.ui.log').lines(), '\\n'):find('sandbox', 1, true)",
         "what holds commands",
     );
-    let log = scene.nvim.lua(
-        "return table.concat(require('co.ui.log').lines(), '\\n')",
-        json!([]),
-    );
+    let log = scene.eval("table.concat(require('co.ui.log').lines(), '\\n')");
     let log = log.as_str().unwrap();
     assert!(!log.contains("there is no command"), "{log}");
 }

@@ -34,13 +34,13 @@ fn an_answer_changes_the_end_of_its_chat_and_takes_no_key() {
     let scene = Scene::scripted([reply.hold(&end).say("\n\n### The last part\n\nIt ends.")]);
     scene.co("tell me much");
     scene.wait_chat("It begins.");
-    scene.nvim.lua(WATCH, json!([]));
-    scene.nvim.type_keys("i");
-    scene.nvim.wait_mode("i");
+    scene.lua(WATCH, json!([]));
+    scene.type_keys("i");
+    scene.wait_mode("i");
     begin.open();
     let mut typed = String::new();
     proc::wait_until(DEADLINE, "the middle of the answer", || {
-        scene.nvim.type_keys("not a key is lost. ");
+        scene.type_keys("not a key is lost. ");
         typed.push_str("not a key is lost. ");
         let text = scene.chat();
         text.contains("word1999").then_some(())
@@ -48,21 +48,21 @@ fn an_answer_changes_the_end_of_its_chat_and_takes_no_key() {
     end.open();
     scene.wait_chat("It ends.");
     scene.wait_turns(1);
-    scene.nvim.wait_for(
+    scene.wait_for(
         &format!("vim.api.nvim_get_current_line() == {typed:?}"),
         "every character",
     );
-    assert_eq!(scene.nvim.mode().name, "i");
+    assert_eq!(scene.mode().name, "i");
     // The last line of the text.
-    let changes = scene.nvim.lua("return co_changes", json!([]));
+    let changes = scene.eval("co_changes");
     assert!(changes["count"].as_u64().unwrap() > 1, "{changes}");
     assert_eq!(
         (&changes["lines"], &changes["above"]),
         (&json!(1), &json!(1))
     );
-    scene.nvim.wait_screen(
+    scene.wait_screen(
         |_| {
-            let groups = scene.nvim.groups("The last part").unwrap_or_default();
+            let groups = scene.groups("The last part").unwrap_or_default();
             groups.iter().any(|group| group == "Title")
         },
         "the heading in its colour",
@@ -77,20 +77,20 @@ fn a_stop_keeps_what_was_done() {
         Reply::text("On we go."),
     ]);
     scene.workspace.write("notes.txt", "by me\n");
-    scene.nvim.type_keys(":set autoread | edit notes.txt<CR>");
-    scene.nvim.wait_text("by me");
+    scene.type_keys(":set autoread | edit notes.txt<CR>");
+    scene.wait_text("by me");
     scene.co("change my notes");
     scene.wait_ask("1/1");
     scene.answer("y");
     scene.wait_chat("And now");
-    scene.nvim.type_keys(":Co /stop<CR>");
+    scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(1);
     assert_eq!(
         scene.workspace.read("notes.txt").as_deref(),
         Some("by the model\n")
     );
-    scene.nvim.wait_text("by the model");
-    scene.nvim.type_keys(":Co go on<CR>");
+    scene.wait_text("by the model");
+    scene.type_keys(":Co go on<CR>");
     scene.wait_chat("On we go.");
     scene.wait_turns(2);
     let text = scene.chat();

@@ -40,10 +40,10 @@ fn day(scene: &mut Scene, what: &str) {
 /// Leaves Neovim. No process of it is left.
 #[track_caller]
 fn quit(scene: &mut Scene) {
-    let mut left = below(scene.nvim.pid(), BACKEND);
-    left.extend(scene.nvim.marked());
-    scene.nvim.type_keys("<C-\\><C-n>:qa!<CR>");
-    scene.nvim.wait_exit();
+    let mut left = below(scene.pid(), BACKEND);
+    left.extend(scene.marked());
+    scene.type_keys("<C-\\><C-n>:qa!<CR>");
+    scene.wait_exit();
     wait_gone(&left);
 }
 
@@ -115,7 +115,7 @@ fn what_cannot_be_read_or_written_is_said() {
         scene.run("echo never");
         scene.wait_shell(told);
         scene.co("these words");
-        scene.nvim.wait_for(PROMPT, "the prompt to come back");
+        scene.wait_for(PROMPT, "the prompt to come back");
         quit(&mut scene);
     }
 }
@@ -136,22 +136,20 @@ fn a_full_disk_loses_nothing() {
     // Where chats are kept, a prompt comes back and works later.
     let (mut scene, _directory) = mounted(&filled("DATA"));
     scene.co("these words");
-    scene.nvim.wait_for(PROMPT, "the prompt to come back");
-    scene.nvim.wait_for(
+    scene.wait_for(PROMPT, "the prompt to come back");
+    scene.wait_for(
         "table.concat(require('co.ui.log').lines(), '\\n'):find('No space left on device', 1, true)",
         "the reason",
     );
     let full = scene.home.path().join("data/full");
     scene.run(&format!("rm {}", full.display()));
     scene.wait_shell("\nexit 0");
-    scene
-        .nvim
-        .command("call win_gotoid(bufwinid('co://chat/1/prompt'))");
-    scene.nvim.type_keys("<Esc>Go<Esc>ggdG");
+    scene.command("call win_gotoid(bufwinid('co://chat/1/prompt'))");
+    scene.type_keys("<Esc>Go<Esc>ggdG");
     day(&mut scene, "room for chats again");
     // Where output and the audit file are kept, only these are cut, and the person is told.
     let (mut scene, _directory) = mounted(&filled("STATE"));
-    scene.nvim.command("set columns=300");
+    scene.command("set columns=300");
     scene.run("seq 100000");
     scene.wait_shell("\n100000\nexit 0");
     day(&mut scene, "no room for the audit file");
@@ -162,10 +160,8 @@ fn a_deleted_directory_is_said() {
     let mut scene = Scene::new();
     std::fs::remove_dir_all(scene.workspace.path()).unwrap();
     scene.run("echo never");
-    scene
-        .nvim
-        .wait_text("the working directory does not exist any more: choose another with :cd");
-    scene.nvim.command("cd /");
+    scene.wait_text("the working directory does not exist any more: choose another with :cd");
+    scene.command("cd /");
     scene.run("echo o$((0))ne");
     scene.wait_shell("\no0ne");
     quit(&mut scene);

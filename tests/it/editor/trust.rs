@@ -31,9 +31,7 @@ fn told(scene: &Scene, prompt: &str) -> String {
 
 #[track_caller]
 fn pending(scene: &Scene) -> u64 {
-    let count = scene
-        .nvim
-        .lua("return #require('co.question').pending()", json!([]));
+    let count = scene.eval("#require('co.question').pending()");
     count.as_u64().unwrap()
 }
 
@@ -41,13 +39,13 @@ fn pending(scene: &Scene) -> u64 {
 fn keys_typed_ahead_of_the_question_trust_nothing() {
     let mut scene = with_instructions(5);
     scene.workspace.write("notes.txt", "one\ntwo\nthree\n");
-    scene.nvim.type_keys(":edit notes.txt<CR>");
-    scene.nvim.wait_text("three");
-    scene.nvim.type_keys(":Co hi<CR>jja");
+    scene.type_keys(":edit notes.txt<CR>");
+    scene.wait_text("three");
+    scene.type_keys(":Co hi<CR>jja");
     scene.wait_ask("1/1");
-    scene.nvim.wait_mode("i");
-    scene.nvim.type_keys("yay<Esc>");
-    scene.nvim.wait_for(
+    scene.wait_mode("i");
+    scene.type_keys("yay<Esc>");
+    scene.wait_for(
         "table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '|') == 'one|two|tyayhree'",
         "the keys in the buffer",
     );
@@ -62,7 +60,7 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
             .join("state/co-nvim/trust/files.toml")
             .exists()
     );
-    let screen = scene.nvim.wait_text("Use tabs.").join("\n");
+    let screen = scene.wait_text("Use tabs.").join("\n");
     for part in ["co 1/1 · AGENTS.md", "AGENTS.md · 10 bytes"] {
         assert!(screen.contains(part), "{part}: {screen}");
     }
@@ -70,17 +68,13 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
 
     // It still waits after it was put away, and a prompt is sent without the text meanwhile.
     scene.answer("q");
-    let screen = scene
-        .nvim
-        .wait_screen(|lines| !lines.concat().contains("co 1/1"), "no question");
+    let screen = scene.wait_screen(|lines| !lines.concat().contains("co 1/1"), "no question");
     assert!(screen.concat().contains("tyayhree"));
     assert!(!told(&scene, "again").contains("Use tabs."));
     assert_eq!(pending(&scene), 1);
 
     scene.answer("y");
-    scene
-        .nvim
-        .wait_text("AGENTS.md is sent to the model from the next prompt on");
+    scene.wait_text("AGENTS.md is sent to the model from the next prompt on");
     assert!(told(&scene, "and now").contains("Use tabs."));
     scene.wait_chat("> co told the model: The workspace now asks this of you");
 

@@ -33,7 +33,7 @@ fn a_long_output_is_bounded_for_the_model_and_folded_on_the_screen() {
     assert!(told.len() < 100_000, "{}", told.len());
     assert!(told.contains("200000"));
     // The comment is right below what is folded to a line.
-    scene.nvim.wait_screen(
+    scene.wait_screen(
         |lines| {
             lines.iter().any(|line| line.contains("Many."))
                 && lines.iter().any(|line| line.contains("## You"))
@@ -46,9 +46,7 @@ fn a_long_output_is_bounded_for_the_model_and_folded_on_the_screen() {
 fn lines_of_a_buffer_go_along() {
     let scene = Scene::scripted([Reply::text("I see."), Reply::text("And these.")]);
     scene.workspace.write("notes.txt", "alpha\nbeta\ngamma\n");
-    scene
-        .nvim
-        .type_keys(":edit notes.txt<CR>:1,2Co what are these?<CR>");
+    scene.type_keys(":edit notes.txt<CR>:1,2Co what are these?<CR>");
     let text = scene.wait_chat("I see.");
     assert!(
         text.contains("*with @selection notes.txt:1-2, 2 lines*"),
@@ -69,12 +67,10 @@ fn lines_of_a_buffer_go_along() {
 fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_replaced() {
     let scene = Scene::scripted([Reply::text("I see.")]);
     std::fs::write(scene.workspace.path().join("odd.txt"), b"r\xe9sum\xe9\n").unwrap();
-    scene
-        .nvim
-        .lua(r"vim.cmd('Co d\233j\224 with @file:odd.txt')", json!([]));
+    scene.lua(r"vim.cmd('Co d\233j\224 with @file:odd.txt')", json!([]));
     scene.wait_chat("I see.");
     scene.wait_turns(1);
-    scene.nvim.wait_text("was not all UTF-8");
+    scene.wait_text("was not all UTF-8");
     let asked = scene.server.requests()[0].last("user").unwrap();
     assert!(asked.contains("d\u{fffd}j\u{fffd} with"), "{asked}");
     assert!(asked.contains("sum"), "{asked}");
@@ -94,10 +90,10 @@ fn a_crash_during_a_command_is_resumed_from() {
     scene.wait_ask("1/1");
     scene.answer("y");
     scene.wait_chat("\nbegun");
-    let all = scene.nvim.descendants();
-    assert!(!below(scene.nvim.pid(), "sleep 107").is_empty());
+    let all = scene.descendants();
+    assert!(!below(scene.pid(), "sleep 107").is_empty());
     proc::kill9(scene.backend());
-    scene.nvim.kill9();
+    scene.kill9();
     wait_gone(&all);
     let kept = scene.items();
     let kinds: Vec<_> = kept
@@ -109,12 +105,7 @@ fn a_crash_during_a_command_is_resumed_from() {
         ["user", "surroundings", "text", "call", "decision"]
     );
     scene.restart();
-    let id = scene.chats()[0]
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let id = scene.chat_id();
     scene.co(&format!("/resume {id}"));
     let text = scene.wait_chat("> interrupted");
     for part in [
@@ -138,8 +129,8 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
     let mut scene = Scene::scripted([Reply::text("Aye."), Reply::text("Seven.")]);
     scene.co("remember seven");
     scene.wait_turns(1);
-    let all = scene.nvim.descendants();
-    scene.nvim.kill9();
+    let all = scene.descendants();
+    scene.kill9();
     // Then the file is free.
     wait_gone(&all);
     let path = scene.chats()[0].clone();
@@ -153,9 +144,7 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
     scene.co(&format!("/resume {id}"));
     scene.wait_chat("Aye.");
-    scene
-        .nvim
-        .wait_text("Not readable, skipped, and kept in the file");
+    scene.wait_text("Not readable, skipped, and kept in the file");
     scene.co("which?");
     scene.wait_chat("Seven.");
     scene.wait_turns(1);
@@ -171,8 +160,8 @@ fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
     scene.wait_ask("1/1");
     scene.answer("y");
     scene.wait_chat("\nbegun");
-    let all = scene.nvim.descendants();
-    scene.nvim.kill9();
+    let all = scene.descendants();
+    scene.kill9();
     wait_gone(&all);
     scene.assert_outcomes(1);
     assert_eq!(scene.items().last().unwrap()["reason"], "interrupted");
@@ -185,9 +174,9 @@ fn what_a_chat_costs_is_said_where_the_price_is_known() {
     scene.server.reply(Reply::text("Dear.").usage(10, 5));
     scene.server.reply(Reply::text("Dearer.").usage(20, 5));
     scene.co("what will it cost?");
-    scene.nvim.wait_text("10 in 5 out $0.04");
+    scene.wait_text("10 in 5 out $0.04");
     scene.co("and now?");
-    scene.nvim.wait_text("30 in 10 out $0.10");
+    scene.wait_text("30 in 10 out $0.10");
     scene.wait_turns(2);
     scene.co("/export told.md");
     let told = proc::wait_until(DEADLINE, "the export", || scene.workspace.read("told.md"));

@@ -25,7 +25,7 @@ fn changed(before: impl FnOnce(&Scene)) -> Scene {
     scene.co("change it");
     scene.wait_ask("1/1");
     scene.answer("y");
-    scene.nvim.wait_text("echo new");
+    scene.wait_text("echo new");
     wait_checkpoint(&scene);
     scene.answer("y");
     scene.wait_chat("All through.");
@@ -37,19 +37,19 @@ pub(super) fn wait_checkpoint(scene: &Scene) {
     let asked = "vim.iter(vim.api.nvim_list_bufs()):find(function(buf) return vim.bo[buf].filetype == 'co-approval' end)";
     let text = format!("table.concat(vim.api.nvim_buf_get_lines({asked}, 0, -1, false))");
     let gone = format!("not {text}:find('no undo', 1, true)");
-    scene.nvim.wait_for(&gone, "the first checkpoint");
+    scene.wait_for(&gone, "the first checkpoint");
 }
 
 #[test]
 fn a_turn_is_taken_back_after_a_yes() {
-    let scene = changed(|scene| scene.nvim.command("split notes.txt"));
-    scene.nvim.command("Co /undo");
+    let scene = changed(|scene| scene.command("split notes.txt"));
+    scene.command("Co /undo");
     for text in ["/undo  +1 -2", "of the turn", "-2", "+two"] {
-        scene.nvim.wait_text(text);
+        scene.wait_text(text);
     }
     assert!(scene.workspace.read("new.txt").is_some());
     scene.answer("y");
-    scene.nvim.wait_text("files taken back");
+    scene.wait_text("files taken back");
     assert_eq!(
         scene.workspace.read("notes.txt").unwrap(),
         "one\ntwo\nthree\n"
@@ -57,7 +57,7 @@ fn a_turn_is_taken_back_after_a_yes() {
     assert!(scene.workspace.read("new.txt").is_none());
     let shown =
         format!("{BUFFER} == 'one|two|three' and not vim.bo[vim.fn.bufnr('notes.txt')].modified");
-    scene.nvim.wait_for(&shown, "the buffer is read again");
+    scene.wait_for(&shown, "the buffer is read again");
 }
 
 #[test]
@@ -68,25 +68,23 @@ fn a_file_that_is_saved_during_a_command_is_the_persons() {
         Reply::text("All through."),
     ]);
     scene.workspace.write("notes.txt", "one\n");
-    scene.nvim.command("edit notes.txt");
+    scene.command("edit notes.txt");
     scene.co("run it");
     scene.wait_ask("1/1");
     wait_checkpoint(&scene);
     scene.answer("y");
     let runs = "vim.uv.fs_stat(vim.fn.getcwd() .. '/go') ~= nil";
-    scene.nvim.wait_for(runs, "the command runs");
+    scene.wait_for(runs, "the command runs");
     let back = "vim.fn.bufname() == 'notes.txt'";
-    scene.nvim.wait_for(back, "the float gives the focus back");
-    scene.nvim.command("call setline(1, 'mine')");
-    scene.nvim.command("write");
+    scene.wait_for(back, "the float gives the focus back");
+    scene.command("call setline(1, 'mine')");
+    scene.command("write");
     scene.workspace.write("end", "");
     scene.wait_chat("All through.");
-    scene.nvim.command("Co /undo");
-    scene
-        .nvim
-        .wait_text("at the same time, and stays: notes.txt");
+    scene.command("Co /undo");
+    scene.wait_text("at the same time, and stays: notes.txt");
     scene.answer("y");
-    scene.nvim.wait_text("files taken back");
+    scene.wait_text("files taken back");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "mine\n");
     assert!(scene.workspace.read("co.txt").is_none());
 }
@@ -108,43 +106,39 @@ fn what_a_job_changes_after_its_turn_is_taken_back() {
     scene.wait_turns(1);
     scene.workspace.write("end", "");
     scene.wait_chat("ended: ");
-    scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("of the turn “start it”");
+    scene.command("Co /undo");
+    scene.wait_text("of the turn “start it”");
     scene.answer("y");
-    scene.nvim.wait_text("files taken back");
+    scene.wait_text("files taken back");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
     assert!(scene.workspace.read("go").is_none());
-    scene.nvim.command("Co /changes");
+    scene.command("Co /changes");
     let entry = "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('· job 1: touch go', 1, true) end)";
-    scene.nvim.wait_for(entry, "the job's entry");
+    scene.wait_for(entry, "the job's entry");
 }
 
 #[test]
 fn the_changes_are_in_the_quickfix_list_and_parts_are_taken_back() {
-    let scene = changed(|scene| scene.nvim.command("split notes.txt"));
-    scene.nvim.command("Co /changes");
-    scene.nvim.wait_text("file 1 of 2 · new.txt");
-    scene.nvim.wait_text("echo new > new.txt · approved");
+    let scene = changed(|scene| scene.command("split notes.txt"));
+    scene.command("Co /changes");
+    scene.wait_text("file 1 of 2 · new.txt");
+    scene.wait_text("echo new > new.txt · approved");
     let list = "vim.fn.getqflist({ title = 0 }).title == 'Co /changes' and vim.fn.getqflist()[1].lnum == 2";
-    scene.nvim.wait_for(list, "the list");
+    scene.wait_for(list, "the list");
     let entries = "vim.iter(vim.fn.getqflist()):map(function(it) return it.text end):join('|')";
     let texts = "+1 -1 · edit_file notes.txt · approved|+1 -0 · echo new > new.txt · approved";
-    scene
-        .nvim
-        .wait_for(&format!("{entries} == '{texts}'"), "the entries");
-    scene.nvim.type_keys("n");
-    scene.nvim.wait_text("file 2 of 2 · notes.txt");
-    scene.nvim.type_keys("cAs a word<CR>");
-    scene
-        .nvim
-        .wait_text("n takes it back · \"As a word\" · edit_file notes.txt · approved");
-    scene.nvim.type_keys("n");
-    scene.nvim.wait_text("parts of 2 files taken back");
+    scene.wait_for(&format!("{entries} == '{texts}'"), "the entries");
+    scene.type_keys("n");
+    scene.wait_text("file 2 of 2 · notes.txt");
+    scene.type_keys("cAs a word<CR>");
+    scene.wait_text("n takes it back · \"As a word\" · edit_file notes.txt · approved");
+    scene.type_keys("n");
+    scene.wait_text("parts of 2 files taken back");
     assert!(scene.workspace.read("new.txt").is_none());
     let shown = format!("{BUFFER} == 'one|two|three'");
-    scene.nvim.wait_for(&shown, "the buffer is read again");
+    scene.wait_for(&shown, "the buffer is read again");
     let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[2] == '- notes.txt, line 2, which I took back: As a word'";
-    scene.nvim.wait_for(draft, "the comment is the draft");
+    scene.wait_for(draft, "the comment is the draft");
 }
 
 /// A scene with two turns that each changed a file.
@@ -176,19 +170,17 @@ fn has(scene: &Scene, one: bool, two: bool) {
 fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
     let scene = two_turns();
     scene.co("/rewind");
-    scene.nvim.wait_text("1: 2 · make two");
-    scene.nvim.type_keys("2<CR>");
-    scene.nvim.wait_text("1: the chat and the files");
-    scene.nvim.type_keys("1<CR>");
-    scene
-        .nvim
-        .wait_text("of the turn “make one” and all later ones");
+    scene.wait_text("1: 2 · make two");
+    scene.type_keys("2<CR>");
+    scene.wait_text("1: the chat and the files");
+    scene.type_keys("1<CR>");
+    scene.wait_text("of the turn “make one” and all later ones");
     has(&scene, true, true);
     scene.answer("y");
-    scene.nvim.wait_text("finds the original");
+    scene.wait_text("finds the original");
     has(&scene, false, false);
     let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[1] == 'make one'";
-    scene.nvim.wait_for(draft, "the prompt is the draft");
+    scene.wait_for(draft, "the prompt is the draft");
     let text = scene.chat();
     assert!(
         !text.contains("make one") && !text.contains("done."),
@@ -209,17 +201,15 @@ fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
     scene.co(&format!("/resume {id}"));
     scene.wait_chat("Second done.");
     scene.co("/redo");
-    scene.nvim.wait_text("/redo  +2 -0");
+    scene.wait_text("/redo  +2 -0");
     scene.answer("y");
-    scene.nvim.wait_text("2 files brought back");
+    scene.wait_text("2 files brought back");
     has(&scene, true, true);
     scene.co("/changes");
-    scene.nvim.wait_text("write_file two.txt · approved");
+    scene.wait_text("write_file two.txt · approved");
     let back =
         "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('taken back') end)";
-    scene
-        .nvim
-        .wait_for(&format!("not {back}"), "nothing is taken back");
+    scene.wait_for(&format!("not {back}"), "nothing is taken back");
 }
 
 #[test]
@@ -227,7 +217,7 @@ fn a_rewind_that_can_take_no_file_back_leaves_the_chat() {
     let scene = two_turns();
     scene.workspace.write("two.txt", "mine\n");
     scene.co("/rewind 2 both");
-    scene.nvim.wait_text("nothing was changed");
+    scene.wait_text("nothing was changed");
     assert_eq!(scene.workspace.read("two.txt").unwrap(), "mine\n");
     assert!(scene.chat().contains("make two"));
     assert_eq!(scene.chats().len(), 1);
@@ -243,10 +233,10 @@ fn turns_that_were_brought_back_together_are_taken_back_together() {
         scene.co(command);
         scene.wait_ask("1/1");
         scene.answer("y");
-        scene.nvim.wait_text(end);
+        scene.wait_text(end);
     }
     scene.co("/rewind 2 files");
-    scene.nvim.wait_text("take all of them back with /undo");
+    scene.wait_text("take all of them back with /undo");
     has(&scene, true, true);
 }
 
@@ -254,17 +244,17 @@ fn turns_that_were_brought_back_together_are_taken_back_together() {
 fn a_rewind_takes_the_files_or_the_chat_back_alone() {
     let scene = two_turns();
     scene.co("/rewind 2 files");
-    scene.nvim.wait_text("/rewind  +0 -1");
+    scene.wait_text("/rewind  +0 -1");
     scene.answer("y");
-    scene.nvim.wait_text("1 file taken back");
+    scene.wait_text("1 file taken back");
     has(&scene, true, false);
     scene.wait_chat("Second done.");
     scene.co("/redo");
-    scene.nvim.wait_text("/redo  +1 -0");
+    scene.wait_text("/redo  +1 -0");
     scene.answer("y");
-    scene.nvim.wait_text("1 file brought back");
+    scene.wait_text("1 file brought back");
     scene.co("/rewind 2 chat");
-    scene.nvim.wait_text("finds the original");
+    scene.wait_text("finds the original");
     has(&scene, true, true);
     let text = scene.chat();
     assert!(
@@ -273,9 +263,9 @@ fn a_rewind_takes_the_files_or_the_chat_back_alone() {
     );
     // The copy knows nothing of the second turn.
     scene.co("/undo");
-    scene.nvim.wait_text("of the turn “make one”");
+    scene.wait_text("of the turn “make one”");
     scene.answer("y");
-    scene.nvim.wait_text("1 file taken back");
+    scene.wait_text("1 file taken back");
     has(&scene, false, true);
     scene.server.reply(Reply::text("Another way."));
     scene.co("make two otherwise");

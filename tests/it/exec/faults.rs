@@ -1,75 +1,8 @@
 //! The backend killed at any moment, and commands that will not end.
 
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use super::{BINARY, eventually, holding};
-use crate::support::pids::Pids;
-use crate::support::proc;
-
-/// Everything that leaves a group, ignores signals or multiplies.
-const MIXED: &str = "
-    sleep 3501 &
-    setsid sleep 3502 &
-    nohup sleep 3503 >/dev/null 2>&1 &
-    (setsid sh -c 'sleep 3504 & sleep 3504' &)
-    (trap '' TERM HUP; sleep 3505) &
-    (setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.05; done' &)
-    env -i sleep 3506 &
-    (env -i setsid sh -c 'sleep 3509 & sleep 3509' &)
-    for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.05; setsid sleep 3507 &' &); sleep 0.02; done
-    wait";
-
-fn pid_of(child: &std::process::Child) -> i32 {
-    i32::try_from(child.id()).unwrap()
-}
-
-/// Returns a number below `most`, as the clock has it.
-fn random(most: u64) -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::hash::RandomState::new().build_hasher().finish() % most
-}
-
-#[tokio::test]
-async fn a_killed_backend_leaves_nothing() {
-    let state = tempfile::tempdir().unwrap();
-    let mut killed = Vec::new();
-    let token = format!("co-test-fault-{}", std::process::id());
-    // Found by their names: no other run of the tests may have the same.
-    let own = std::process::id();
-    let mixed = MIXED.replace("3506", &format!("3506.{own}"));
-    let mixed = mixed.replace("3509", &format!("3509.{own}"));
-    for round in 0..20 {
-        let mut backend = Command::new(BINARY)
-            .args(["exec", "--keep", "--json", &mixed])
-            // It passes to commands.
-            .env("LC_CO_TEST", &token)
-            .env("XDG_STATE_HOME", state.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        tokio::time::sleep(Duration::from_millis(random(400))).await;
-        // Either of the two that the backend is: the other one sees to the rest.
-        match proc::children(pid_of(&backend)).first() {
-            Some(supervised) if round % 2 == 0 => proc::kill9(*supervised),
-            _ => backend.kill().unwrap(),
-        }
-        killed.push(tokio::task::spawn_blocking(move || backend.wait()));
-    }
-    for backend in killed {
-        backend.await.unwrap().unwrap();
-    }
-    eventually("no process with the token lives", || {
-        holding(&token).is_empty()
-    })
-    .await;
-    // Without their environment, and in a session of their own.
-    for escaped in [3506, 3509] {
-        let line = format!("sleep\0{escaped}.{own}");
-        eventually("nor one without it", || holding(&line).is_empty()).await;
-    }
-}
+use super::{BINARY, holding};
 
 /// As `nohup` starts it, and `&` in a script.
 #[test]
@@ -134,42 +67,4 @@ fn it_runs_where_its_session_has_no_id() {
     assert!(output.starts_with("hi\n"), "{done:?}");
     assert!(done.status.success(), "{done:?}");
     assert!(holding("sleep\x003508").is_empty());
-}
-
-/// Runs `command` in the backend, where no more than 300 processes can be; returns its JSON.
-async fn bomb(pids: &Pids, command: &str) -> (serde_json::Value, Duration) {
-    let state = tempfile::tempdir().expect("a directory");
-    let mut backend = pids.command(BINARY);
-    backend
-        .env("XDG_STATE_HOME", state.path())
-        .args(["exec", "--json", "--timeout", "2", command])
-        .stderr(Stdio::null());
-    let began = Instant::now();
-    let output = tokio::task::spawn_blocking(move || backend.output()).await;
-    let took = began.elapsed();
-    let output = output.expect("it ran").expect("it ran");
-    let value = serde_json::from_slice(&output.stdout);
-    (
-        value.unwrap_or_else(|error| panic!("{error}: {output:?}")),
-        took,
-    )
-}
-
-#[tokio::test]
-async fn a_fork_loop_is_ended() {
-    let Some(pids) = Pids::new(300, None) else {
-        eprintln!("root is held to no number of processes here");
-        return;
-    };
-    for command in [
-        "f() { f | f & }; f",
-        "f() { f | f & }; f; sleep 30",
-        "f() { (trap '' TERM; f | f) & }; f; sleep 1",
-    ] {
-        // It is found by that: another test has the same bomb.
-        let mark = "# in plain runs";
-        let (value, took) = bomb(&pids, &format!("{command} {mark}")).await;
-        assert!(took < Duration::from_secs(12), "{command}: {took:?}");
-        assert!(holding(mark).is_empty(), "{command}: {value}");
-    }
 }

@@ -49,14 +49,6 @@ fn json_tells_all_of_it() {
 }
 
 #[test]
-fn what_cleared_its_environment_is_found() {
-    let value = json(&["(env -i setsid sleep 3405 &); sleep 0.3; echo hi"]);
-    assert_eq!(value["background"][0]["name"], "sleep 3405", "{value}");
-    let pid = value["background_pids"][0].as_i64().unwrap();
-    assert!(!alive(i32::try_from(pid).unwrap()));
-}
-
-#[test]
 fn no_descriptor_is_inherited() {
     let output = Command::new("bash")
         .args([
@@ -142,42 +134,6 @@ fn output_is_streamed() {
     let output = exec(&["echo one; echo two; printf three"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "one\ntwo\nthree\n");
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("[exit 0, after "));
-}
-
-#[test]
-fn keep_keeps_after_the_end() {
-    let value = json(&["--keep", "setsid sleep 3402 >/dev/null 2>&1 & echo hi"]);
-    let pid = i32::try_from(value["background_pids"][0].as_i64().unwrap()).unwrap();
-    assert!(alive(pid));
-    Command::new("kill").arg(pid.to_string()).status().unwrap();
-}
-
-#[tokio::test]
-async fn an_interrupt_cancels_all_of_it() {
-    let state = tempfile::tempdir().unwrap();
-    let mark = format!("co-test-interrupt-{}", std::process::id());
-    let child = Command::new(BINARY)
-        .args(["exec", "--json", "setsid sleep 3403 & sleep 3404"])
-        .env("XDG_STATE_HOME", state.path())
-        .env("TMPDIR", format!("/tmp/{mark}"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = child.id().to_string();
-    eventually("both run", || {
-        let sleeps = ["sleep\x003403", "sleep\x003404"];
-        sleeps.iter().all(|line| !super::holding(line).is_empty())
-    })
-    .await;
-    Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    let output = tokio::task::spawn_blocking(|| child.wait_with_output())
-        .await
-        .unwrap()
-        .unwrap();
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(value["cancelled"], true);
-    eventually("nothing is left", || super::holding(&mark).is_empty()).await;
-    assert_eq!(output.status.code(), Some(143));
 }
 
 #[test]
@@ -291,31 +247,6 @@ fn output_that_could_not_be_written_is_told() {
     let said = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(7), "{said}");
     assert!(!said.contains("could not be written"), "{said}");
-}
-
-#[test]
-fn what_runs_confined_is_held() {
-    let dir = tempfile::tempdir().unwrap();
-    let cwd = dir.path().to_str().unwrap();
-    let output = exec(&[
-        "--cwd",
-        cwd,
-        "--read-only",
-        "--json",
-        "echo ran; touch made",
-    ]);
-    assert!(!dir.path().join("made").exists());
-    // Where the kernel cannot hold it, it is refused and nothing runs.
-    if output.status.code() == Some(125) {
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
-        return;
-    }
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(value["level"], "read-only", "{value}");
-    assert!(
-        value["output"].as_str().unwrap().starts_with("ran\n"),
-        "{value}"
-    );
 }
 
 #[test]

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use co_exec::{
-    Caller, CommandInput, CommandOutcome, Executor, Feed, InputError, RunningCommand, Streams,
-    TerminalSize,
+    CommandInput, CommandOutcome, Executor, Feed, InputError, RunningCommand, Streams, TerminalSize,
 };
 
 use super::{Bench, alive, eventually};
@@ -169,19 +168,6 @@ async fn cancelling_ends_all_of_a_terminal() {
         pids.iter().all(|pid| !alive(*pid)) && super::holding(&format!("sleep\0{own}")).is_empty()
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_person_in_a_terminal_has_colours_and_pagers_and_a_model_neither() {
-    let bench = Bench::new();
-    let mut spec = bench.spec("echo $TERM-${PAGER:-none}-${GIT_EDITOR:-none}");
-    spec.caller = Caller::Person;
-    let started = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
-    let outcome = started.unwrap().outcome().await;
-    assert_eq!(outcome.output, "xterm-256color-none-none\n");
-    let ask = "echo $TERM-$PAGER-$GIT_EDITOR-$NO_COLOR";
-    let outcome = run_on(&bench, ask, Streams::Terminal(SIZE)).await;
-    assert_eq!(outcome.output, "xterm-256color-cat-false-1\n");
 }
 
 #[tokio::test]

@@ -97,15 +97,6 @@ fn escaped(seconds: &str) -> String {
 }
 
 #[test]
-fn how_a_command_ended_is_passed_on() {
-    for (command, code) in [("exit 42", 42), ("kill -9 $$", 137), ("sleep 30", 124)] {
-        let command = format!("echo up; {command}");
-        let mut backend = Backend::start(&["--timeout", "1", &command]);
-        assert_eq!(backend.code(), Some(code), "{command}");
-    }
-}
-
-#[test]
 fn what_escaped_a_killed_backend_is_ended_by_its_watchdog() {
     let mut backend = Backend::start(&[&escaped("3511")]);
     there("3511");

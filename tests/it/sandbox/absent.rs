@@ -66,24 +66,6 @@ impl Backend {
 }
 
 #[test]
-fn a_level_asked_for_by_name_is_refused_in_one_sentence() {
-    let backend = Backend::new();
-    for level in [&["--read-only"][..], &["--backend", "landlock"]] {
-        let done = backend.run(&[&["exec"], level, &["echo it ran"]].concat(), &[]);
-        let told = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(125), "{done:?}");
-        assert!(done.stdout.is_empty(), "{done:?}");
-        assert!(
-            told.contains(WHY) && told.contains("sandbox_backend"),
-            "{told}"
-        );
-        assert_eq!(told.lines().count(), 1, "{told}");
-    }
-    let done = backend.run(&["exec", "echo it ran"], &[]);
-    assert_eq!(done.stdout, b"it ran\n", "{done:?}");
-}
-
-#[test]
 fn exec_refuses_a_backend_of_the_settings_and_auto_takes_what_is_there() {
     let backend = Backend::new();
     let exec = |args: &[&str], setting: &str| {
@@ -110,30 +92,6 @@ fn exec_refuses_a_backend_of_the_settings_and_auto_takes_what_is_there() {
 }
 
 #[test]
-fn the_doctor_says_what_that_comes_to() {
-    let backend = Backend::new();
-    let checks = |env: &[(&str, &str)]| -> Vec<Value> {
-        serde_json::from_slice(&backend.run(&["doctor", "--json"], env).stdout).unwrap()
-    };
-    let of = |checks: &[Value], name: &str| {
-        let check = checks.iter().find(|check| check["name"] == name).unwrap();
-        let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
-        (text("level"), text("message"))
-    };
-    let (level, message) = of(&checks(&[]), "sandbox");
-    assert_eq!(level, "warn");
-    assert!(
-        message.contains(WHY) && message.contains("nearly every command asks"),
-        "{message}"
-    );
-    assert_eq!(of(&checks(&[]), "approved commands").0, "ok");
-    let named = checks(&[("CO_CLI_SANDBOX_BACKEND", "landlock")]);
-    let (level, message) = of(&named, "approved commands");
-    assert_eq!(level, "error");
-    assert!(message.contains(WHY), "{message}");
-}
-
-#[test]
 fn the_bar_and_the_health_check_say_that_nothing_confines() {
     let backend = Backend::new();
     let chat = backend.chat(&json!({}));
@@ -143,31 +101,17 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
     chat.wait_turns(1);
     // Its arguments are literal and it opens nothing of the person's, so it runs unconfined.
     assert_eq!(chat.events("CoApprovalRequested"), 0);
-    chat.nvim.wait_for(
+    chat.wait_for(
         "vim.wo[vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]].winbar:find('approved: unconfined · no sandbox', 1, true)",
         "the winbar",
     );
     chat.co(" /sandbox");
-    chat.nvim.wait_text("because nothing can confine it");
-    chat.nvim.type_keys("<CR>");
-    chat.nvim.command("checkhealth co");
-    let said = chat.nvim.lua(
-        "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')",
-        json!([]),
-    );
+    chat.wait_text("because nothing can confine it");
+    chat.type_keys("<CR>");
+    chat.command("checkhealth co");
+    let said = chat.eval("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')");
     let said = said.as_str().unwrap();
     assert!(said.contains("nearly every command asks"), "{said}");
-}
-
-#[test]
-fn nearly_every_command_asks() {
-    let backend = Backend::new();
-    let chat = backend.chat(&json!({}));
-    chat.server.reply(Reply::shell("c1", "sort a.txt"));
-    chat.server.reply(Reply::text("Sorted."));
-    chat.co(" sort it");
-    chat.answer("the kernel cannot confine commands here", "y");
-    chat.wait_turns(1);
 }
 
 #[test]
@@ -191,27 +135,4 @@ fn a_backend_asked_for_by_name_runs_nothing() {
         "{told}"
     );
     assert!(!chat.workspace.exists("made"));
-}
-
-#[test]
-fn it_cannot_be_chosen_later_either() {
-    let backend = Backend::new();
-    let chat = backend.chat(&json!({}));
-    chat.co(" /sandbox landlock");
-    chat.nvim
-        .wait_text("the sandbox is not changed: this system cannot confine a command");
-    chat.nvim.type_keys("<CR>");
-    chat.co("! echo r$((0))an > made && cat made");
-    chat.wait_buffer("co://shell", "\nr0an");
-    chat.co(" /sandbox");
-    chat.nvim.wait_for(
-        "table.concat(require('co.ui.log').lines(), '\\n'):find('with all your permissions', 1, true)",
-        "what holds commands",
-    );
-    let log = "return table.concat(require('co.ui.log').lines(), '\\n')";
-    let log = chat.nvim.lua(log, json!([]));
-    assert!(
-        !log.as_str().unwrap().contains("/sandbox landlock"),
-        "{log}"
-    );
 }

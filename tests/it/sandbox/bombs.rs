@@ -2,16 +2,14 @@
 //!
 //! All of them run where no more than so many processes can be, and for so long.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use super::hostile::python;
-use super::scene::{am_root, copy_program};
+use super::scene::am_root;
+use super::user_home::UserHome;
 use crate::exec::holding;
 use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
@@ -72,8 +70,7 @@ const LEVELS: [(&str, &[&str]); 3] = [
 
 /// Where they run, and who as.
 struct Place {
-    dir: TempDir,
-    exe: PathBuf,
+    home: UserHome,
     pids: Pids,
 }
 
@@ -81,32 +78,16 @@ impl Place {
     /// None where root cannot be held to a number.
     fn new(user: Option<u32>) -> Option<Self> {
         let pids = Pids::new(MAX_PROCESSES, user)?;
-        let dir = tempfile::Builder::new()
-            .prefix("co-bomb-")
-            .tempdir()
-            .unwrap();
-        copy_program(dir.path());
-        let exe = dir.path().join("co-nvim");
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        for name in ["home", "home/work"] {
-            let path = dir.path().join(name);
-            fs::create_dir(&path).unwrap();
-            std::os::unix::fs::chown(path, user, user).unwrap();
-        }
-        Some(Self { dir, exe, pids })
+        let home = UserHome::new(user);
+        Some(Self { home, pids })
     }
 
     /// A command in the place; what it starts can be told by `token`.
     fn command(&self, program: &Path, token: &str) -> Command {
-        let mut command = self.pids.command(program.to_str().unwrap());
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.dir.path().join("home"))
-            // It passes to commands.
-            .env("LC_CO_TEST", token)
-            .current_dir(self.dir.path().join("home/work"))
-            .stderr(Stdio::null());
+        let program = program.to_str().unwrap();
+        let mut command = self.home.own(self.pids.command(program));
+        // The variable passes to commands.
+        command.env("LC_CO_TEST", token).stderr(Stdio::null());
         command
     }
 
@@ -132,7 +113,7 @@ impl Place {
     fn ended(&self, what: &str, bomb: &str) {
         for (level, args) in LEVELS {
             let token = token();
-            let mut command = self.command(&self.exe, &token);
+            let mut command = self.command(&self.home.exe(), &token);
             command
                 .args(["exec", "--json", "--timeout", "1"])
                 .args(args);
@@ -153,7 +134,7 @@ fn no_comet_goes_on(place: &Place) {
     for (level, args) in LEVELS {
         for _ in 0..6 {
             let token = token();
-            let mut command = place.command(&place.exe, &token);
+            let mut command = place.command(&place.home.exe(), &token);
             command.args(["exec", "--json"]).args(args);
             let done = command.arg("--").args(NICE).arg(COMET).output().unwrap();
             let told: serde_json::Value =
@@ -173,7 +154,7 @@ fn limited(place: &Place) {
     let (what, bomb) = BOMBS[0];
     for (level, args) in LEVELS {
         let token = token();
-        let mut command = place.command(&place.exe, &token);
+        let mut command = place.command(&place.home.exe(), &token);
         command
             .env("CO_CLI_SHELL_PROCESSES", PROCESS_LIMIT.to_string())
             .args(["exec", "--json", "--timeout", "50"])

@@ -1,10 +1,7 @@
 //! co removes all files that a command leaves in its private TMPDIR, without blocking.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use co_exec::sandbox::Launcher;
@@ -15,7 +12,8 @@ use co_exec::{
 use tempfile::TempDir;
 
 use super::hostile::python;
-use super::scene::{am_root, copy_program};
+use super::scene::am_root;
+use super::user_home::UserHome;
 use crate::support::{BACKEND, DEADLINE};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -57,31 +55,13 @@ fn in_memory() -> TempDir {
 
 #[test]
 fn a_deep_closed_tree_is_removed() {
-    let dir = tempfile::Builder::new()
-        .prefix("co-deep-")
-        .tempdir()
-        .unwrap();
-    copy_program(dir.path());
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let user = am_root().then_some(SOMEBODY);
-    let [home, work] = ["home", "work"].map(|name| dir.path().join(name));
+    let home = UserHome::new(am_root().then_some(SOMEBODY));
     let memory = in_memory();
     let tmp = memory.path();
-    fs::create_dir(&home).unwrap();
-    fs::create_dir(&work).unwrap();
-    for path in [&home, &work, tmp] {
-        std::os::unix::fs::chown(path, user, user).unwrap();
-    }
-    let mut command = Command::new(dir.path().join("co-nvim"));
-    command.args(["exec", "--backend", "landlock", "--"]);
-    command.args([python(), "-c", DEEP]);
-    command.current_dir(&work).env_clear();
-    command.env("HOME", &home).env("TMPDIR", tmp);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    if let Some(user) = user {
-        command.uid(user).gid(user);
-    }
-    let done = command.stdin(Stdio::null()).output().unwrap();
+    home.give(tmp);
+    let mut command = home.exec();
+    command.args(["--backend", "landlock", "--", python(), "-c", DEEP]);
+    let done = command.env("TMPDIR", tmp).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout), "5000\n", "{done:?}");
     let left: Vec<_> = fs::read_dir(tmp).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");

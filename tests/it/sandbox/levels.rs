@@ -1,13 +1,12 @@
 //! The workspace level, the ways into it, and what is said where the kernel holds nothing.
 
-use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co_exec::sandbox::{Launcher, SandboxSupport};
+use co_exec::sandbox::Launcher;
 use co_exec::{Confinement, ShownSecrets};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
@@ -291,49 +290,6 @@ fn a_home_and_a_place_of_secrets_are_no_workspaces() {
     for told in refused(&scene.home.join(".ssh")) {
         assert!(told.contains("credentials"), "{told}");
     }
-}
-
-#[test]
-fn without_landlock_every_way_is_refused_in_one_sentence() {
-    let exe = PathBuf::from(BACKEND);
-    let nothing = SandboxSupport::none("the kernel has no Landlock");
-    let launcher = Launcher::with_support(exe, "/root".into(), Vec::new(), nothing);
-    let levels = [
-        Confinement::ReadOnly {
-            workspace: "/usr".into(),
-        },
-        Confinement::Workspace {
-            workspace: "/usr".into(),
-            network: true,
-            shown: ShownSecrets::default(),
-        },
-    ];
-    for level in levels {
-        let mut env = vec![("NVIM".into(), "x".into())];
-        let refused = launcher
-            .wrap(&level, vec!["ls".into()], &mut env, "/".as_ref())
-            .unwrap_err();
-        assert!(
-            refused.to_string().contains("the kernel has no Landlock"),
-            "{refused}"
-        );
-        assert!(refused.to_string().contains("sandbox_backend"), "{refused}");
-        assert_eq!(refused.to_string().lines().count(), 1);
-    }
-    assert_eq!(
-        launcher.support().words(),
-        "no sandbox: the kernel has no Landlock"
-    );
-    let argv: Vec<OsString> = vec!["ls".into()];
-    let plain = launcher
-        .wrap(
-            &Confinement::Plain,
-            argv.clone(),
-            &mut Vec::new(),
-            "/".as_ref(),
-        )
-        .unwrap();
-    assert_eq!((plain.argv, plain.level), (argv, "plain"));
 }
 
 #[test]

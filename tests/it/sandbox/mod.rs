@@ -25,3 +25,4 @@ mod runs_later;
 mod scene;
 mod signals;
 mod toolchains;
+mod user_home;

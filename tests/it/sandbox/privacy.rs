@@ -1,14 +1,11 @@
 //! Commands cannot find the person's keys in the backend or its guard.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-
-use tempfile::TempDir;
+use std::fs;
+use std::process::{Child, Stdio};
 
 use super::hostile::python;
-use super::scene::{am_root, copy_program};
+use super::scene::am_root;
+use super::user_home::UserHome;
 use crate::support::{DEADLINE, proc};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -35,65 +32,39 @@ for pid in (backend, parent(backend)):
 print("done")
 "#;
 
-/// A user's directory, and a process of that user that has the key.
+/// A user's home, and a process of that user that has the key.
 struct Place {
-    dir: TempDir,
-    user: Option<u32>,
+    home: UserHome,
     key: String,
     control: Child,
 }
 
 impl Place {
     fn new(user: Option<u32>) -> Self {
+        let home = UserHome::new(user);
         let key = format!("sk-{}-{}", std::process::id(), user.unwrap_or(0));
-        let dir = tempfile::Builder::new()
-            .prefix("co-keys-")
-            .tempdir()
-            .unwrap();
-        copy_program(dir.path());
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        fs::create_dir(dir.path().join("home")).unwrap();
-        if let Some(user) = user {
-            let path = dir.path().join("home");
-            std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
-        }
-        let mut sleep = Command::new("sleep");
+        let mut sleep = home.command("sleep");
         sleep.arg("300").env("KEY", &key).stdout(Stdio::null());
-        if let Some(user) = user {
-            sleep.uid(user).gid(user);
-        }
         let control = sleep.spawn().unwrap();
         let environ = format!("/proc/{}/environ", control.id());
         proc::wait_until(DEADLINE, "a process with the key", || {
             let environ = fs::read(&environ).ok()?;
-            String::from_utf8_lossy(&environ)
-                .contains(&key)
-                .then_some(())
+            let text = String::from_utf8_lossy(&environ);
+            text.contains(&key).then_some(())
         });
-        Self {
-            dir,
-            user,
-            key,
-            control,
-        }
+        Self { home, key, control }
     }
 
     /// Runs a command unconfined by a backend whose environment holds keys.
     fn exec(&self, argv: &[&str]) -> String {
-        let mut command = Command::new(self.dir.path().join("co-nvim"));
-        let home = self.dir.path().join("home");
-        command.args(["exec", "--backend", "subprocess"]).args(argv);
-        command.current_dir(&home).env_clear().env("HOME", &home);
-        command.env("PATH", std::env::var_os("PATH").unwrap());
+        let mut command = self.home.exec();
+        command.args(["--backend", "subprocess"]).args(argv);
         command.env("OPENAI_API_KEY", &self.key);
         command
             .env("CO_CLI_API_KEY_ENV", "WORK")
             .env("WORK", &self.key);
         command.env("CO_CLI_HEADERS", format!("X-Api-Key={}", self.key));
-        if let Some(user) = self.user {
-            command.uid(user).gid(user);
-        }
-        let done = command.stdin(Stdio::null()).output().unwrap();
+        let done = command.output().unwrap();
         String::from_utf8_lossy(&done.stdout).into_owned()
     }
 }
@@ -130,8 +101,8 @@ fn no_process_shows_a_key_in_its_environment() {
 fn an_ordinary_user_s_command_cannot_look_into_the_backend_or_its_guard() {
     let user = if am_root() { Some(SOMEBODY) } else { None };
     let place = Place::new(user);
-    fs::write(place.dir.path().join("reach.py"), REACH).unwrap();
-    let line = format!("exec {} ../reach.py", python());
+    fs::write(place.home.work().join("reach.py"), REACH).unwrap();
+    let line = format!("exec {} reach.py", python());
     let reached = place.exec(&[&line]);
     assert_eq!(reached, "done\n");
 }

@@ -1,14 +1,12 @@
 //! A command that looks takes so little of what all programs of a user share that the others go on.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::fs;
 
 use serde_json::Value;
 
 use super::hostile::python;
-use super::scene::{SOMEBODY, am_root, copy_program, support};
+use super::scene::{SOMEBODY, am_root, support};
+use super::user_home::UserHome;
 
 /// The limits of processes and of open files in these tests.
 const PROCESSES: u64 = 40;
@@ -65,32 +63,13 @@ except RuntimeError:
 
 /// Runs a program at the read-only level, as an ordinary user.
 fn run(argv: &[&str], settings: &[(&str, u64)]) -> Value {
-    let dir = tempfile::Builder::new()
-        .prefix("co-quota-")
-        .tempdir()
-        .unwrap();
-    copy_program(dir.path());
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let home = dir.path().join("home");
-    fs::create_dir_all(home.join("work")).unwrap();
-    let mut command = Command::new(dir.path().join("co-nvim"));
+    let home = UserHome::new(am_root().then_some(SOMEBODY));
+    let mut command = home.exec();
     command
-        .args(["exec", "--json", "--read-only", "--timeout", "50", "--"])
-        .args(argv)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", &home)
-        .envs(
-            settings
-                .iter()
-                .map(|(name, value)| (name, value.to_string())),
-        )
-        .current_dir(home.join("work"));
-    if am_root() {
-        for path in [home.clone(), home.join("work")] {
-            std::os::unix::fs::chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
-        }
-        command.uid(SOMEBODY).gid(SOMEBODY);
+        .args(["--json", "--read-only", "--timeout", "50", "--"])
+        .args(argv);
+    for (name, value) in settings {
+        command.env(name, value.to_string());
     }
     let done = command.output().unwrap();
     let told: Value =

@@ -1,16 +1,13 @@
 //! Confined commands cannot stop or kill the backend, its guard or another process of the person, at any version of
 //! Landlock.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-
-use tempfile::TempDir;
+use std::process::{Child, Stdio};
 
 use super::hostile::python;
-use super::scene::{am_root, copy_program};
+use super::scene::am_root;
+use super::user_home::UserHome;
 use crate::support::{DEADLINE, proc};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -49,52 +46,36 @@ impl Kernel {
     }
 }
 
-/// A user's directory, with a process of that user.
+/// A user's home, with a process of that user.
 struct Place {
-    dir: TempDir,
-    user: Option<u32>,
+    home: UserHome,
     victim: Child,
 }
 
 impl Place {
     fn new(user: Option<u32>) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("co-signals-")
-            .tempdir()
-            .unwrap();
-        copy_program(dir.path());
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        for name in ["home", "work"] {
-            let made = dir.path().join(name);
-            fs::create_dir(&made).unwrap();
-            std::os::unix::fs::chown(made, user, user).unwrap();
-        }
+        let home = UserHome::new(user);
         // Its session is its own: in a container, the one of the tests may be outside, where it has no number.
-        let mut sleep = Command::new("setsid");
-        sleep.args(["sleep", "300"]);
+        let victim = home.command("setsid").args(["sleep", "300"]).spawn();
         Self {
-            dir,
-            user,
-            victim: as_user(&mut sleep, user).spawn().unwrap(),
+            home,
+            victim: victim.unwrap(),
         }
     }
 
     /// Returns the output of the actions of a command at a level.
     #[track_caller]
     fn reached(&self, kernel: Kernel, level: &[&str], how: &str) -> String {
-        let (home, work) = (self.dir.path().join("home"), self.dir.path().join("work"));
-        let targets = work.join("targets");
+        let targets = self.home.work().join("targets");
         let _ = fs::remove_file(&targets);
-        let mut command = Command::new(python());
+        let mut command = self.home.command(python());
         command.args(["-c", OLDER, kernel.landlock]);
-        command.arg(self.dir.path().join("co-nvim")).arg("exec");
+        command.arg(self.home.exe()).arg("exec");
         command.args(level).args(["--", python(), "-c", ACTIONS]);
         command.arg(&targets).arg(how);
-        command.current_dir(work).env("HOME", &home);
         command.env("CO_CLI_SANDBOX_NAMESPACES", kernel.namespaces.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        command.stderr(Stdio::null());
-        let mut running = Running(as_user(&mut command, self.user).spawn().unwrap());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running(command.spawn().unwrap());
         let older = i32::try_from(running.0.id()).unwrap();
         // Each one starts the next, and the backend the command.
         let [guard, backend] = proc::wait_until(DEADLINE, "the command", || {
@@ -133,13 +114,6 @@ impl Drop for Place {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
     }
-}
-
-fn as_user(command: &mut Command, user: Option<u32>) -> &mut Command {
-    if let Some(user) = user {
-        command.uid(user).gid(user);
-    }
-    command
 }
 
 #[track_caller]

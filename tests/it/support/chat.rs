@@ -26,13 +26,13 @@ impl Chat {
     /// Types `:Co` and what follows it.
     #[track_caller]
     pub(crate) fn co(&self, text: &str) {
-        self.nvim.type_keys(&format!(":Co{}<CR>", typed(text)));
+        self.type_keys(&format!(":Co{}<CR>", typed(text)));
     }
 
     /// Waits for a question that says `text`, answers it with a key, and returns the screen it was on.
     #[track_caller]
     pub(crate) fn answer(&self, text: &str, key: &str) -> Vec<String> {
-        let screen = self.nvim.wait_text(text);
+        let screen = self.wait_text(text);
         self.0.answer(key);
         screen
     }

@@ -1,6 +1,5 @@
 //! What the tests and the benchmark of the editor share: a real Neovim, model servers, processes to look at, throwaway workspaces.
 
-pub(crate) mod chance;
 pub(crate) mod chat;
 pub(crate) mod http;
 pub(crate) mod model;
@@ -39,6 +38,14 @@ pub(crate) fn cases(usual: usize) -> usize {
         },
         Err(_) => usual,
     }
+}
+
+/// Returns a generator with the seed in `CO_TEST_SEED`, else with this one. The output of a test that fails shows it.
+pub(crate) fn random(seed: u64) -> fastrand::Rng {
+    let given = std::env::var("CO_TEST_SEED").ok();
+    let seed = given.map_or(seed, |given| given.parse().unwrap());
+    eprintln!("the seed is {seed}");
+    fastrand::Rng::with_seed(seed)
 }
 
 /// Returns what `make test` puts into the variable `name`.

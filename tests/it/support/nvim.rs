@@ -162,6 +162,13 @@ impl Nvim {
         self.wait_screen(|lines| lines.iter().any(|line| line.contains(text)), text)
     }
 
+    /// Waits until `text` is not on the screen.
+    #[track_caller]
+    pub(crate) fn wait_no_text(&self, text: &str) {
+        let absent = |lines: &[String]| !lines.iter().any(|line| line.contains(text));
+        self.wait_screen(absent, &format!("no {text}"));
+    }
+
     #[track_caller]
     fn wait_shown(&self, cond: impl FnMut(&Shown) -> bool, what: &str) -> Shown {
         match self.rpc.wait_shown(DEADLINE, cond) {
@@ -173,10 +180,9 @@ impl Nvim {
     /// Waits until the Lua expression is neither nil nor false, and returns its value.
     #[track_caller]
     pub(crate) fn wait_for(&self, expression: &str, what: &str) -> Value {
-        let code = format!("return {expression}");
         let end = std::time::Instant::now() + DEADLINE;
         loop {
-            let value = self.lua(&code, json!([]));
+            let value = self.eval(expression);
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
@@ -194,6 +200,12 @@ impl Nvim {
     #[track_caller]
     pub(crate) fn lua(&self, code: &str, args: Value) -> Value {
         self.call("nvim_exec_lua", json!([code, args]))
+    }
+
+    /// Returns the value of a Lua expression.
+    #[track_caller]
+    pub(crate) fn eval(&self, expression: &str) -> Value {
+        self.lua(&format!("return {expression}"), json!([]))
     }
 
     /// Runs an Ex command, not as typed.

@@ -1,5 +1,6 @@
 //! A Neovim in a workspace, with a model that follows a script.
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,20 @@ pub(crate) struct Scene {
     pub(crate) workspace: Workspace,
     /// Where the settings, the chats and the log are.
     pub(crate) home: TempDir,
+}
+
+impl Deref for Scene {
+    type Target = Nvim;
+
+    fn deref(&self) -> &Nvim {
+        &self.nvim
+    }
+}
+
+impl DerefMut for Scene {
+    fn deref_mut(&mut self) -> &mut Nvim {
+        &mut self.nvim
+    }
 }
 
 impl Scene {
@@ -79,19 +94,19 @@ impl Scene {
     /// Types `:Co text` and `<CR>`.
     #[track_caller]
     pub(crate) fn co(&self, text: &str) {
-        self.nvim.type_keys(&format!(":Co {}<CR>", typed(text)));
+        self.type_keys(&format!(":Co {}<CR>", typed(text)));
     }
 
     /// Types `:Co! command` and `<CR>`.
     #[track_caller]
     pub(crate) fn run(&self, command: &str) {
-        self.nvim.type_keys(&format!(":Co! {}<CR>", typed(command)));
+        self.type_keys(&format!(":Co! {}<CR>", typed(command)));
     }
 
     /// Returns the text of the first chat.
     #[track_caller]
     pub(crate) fn chat(&self) -> String {
-        self.nvim.buffer_text("co://chat/1").unwrap_or_default()
+        self.buffer_text("co://chat/1").unwrap_or_default()
     }
 
     /// Waits until the first chat says `text`, and returns all of it.
@@ -112,20 +127,20 @@ impl Scene {
         let mut last = String::new();
         let end = Instant::now() + DEADLINE;
         while Instant::now() < end {
-            last = self.nvim.buffer_text(name).unwrap_or_default();
+            last = self.buffer_text(name).unwrap_or_default();
             if last.contains(text) {
                 return last;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let screen = self.nvim.screen().join("\n");
+        let screen = self.screen().join("\n");
         panic!("{name} does not say {text:?} but\n{last}\n--- the screen\n{screen}");
     }
 
     /// Returns how often an event was raised.
     #[track_caller]
     pub(crate) fn events(&self, name: &str) -> u64 {
-        let count = self.nvim.lua("return co_seen[...] or 0", json!([name]));
+        let count = self.lua("return co_seen[...] or 0", json!([name]));
         count.as_u64().unwrap_or(0)
     }
 
@@ -133,20 +148,20 @@ impl Scene {
     #[track_caller]
     pub(crate) fn wait_turns(&self, count: u64) {
         let enough = format!("(co_seen.CoTurnDone or 0) >= {count}");
-        self.nvim.wait_for(&enough, &format!("turn {count} to end"));
+        self.wait_for(&enough, &format!("turn {count} to end"));
     }
 
     /// Waits until a question is on the screen, and returns the screen.
     #[track_caller]
     pub(crate) fn wait_ask(&self, position: &str) -> Vec<String> {
-        self.nvim.wait_text(&format!("co {position} "))
+        self.wait_text(&format!("co {position} "))
     }
 
     /// Goes to the question that is on the screen and answers it with keys.
     #[track_caller]
     pub(crate) fn answer(&self, keys: &str) {
-        self.nvim.type_keys(":Co /approve<CR>");
-        self.nvim.wait_for(
+        self.type_keys(":Co /approve<CR>");
+        self.wait_for(
             "vim.bo.filetype == 'co-approval'",
             "the question to have the focus",
         );
@@ -160,7 +175,7 @@ impl Scene {
         proc::wait_until(DEADLINE, "the question to take keys", || {
             (since.elapsed() > SWALLOWED).then_some(())
         });
-        self.nvim.type_keys(keys);
+        self.type_keys(keys);
     }
 
     /// Returns the files of all chats.
@@ -173,6 +188,12 @@ impl Scene {
             .collect();
         found.sort();
         found
+    }
+
+    /// Returns what `/resume` takes for the first chat.
+    pub(crate) fn chat_id(&self) -> String {
+        let chat = &self.chats()[0];
+        chat.file_stem().unwrap().to_str().unwrap().to_owned()
     }
 
     /// Returns the items of the only chat.

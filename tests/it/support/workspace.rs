@@ -52,12 +52,6 @@ impl Workspace {
         self.path.join(name).symlink_metadata().is_ok()
     }
 
-    /// Commits everything there is.
-    pub(crate) fn commit(&self, message: &str) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "-m", message]);
-    }
-
     /// Runs git without the person's own configuration and returns what it printed.
     ///
     /// # Panics

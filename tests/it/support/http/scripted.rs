@@ -217,11 +217,6 @@ impl Scripted {
     pub(crate) fn forget(&self) {
         self.script.lock().unwrap().replies.clear();
     }
-
-    /// Returns how many replies are left.
-    pub(crate) fn left(&self) -> usize {
-        self.script.lock().unwrap().replies.len()
-    }
 }
 
 fn is_list(request: &Request) -> bool {
