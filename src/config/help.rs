@@ -27,12 +27,6 @@ fn entry(setting: &Setting) -> String {
     fill(&mut text, &sentence(&setting.kind.accepts()));
     fill(&mut text, &with_providers(&format!("Default: {default}")));
     fill(&mut text, &format!("Environment: ${}", setting.variable()));
-    if !setting.former.is_empty() {
-        fill(
-            &mut text,
-            &format!("Formerly: {}", setting.former.join(", ")),
-        );
-    }
     fill(&mut text, &format!("Applies: {}", setting.applies.words()));
     fill(&mut text, &with_providers(setting.help));
     text

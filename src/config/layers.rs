@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::names::{self, NamedSetting};
-use super::setting::{Setting, variable};
+use super::names;
+use super::setting::Setting;
 use super::table::settings;
 use super::value::BadValue;
 use super::{Config, GivenSettings};
@@ -108,42 +108,26 @@ impl Loader {
     }
 
     fn map(&mut self, layer: &str, values: &serde_json::Map<String, Value>) {
-        let gives = |name: &str| values.get(name).is_some_and(|value| !value.is_null());
         for (name, value) in values {
             if value.is_null() {
                 continue;
             }
-            let Some(NamedSetting { setting, former }) = names::find(name) else {
+            let Some(setting) = names::find(name) else {
                 self.problems.push(names::unknown(name, layer));
                 continue;
             };
-            if former {
-                let renamed = format!("the setting {name} in {layer}");
-                self.tell_renamed(&renamed, setting.name, gives(setting.name));
-            }
-            if !(former && gives(setting.name)) {
-                let took = self.given.put(setting, value.clone());
-                self.tell(setting, layer, took);
-            }
+            let took = self.given.put(setting, value.clone());
+            self.tell(setting, layer, took);
         }
     }
 
     fn environment(&mut self, env: Env<'_>, variables: &[String]) {
         for setting in settings() {
-            let mut won = false;
-            for name in setting.names() {
-                let variable = variable(name);
-                let Some(text) = env(&variable) else { continue };
-                if name != setting.name {
-                    self.tell_renamed(&variable, &setting.variable(), won);
-                }
-                if !won {
-                    let value = setting.kind.read(&text);
-                    let took = value.and_then(|value| self.given.put(setting, value));
-                    self.tell(setting, &variable, took);
-                }
-                won = true;
-            }
+            let variable = setting.variable();
+            let Some(text) = env(&variable) else { continue };
+            let value = setting.kind.read(&text);
+            let took = value.and_then(|value| self.given.put(setting, value));
+            self.tell(setting, &variable, took);
         }
         if env("CO_CLI_API_KEY").is_some() {
             self.problems
@@ -160,16 +144,6 @@ impl Loader {
                 setting.kind.accepts()
             ));
         }
-    }
-
-    /// Reports that `old` has a new name. If `both` are given in one layer, the new one holds.
-    fn tell_renamed(&mut self, old: &str, new: &str, both: bool) {
-        self.problems.push(match both {
-            true => {
-                format!("{old} was renamed and is left out, since {new} is there too; remove it")
-            }
-            false => format!("{old} was renamed; write {new} instead"),
-        });
     }
 }
 

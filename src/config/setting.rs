@@ -1,4 +1,4 @@
-//! One setting: its names, its kind, its default and its help.
+//! One setting: its name, its kind, its default and its help.
 
 use super::value::Kind;
 
@@ -30,8 +30,6 @@ impl Applies {
 /// One setting.
 pub(super) struct Setting {
     pub(super) name: &'static str,
-    /// Former names, which are still understood.
-    pub(super) former: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) applies: Applies,
     /// The default as text for the environment; in parentheses if no text means it.
@@ -43,20 +41,11 @@ pub(super) struct Setting {
 impl Setting {
     /// Returns the name of its environment variable.
     pub(super) fn variable(&self) -> String {
-        variable(self.name)
-    }
-
-    /// Returns its name, then its former names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.name).chain(self.former.iter().copied())
+        format!("{PREFIX}{}", self.name.to_uppercase())
     }
 
     pub(super) const fn applies(self, applies: Applies) -> Self {
         Self { applies, ..self }
-    }
-
-    pub(super) const fn formerly(self, former: &'static [&'static str]) -> Self {
-        Self { former, ..self }
     }
 }
 
@@ -69,15 +58,9 @@ pub(super) const fn setting(
 ) -> Setting {
     Setting {
         name,
-        former: &[],
         kind,
         applies: Applies::Now,
         default,
         help,
     }
-}
-
-/// Returns the environment variable of a name.
-pub(super) fn variable(name: &str) -> String {
-    format!("{PREFIX}{}", name.to_uppercase())
 }

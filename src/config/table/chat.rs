@@ -38,7 +38,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "Chats untouched for this many days are removed; none keeps them all.",
     )
-    .formerly(&["session_prune_days"])
     .applies(Applies::Restart),
     setting(
         "auto_confirm",

@@ -18,8 +18,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "Seconds a command may run at most, whatever the model asks for. A model's job that was \
          given no time-out has none. Your own commands may have another limit, |co-run_timeout|.",
-    )
-    .formerly(&["sandbox_max_timeout"]),
+    ),
     setting(
         "run_environment",
         "restricted",

@@ -22,11 +22,7 @@ fn said(args: &[&str], variables: &[(&str, &str)]) -> String {
 
 #[test]
 fn every_command_says_the_same_of_wrong_settings() {
-    let variables = [
-        ("CO_CLI_MOEDL", "m"),
-        ("CO_CLI_SANDBOX_MAX_TIMEOUT", "9"),
-        ("CO_CLI_MAX_STEPS", "many"),
-    ];
+    let variables = [("CO_CLI_MOEDL", "m"), ("CO_CLI_MAX_STEPS", "many")];
     for args in [
         &["exec", "true"][..],
         &["check", "ls"],
@@ -36,19 +32,9 @@ fn every_command_says_the_same_of_wrong_settings() {
         let text = said(args, &variables);
         for problem in [
             "CO_CLI_MOEDL is set but is not a setting; did you mean CO_CLI_MODEL?",
-            "CO_CLI_SANDBOX_MAX_TIMEOUT was renamed; write CO_CLI_SHELL_MAX_TIMEOUT instead",
             "the setting max_steps in CO_CLI_MAX_STEPS must be a whole number",
         ] {
             assert_eq!(text.matches(problem).count(), 1, "{args:?}: {text}");
         }
     }
-}
-
-#[test]
-fn a_former_name_limits_the_time_of_a_command() {
-    let text = said(
-        &["exec", "sleep 30"],
-        &[("CO_CLI_SANDBOX_MAX_TIMEOUT", "1")],
-    );
-    assert!(text.contains("timed out"), "{text}");
 }
