@@ -5,6 +5,7 @@
 //!
 //! - `command`, `environment`, `settings`, `outcome`, `error`: the values that callers give and get.
 //! - `executor`, `running_command`: start a command, and follow it.
+//! - `program_search`: programs on a PATH.
 //! - `process`: its processes, streams and limits; the watchdog that ends them if this process dies.
 //! - `output`: what it prints, for an editor, a terminal and a model.
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
@@ -30,6 +31,7 @@ mod limits;
 mod outcome;
 mod output;
 mod process;
+mod program_search;
 pub mod regular;
 pub mod repository;
 mod running_command;
@@ -56,6 +58,7 @@ pub use process::streams::Streams;
 pub use process::supervisor::DRAIN_TIMEOUT;
 pub use process::terminal::detach_terminal;
 pub use process::{privacy, watchdog};
+pub use program_search::search as find_program;
 pub use running_command::RunningCommand;
 pub use sandbox::Launcher;
 pub use settings::{ExecSettings, names_variables};

@@ -1,6 +1,6 @@
 //! Checks of the machine: Neovim's version, the directories, the shell.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -78,7 +78,8 @@ fn writable(name: &'static str, dir: Result<&Path, paths::Error>) -> Check {
 
 /// Checks the shell that commands run in.
 pub(super) async fn shell(env: Env<'_>) -> Check {
-    let Some(bash) = env("PATH").and_then(|path| find(&path, "bash")) else {
+    let Some(bash) = env("PATH").and_then(|path| co_exec::find_program("bash", path.as_ref()))
+    else {
         return Check::bad(
             "shell",
             CheckLevel::Warn,
@@ -95,13 +96,6 @@ pub(super) async fn shell(env: Env<'_>) -> Check {
             "mend or remove it; commands run in the first bash on PATH",
         ),
     }
-}
-
-fn find(path: &str, name: &str) -> Option<PathBuf> {
-    std::env::split_paths(path)
-        .filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())
 }
 
 async fn version(bash: &Path) -> Option<String> {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::fault::{EngineFault, FaultKind};
 use super::settings::ContainerSettings;
 use crate::environment::Variables;
-use crate::process::{children, env, start};
+use crate::process::{children, env};
+use crate::program_search;
 
 /// The engines that are looked for on PATH, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];
@@ -45,11 +46,13 @@ impl Engine {
     pub fn find(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
         let path = env::value(&env.to_vec(), "PATH").unwrap_or_default();
         let named = match wanted {
-            "auto" => ENGINES.iter().find_map(|name| start::search(name, &path)),
+            "auto" => ENGINES
+                .iter()
+                .find_map(|name| program_search::search(name, &path)),
             wanted if wanted.starts_with('/') => {
                 Some(PathBuf::from(wanted)).filter(|file| file.is_file())
             }
-            wanted => start::search(wanted, &path),
+            wanted => program_search::search(wanted, &path),
         };
         let program = named.ok_or_else(|| EngineFault {
             kind: FaultKind::Missing,

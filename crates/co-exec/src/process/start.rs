@@ -21,6 +21,7 @@ use crate::process::mark::Mark;
 use crate::process::spawn::{self, SpawnRequest};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
+use crate::program_search::{is_program, search};
 use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher, SandboxRefusal};
 use crate::secrets::Survey;
 
@@ -246,16 +247,4 @@ fn find(name: &OsStr, cwd: &Path, path: &OsString) -> Option<PathBuf> {
         return Some(cwd.join(name));
     }
     search(name, path)
-}
-
-/// Finds `name` in the absolute directories of a PATH. Relative ones depend on the working directory.
-pub(crate) fn search(name: impl AsRef<Path>, path: &OsString) -> Option<PathBuf> {
-    std::env::split_paths(path)
-        .filter(|dir| dir.is_absolute())
-        .map(|dir| dir.join(name.as_ref()))
-        .find(|it| is_program(it))
-}
-
-fn is_program(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::super::{SandboxRefusal, support};
+use crate::program_search;
 use crate::repository::{self, Dirs};
 
 /// A configuration file can be a FIFO, for which git would wait.
@@ -170,12 +170,7 @@ fn refused(why: &str) -> SandboxRefusal {
 /// Returns the person's git, never one in the workspace.
 fn program(query: &GitQuery<'_>) -> Option<PathBuf> {
     let path = query.env.iter().rev().find(|(name, _)| name == "PATH")?;
-    std::env::split_paths(&path.1)
-        .filter(|dir| dir.is_absolute())
-        .filter_map(|dir| dir.join("git").canonicalize().ok())
-        .filter(|git| !git.starts_with(query.workspace))
-        .find(|git| {
-            let meta = git.metadata();
-            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+    program_search::search_all("git", &path.1)
+        .filter_map(|git| git.canonicalize().ok())
+        .find(|git| !git.starts_with(query.workspace))
 }
