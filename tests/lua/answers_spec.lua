@@ -10,9 +10,7 @@ local BEGINS = { type = 'answer_begins', chat = 1 }
 local FOLD = { type = 'fold_answer', chat = 1 }
 
 local function chat()
-  local nvim = neovim.start()
-  nvim:lua("vim.cmd('Co')")
-  nvim:wait("return vim.bo.filetype == 'co-prompt'")
+  local nvim = neovim.chat()
   nvim:keys('<C-w>k')
   nvim:wait("return vim.bo.filetype == 'co-chat'")
   return nvim

@@ -148,13 +148,6 @@ describe('the approval float', function()
     wait_answers(nvim, { { 1, 'once' } })
   end)
 
-  it('swallows again when the next question comes up', function()
-    local nvim = asked(ask(1), ask(2))
-    nvim:keys('yy')
-    wait_answers(nvim, { { 1, 'once' } })
-    nvim:wait_screen('touch file2')
-  end)
-
   it('does nothing on <CR>', function()
     local nvim = asked(ask(1))
     nvim:keys('<CR><CR>')

@@ -1,16 +1,12 @@
 local messages = require('messages')
 local neovim = require('neovim')
-local append, patch, state = messages.append, messages.patch, messages.state
+local append, block, patch = messages.append, messages.block, messages.patch
+local state = messages.state
 
 local CHAT, PROMPT = 'co://chat/1', 'co://chat/1/prompt'
 local IN_CHAT = "return vim.bo.filetype == 'co-prompt'"
 
-local function chat(opts)
-  local nvim = neovim.start(opts)
-  nvim:lua("vim.cmd('Co')")
-  nvim:wait(IN_CHAT)
-  return nvim
-end
+local chat = neovim.chat
 
 --- The cursor's line and column and the first line shown, of the chat's window.
 local VIEW = [[
@@ -21,9 +17,7 @@ local VIEW = [[
 
 describe('the chat', function()
   it('opens at its prompt, in normal mode, beside the window it came from', function()
-    local nvim = neovim.start({ screen = true })
-    nvim:keys(':Co<CR>')
-    nvim:wait(IN_CHAT)
+    local nvim = neovim.chat({ screen = true })
     same('n', nvim:mode())
     same(3, nvim:lua('return #vim.api.nvim_tabpage_list_wins(0)'))
     nvim:wait_screen('g? keys · / commands · @ files and more', 'ready')
@@ -241,34 +235,18 @@ describe('the chat', function()
     local nvim = chat({ screen = true })
     nvim:receive(append('## Co\n\n**ls**'))
     local lines = neovim.numbered('file', 30)
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 1,
-      patch = patch(0, { 'file1', 'fi' }),
-      done = false,
-    })
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 1,
-      patch = patch(1, vim.list_slice(lines, 2)),
-      done = false,
-    })
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 2,
-      patch = patch(0, { 'short', '```' }),
-      done = true,
-    })
-    nvim:receive({ type = 'block', chat = 1, block = 1, done = true })
-    nvim:receive({ type = 'block', chat = 1, block = 3, patch = vim.NIL, done = true })
-    nvim:receive(append('The comment.'))
+    nvim:receive(
+      block(1, patch(0, { 'file1', 'fi' }), false),
+      block(1, patch(1, vim.list_slice(lines, 2)), false),
+      block(2, patch(0, { 'short', '`````' }), true),
+      block(1, nil, true),
+      block(3, vim.NIL, true),
+      append('The comment.')
+    )
     nvim:wait_line(CHAT, 'The comment')
     local expected = { '## Co', '', '**ls**', '````' }
     vim.list_extend(expected, lines)
-    vim.list_extend(expected, { '````', '````', 'short', '```', '````', 'The comment.' })
+    vim.list_extend(expected, { '````', '``````', 'short', '`````', '``````', 'The comment.' })
     same(expected, nvim:lines(CHAT))
     nvim:keys('<C-w>k')
     same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
@@ -279,19 +257,6 @@ describe('the chat', function()
     nvim:wait(IN_CHAT)
     nvim:keys('<C-w>k')
     same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
-  end)
-
-  it('grows the fence past one in the output', function()
-    local nvim = chat()
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 1,
-      patch = patch(0, { '`````', 'x' }),
-      done = true,
-    })
-    nvim:wait_line(CHAT, 'x')
-    same({ '``````', '`````', 'x', '``````', '' }, nvim:lines(CHAT))
   end)
 
   it('says in the winbar what it does, and with what', function()
@@ -466,91 +431,6 @@ describe('the chat', function()
     nvim:wait('return #_G.sent == 1')
   end)
 
-  for _, layout in ipairs({ 'vertical', 'horizontal', 'float', 'tab', 'current' }) do
-    it('opens, hides and opens again as ' .. layout, function()
-      local nvim = neovim.start({ screen = true })
-      nvim:lua("require('co').setup({ layout = ... })", layout)
-      for _ = 1, 2 do
-        nvim:keys(':Co<CR>')
-        nvim:wait(IN_CHAT)
-        nvim:keys('q')
-        nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
-      end
-      nvim:wait('return #vim.api.nvim_list_wins() == 1')
-    end)
-  end
-
-  it('asks for a choice and sends it', function()
-    local nvim = chat()
-    nvim:lua(
-      'vim.ui.select = function(items, opts, done) _G.title = opts.prompt done(items[2]) end'
-    )
-    nvim:receive({
-      type = 'choose',
-      chat = 1,
-      name = 'model',
-      title = 'Which model',
-      choices = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } },
-    })
-    nvim:wait('return #_G.sent == 1')
-    same({ 'model', 'm2' }, { nvim:sent()[1].name, nvim:sent()[1].args })
-    same('Which model', nvim:lua('return _G.title'))
-  end)
-
-  it('asks before it sends a choice that is to be confirmed', function()
-    local nvim = chat()
-    nvim:lua([[
-      _G.asked = {}
-      vim.ui.select = function(items, opts, done)
-        table.insert(_G.asked, opts.prompt)
-        done(items[#_G.asked == 4 and 2 or 1])
-      end
-    ]])
-    for count = 1, 2 do
-      nvim:receive({
-        type = 'choose',
-        chat = 1,
-        name = 'rules',
-        title = 'Rules',
-        choices = { { label = 'allow ls', value = 'chat:ls', confirm = 'Remove `allow ls`?' } },
-      })
-      nvim:wait('return #_G.asked == ...', 2 * count)
-    end
-    nvim:wait('return #_G.sent == 1')
-    same({ 'Rules', 'Remove `allow ls`?' }, nvim:lua('return { _G.asked[3], _G.asked[4] }'))
-    same('chat:ls', nvim:sent('command')[1].args)
-  end)
-
-  it('is gone to, not opened twice, when it is resumed', function()
-    local nvim = chat({ screen = true, columns = 140 })
-    nvim:receive(state('idle', { transcript = 'abc' }))
-    nvim:keys(':tabnew<CR>:Co /new<CR>')
-    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
-    local choices = { { label = 'hello · 1 min ago', value = 'abc' } }
-    local function choose(name, key)
-      nvim:receive({
-        type = 'choose',
-        chat = 2,
-        name = name,
-        title = name .. ' which',
-        choices = choices,
-      })
-      nvim:wait_screen(name .. ' which')
-      nvim:wait_screen('hello · 1 min ago · open: chat 1')
-      nvim:keys(key .. '<CR>')
-    end
-    choose('resume', '1')
-    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")
-    same(1, nvim:lua('return vim.fn.tabpagenr()'))
-    nvim:keys('gt')
-    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
-    choose('delete', '1')
-    nvim:wait_screen('not deleted: chat 1 has it open')
-    nvim:keys('i/resume abc<C-s>')
-    nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")
-    same({}, nvim:sent('command'))
-  end)
-
   it('ends with a line when the backend is gone in the middle of a turn', function()
     local nvim = chat({ screen = true })
     nvim:receive(state('streaming'), append('half an ans'))
@@ -578,21 +458,5 @@ describe('the chat', function()
     nvim:wait_line(CHAT, 'after')
     nvim:wait('return #_G.notices > 0')
     same(1, #nvim:lua('return _G.notices'))
-  end)
-end)
-
-describe('notices', function()
-  it('never need <CR>, however many and long', function()
-    local nvim = neovim.start({ screen = true, columns = 60 })
-    for index = 1, 5 do
-      nvim:receive(
-        { type = 'notice', level = 'warn', message = ('a long sentence '):rep(10) .. index },
-        { type = 'notice', level = 'error', message = 'two\nlines ' .. index }
-      )
-    end
-    nvim:wait('return #_G.notices >= 1')
-    nvim:wait_screen('co: two')
-    nvim:keys('ihello')
-    nvim:wait("return vim.api.nvim_get_current_line() == 'hello'")
   end)
 end)

@@ -216,7 +216,7 @@ describe('the windows of a chat', function()
       same('my draft', nvim:lua('return vim.api.nvim_get_current_line()'))
       same(true, nvim:lua('return vim.wo.winfixbuf'))
       nvim:keys('q')
-      nvim:wait("return not vim.bo.filetype:find('^co%-')")
+      nvim:wait('return #vim.api.nvim_list_wins() == 1')
       nvim:keys(':Co<CR>')
       nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")
     end

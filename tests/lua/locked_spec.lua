@@ -38,20 +38,8 @@ describe('what comes while text is locked', function()
     for word in vim.gsplit('## You|\n\nhello|\n\n## Co\n\n|one |two |three', '|') do
       nvim:receive(messages.append(word))
     end
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 1,
-      patch = messages.patch(0, { 'a', 'b' }),
-      done = false,
-    })
-    nvim:receive({
-      type = 'block',
-      chat = 1,
-      block = 1,
-      patch = messages.patch(1, { 'c' }),
-      done = true,
-    })
+    nvim:receive(messages.block(1, messages.patch(0, { 'a', 'b' }), false))
+    nvim:receive(messages.block(1, messages.patch(1, { 'c' }), true))
     nvim:receive(messages.ask(1))
     give_key(nvim)
     nvim:wait_screen('touch file1')

@@ -1,6 +1,6 @@
 local messages = require('messages')
 local neovim = require('neovim')
-local append, patch = messages.append, messages.patch
+local append, block, patch = messages.append, messages.block, messages.patch
 
 local ANSWER = [[
 ## You
@@ -164,12 +164,9 @@ describe('the colours of a chat', function()
 
   it('are of one kind in output, however it grows and whatever it looks like', function()
     local nvim = chat()
-    local function block(from, lines, done)
-      return { type = 'block', chat = 1, block = 1, patch = patch(from, lines), done = done }
-    end
-    nvim:receive(append('Before.\n\n'), block(0, { '# first' }, false))
+    nvim:receive(append('Before.\n\n'), block(1, patch(0, { '# first' }), false))
     nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '# first')
-    nvim:receive(block(1, { '# second', '`````', 'x' }, true), append('## After\n'))
+    nvim:receive(block(1, patch(1, { '# second', '`````', 'x' }), true), append('## After\n'))
     nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '## After')
     same({ '@markup.raw.block.markdown' }, nvim:lua(AT, '# first'))
     same({ '@markup.raw.block.markdown' }, nvim:lua(AT, '# second'))

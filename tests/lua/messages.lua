@@ -71,6 +71,15 @@ function M.append(text)
   return { type = 'append', chat = 1, text = text }
 end
 
+--- Output of a command in a chat.
+---@param id integer
+---@param patch table?
+---@param done boolean
+---@return table
+function M.block(id, patch, done)
+  return { type = 'block', chat = 1, block = id, patch = patch, done = done }
+end
+
 --- A job that a model started.
 ---@param run integer
 ---@param job integer

@@ -132,6 +132,16 @@ function M.start(opts)
   return self
 end
 
+--- Starts a Neovim that is in the prompt of a chat.
+---@param opts? table
+---@return co.test.Neovim
+function M.chat(opts)
+  local nvim = M.start(opts)
+  nvim:keys(':Co<CR>')
+  nvim:wait("return vim.bo.filetype == 'co-prompt'")
+  return nvim
+end
+
 function Neovim:stop()
   pcall(vim.fn.chanclose, self.channel)
   pcall(vim.fn.jobstop, self.job)

@@ -114,9 +114,7 @@ describe('a prompt that is sent', function()
 
   --- A chat of a hundred lines, scrolled to its top, and its window.
   local function reading()
-    local nvim = neovim.start({ screen = true, lines = 20 })
-    nvim:keys(':Co<CR>')
-    nvim:wait(IN_CHAT)
+    local nvim = neovim.chat({ screen = true, lines = 20 })
     nvim:keys('<C-w>k')
     nvim:wait("return vim.bo.filetype == 'co-chat'")
     local win = nvim:lua('return vim.api.nvim_get_current_win()')

@@ -165,30 +165,22 @@ describe('the shell buffer', function()
     same({ '$ seq', '1', '2', '3', 'exit 0 · 0.1 s · 1 line' }, nvim:lines(SHELL))
   end)
 
-  it('opens the whole stream with gf on that line', function()
-    local nvim = started('seq')
-    local spill = vim.fn.tempname()
-    vim.fn.writefile({ 'whole' }, spill)
-    local over = ended(1, 0)
-    over.spill = spill
-    nvim:receive(output(1, patch(0, { '9' }, { skipped = 8 })), over)
-    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
-    enter(nvim)
-    nvim:keys('ggjgf')
-    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
-  end)
-
-  it('opens the whole stream with gf on a line that is cut', function()
-    local nvim = started('curl')
-    local spill = vim.fn.tempname()
-    vim.fn.writefile({ 'whole' }, spill)
-    local over = ended(1, 0)
-    over.spill = spill
-    nvim:receive(output(1, patch(0, { ('x'):rep(70) .. '… 930 more characters' })), over)
-    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
-    enter(nvim)
-    nvim:keys('ggjgf')
-    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
+  it('opens the whole stream with gf on that line, and on a line that is cut', function()
+    for _, shown in ipairs({
+      patch(0, { '9' }, { skipped = 8 }),
+      patch(0, { ('x'):rep(70) .. '… 930 more characters' }),
+    }) do
+      local nvim = started('seq')
+      local spill = vim.fn.tempname()
+      vim.fn.writefile({ 'whole' }, spill)
+      local over = ended(1, 0)
+      over.spill = spill
+      nvim:receive(output(1, shown), over)
+      wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
+      enter(nvim)
+      nvim:keys('ggjgf')
+      nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', spill)
+    end
   end)
 
   it('colours what is coloured, and only that', function()
@@ -280,13 +272,16 @@ describe('the shell buffer', function()
     same(1, nvim:lua("return vim.fn.line('.')"))
   end)
 
-  it('folds a long run when it has ended, not where the cursor is', function()
+  it('folds a long run when it has ended and another begins, not where the cursor is', function()
     local nvim = started('one')
-    nvim:lua("vim.cmd('Co! two')")
-    local lines = neovim.numbered('line ', 30)
-    nvim:receive(output(1, patch(0, lines)), ended(1, 0), output(2, patch(0, { 'x' })), ended(2, 0))
-    wait_line(nvim, 'x')
+    nvim:receive(output(1, patch(0, neovim.numbered('line ', 30))), ended(1, 0))
+    wait_line(nvim, 'line 30')
     enter(nvim)
+    same(-1, nvim:lua('return vim.fn.foldclosed(5)'))
+    nvim:keys('G')
+    nvim:lua("vim.cmd('Co! two')")
+    nvim:receive(output(2, patch(0, { 'x' })), ended(2, 0))
+    wait_line(nvim, 'x')
     same(
       { 2, 31, -1 },
       nvim:lua('return { vim.fn.foldclosed(5), vim.fn.foldclosedend(5), vim.fn.foldclosed(34) }')
@@ -314,19 +309,6 @@ describe('the shell buffer', function()
       vim.tbl_contains(lines, 'a line of run 2'),
       vim.tbl_contains(lines, 'a line of run 8'),
     })
-  end)
-
-  it('leaves the newest run open until another begins', function()
-    local nvim = started('one')
-    local lines = neovim.numbered('line ', 30)
-    nvim:receive(output(1, patch(0, lines)), ended(1, 0))
-    wait_line(nvim, 'line 30')
-    enter(nvim)
-    same(-1, nvim:lua('return vim.fn.foldclosed(5)'))
-    nvim:keys('G')
-    nvim:lua("vim.cmd('Co! two')")
-    wait_line(nvim, '$ two')
-    same(2, nvim:lua('return vim.fn.foldclosed(5)'))
   end)
 
   it('<C-c> cancels the run under the cursor', function()
@@ -371,29 +353,6 @@ describe('the shell buffer', function()
     same('two', nvim:sent()[4].command)
   end)
 
-  it('goes to file:line with paths as seen from the run', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir .. '/src', 'p')
-    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/a b.rs')
-    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/main.rs')
-    nvim:lua(
-      "_G.home = vim.api.nvim_get_current_win() vim.cmd('lcd ' .. ...) vim.cmd('Co! make') vim.cmd('lcd /')",
-      dir
-    )
-    nvim:receive(output(1, patch(0, { 'error[E1]: bad', '  --> src/main.rs:2:3', 'no.rs:1: x' })))
-    wait_line(nvim, 'no.rs:1: x')
-    enter(nvim)
-    nvim:keys('gg3G<CR>')
-    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', dir .. '/src/main.rs')
-    same({ 2, 2 }, nvim:lua('return vim.api.nvim_win_get_cursor(0)'))
-    yes(nvim:lua('return vim.api.nvim_get_current_win() == _G.home'), 'in the window of the person')
-    enter(nvim)
-    nvim:keys('gg4Ggf')
-    nvim:wait("return table.concat(_G.notices):find('no file under the cursor') ~= nil")
-    same('co-shell', nvim:lua('return vim.bo.filetype'))
-  end)
-
   it('/history puts an earlier command on the command line', function()
     local nvim = neovim.start()
     nvim:lua([[
@@ -406,54 +365,6 @@ describe('the shell buffer', function()
     nvim:keys(':Co /history<CR>')
     nvim:wait("return vim.fn.getcmdline() == 'Co! make one'")
     same({ '++timeout=3 cat', 'make one', 'ls %' }, nvim:lua('return _G.offered'))
-  end)
-
-  it('/errors reads the last run by the compiler of a buffer, and says which', function()
-    local nvim = neovim.start()
-    nvim:lua([[
-      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a file' })
-      vim.b.current_compiler, vim.bo.errorformat = 'own', '%f at %l says %m'
-    ]])
-    local function entries()
-      return nvim:lua([[
-        local list = vim.fn.getqflist({ items = 0, title = 0 })
-        local found = { list.title }
-        for _, item in ipairs(list.items) do
-          found[#found + 1] = item.lnum .. ' ' .. item.text
-        end
-        return found
-      ]])
-    end
-    nvim:keys(':Co! check<CR>')
-    nvim:receive(output(1, patch(0, { 'a.c at 7 says no', 'b.c:8: yes' })))
-    wait_line(nvim, 'b.c:8: yes')
-    nvim:keys(':Co /errors<CR>')
-    nvim:wait("return vim.bo.filetype == 'qf'")
-    same({ 'Co! check (:compiler own)', '7 no' }, entries())
-    nvim:keys('<C-w>p:Co /errors gcc<CR>')
-    nvim:wait("return vim.fn.getqflist({ title = 0 }).title:find('gcc') ~= nil")
-    same({ 'Co! check (:compiler gcc)', '8 yes' }, entries())
-    nvim:keys(':Co /errors none<CR>')
-    nvim:wait("return table.concat(_G.notices):find('there is no :compiler none', 1, true) ~= nil")
-  end)
-
-  it('<C-q> fills the quickfix list through errorformat', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir .. '/src', 'p')
-    vim.fn.writefile({ 'one', 'two' }, dir .. '/src/x.c')
-    nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! cc') vim.cmd('lcd /')", dir)
-    nvim:receive(output(1, patch(0, { 'src/x.c:2:1: error: no', 'chatter' })), ended(1, 1))
-    wait_line(nvim, 'chatter')
-    enter(nvim)
-    nvim:keys('<C-q>')
-    nvim:wait("return vim.bo.filetype == 'qf'")
-    local entries = nvim:lua([[
-      return vim.tbl_map(function(item)
-        return { vim.api.nvim_buf_get_name(item.bufnr), item.lnum, vim.trim(item.text) }
-      end, vim.fn.getqflist())
-    ]])
-    same({ { dir .. '/src/x.c', 2, 'error: no' } }, entries)
   end)
 
   it('shows its errors as diagnostics until the next run has ended, if that is set', function()
@@ -565,18 +476,5 @@ describe('the shell buffer', function()
     ]])
     yes(worst < 100, ('%d ms'):format(worst))
     same(100002, #nvim:lines(SHELL))
-  end)
-
-  it('lets old runs go when it is very long', function()
-    local nvim = started('flood')
-    nvim:lua([[
-      local lines = {}
-      for index = 1, 60000 do lines[index] = 'x' end
-      receive({ { type = 'run_output', run = 1, patch = { skipped = 0, from = 0, lines = lines, styles = {} } },
-        { type = 'run_ended', run = 1, status = 'exit 0', exit = 0 } })
-      vim.cmd('Co! two') vim.cmd('Co! three')
-    ]])
-    wait_line(nvim, '$ three')
-    same({ '$ two', '… running', '', '$ three', '… running' }, nvim:lines(SHELL))
   end)
 end)

@@ -1,0 +1,80 @@
+-- The places that the output of a run names.
+
+local messages = require('messages')
+local neovim = require('neovim')
+local shell_buffer = require('shell_buffer')
+local enter, wait_line = shell_buffer.enter, shell_buffer.wait_line
+local ended, output, patch = messages.ended, messages.output, messages.patch
+
+describe('the output of a run', function()
+  it('goes to file:line with paths as seen from the run', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir .. '/src', 'p')
+    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/a b.rs')
+    vim.fn.writefile({ 'one', 'two', 'three' }, dir .. '/src/main.rs')
+    nvim:lua(
+      "_G.home = vim.api.nvim_get_current_win() vim.cmd('lcd ' .. ...) vim.cmd('Co! make') vim.cmd('lcd /')",
+      dir
+    )
+    nvim:receive(output(1, patch(0, { 'error[E1]: bad', '  --> src/main.rs:2:3', 'no.rs:1: x' })))
+    wait_line(nvim, 'no.rs:1: x')
+    enter(nvim)
+    nvim:keys('gg3G<CR>')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', dir .. '/src/main.rs')
+    same({ 2, 2 }, nvim:lua('return vim.api.nvim_win_get_cursor(0)'))
+    yes(nvim:lua('return vim.api.nvim_get_current_win() == _G.home'), 'in the window of the person')
+    enter(nvim)
+    nvim:keys('gg4Ggf')
+    nvim:wait("return table.concat(_G.notices):find('no file under the cursor') ~= nil")
+    same('co-shell', nvim:lua('return vim.bo.filetype'))
+  end)
+
+  it('/errors reads the last run by the compiler of a buffer, and says which', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'a file' })
+      vim.b.current_compiler, vim.bo.errorformat = 'own', '%f at %l says %m'
+    ]])
+    local function entries()
+      return nvim:lua([[
+        local list = vim.fn.getqflist({ items = 0, title = 0 })
+        local found = { list.title }
+        for _, item in ipairs(list.items) do
+          found[#found + 1] = item.lnum .. ' ' .. item.text
+        end
+        return found
+      ]])
+    end
+    nvim:keys(':Co! check<CR>')
+    nvim:receive(output(1, patch(0, { 'a.c at 7 says no', 'b.c:8: yes' })))
+    wait_line(nvim, 'b.c:8: yes')
+    nvim:keys(':Co /errors<CR>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    same({ 'Co! check (:compiler own)', '7 no' }, entries())
+    nvim:keys('<C-w>p:Co /errors gcc<CR>')
+    nvim:wait("return vim.fn.getqflist({ title = 0 }).title:find('gcc') ~= nil")
+    same({ 'Co! check (:compiler gcc)', '8 yes' }, entries())
+    nvim:keys(':Co /errors none<CR>')
+    nvim:wait("return table.concat(_G.notices):find('there is no :compiler none', 1, true) ~= nil")
+  end)
+
+  it('<C-q> fills the quickfix list through errorformat', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir .. '/src', 'p')
+    vim.fn.writefile({ 'one', 'two' }, dir .. '/src/x.c')
+    nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! cc') vim.cmd('lcd /')", dir)
+    nvim:receive(output(1, patch(0, { 'src/x.c:2:1: error: no', 'chatter' })), ended(1, 1))
+    wait_line(nvim, 'chatter')
+    enter(nvim)
+    nvim:keys('<C-q>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    local entries = nvim:lua([[
+      return vim.tbl_map(function(item)
+        return { vim.api.nvim_buf_get_name(item.bufnr), item.lnum, vim.trim(item.text) }
+      end, vim.fn.getqflist())
+    ]])
+    same({ { dir .. '/src/x.c', 2, 'error: no' } }, entries)
+  end)
+end)
