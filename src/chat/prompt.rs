@@ -1,15 +1,15 @@
 //! The system prompt, and the part of a transcript that fits into a request.
 //!
-//! It has no I/O. The text is in `system.md`.
+//! It has no I/O. The text is in `prompt/system.md`.
 
 mod budget;
-mod framing;
+mod output_frame;
 
 pub use budget::{Budget, Fit};
 
 use co_llm::transcript::Surroundings;
 
-const TEMPLATE: &str = include_str!("system.md");
+const TEMPLATE: &str = include_str!("prompt/system.md");
 
 /// The most bytes of instructions that co sends: enough for any text that a person would read.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
@@ -93,7 +93,7 @@ mod tests {
         surroundings.cwd = "/home/me/src".into();
         assert_eq!(
             system(&surroundings),
-            include_str!("prompt/system.txt").trim_end()
+            include_str!("../../tests/fixtures/system_prompt.txt").trim_end()
         );
     }
 

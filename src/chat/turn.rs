@@ -30,7 +30,7 @@ pub(super) use self::call::{CLOSED, CUT_OFF};
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
-use self::loop_limits::NextStep;
+use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};
 pub(super) use self::queue::Queue;
 use super::events::ChatEvent;
@@ -99,13 +99,6 @@ pub(super) struct TurnEnd {
     /// The calls whose questions nobody answered.
     pub unanswered: Vec<String>,
 }
-
-/// The note to the model with the last request of a turn that used up its steps.
-const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
-     did, what came of it, and what is left to do.";
-
-/// The result of a call in the answer to that request.
-const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
 
 /// The notice to the person if they no longer trust the instructions.
 const INSTRUCTIONS_REVOKED: &str = "the old instructions of the workspace are no longer sent; the model reads the chat from its start";

@@ -9,11 +9,13 @@ local textlock = require('co.ui.textlock')
 
 local IGNORED_NS = 250 * 1000000
 
--- The action of each usual key.
+-- The action of each usual key. A key is usual for one action only, on all pages of the float.
 ---@type table<string, string>
 local actions = {}
 for action, lhs in pairs(config.usual_question_keys()) do
-  actions[type(lhs) == 'table' and lhs[1] or lhs] = action
+  local usual = type(lhs) == 'table' and lhs[1] or lhs
+  assert(not actions[usual], 'two actions have the same usual key')
+  actions[usual] = action
 end
 
 local since = 0

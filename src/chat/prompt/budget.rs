@@ -5,7 +5,7 @@ mod texts;
 use std::collections::HashSet;
 
 use self::texts::Texts;
-use super::framing::framed;
+use super::output_frame::framed;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Context, Item, Shortened};
 

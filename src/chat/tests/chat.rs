@@ -473,7 +473,7 @@ pub(super) fn told(items: &[Item], id: &str) -> String {
     without_frame(&outcomes[0])
 }
 
-/// Returns a result without the lines around its output, which `prompt/framing.rs` tests.
+/// Returns a result without the lines around its output, which `prompt/output_frame.rs` tests.
 fn without_frame(text: &str) -> String {
     let is_frame = |line: &&str| line.starts_with("<output-") || line.starts_with("</output-");
     text.split_inclusive('\n')

@@ -12,6 +12,13 @@ const LONGEST_CYCLE: usize = 5;
 const REPEATS_TO_HINT: usize = 3;
 const REPEATS_TO_END: usize = 5;
 
+/// The note to the model with the last request of a turn that used up its steps.
+pub(super) const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
+     did, what came of it, and what is left to do.";
+
+/// The result of a call in the answer to that request.
+pub(super) const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
+
 /// The next step of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::chat) enum NextStep {

@@ -3,6 +3,8 @@
 //! A command and all that it starts have a mark: a limit of file locks that no other command has. The kernel ignores
 //! this limit, and every child inherits it, also with a new environment, session or parent. `/proc` shows it.
 
+use crate::process::command_processes::STOP_GRACE_PERIOD;
+
 /// Starts a command, and tells of it on standard error; see [`super::control`].
 ///
 /// Arguments: the mark, the seconds until the time-out or 0, `shell` or `argv`, `tty` or `pipe`, the command.
@@ -65,7 +67,7 @@ find() {
   LIST
 }
 find
-[ "$found" ] && { kill -TERM $found; kill -CONT $found; sleep 0.2 || sleep 1; }
+[ "$found" ] && { kill -TERM $found; kill -CONT $found; sleep GRACE || sleep 1; }
 round=0 quiet=0
 while [ "$round" -lt 200 ] && [ "$quiet" -lt 10 ]; do
   find
@@ -101,7 +103,8 @@ done
 
 /// Returns a script with its parts.
 pub(super) fn script(text: &str) -> String {
-    text.replace("LIST", LIST)
+    let grace = STOP_GRACE_PERIOD.as_secs_f32().to_string();
+    text.replace("LIST", LIST).replace("GRACE", &grace)
 }
 
 #[cfg(test)]

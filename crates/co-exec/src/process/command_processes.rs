@@ -17,7 +17,7 @@ use crate::process::children;
 use crate::process::mark::Mark;
 use crate::process::procfs::{self, Process};
 
-/// The grace period between SIGTERM and SIGKILL.
+/// The grace period between SIGTERM and SIGKILL. It must be shorter than the time that co has to end.
 pub const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
 /// The time after the grace period until co gives up.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);

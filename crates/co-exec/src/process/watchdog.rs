@@ -33,7 +33,7 @@ const START_TIMEOUT: Timespec = Timespec {
     tv_nsec: 10_000_000,
 };
 /// The time from SIGTERM, or the end of the input, to SIGKILL. Neovim kills the watchdog itself after 2 s.
-const STOP_GRACE_PERIOD: Duration = Duration::from_millis(1500);
+const BACKEND_GRACE_PERIOD: Duration = Duration::from_millis(1500);
 /// The signals that are forwarded. Other signals end the watchdog, and then the kernel signals the supervised
 /// process.
 const FORWARDED: [Signal; 4] = [
@@ -197,7 +197,7 @@ impl WatchLoop {
             if told || closed {
                 // A stopped process receives neither.
                 self.signal(rustix::process::Signal::CONT);
-                deadline.get_or_insert_with(|| Instant::now() + STOP_GRACE_PERIOD);
+                deadline.get_or_insert_with(|| Instant::now() + BACKEND_GRACE_PERIOD);
             }
             if closed {
                 self.input = None;
