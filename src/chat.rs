@@ -34,7 +34,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::events::{ChatEvent, FrontEnd};
-use self::instructions::WorkspaceInstructions;
+use self::instructions::Instructions;
 use self::jobs::Jobs;
 use self::person::model::ChatModel;
 use self::person::questions::OpenQuestions;
@@ -78,7 +78,7 @@ struct Chat {
     /// The texts of files that the model has read.
     seen_texts: SeenTexts,
     /// The instructions that the last turn got.
-    instructions: WorkspaceInstructions,
+    instructions: Instructions,
     /// Receives the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
     status: Status,
@@ -109,7 +109,7 @@ impl Chat {
             permissions: Permissions::default(),
             range: None,
             seen_texts: SeenTexts::default(),
-            instructions: WorkspaceInstructions::None,
+            instructions: Instructions::default(),
             revoked: services.instructions.revoked(),
             status: Status::default(),
             answering: false,

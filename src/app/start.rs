@@ -128,6 +128,7 @@ fn services(
             home,
             path: std::env::var_os("PATH").unwrap_or_default(),
             own,
+            config: paths.config.clone(),
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
             checkpoints: paths.state.join("checkpoints"),

@@ -1,4 +1,5 @@
-//! The instructions of a workspace: its `CO.md` or `AGENTS.md`, as soon as the person trusts its text.
+//! The instructions for the model: a `CO.md`, `AGENTS.md` or `CLAUDE.md` of the working directory, of the directories above
+//! it in the workspace, and of the person, as soon as the person trusts its text.
 //!
 //! A prompt never waits for the answer: co sends it without the instructions, and the first turn after a yes has them. The
 //! question belongs to no chat: it stays open until the person answers or the file changes. co reads the text once to hash,
@@ -10,93 +11,129 @@ use std::sync::Arc;
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
+use super::message::WorkDirs;
 use super::prompt;
-use super::services::Services;
 use super::services::instruction_answers::{AnswerState, OpenTrustQuestion};
+use super::services::{ServicePaths, Services};
 use super::text::one_line;
 use crate::protocol::{Answer, NoticeLevel, QuestionAnswer, ToEditor, TrustQuestion};
 use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_exec::Caller;
-use co_llm::transcript::Item;
+use co_llm::transcript::{InstructionFile, Item};
 
-/// The names of instruction files. co uses the first file that the person does not refuse.
-const NAMES: [&str; 2] = ["CO.md", "AGENTS.md"];
+/// The names of instruction files. In each directory, co uses the first file that the person does not refuse.
+const NAMES: [&str; 3] = ["CO.md", "AGENTS.md", "CLAUDE.md"];
+
+/// The most bytes of all instructions that co sends.
+const LONGEST_TOGETHER: usize = 2 * prompt::LONGEST_INSTRUCTIONS;
 
 /// The note to a question if there is an answer about an earlier text.
 pub(super) const TEXT_CHANGED: &str = "its text changed since your last answer";
 
-/// The state of the instructions of a workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WorkspaceInstructions {
-    /// No file, or the person refused it.
-    None,
-    /// The person was asked about the text with this hash.
-    Asked {
-        name: String,
-        sha256: String,
-    },
-    Trusted {
-        path: PathBuf,
-        text: String,
-    },
+/// The instructions of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Instructions {
+    trusted: Vec<(PathBuf, InstructionFile)>,
+    /// The texts that the person was asked about.
+    asked: Vec<AskedText>,
 }
 
-impl WorkspaceInstructions {
-    /// Returns the text that goes to the model.
-    pub(super) fn text(&self) -> Option<String> {
-        match self {
-            Self::Trusted { text, .. } => Some(text.clone()),
-            Self::None | Self::Asked { .. } => None,
+#[derive(Debug, PartialEq, Eq)]
+struct AskedText {
+    name: String,
+    sha256: String,
+}
+
+impl Instructions {
+    /// Returns the texts that go to the model.
+    pub(super) fn texts(&self) -> Vec<InstructionFile> {
+        self.trusted.iter().map(|(_, file)| file.clone()).collect()
+    }
+}
+
+/// The directories whose instructions hold for a chat, the one that counts most first.
+struct InstructionDirs {
+    workspace: PathBuf,
+    home: PathBuf,
+    dirs: Vec<PathBuf>,
+}
+
+impl InstructionDirs {
+    fn new(work: &WorkDirs, places: &ServicePaths) -> Self {
+        let above = work.cwd.ancestors();
+        let inside = above.take_while(|dir| dir.starts_with(&work.workspace));
+        let dirs = inside.chain([places.config.as_path()]);
+        Self {
+            workspace: work.workspace.clone(),
+            home: places.home.clone(),
+            dirs: dirs.map(Path::to_owned).collect(),
+        }
+    }
+
+    /// Returns the short name of a file.
+    fn name(&self, path: &Path) -> String {
+        if let Ok(inside) = path.strip_prefix(&self.workspace) {
+            return one_line(&inside.display().to_string());
+        }
+        match path.strip_prefix(&self.home) {
+            Ok(below) => one_line(&format!("~/{}", below.display())),
+            Err(_) => one_line(&path.display().to_string()),
         }
     }
 }
 
-/// The files of a workspace and the answers about them, from one reading.
+/// The files of each directory and the answers about them, from one reading.
 struct InstructionFiles {
-    files: Vec<FileText>,
+    /// For each directory, its files.
+    files: Vec<Vec<FileText>>,
     problems: Vec<String>,
     entries: Vec<TrustAnswer>,
 }
 
 impl InstructionFiles {
-    fn read(trust: &Trust, workspace: &Path) -> Result<Self, trust::Error> {
-        let mut read = Self {
-            files: Vec::new(),
-            problems: Vec::new(),
-            entries: Vec::new(),
-        };
-        for name in NAMES {
-            match FileText::read(workspace.join(name)) {
-                Ok(file) if file.text.trim().is_empty() => {}
-                Ok(file) => read.files.push(file),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => read.problems.push(format!("{name} is left out: {error}")),
+    fn read(trust: &Trust, dirs: &InstructionDirs) -> Result<Self, trust::Error> {
+        let mut problems = Vec::new();
+        let mut read_file = |path: PathBuf| match FileText::read(path.clone()) {
+            Ok(file) => Some(file).filter(|file| !file.text.trim().is_empty()),
+            Err(error) => {
+                if error.kind() != std::io::ErrorKind::NotFound {
+                    problems.push(format!("{} is left out: {error}", dirs.name(&path)));
+                }
+                None
             }
-        }
-        if !read.files.is_empty() {
-            read.entries = trust.entries()?;
-        }
-        Ok(read)
+        };
+        let mut files_of = |dir: &PathBuf| -> Vec<_> {
+            let files = NAMES.iter().filter_map(|name| read_file(dir.join(name)));
+            files.collect()
+        };
+        let files: Vec<_> = dirs.dirs.iter().map(&mut files_of).collect();
+        let some = files.iter().any(|files| !files.is_empty());
+        Ok(Self {
+            files,
+            problems,
+            entries: if some { trust.entries()? } else { Vec::new() },
+        })
     }
 }
 
-/// Finds the instructions of a workspace. Asks the person about a text that they neither trusted nor refused.
-async fn find(services: &Services, workspace: &Path) -> WorkspaceInstructions {
+/// Finds the instructions of a chat. Asks the person about each text that they neither trusted nor refused.
+async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     let shared = &services.instructions;
+    let dirs = Arc::new(InstructionDirs::new(work, &services.places));
     loop {
         let changes = shared.state().changes;
-        let (trust, root) = (shared.trust.clone(), workspace.to_owned());
-        let read = match blocking(move || InstructionFiles::read(&trust, &root)).await {
+        let (trust, to_read) = (shared.trust.clone(), Arc::clone(&dirs));
+        let read = match blocking(move || InstructionFiles::read(&trust, &to_read)).await {
             Ok(read) => read,
             Err(why) => {
-                warn_once(services, &mut shared.state(), workspace, &why);
-                return WorkspaceInstructions::None;
+                warn_once(services, &mut shared.state(), &work.workspace, &why);
+                return Instructions::default();
             }
         };
         let mut state = shared.state();
         // An answer saved after the read is in neither list.
         if state.changes == changes {
-            return decide(services, &mut state, workspace, &read);
+            return decide(services, &mut state, &dirs, &read);
         }
     }
 }
@@ -104,48 +141,55 @@ async fn find(services: &Services, workspace: &Path) -> WorkspaceInstructions {
 fn decide(
     services: &Services,
     state: &mut AnswerState,
-    workspace: &Path,
+    dirs: &InstructionDirs,
     read: &InstructionFiles,
-) -> WorkspaceInstructions {
+) -> Instructions {
     for problem in &read.problems {
-        warn_once(services, state, workspace, problem);
+        warn_once(services, state, &dirs.workspace, problem);
     }
-    let mut found = WorkspaceInstructions::None;
-    let mut asked = None;
-    for file in &read.files {
-        let name = name_of(&file.path);
-        let answer = state.answer(&read.entries, &file.path);
-        match answer.filter(|answer| answer.sha256 == file.sha256) {
-            Some(TrustAnswer { trusted: false, .. }) => continue,
-            Some(TrustAnswer { trusted: true, .. }) => {
-                found = WorkspaceInstructions::Trusted {
-                    path: file.path.clone(),
-                    text: prompt::cut(&file.text).to_owned(),
-                };
+    let mut found = Instructions::default();
+    let mut asked = Vec::new();
+    let mut length = 0;
+    for files in &read.files {
+        for file in files {
+            let name = dirs.name(&file.path);
+            let answer = state.answer(&read.entries, &file.path);
+            match answer.filter(|answer| answer.sha256 == file.sha256) {
+                Some(TrustAnswer { trusted: false, .. }) => continue,
+                Some(TrustAnswer { trusted: true, .. }) => {
+                    let text = prompt::cut(&file.text).to_owned();
+                    length += text.len();
+                    if length > LONGEST_TOGETHER {
+                        let most = LONGEST_TOGETHER >> 10;
+                        let problem =
+                            format!("{name} is left out: all instructions may have {most} KiB");
+                        warn_once(services, state, &dirs.workspace, &problem);
+                        break;
+                    }
+                    let told = InstructionFile { name, text };
+                    found.trusted.push((file.path.clone(), told));
+                }
+                None => {
+                    asked.push((file, name.clone(), answer.is_some()));
+                    found.asked.push(AskedText {
+                        name,
+                        sha256: file.sha256.clone(),
+                    });
+                }
             }
-            None => {
-                asked = Some((file, answer.is_some()));
-                found = WorkspaceInstructions::Asked {
-                    name,
-                    sha256: file.sha256.clone(),
-                };
-            }
+            break;
         }
-        break;
     }
     withdraw(services, state, |question| {
-        question.path.parent() == Some(workspace)
-            && asked.is_none_or(|(file, _)| !question.is_about(file))
+        question.slash.is_none()
+            && dirs
+                .dirs
+                .iter()
+                .any(|dir| question.path.parent() == Some(dir))
+            && !asked.iter().any(|(file, ..)| question.is_about(file))
     });
-    if let Some((file, changed)) = asked {
-        ask(
-            services,
-            state,
-            file,
-            name_of(&file.path),
-            notes(file, changed),
-            None,
-        );
+    for (file, name, changed) in asked {
+        ask(services, state, file, name, notes(file, changed), None);
     }
     found
 }
@@ -282,48 +326,40 @@ fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, pro
     }
 }
 
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
 impl Chat {
     /// Cancels the running turn if it got instructions that the person no longer trusts. If `path` is none, this may be any
     /// file.
     pub(super) fn end_turn_sent(&self, path: Option<&Path>) {
-        let WorkspaceInstructions::Trusted { path: sent, .. } = &self.instructions else {
+        let mut trusted = self.instructions.trusted.iter();
+        let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));
+        let (Some((_, sent)), Some(running)) = (sent, &self.running) else {
             return;
         };
-        let Some(running) = &self.running else {
-            return;
-        };
-        if path.is_none_or(|path| path == sent) && !running.cancel.is_cancelled() {
+        if !running.cancel.is_cancelled() {
             running.cancel.cancel();
             self.say(format!(
                 "the turn of chat {} is cancelled: it was sent {}; /retry continues without it",
-                self.id,
-                name_of(sent)
+                self.id, sent.name
             ));
         }
     }
 
-    /// Reads the instructions for a new turn. The chat shows a notice if they wait for an answer.
+    /// Reads the instructions for a new turn. The chat shows a notice about each file that waits for an answer.
     pub(super) async fn find_instructions(&mut self) {
-        let found = find(&self.services, &self.dirs.workspace).await;
+        let found = find(&self.services, &self.dirs).await;
         let before = std::mem::replace(&mut self.instructions, found);
-        let WorkspaceInstructions::Asked { name, .. } = &self.instructions else {
-            return;
-        };
-        if self.instructions == before {
-            return;
-        }
-        let text = format!(
-            "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
-        );
-        let item = Item::Notice { text: text.clone() };
-        if self.recorder.record(item).await {
-            let caller = Caller::Agent;
-            self.show(ChatEvent::Notice { text, caller });
+        let asked = self.instructions.asked.iter();
+        let new = asked.filter(|text| !before.asked.contains(text));
+        let new: Vec<_> = new.map(|text| text.name.clone()).collect();
+        for name in new {
+            let text = format!(
+                "{name} is not sent to the model until you trust it: `:Co /approve` shows the question"
+            );
+            let item = Item::Notice { text: text.clone() };
+            if self.recorder.record(item).await {
+                let caller = Caller::Agent;
+                self.show(ChatEvent::Notice { text, caller });
+            }
         }
     }
 }

@@ -7,22 +7,23 @@ mod output_frame;
 
 pub use budget::{Budget, Fit};
 
-use co_llm::transcript::Surroundings;
+use co_llm::transcript::{InstructionFile, Surroundings};
 
 const TEMPLATE: &str = include_str!("prompt/system.md");
 
-/// The most bytes of instructions that co sends: enough for any text that a person would read.
+/// The most bytes of an instruction file that co sends: enough for any text that a person would read.
 pub(super) const LONGEST_INSTRUCTIONS: usize = 32 * 1024;
+
+const INSTRUCTIONS: &str = "# Instructions of the person and the workspace
+If two of these files contradict each other, the one in the directory that is nearer to the working directory counts.
+";
 
 /// Returns the system prompt.
 pub fn system(surroundings: &Surroundings) -> String {
-    let instructions = surroundings
-        .instructions
-        .as_deref()
-        .map(cut)
-        .filter(|text| !text.is_empty())
-        .map(|text| format!("\n# What this workspace asks of you\n{text}\n"))
-        .unwrap_or_default();
+    let instructions = match surroundings.instruction_files.as_slice() {
+        [] => String::new(),
+        files => format!("\n{INSTRUCTIONS}\n{}\n", InstructionFile::sections(files)),
+    };
     let values = [
         ("cwd", surroundings.cwd.as_str()),
         ("workspace", &surroundings.workspace),
@@ -36,7 +37,7 @@ pub fn system(surroundings: &Surroundings) -> String {
     fill(TEMPLATE, &values)
 }
 
-/// Returns the start of a workspace's instructions, which the model gets.
+/// Returns the start of a file of instructions, which the model gets.
 pub(super) fn cut(instructions: &str) -> &str {
     head(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
@@ -82,7 +83,7 @@ mod tests {
             date: "2026-01-02".into(),
             backend: "Approved commands run on this machine.".into(),
             unasked: "Commands that only read run at once.".into(),
-            instructions: None,
+            instruction_files: Vec::new(),
         }
     }
 
@@ -105,7 +106,7 @@ mod tests {
         for word in ["Linux", "bash", "2026-01-02", "run at once", "this machine"] {
             assert!(text.contains(word), "{word} is not in {text}");
         }
-        assert!(!text.contains("What this workspace asks"));
+        assert!(!text.contains("# Instructions"));
     }
 
     #[test]
@@ -114,15 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn instructions_of_a_trusted_workspace_are_told() {
+    fn trusted_instructions_are_told() {
         let mut surroundings = surroundings();
-        surroundings.instructions = Some(" Use tabs.\n".into());
+        let file = |name: &str, text: &str| InstructionFile {
+            name: name.into(),
+            text: text.into(),
+        };
+        surroundings.instruction_files = vec![file("a/CO.md", " Use tabs.\n"), file("CO.md", "B")];
         let text = system(&surroundings);
         assert!(
-            text.ends_with("# What this workspace asks of you\nUse tabs."),
+            text.ends_with("counts.\n\n## a/CO.md\nUse tabs.\n\n## CO.md\nB"),
             "{text}"
         );
-        surroundings.instructions = Some("é".repeat(LONGEST_INSTRUCTIONS));
-        assert!(system(&surroundings).len() < LONGEST_INSTRUCTIONS + TEMPLATE.len() + 500);
+        let long = "é".repeat(LONGEST_INSTRUCTIONS);
+        assert_eq!(cut(&long).len(), LONGEST_INSTRUCTIONS);
     }
 }

@@ -52,7 +52,7 @@ impl Chat {
             judge,
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),
-            instructions: self.instructions.text(),
+            instructions: self.instructions.texts(),
             purpose,
             permissions: self.permissions.clone(),
             range: self.range.as_ref().map(EditRange::new),

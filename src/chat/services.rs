@@ -81,6 +81,8 @@ pub struct ServicePaths {
     pub path: OsString,
     /// co's own directories, which no command reads unasked.
     pub own: Vec<PathBuf>,
+    /// The directory of the person's settings and instructions.
+    pub config: PathBuf,
     /// The directory of the saved rules.
     pub rules: PathBuf,
     /// The directory of the answers about files of workspaces.

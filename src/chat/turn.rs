@@ -39,7 +39,7 @@ use super::services::Services;
 use crate::protocol::ChatState;
 use crate::tool::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
 use co_exec::Caller;
-use co_llm::transcript::{self, End, Item, Surroundings, Usage};
+use co_llm::transcript::{self, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};
 
 /// A turn that runs or will run.
@@ -57,7 +57,7 @@ pub(super) struct Turn {
     pub judge: Arc<Judge>,
     pub workspace: PathBuf,
     pub cwd: PathBuf,
-    pub instructions: Option<String>,
+    pub instructions: Vec<InstructionFile>,
     pub purpose: Purpose,
     pub permissions: Permissions,
     /// The texts of files that the model has read.
@@ -101,7 +101,8 @@ pub(super) struct TurnEnd {
 }
 
 /// The notice to the person if they no longer trust the instructions.
-const INSTRUCTIONS_REVOKED: &str = "the old instructions of the workspace are no longer sent; the model reads the chat from its start";
+const INSTRUCTIONS_REVOKED: &str =
+    "the old instructions are no longer sent; the model reads the chat from its start";
 
 impl Turn {
     /// Runs the turn to its end.
@@ -223,7 +224,6 @@ impl Turn {
     }
 
     fn surroundings(&self, isolation: &Isolation) -> Surroundings {
-        let asks = self.instructions.as_deref().map(str::trim);
         Surroundings {
             cwd: self.cwd.display().to_string(),
             workspace: self.workspace.display().to_string(),
@@ -232,7 +232,7 @@ impl Turn {
             date: today(),
             backend: isolation.approved_for_model().to_owned(),
             unasked: isolation.unasked_for_model().to_owned(),
-            instructions: asks.filter(|text| !text.is_empty()).map(str::to_owned),
+            instruction_files: self.instructions.clone(),
         }
     }
 

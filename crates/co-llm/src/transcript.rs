@@ -19,7 +19,7 @@ pub use item::{
 };
 pub use jobs::{last_job, lost_jobs};
 pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
-pub use surroundings::Surroundings;
+pub use surroundings::{InstructionFile, Surroundings};
 pub use turns::{used, used_last};
 pub use usage::{Cost, Usage};
 pub use view::{GO_ON, has_answer, joined, may_go_on, view};

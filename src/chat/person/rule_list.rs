@@ -140,13 +140,10 @@ impl Chat {
         choices
     }
 
-    /// Returns the files of this workspace that the person trusts or refused.
+    /// Returns the files of this workspace and of the person that the person trusts or refused.
     async fn file_choices(&self) -> Vec<Choice> {
-        let answers = self
-            .services
-            .instructions
-            .answers(&self.dirs.workspace)
-            .await;
+        let dirs = [self.dirs.workspace.as_path(), &self.services.places.config];
+        let answers = self.services.instructions.answers(&dirs).await;
         let answers = answers.unwrap_or_else(|why| {
             self.complain(why);
             Vec::new()

@@ -75,17 +75,17 @@ impl InstructionAnswers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the answers about files of a workspace.
+    /// Returns the answers about files below any of the directories.
     ///
     /// # Errors
     /// The answers cannot be read.
     pub(in crate::chat) async fn answers(
         &self,
-        workspace: &Path,
+        dirs: &[&Path],
     ) -> Result<Vec<TrustAnswer>, String> {
         let trust = self.trust.clone();
         let mut entries = blocking(move || trust.entries()).await?;
-        entries.retain(|entry| entry.path.starts_with(workspace));
+        entries.retain(|entry| dirs.iter().any(|dir| entry.path.starts_with(dir)));
         Ok(entries)
     }
 

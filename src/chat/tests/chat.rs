@@ -107,6 +107,7 @@ impl Chat {
                 home,
                 path: PATH.into(),
                 own,
+                config: real.join("config"),
                 rules: real.join("rules"),
                 trust: real.join("trust"),
                 checkpoints: real.join("state/checkpoints"),

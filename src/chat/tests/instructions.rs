@@ -60,7 +60,7 @@ fn told(chat: &Chat) -> String {
     notes.fold(request.system.clone(), |told, note| told + "\n" + note)
 }
 
-const NO_LONGER: &str = "The instructions of the workspace no longer hold.";
+const NO_LONGER: &str = "The instructions no longer hold.";
 
 fn questions(chat: &Chat) -> usize {
     let seen = chat.seen.iter();
@@ -167,6 +167,98 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
     chat.assert_shown("> CO.md is not sent to the model until");
 }
 
+/// Answers yes to the question about a file.
+async fn trust(chat: &mut Chat, name: &str) {
+    let asked = chat.seen.iter().find_map(|message| match message {
+        ToEditor::Trust(question) if question.name == name => Some(question.id),
+        _ => None,
+    });
+    let id = asked.unwrap_or_else(|| panic!("no question about {name}"));
+    say(chat, id, Answer::Once).await;
+}
+
+#[tokio::test]
+async fn those_of_nearer_directories_come_first_and_those_of_the_person_last() {
+    let mut chat = Chat::new([]);
+    chat.write("CLAUDE.md", "At the top.\n");
+    chat.write("a/CLAUDE.md", "Between.\n");
+    chat.write("a/b/CO.md", "Nearest.\n");
+    chat.write("other/CO.md", "Elsewhere.\n");
+    let config = chat.services.places.config.clone();
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("AGENTS.md"), "Mine.\n").unwrap();
+    chat.command("cd", "a/b");
+    assert!(!sent(&mut chat, "# Instructions").await);
+    assert_eq!(questions(&chat), 4);
+    let own = format!("{}", config.join("AGENTS.md").display());
+    for name in ["CLAUDE.md", "a/CLAUDE.md", "a/b/CO.md", &own] {
+        trust(&mut chat, name).await;
+    }
+    // They come in a note: the requests begin as before.
+    let system = chat.last_request().system;
+    assert!(sent(&mut chat, "Nearest.").await);
+    assert_eq!(chat.last_request().system, system);
+    chat.again().await;
+    chat.command("cd", "a/b");
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("a new chat").await, "done");
+    let system = chat.last_request().system;
+    let expected = format!(
+        "## a/b/CO.md\nNearest.\n\n## a/CLAUDE.md\nBetween.\n\n## CLAUDE.md\nAt the top.\n\n## {own}\nMine."
+    );
+    assert!(system.ends_with(&expected), "{system}");
+    chat.command("rules", "");
+    let choices = chat
+        .until(|message| match message {
+            ToEditor::Choose { choices, .. } => Some(choices.len()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(choices, 4, "all can be taken back");
+}
+
+#[tokio::test]
+async fn a_file_that_is_trusted_later_changes_no_start_of_a_request() {
+    let mut chat = Chat::new([]);
+    chat.write("CO.md", "Use spaces.\n");
+    assert!(!sent(&mut chat, "Use").await);
+    trust(&mut chat, "CO.md").await;
+    chat.again().await;
+    chat.model.push(says("ok"));
+    assert_eq!(chat.turn("a new chat").await, "done");
+    let system = chat.last_request().system;
+    let config = chat.services.places.config.clone();
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("CO.md"), "Mine.\n").unwrap();
+    assert!(!sent(&mut chat, "Mine.").await);
+    trust(&mut chat, &config.join("CO.md").display().to_string()).await;
+    assert!(sent(&mut chat, "Mine.").await);
+    assert_eq!(chat.last_request().system, system);
+    assert!(!chat.screen().contains(ANEW));
+}
+
+#[tokio::test]
+async fn of_files_that_are_long_together_the_last_is_left_out() {
+    let mut chat = Chat::new([]);
+    let names = ["CO.md", "a/CO.md", "a/b/CO.md"];
+    for name in names {
+        chat.write(name, format!("{name} {}", "x".repeat(40 << 10)));
+    }
+    chat.command("cd", "a/b");
+    assert!(!sent(&mut chat, "# Instructions").await);
+    for name in names {
+        trust(&mut chat, name).await;
+    }
+    assert!(sent(&mut chat, "a/CO.md x").await);
+    assert!(told(&chat).contains("a/b/CO.md x"));
+    assert!(!told(&chat).contains("## CO.md"));
+    let message = "CO.md is left out: all instructions may have 64 KiB";
+    let said =
+        |it: &&ToEditor| matches!(it, ToEditor::Notice { message: told, .. } if told == message);
+    assert!(!sent(&mut chat, "## CO.md").await);
+    assert_eq!(chat.seen.iter().filter(said).count(), 1, "said once");
+}
+
 #[tokio::test]
 async fn a_trusted_file_that_goes_is_no_longer_sent() {
     let mut chat = Chat::new([]);
@@ -217,8 +309,8 @@ async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
     ] {
         let mut chat = Chat::new([]);
         make(&chat.work.join("AGENTS.md"));
-        assert!(!sent(&mut chat, "workspace asks").await);
-        assert!(!sent(&mut chat, "workspace asks").await);
+        assert!(!sent(&mut chat, "# Instructions").await);
+        assert!(!sent(&mut chat, "# Instructions").await);
         let notices = chat.seen.iter().filter_map(|message| match message {
             ToEditor::Notice { message, .. } => Some(message.clone()),
             _ => None,
@@ -231,10 +323,10 @@ async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
     }
     let mut chat = Chat::new([]);
     chat.write("AGENTS.md", " \n");
-    assert!(!sent(&mut chat, "workspace asks").await);
+    assert!(!sent(&mut chat, "# Instructions").await);
     assert_eq!(questions(&chat), 0, "nothing is in it");
     chat.write("AGENTS.md", b"one\r\ntwo\xff\x1b[8m\xe2\x80\x8b".as_slice());
-    assert!(!sent(&mut chat, "workspace asks").await);
+    assert!(!sent(&mut chat, "# Instructions").await);
     let asked = question(&mut chat).await;
     assert_eq!(asked.text, "one\ntwo\u{fffd}\\u{1b}[8m\\u{200b}");
     assert_eq!(
@@ -242,7 +334,7 @@ async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
         ["it is not valid UTF-8: \u{fffd} replaces wrong bytes"]
     );
     chat.write("AGENTS.md", "long\n".repeat(8000));
-    assert!(!sent(&mut chat, "workspace asks").await);
+    assert!(!sent(&mut chat, "# Instructions").await);
     assert_eq!(
         question(&mut chat).await.notes,
         ["only its first 32 KiB are sent"]
@@ -289,7 +381,7 @@ async fn take_back(chat: &mut Chat) {
     assert!(told.contains("asks about"), "{told}");
 }
 
-const ANEW: &str = "are no longer sent; the model reads the chat from its start";
+const ANEW: &str = "instructions are no longer sent; the model reads the chat from its start";
 
 #[tokio::test]
 async fn a_text_that_is_taken_back_is_not_sent_again() {
@@ -417,7 +509,7 @@ async fn an_answer_that_is_taken_back_while_it_is_saved_stays_so() {
     assert_eq!(
         chat.services
             .instructions
-            .answers(&chat.work)
+            .answers(&[&chat.work])
             .await
             .unwrap(),
         []

@@ -76,7 +76,7 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
     scene.answer("y");
     scene.wait_text("AGENTS.md is sent to the model from the next prompt on");
     assert!(told(&scene, "and now").contains("Use tabs."));
-    scene.wait_chat("> co told the model: The workspace now asks this of you");
+    scene.wait_chat("> co told the model: These instructions hold from now on");
 
     scene.restart();
     assert!(told(&scene, "another Neovim").contains("Use tabs."));

@@ -64,6 +64,7 @@ fn of(item: &Item) -> Option<&Surroundings> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::surroundings::InstructionFile;
     use super::*;
 
     fn at(cwd: &str) -> Surroundings {
@@ -74,11 +75,20 @@ mod tests {
         }
     }
 
+    fn text_of(surroundings: &Surroundings) -> Option<&str> {
+        let mut files = surroundings.instruction_files.iter();
+        files.next().map(|file| file.text.as_str())
+    }
+
     #[test]
     fn instructions_that_ended_are_in_neither_the_system_prompt_nor_a_note() {
+        let of_text = |text: &str| InstructionFile {
+            name: "CO.md".into(),
+            text: text.into(),
+        };
         let asks = |text: Option<&str>| {
             Item::Surroundings(Surroundings {
-                instructions: text.map(str::to_owned),
+                instruction_files: text.map(of_text).into_iter().collect(),
                 ..at("/a")
             })
         };
@@ -88,7 +98,7 @@ mod tests {
         };
         let check = |items: &[Item], first: Option<&str>, notes: &[&str]| {
             let system = first_surroundings(items).unwrap();
-            assert_eq!(system.instructions.as_deref(), first, "{items:?}");
+            assert_eq!(text_of(system), first, "{items:?}");
             let told = crate::transcript::view(items);
             assert_eq!(
                 told,
@@ -109,7 +119,7 @@ mod tests {
             text: "s".into(),
             keep: 3,
         }]);
-        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
+        assert_eq!(text_of(first_surroundings(&items).unwrap()), None);
         let items = [
             asks(Some("A")),
             note("x"),
@@ -119,7 +129,7 @@ mod tests {
             },
             asks(None),
         ];
-        assert_eq!(first_surroundings(&items).unwrap().instructions, None);
+        assert_eq!(text_of(first_surroundings(&items).unwrap()), None);
     }
 
     #[test]

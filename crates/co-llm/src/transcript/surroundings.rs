@@ -14,9 +14,25 @@ pub struct Surroundings {
     pub backend: String,
     /// A sentence about commands that run without a question.
     pub unasked: String,
-    /// The workspace's own instructions, if the person trusts them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
+    /// The files of instructions that the person trusts, the one that counts most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instruction_files: Vec<InstructionFile>,
+}
+
+/// The text of a file of instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstructionFile {
+    pub name: String,
+    pub text: String,
+}
+
+impl InstructionFile {
+    /// Returns the texts of files for the model, each below its name.
+    pub fn sections<'a>(files: impl IntoIterator<Item = &'a Self>) -> String {
+        let sections = files.into_iter();
+        let sections = sections.map(|file| format!("## {}\n{}", file.name, file.text.trim()));
+        sections.collect::<Vec<_>>().join("\n\n")
+    }
 }
 
 impl Surroundings {
@@ -38,22 +54,29 @@ impl Surroundings {
         if (&self.backend, &self.unasked) != (&now.backend, &now.unasked) {
             lines.push(format!("From now on: {} {}", now.backend, now.unasked));
         }
-        if self.instructions != now.instructions {
-            lines.push(match (&self.instructions, &now.instructions) {
-                (None, Some(text)) => {
-                    format!("The workspace now asks this of you:\n{}", text.trim())
-                }
-                (_, None) => "The instructions of the workspace no longer hold.".to_owned(),
-                // The system prompt holds the new ones, see `ends_instructions`.
-                (Some(_), Some(_)) => "The instructions of the workspace changed.".to_owned(),
+        if self.ends_instructions(now) {
+            // The system prompt holds those that are left.
+            lines.push(match now.instruction_files.as_slice() {
+                [] => "The instructions no longer hold.".to_owned(),
+                _ => "The instructions changed.".to_owned(),
             });
+        } else {
+            let known = &self.instruction_files;
+            let new: Vec<_> = (now.instruction_files.iter())
+                .filter(|file| !known.contains(file))
+                .collect();
+            if !new.is_empty() {
+                let sections = InstructionFile::sections(new);
+                lines.push(format!("These instructions hold from now on:\n{sections}"));
+            }
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// Returns true if `self` has instructions that `now` does not have. The model must not be sent them again.
     pub fn ends_instructions(&self, now: &Self) -> bool {
-        self.instructions.is_some() && self.instructions != now.instructions
+        let mut files = self.instruction_files.iter();
+        files.any(|file| !now.instruction_files.contains(file))
     }
 }
 
@@ -69,20 +92,48 @@ mod tests {
         }
     }
 
+    fn file(name: &str, text: &str) -> InstructionFile {
+        InstructionFile {
+            name: name.into(),
+            text: text.into(),
+        }
+    }
+
     #[test]
     fn a_change_is_told_in_a_line_each() {
         let old = at("/a");
         assert_eq!(old.change(&at("/a")), None);
         let new = Surroundings {
             date: "2026-11-24".into(),
-            instructions: Some(" Use tabs.\n".into()),
+            instruction_files: vec![file("CO.md", " Use tabs.\n")],
             ..at("/b")
         };
         assert_eq!(
             old.change(&new).unwrap(),
             "The working directory is now /b, the workspace .\nToday is 2026-11-24.\n\
-             The workspace now asks this of you:\nUse tabs."
+             These instructions hold from now on:\n## CO.md\nUse tabs."
         );
         assert!(new.change(&old).unwrap().ends_with("no longer hold."));
+    }
+
+    #[test]
+    fn another_file_of_instructions_is_told_in_a_note_and_ends_none() {
+        let with = |files: &[InstructionFile]| Surroundings {
+            instruction_files: files.to_vec(),
+            ..at("/a")
+        };
+        let (near, far) = (file("a/CO.md", "near"), file("CO.md", "far"));
+        let (one, both) = (
+            with(std::slice::from_ref(&far)),
+            with(&[near.clone(), far.clone()]),
+        );
+        assert!(!one.ends_instructions(&both));
+        assert_eq!(
+            one.change(&both).unwrap(),
+            "These instructions hold from now on:\n## a/CO.md\nnear"
+        );
+        assert!(both.ends_instructions(&one));
+        assert_eq!(both.change(&one).unwrap(), "The instructions changed.");
+        assert_eq!(both.change(&with(&[far, near])), None);
     }
 }
