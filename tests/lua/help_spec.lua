@@ -63,7 +63,7 @@ describe('the help', function()
     for group, link in pairs(require('co.ui.highlight').links) do
       yes(text:find(group .. '%s.-links to ' .. link), 'no group ' .. group)
     end
-    for _, name in ipairs(require('co.chat.context').names) do
+    for name in pairs(require('co.chat.context').about) do
       yes(text:find(name, 1, true), 'no context ' .. name)
     end
     for name in pairs(require('co')) do

@@ -9,7 +9,7 @@ local LAYERS = {
   { 'buffers', 'hooks', 'question', 'run' },
   { 'chat' },
   { 'user_command' },
-  { 'init', 'handlers', 'health' },
+  { 'init', 'handlers', 'health', 'blink', 'cmp' },
 }
 
 --- Returns the name of the module in a file.

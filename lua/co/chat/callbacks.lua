@@ -4,7 +4,7 @@
 
 ---@class (exact) co.chat.Callbacks
 ---@field submit fun(chat: co.Chat, text: string): boolean carries out or sends the text of the prompt
----@field complete fun(findstart: integer, base: string): integer|string[] completes a word of the prompt
+---@field complete fun(findstart: integer, base: string): integer|table[] completes a word of the prompt
 
 ---@type co.chat.Callbacks
 ---@diagnostic disable-next-line: missing-fields

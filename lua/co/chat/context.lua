@@ -200,18 +200,20 @@ local function file_context(path, cwd)
   return { name = name, text = content, size = size }
 end
 
---- The words that are complete, or that a text follows.
-M.names = {
-  '@buffer',
-  '@selection',
-  '@diagnostics',
-  '@quickfix',
-  '@diff',
-  '@unsaved',
-  '@output',
-  '@clipboard',
-  '@git:',
-  '@search:',
+--- The words that are complete, or that a text follows, and what they attach.
+---@type table<string, string>
+M.about = {
+  ['@buffer'] = 'the file of your last window',
+  ['@selection'] = 'the last visual selection there',
+  ['@diagnostics'] = 'the diagnostics of that file',
+  ['@quickfix'] = 'the quickfix list',
+  ['@diff'] = 'the changes that git knows',
+  ['@unsaved'] = 'the unsaved changes of that file',
+  ['@output'] = 'the last run of :Co!',
+  ['@clipboard'] = 'the clipboard, also an image',
+  ['@git:'] = 'a commit, as in @git:HEAD~1',
+  ['@search:'] = 'the lines that contain a text',
+  ['@file:'] = 'a file',
 }
 
 ---@type table<string, fun(text: string, cwd: string): co.Context?, string?>

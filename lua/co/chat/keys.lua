@@ -125,7 +125,7 @@ end
 --- Completes a word of the prompt, for 'omnifunc'.
 ---@param findstart integer
 ---@param base string
----@return integer|string[]
+---@return integer|table[]
 function M.omnifunc(findstart, base)
   return callbacks.complete(findstart, base)
 end

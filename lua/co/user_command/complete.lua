@@ -3,6 +3,9 @@ local M = {}
 
 local context = require('co.chat.context')
 
+-- The most words whose previews 'completeopt' shows: all of them are read at once.
+local MOST_PREVIEWS = 100
+
 -- Characters with a meaning for the shell or for `:Co!`.
 local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
 
@@ -33,7 +36,7 @@ end
 
 --- Returns the directory of the current chat.
 ---@return string
-local function chat_directory()
+function M.chat_directory()
   local chat = require('co.chat.registry').current()
   return chat and chat.state.cwd or vim.fn.getcwd()
 end
@@ -63,7 +66,7 @@ local function contexts(lead)
       return '@file:' .. file
     end, files(path, ' '))
   end
-  return starting(vim.list_extend({ '@file:' }, context.names), lead)
+  return starting(vim.tbl_keys(context.about), lead)
 end
 
 --- Returns the arguments of a slash command that start with `lead`.
@@ -137,33 +140,60 @@ function M.command_line(lead, line, position)
   return {}
 end
 
+--- Returns the words that complete the word before a place in a prompt.
+---@param line string
+---@param column integer bytes before the place
+---@param automatic? boolean nobody asked for it: a path needs a slash
+---@return integer start the bytes before the word
+---@return string[]
+function M.at(line, column, automatic)
+  local text = line:sub(1, column)
+  -- An escaped blank is a part of a name.
+  local start = (text:gsub('\\ ', '__'):find('[^%s]+$') or column + 1) - 1
+  local command = text:sub(1, 1) == '!'
+  if command and start == 0 then
+    start = 1
+  end
+  local before, base = text:sub(1, start), text:sub(start + 1)
+  local found = {}
+  local slash = before:match('^%s*/([%w_-]+)%s')
+  if command then
+    return start, shell_words(before:sub(2), base, require('co.run.options').for_chats)
+  elseif slash then
+    found = arguments(slash, base)
+  elseif base:sub(1, 1) == '@' then
+    return start, contexts(base)
+  elseif base:sub(1, 1) == '/' and before:match('^%s*$') then
+    found = slashes(base, M.chat_directory())
+  end
+  if #found == 0 and not slash and (not automatic or base:find('/', 2, true)) then
+    found = vim.fn.getcompletion(base, 'file')
+  end
+  return start, found
+end
+
 --- Completes a word in the prompt of a chat, as an 'omnifunc'.
 ---@param findstart integer
 ---@param base string
----@return integer|string[]
+---@return integer|vim.v.completed_item[]
 function M.omnifunc(findstart, base)
   local column = vim.api.nvim_win_get_cursor(0)[2]
-  local line = vim.api.nvim_get_current_line()
+  local line = vim.api.nvim_get_current_line():sub(1, column) .. base
+  local start, words = M.at(line, #line)
   if findstart == 1 then
-    -- An escaped blank is a part of a name.
-    local start = line:sub(1, column):gsub('\\ ', '__'):find('[^%s]+$')
-    if start == 1 and line:sub(1, 1) == '!' then
-      return 1
-    end
-    return start and start - 1 or column
+    return start
   end
-  local slash = line:sub(1, column):match('^%s*/([%w_-]+)%s')
-  if slash then
-    return arguments(slash, base)
-  elseif base:sub(1, 1) == '@' then
-    return contexts(base)
-  elseif base:sub(1, 1) == '/' and line:match('^%s*/?%S*$') then
-    return slashes(base, chat_directory())
-  elseif line:match('^!') then
-    local before = line:sub(2, column)
-    return shell_words(before, base, require('co.run.options').for_chats)
-  end
-  return vim.fn.getcompletion(base, 'file')
+  local describe = require('co.user_command.describe')
+  local cwd = M.chat_directory()
+  local options = vim.o.completeopt
+  local previews = (options:find('popup') or options:find('preview')) and #words <= MOST_PREVIEWS
+  return vim.tbl_map(function(word)
+    return {
+      word = word,
+      menu = describe.about(word, cwd),
+      info = previews and describe.preview(word, cwd) or '',
+    }
+  end, words)
 end
 
 return M

@@ -1,0 +1,101 @@
+local neovim = require('neovim')
+
+-- Gives the items of each source at the end of a line of a prompt.
+local SOURCES = [[
+  local adapters = {
+    blink = function(line)
+      local source, found = require('co.blink').new({}), nil
+      assert(source:enabled(), 'not enabled')
+      source:get_completions({ line = line, cursor = { 1, #line }, bufnr = 0 }, function(response)
+        found = response.items
+      end)
+      return source, found
+    end,
+    cmp = function(line)
+      local source, found = require('co.cmp'), nil
+      assert(source:is_available(), 'not available')
+      local context = { cursor_before_line = line, cursor = { row = 1, col = #line + 1 } }
+      source:complete({ context = context, offset = 1, option = {} }, function(response)
+        found = response.items
+      end)
+      return source, found
+    end,
+  }
+  _G.items = function(adapter, line)
+    local source, items = adapters[adapter](line)
+    return vim.tbl_map(function(item)
+      local resolved
+      source:resolve(item, function(it) resolved = it end)
+      local range = item.textEdit.range
+      assert(range.start.line == 0 and range['end'].line == 0 and range['end'].character == #line)
+      local documentation = resolved.documentation and resolved.documentation.value
+      return { item.textEdit.newText, range.start.character, item.detail, documentation or '' }
+    end, items)
+  end
+]]
+
+--- Returns an editor in the prompt of a chat, in a workspace.
+---@return co.test.Neovim
+---@return string workspace
+local function editor()
+  local dir = vim.fn.tempname()
+  vim.fn.mkdir(dir .. '/.git/refs', 'p')
+  vim.fn.mkdir(dir .. '/.co/prompts', 'p')
+  vim.fn.mkdir(dir .. '/src', 'p')
+  local prompt = { '---', 'argument-hint: {n}', '---', '# Fix it', 'Fix $1.' }
+  vim.fn.writefile(prompt, dir .. '/.co/prompts/fix.md')
+  vim.fn.writefile({ 'local a = 1', 'return a' }, dir .. '/src/a b.lua')
+  -- A line break in a line is a NUL.
+  vim.fn.writefile({ 'a', 'b\n' }, dir .. '/src/binary')
+  local nvim = neovim.start()
+  nvim:lua("vim.cmd('cd ' .. ...) vim.cmd('Co')", dir)
+  nvim:lua(SOURCES)
+  return nvim, dir
+end
+
+describe('the completion of a prompt', function()
+  for _, adapter in ipairs({ 'blink', 'cmp' }) do
+    ---@param nvim co.test.Neovim
+    ---@param line string
+    local function items(nvim, line)
+      return nvim:lua('return items(...)', adapter, line)
+    end
+
+    it('gives ' .. adapter .. ' commands with their help, and prompt files', function()
+      local nvim = editor()
+      same({ { '/fix', 1, '{n} · Fix it', '# Fix it\nFix $1.' } }, items(nvim, ' /fi'))
+      local fork = items(nvim, '/fork')[1]
+      local help = table.remove(fork) --[[@as string]]
+      same({ '/fork', 0, 'continue in a copy of the chat' }, fork)
+      yes(help:find('/fork  Continue in a copy', 1, true), help)
+      yes(not help:find('/usage', 1, true), help)
+      same({ { 'docker', 9, '', '' } }, items(nvim, '/sandbox do'))
+      same({}, items(nvim, 'a /fork'))
+    end)
+
+    it('gives ' .. adapter .. ' contexts and files, with their first lines', function()
+      local nvim = editor()
+      same({
+        { '@diagnostics', 4, 'the diagnostics of that file', '' },
+        { '@diff', 4, 'the changes that git knows', '' },
+      }, items(nvim, 'see @di'))
+      local lua = '~~~~lua\nlocal a = 1\nreturn a\n\n~~~~'
+      same({ { '@file:src/a\\ b.lua', 5, '', lua } }, items(nvim, 'née @file:src/a\\ '))
+      same({ { 'src/binary', 4, '', '' } }, items(nvim, 'see src/bin'))
+      same({ { '@file:src/', 0, '', '~~~~\na b.lua\nbinary\n~~~~' } }, items(nvim, '@file:s'))
+      same({}, items(nvim, 'a word s'), 'nobody asked for files')
+    end)
+  end
+
+  it('shows the same in the menu of Neovim', function()
+    local nvim = editor()
+    nvim:lua("vim.o.completeopt = 'menuone,popup'")
+    nvim:keys('i/fo<C-x><C-o>')
+    nvim:wait('return vim.fn.pumvisible() == 1')
+    local item = nvim:lua("return vim.fn.complete_info({ 'items' }).items[1]")
+    same({ '/fork', 'continue in a copy of the chat' }, { item.word, item.menu })
+    yes(item.info:find('Continue in a copy', 1, true), item.info)
+    nvim:keys('<Esc>ccsee s<C-x><C-o>')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'see src/'")
+  end)
+end)
