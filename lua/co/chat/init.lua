@@ -294,7 +294,12 @@ function M.state(message)
     local taken = math.max(0, message.taken_prompts - chat.state.taken_prompts)
     chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
     local begun = message.transcript ~= chat.state.transcript
+    local ended = message.state == 'idle' and chat.state.state ~= 'idle'
     chat.state = message
+    if ended then
+      -- Plugins that render markdown wait for this. Neovim raises it for the current buffer only.
+      api.nvim_exec_autocmds('TextChanged', { buffer = chat.buf, modeline = false })
+    end
     if begun then
       session.note()
     end

@@ -12,6 +12,9 @@ local languages = require('co.chat.languages')
 local colours = api.nvim_create_namespace('co.markdown')
 local places = api.nvim_create_namespace('co.markdown.places')
 
+-- Folds, text objects and other plugins find the parser by the filetype.
+vim.treesitter.language.register('markdown', { 'co-chat', 'co-prompt' })
+
 -- The most lines of one piece. A longer piece is cut; the highlights after the cut may be wrong.
 local LONGEST = 200
 -- Milliseconds between two updates of the end. New text is first shown without highlights.
@@ -193,6 +196,10 @@ end
 
 --- Highlights new text at the end, now or soon.
 function Markdown:update()
+  if vim.treesitter.highlighter.active[self.buf] then
+    -- Another plugin started it. It would parse the whole text again after each change.
+    vim.treesitter.stop(self.buf)
+  end
   if self.due then
     return
   end

@@ -1,0 +1,62 @@
+local messages = require('messages')
+local neovim = require('neovim')
+
+local TEXT = '## Co\n\n# Title\n\nSome *text*.\n\n# Another\n\nMore.\n'
+
+--- Returns an editor whose chat has text.
+---@param before? string Lua code to run before the chat opens
+---@return co.test.Neovim
+local function editor(before)
+  local nvim = neovim.start()
+  nvim:lua((before or '') .. [[
+    vim.cmd('Co')
+    _G.chat = require('co.chat.registry').current().buf
+  ]])
+  nvim:receive(messages.append(TEXT))
+  return nvim
+end
+
+describe('the text of a chat', function()
+  it('has a markdown parser, so that folds by treesitter work', function()
+    local nvim = editor()
+    same('markdown', nvim:lua('return vim.treesitter.get_parser(chat):lang()'))
+    nvim:keys('<C-w>k')
+    nvim:lua(
+      "vim.cmd('setlocal foldmethod=expr foldexpr=v:lua.vim.treesitter.foldexpr() foldlevel=0')"
+    )
+    nvim:wait('return vim.fn.foldclosed(4) == 3 and vim.fn.foldclosedend(4) == 5')
+    nvim:receive(messages.append('\n# Third\n\nEnd.\n'))
+    nvim:wait('return vim.fn.foldclosed(12) == 11')
+  end)
+
+  it('is not parsed as a whole after each change if a plugin starts the highlighter', function()
+    local nvim = editor([[
+      vim.api.nvim_create_autocmd('FileType', {
+        callback = function(event) pcall(vim.treesitter.start, event.buf) end,
+      })
+    ]])
+    local highlighter = 'return vim.treesitter.highlighter.active[chat] ~= nil'
+    same(false, nvim:lua(highlighter))
+    nvim:lua('vim.treesitter.start(chat)')
+    nvim:receive(messages.append('more'))
+    same(false, nvim:lua(highlighter))
+    nvim:wait('return #vim.api.nvim_buf_get_extmarks(chat, -1, { 2, 0 }, { 2, -1 }, {}) > 0')
+  end)
+
+  it('tells plugins that render markdown when a turn has ended', function()
+    local nvim = editor()
+    nvim:lua([[
+      _G.changes = 0
+      vim.api.nvim_create_autocmd('TextChanged', {
+        buffer = chat,
+        callback = function(event) assert(event.buf == chat) changes = changes + 1 end,
+      })
+    ]])
+    for _, state in ipairs({ 'thinking', 'idle', 'idle' }) do
+      nvim:receive(messages.state(state))
+    end
+    nvim:wait('return changes == 1')
+    nvim:settle()
+    same(1, nvim:lua('return changes'))
+  end)
+end)
