@@ -30,6 +30,10 @@ local windows = require('co.ui.windows')
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 
+-- Milliseconds from the end of a turn. Plugins that render markdown drop an event that comes soon after another one, such
+-- as the scrolling of the window.
+local RENDER_AFTER = 250
+
 -- The text of buffers that `:edit` loads again, and the rows of the messages in it.
 ---@type table<integer, { lines: string[], messages: integer[] }>
 local unloaded = {}
@@ -286,6 +290,16 @@ function M.block(message)
   end
 end
 
+--- Raises TextChanged for a buffer, which Neovim does for the current one only: plugins that render markdown wait for it.
+---@param buf integer
+local function tell_renderers(buf)
+  vim.defer_fn(function()
+    if buffer.alive(buf) then
+      api.nvim_exec_autocmds('TextChanged', { buffer = buf, modeline = false })
+    end
+  end, RENDER_AFTER)
+end
+
 --- Takes in the state of a chat and shows it.
 ---@param message co.State
 function M.state(message)
@@ -297,8 +311,7 @@ function M.state(message)
     local ended = message.state == 'idle' and chat.state.state ~= 'idle'
     chat.state = message
     if ended then
-      -- Plugins that render markdown wait for this. Neovim raises it for the current buffer only.
-      api.nvim_exec_autocmds('TextChanged', { buffer = chat.buf, modeline = false })
+      tell_renderers(chat.buf)
     end
     if begun then
       session.note()
