@@ -55,6 +55,79 @@ local function answers(nvim, count)
   end, answer.hunks)
 end
 
+--- A question about a rename in two files.
+local function ask_rename(id)
+  local function file(path)
+    local change = ask_change(id, path).change
+    change.diff = ''
+    return change
+  end
+  local question = ask_change(id, 'src/a.rs')
+  question.command = 'rename_symbol one two in src/a.rs'
+  question.change = {
+    path = '',
+    unsaved = false,
+    added = 6,
+    removed = 4,
+    diff = '--- a/src/a.rs\n+++ b/src/a.rs\n+zero\n--- a/src/b.rs\n+++ b/src/b.rs\n+zero\n',
+    hunks = {},
+    files = { file('src/a.rs'), file('src/b.rs') },
+  }
+  return question
+end
+
+describe('the review of a change of several files', function()
+  local function open()
+    local nvim = editor()
+    nvim:receive(ask_rename(1))
+    nvim:wait_screen('+++ b/src/b.rs')
+    reach(nvim)
+    nvim:settle()
+    nvim:keys('d')
+    nvim:wait_screen('file 1 of 2 · src/a.rs')
+    return nvim
+  end
+
+  it('goes from file to file and answers once', function()
+    local nvim = open()
+    nvim:keys('n')
+    nvim:wait_screen('change 1 of 3 · refused')
+    nvim:keys('f')
+    nvim:wait_screen('src/b.rs  +3 -2 · 0 of 3 answered')
+    nvim:keys('2<CR>')
+    nvim:wait_screen('file 2 of 2 · src/b.rs')
+    nvim:keys('Y')
+    nvim:wait_screen('file 1 of 2 · src/a.rs')
+    nvim:wait_screen('1 of 3 answered')
+    same({}, nvim:sent('answer'))
+    nvim:keys('Y')
+    same({ { false }, { true }, { true }, { true }, { true }, { true } }, answers(nvim))
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  end)
+
+  it('that was put away holds for a yes in the float', function()
+    local nvim = open()
+    nvim:keys(']f')
+    nvim:wait_screen('file 2 of 2 · src/b.rs')
+    nvim:keys('n')
+    nvim:wait_screen('change 1 of 3 · refused')
+    nvim:keys('q')
+    nvim:wait_screen('your answers in the review hold')
+    reach(nvim)
+    nvim:settle()
+    nvim:keys('y')
+    same({ { true }, { true }, { true }, { false }, { true }, { true } }, answers(nvim))
+  end)
+
+  it('ends when its question does', function()
+    local nvim = open()
+    nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' })
+    neovim.wait('the review is gone', function()
+      return nvim:lua('return #vim.api.nvim_list_tabpages()') == 1
+    end)
+  end)
+end)
+
 describe('the review of a change', function()
   it('shows the file in a tab page, with the new lines between its own', function()
     local nvim = review(ask_change(1, 'src/a.rs'))

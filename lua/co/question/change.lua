@@ -2,6 +2,7 @@
 local command = require('co.question.command')
 local question_text = require('co.question.text')
 local review = require('co.question.review')
+local review_items = require('co.question.review_items')
 local add = question_text.add
 
 --- The highlight group for the first character of a line in a diff.
@@ -29,7 +30,7 @@ local function text_of(question)
   if change.unsaved then
     add(text, 'note its buffer has unsaved changes: a yes does not save it', 'CoApprovalReason', 5)
   end
-  if review.is_begun(question) then
+  if review_items.is_begun(question) then
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
   add(text, '')
@@ -47,10 +48,10 @@ end
 ---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
 local keys = { question = vim.deepcopy(command.keys.question), menu = command.keys.menu }
 keys.question.d = function(question)
-  if not review.possible(question) then
+  if not review_items.of(question)[1] then
     return false
   end
-  review.open(question)
+  review.open_question(question)
   return true
 end
 keys.question.e = keys.question.d
@@ -64,7 +65,7 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help(review.possible(question) and 'review' or 'plain')
+      return question_text.help(review_items.of(question)[1] and 'review' or 'plain')
     end
     return text_of(question)
   end,
@@ -73,7 +74,7 @@ return {
     return question_text.footer(entries)
   end,
   d = function(question)
-    return review.possible(question) and 'review' or 'all'
+    return review_items.of(question)[1] and 'review' or 'all'
   end,
   entry = function(question)
     return {
@@ -84,9 +85,8 @@ return {
   end,
   scopes = command.scopes,
   reply = function(question, decision, extra)
-    local hunks = decision == 'once' and review.rest_accepted(question)
-    if hunks then
-      decision, extra = 'reviewed', { hunks = hunks }
+    if decision == 'once' and review_items.is_begun(question) then
+      decision, extra = 'reviewed', { hunks = review_items.answers(review_items.of(question)) }
     end
     command.reply(question, decision, extra)
   end,

@@ -3,6 +3,7 @@ local M = {}
 
 local backend = require('co.backend')
 local review = require('co.question.review')
+local review_items = require('co.question.review_items')
 local review_words = require('co.question.review_words')
 
 -- The review that waits for its end.
@@ -17,14 +18,12 @@ local function finish(cancelled)
   if not done then
     return
   end
-  local hunks, says = {}, false
-  for _, item in ipairs(done.items) do
-    for _, hunk in ipairs(review.take(item)) do
-      hunks[#hunks + 1] = hunk
-      says = says or not hunk.accept or hunk.lines ~= nil or hunk.comment ~= nil
-    end
+  local hunks, says = review_items.answers(done.items), false
+  for _, hunk in ipairs(hunks) do
+    says = says or not hunk.accept or hunk.lines ~= nil or hunk.comment ~= nil
   end
   says = says and not cancelled
+  review_items.forget(('changes %d'):format(done.id))
   backend.send_if_running({
     type = 'answer',
     id = done.id,
@@ -41,12 +40,11 @@ local source = {
   end,
   opened = function() end,
   answered = function()
-    for _, item in ipairs(current and current.items or {}) do
-      if not review.is_answered(item) then
-        return item
-      end
+    local next = review_items.unanswered(current and current.items or {})
+    if not next then
+      finish()
     end
-    finish()
+    return next
   end,
   left = function(_, cancelled)
     finish(cancelled)

@@ -4,23 +4,15 @@
 local M = {}
 
 local api = vim.api
-local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
 local popup = require('co.ui.popup')
+local review_items = require('co.question.review_items')
 local review_state = require('co.question.review_state')
 local review_view = require('co.question.review_view')
 local review_words = require('co.question.review_words')
 local select = require('co.ui.select')
 local windows = require('co.ui.windows')
-
---- A change that is reviewed: that of a question, or a file of `/changes`.
----@class co.ReviewItem
----@field id integer|string
----@field number integer|string for the name of the buffer
----@field chat? integer
----@field change? co.Change
----@field source? co.review.Source nil: it is a question of the queue
 
 --- The changes that are reviewed together, and what becomes of the answers.
 ---@class (exact) co.review.Source
@@ -43,15 +35,21 @@ local windows = require('co.ui.windows')
 ---@type co.Review?
 local current
 
--- Answers of reviews that were put away, by the ids of their items.
----@type table<integer|string, co.review.State>
-local kept = {}
-
---- Returns the questions that can be reviewed, in their order.
+--- Returns the files of the questions that can be reviewed, in their order.
 ---@return co.ReviewItem[]
 local function reviewable()
-  local questions = require('co.question').pending() --[[@as co.ReviewItem[] ]]
-  return vim.tbl_filter(M.possible, questions)
+  local items = {}
+  for _, question in ipairs(require('co.question').pending()) do
+    vim.list_extend(items, review_items.of(question))
+  end
+  return items
+end
+
+--- Returns the question that an item belongs to.
+---@param item co.ReviewItem
+---@return co.Question
+local function question_of(item)
+  return item.question or item --[[@as co.Question]]
 end
 
 --- The questions about changes.
@@ -60,19 +58,25 @@ local queue = {
   words = review_words.question,
   items = reviewable,
   opened = function(item)
-    require('co.question').put_away(item.id --[[@as integer]])
+    require('co.question').put_away(question_of(item).id)
   end,
   answered = function(item)
-    local hunks = M.take(item)
-    local id = item.id --[[@as integer]]
-    if not require('co.question').answer(id, 'reviewed', { hunks = hunks }) then
+    local question = question_of(item)
+    local items = review_items.of(question)
+    local other = review_items.unanswered(items)
+    if other then
+      return other
+    end
+    local hunks = review_items.answers(items)
+    if not require('co.question').answer(question.id, 'reviewed', { hunks = hunks }) then
       notify.warn('nothing was sent: the question was withdrawn meanwhile')
     end
+    review_items.forget(question.id)
     local next = reviewable()[1]
     return next and next.chat == item.chat and next or nil
   end,
   left = function(item)
-    require('co.question').show(item.id --[[@as integer]])
+    require('co.question').show(question_of(item).id)
   end,
 }
 
@@ -152,7 +156,6 @@ end
 ---@param review co.Review
 local function finish(review)
   local item, from = review.item, review.from
-  kept[item.id] = review.state
   close(review)
   local next = source_of(item).answered(item)
   if next then
@@ -220,7 +223,6 @@ end
 ---@param other co.ReviewItem
 local function open_other(review, other)
   local from = review.from
-  kept[review.item.id] = review.state
   close(review)
   M.open(other, from)
 end
@@ -246,9 +248,8 @@ local function choose_file(review)
     prompt = 'Files',
     format_item = function(item)
       local change = item.change --[[@as co.Change]]
-      local state = item.id == review.item.id and review.state or kept[item.id]
-      local answered = state and #state.hunks - #review_state.open(state) or 0
       local counts = ('%s  +%d -%d'):format(change.path, change.added, change.removed)
+      local answered = review_items.count(item)
       return ('%s · %d of %d answered'):format(counts, answered, #change.hunks)
     end,
   }, function(item)
@@ -263,7 +264,6 @@ end
 ---@param review co.Review
 ---@param cancelled? boolean
 local function leave(review, cancelled)
-  kept[review.item.id] = review.state
   close(review)
   source_of(review.item).left(review.item, cancelled)
 end
@@ -377,7 +377,6 @@ local function make_buffer(review)
     callback = function()
       if current == review then
         current = nil
-        kept[review.item.id] = review.state
         vim.schedule(function()
           source_of(review.item).left(review.item)
         end)
@@ -394,46 +393,12 @@ local function make_buffer(review)
   colour(buf, change.path)
 end
 
---- Returns whether a question is about a change that has hunks to review.
----@param question co.ReviewItem
----@return boolean
-function M.possible(question)
-  local change = question.change
-  return change ~= nil and change.text ~= nil and change.hunks[1] ~= nil
-end
-
---- Returns the answers of a review that was put away, with a yes to the parts that have none; nil if it has no answers.
+--- Opens the review of a question about changes.
 ---@param question co.Question
----@return co.HunkAnswer[]?
-function M.rest_accepted(question)
-  local state = current and current.item.id == question.id and current.state or kept[question.id]
-  return state and next(state.answers) and review_state.result(state) or nil
-end
-
---- Returns whether the person has answered parts of a change in a review that was put away.
----@param question co.Question
----@return boolean
-function M.is_begun(question)
-  local state = kept[question.id]
-  return state ~= nil and next(state.answers) ~= nil
-end
-
---- Returns the answers to the hunks of an item, and forgets them. A hunk without an answer is accepted.
----@param item co.ReviewItem
----@return co.HunkAnswer[]
-function M.take(item)
-  local change = item.change --[[@as co.Change]]
-  local state = kept[item.id] or review_state.new(change, source_of(item).words)
-  kept[item.id] = nil
-  return review_state.result(state)
-end
-
---- Returns whether all hunks of an item are answered.
----@param item co.ReviewItem
----@return boolean
-function M.is_answered(item)
-  local state = kept[item.id]
-  return state ~= nil and review_state.open(state)[1] == nil
+---@param quiet_until? integer
+function M.open_question(question, quiet_until)
+  local items = review_items.of(question)
+  M.open(review_items.unanswered(items) or items[1], nil, quiet_until)
 end
 
 --- Opens the review of a change.
@@ -448,7 +413,6 @@ function M.open(item, from, quiet_until)
     local other = current
     local inside = api.nvim_get_current_buf() == other.buf
     from = inside and other.from or from
-    kept[other.item.id] = other.state
     close(other)
     if source_of(other.item) ~= source then
       source_of(other.item).left(other.item)
@@ -457,7 +421,7 @@ function M.open(item, from, quiet_until)
   ---@type co.Review
   local review = {
     item = item,
-    state = kept[item.id] or review_state.new(item.change --[[@as co.Change]], source.words),
+    state = review_items.state(item),
     buf = api.nvim_create_buf(false, true),
     win = -1,
     from = from,
@@ -475,9 +439,9 @@ end
 --- Closes the review of an item that no longer waits, and forgets its answers.
 ---@param id integer|string
 function M.settled(id)
-  kept[id] = nil
+  review_items.forget(id)
   local review = current
-  if review and review.item.id == id then
+  if review and (review.item.id == id or question_of(review.item).id == id) then
     close(review)
     notify.warn('the review was closed: its question no longer waits')
   end
@@ -490,9 +454,5 @@ api.nvim_create_autocmd('User', {
     M.settled(event.data.id)
   end,
 })
-
-backend.on_exit(function()
-  kept = {}
-end)
 
 return M

@@ -386,7 +386,7 @@ fn accepted(
     let Some(hunks) = hunks else {
         return Ok(proposals);
     };
-    let mut accepted = Vec::new();
+    let (mut accepted, mut refused) = (Vec::<Proposal>::new(), Vec::new());
     let mut rest = hunks.as_slice();
     let last = proposals.len() - 1;
     for (index, proposal) in proposals.into_iter().enumerate() {
@@ -398,12 +398,21 @@ fn accepted(
         };
         let (own, others) = rest.split_at(own);
         rest = others;
-        accepted.extend(edits::reviewed(proposal, own)?);
+        let path = proposal.path.clone();
+        match edits::reviewed(proposal, own)? {
+            Some(proposal) => accepted.push(proposal),
+            None => refused.push(match edits::comments(own) {
+                Some(said) => format!("{path} was not changed; the person says: {said}"),
+                None => format!("{path} was not changed"),
+            }),
+        }
     }
-    match accepted.is_empty() {
-        true => Err(EditRefused("the person accepted no part of it".to_owned())),
-        false => Ok(accepted),
-    }
+    let Some(first) = accepted.first_mut() else {
+        let why = "the person accepted no part of it";
+        return Err(EditRefused(why.to_owned()));
+    };
+    first.notes.extend(refused);
+    Ok(accepted)
 }
 
 /// Checks that a change is one of the lines that the person named, if they did.

@@ -175,3 +175,27 @@ fn a_rename_that_fails_half_way_is_taken_back() {
     let shown = buffer("a.txt", "\u{1f600} name|x", false);
     scene.wait_for(&shown, "the buffer is as before");
 }
+
+#[test]
+fn the_files_of_a_rename_are_reviewed_by_parts() {
+    let scene = renames();
+    scene.command(&server(&["a.txt", "b.txt", "c.txt"]));
+    scene.co("rename it");
+    scene.wait_ask("1/1");
+    scene.answer("d");
+    for (file, key) in [
+        ("1 of 3 · a.txt", "n"),
+        ("2 of 3 · b.txt", "y"),
+        ("3 of 3 · c.txt", "y"),
+    ] {
+        scene.wait_text(&format!("file {file}"));
+        scene.type_keys(key);
+    }
+    scene.wait_chat("All through.");
+    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert!(told.starts_with("Done: b.txt +1 -1.\n"), "{told}");
+    assert!(told.contains("\nNote: a.txt was not changed.\n"), "{told}");
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "other\r\ntwo\r\n");
+    let stays = buffer("a.txt", "\u{1f600} name|x", false);
+    scene.wait_for(&stays, "the refused file");
+}
