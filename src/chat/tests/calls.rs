@@ -116,8 +116,8 @@ async fn a_failing_call_does_not_stop_its_siblings() {
 }
 
 #[tokio::test]
-async fn of_more_than_eight_calls_the_rest_is_refused_to_the_model() {
-    let ids: Vec<String> = (1..=10).map(|id| id.to_string()).collect();
+async fn of_more_than_sixteen_calls_the_rest_is_refused_to_the_model() {
+    let ids: Vec<String> = (1..=18).map(|id| id.to_string()).collect();
     let commands: Vec<String> = ids.iter().map(|id| format!("echo number {id}")).collect();
     let pairs: Vec<_> = ids
         .iter()
@@ -126,13 +126,13 @@ async fn of_more_than_eight_calls_the_rest_is_refused_to_the_model() {
         .collect();
     let mut chat = Chat::new([calls(&pairs), says("ok")]);
     assert_eq!(chat.turn("go").await, "done");
-    for id in 1..=8 {
+    for id in 1..=16 {
         assert!(chat.told(&id.to_string()).contains(&format!("number {id}")));
     }
-    for id in ["9", "10"] {
-        chat.assert_told(id, "at most 8 calls");
+    for id in ["17", "18"] {
+        chat.assert_told(id, "at most 16 calls");
     }
-    chat.assert_shown("$ `echo number 9`\n\n*not run: Not run: at most 8");
+    chat.assert_shown("$ `echo number 17`\n\n*not run: Not run: at most 16");
 }
 
 #[tokio::test]

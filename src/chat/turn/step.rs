@@ -18,7 +18,7 @@ use co_llm::transcript::{self, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Stop};
 
 /// The most calls in one step. co refuses the rest.
-pub(super) const MAX_CALLS: usize = 8;
+pub(super) const MAX_CALLS: usize = 16;
 
 /// The number of rejected requests that the model may correct before the turn ends.
 const MAX_REFLECTED: usize = 2;
