@@ -126,6 +126,13 @@ impl Jobs {
         self.entries.values().any(|job| job.view.runs())
     }
 
+    /// Returns the jobs whose changes are kept when they end.
+    pub(super) fn with_checkpoints(&self) -> Vec<u64> {
+        let jobs = self.entries.iter();
+        jobs.filter_map(|(number, job)| job.checkpoint.is_some().then_some(*number))
+            .collect()
+    }
+
     fn number(&mut self) -> Result<u64, String> {
         self.room()?;
         self.next += 1;

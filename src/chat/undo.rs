@@ -54,6 +54,8 @@ struct UndoTask {
     /// The chat also goes back, after the files.
     with_chat: bool,
     turns: Vec<TurnSummary>,
+    /// Sentences about jobs whose changes are not known yet.
+    jobs: Vec<String>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
 }
@@ -102,6 +104,12 @@ impl Chat {
             from,
             with_chat: then.is_some(),
             turns: turns(self.recorder.items()),
+            jobs: self
+                .jobs
+                .with_checkpoints()
+                .into_iter()
+                .map(texts::running_job)
+                .collect(),
             events,
             cancel: cancel.clone(),
         };
@@ -217,7 +225,9 @@ impl UndoTask {
                 }
             }
             Ok(None) => {
-                self.services.answer(NoticeLevel::Info, self.nothing());
+                let said = std::iter::once(self.nothing().to_owned()).chain(self.jobs.clone());
+                let said = said.collect::<Vec<_>>().join("; ");
+                self.services.answer(NoticeLevel::Info, said);
                 self.done(None).await;
             }
             Err(why) => self.services.answer(NoticeLevel::Error, why),
@@ -262,11 +272,13 @@ impl UndoTask {
         let files: Vec<_> = turn.files().collect();
         let files = files.iter().map(PathBuf::as_path);
         let open = self.services.buffers.read(files).await;
-        let turns = self.turns.clone();
+        let (turns, jobs) = (self.turns.clone(), self.jobs.clone());
         let plan = move || {
             let workspace = turn.workspace().to_owned();
             let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
-            let (reasons, change) = (reasons(&turns, &turn, &later, &undo), change(&undo, &store));
+            let mut reasons = reasons(&turns, &turn, &later, &undo);
+            reasons.extend(jobs);
+            let change = change(&undo, &store);
             let plan = Plan {
                 turn: turn.turn,
                 workspace,

@@ -100,6 +100,11 @@ pub(super) fn reasons(
     reasons.iter().map(|reason| one_line(reason)).collect()
 }
 
+/// Returns a sentence about a job that has not ended.
+pub(super) fn running_job(number: u64) -> String {
+    format!("what job {number} changed while no command ran stays until the job has ended")
+}
+
 /// Returns the difference for the question.
 pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let all = undo.all();

@@ -91,7 +91,7 @@ fn a_file_that_is_saved_during_a_command_is_the_persons() {
 
 #[test]
 fn what_a_job_changes_after_its_turn_is_taken_back() {
-    let wait = "touch go; until [ -e end ]; do sleep 0.05; done; rm end; echo job > notes.txt";
+    let wait = "until [ -e end ]; do sleep 0.05; done; rm end; echo job | tee notes.txt > new.txt";
     let job = json!({ "cmd": wait, "background": true });
     let scene = Scene::scripted([
         Reply::new().call("c1", "run_shell_command", &job),
@@ -104,6 +104,8 @@ fn what_a_job_changes_after_its_turn_is_taken_back() {
     scene.answer("y");
     scene.wait_chat("It runs.");
     scene.wait_turns(1);
+    scene.command("Co /undo");
+    scene.wait_text("while no command ran stays until the job has ended");
     scene.workspace.write("end", "");
     scene.wait_chat("ended: ");
     scene.command("Co /undo");
@@ -111,9 +113,16 @@ fn what_a_job_changes_after_its_turn_is_taken_back() {
     scene.answer("y");
     scene.wait_text("files taken back");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
-    assert!(scene.workspace.read("go").is_none());
+    assert!(scene.workspace.read("new.txt").is_none());
+    scene.command("Co /redo");
+    scene.wait_text("/redo  +2 -1");
+    scene.answer("y");
+    scene.wait_text("files brought back");
+    for file in ["notes.txt", "new.txt"] {
+        assert_eq!(scene.workspace.read(file).unwrap(), "job\n");
+    }
     scene.command("Co /changes");
-    let entry = "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('· job 1: touch go', 1, true) end)";
+    let entry = "vim.iter(vim.fn.getqflist()):any(function(it) return it.text:find('· job 1: until', 1, true) end)";
     scene.wait_for(entry, "the job's entry");
 }
 
