@@ -211,6 +211,10 @@ impl App {
                 };
                 self.tell(chat, &cwd, message);
             }
+            FromEditor::WriteCommit { chat, cwd, changes } => {
+                let changes = String::from_utf8_lossy(&changes).into_owned();
+                self.tell(chat, &cwd, Msg::WriteCommit(changes));
+            }
             FromEditor::Cancel { chat } => {
                 if let Some(handle) = self.chats.get(&chat) {
                     handle.send(Msg::Cancel);

@@ -88,6 +88,8 @@ struct Chat {
     /// The transcript could not be resumed. The next prompt must not start another one without notice.
     resume_failed: bool,
     typed: TypedCommands,
+    /// Cancels the request for a commit message.
+    commit: CancellationToken,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
 }
@@ -116,6 +118,7 @@ impl Chat {
             front_end: (services.front_ends)(id),
             resume_failed: false,
             typed: TypedCommands::new(),
+            commit: CancellationToken::new(),
             undo: None,
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
@@ -160,6 +163,7 @@ impl Chat {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
+            Msg::WriteCommit(changes) => self.write_commit(changes),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::Settings(services) => self.take_settings(&services),
@@ -246,6 +250,7 @@ impl Chat {
 
     fn cancel_turn(&mut self) {
         self.typed.cancel();
+        self.commit.cancel();
         if self.cancel_pressed {
             self.queue.drop_all();
             self.show_state();

@@ -132,6 +132,9 @@ local handlers = {
   editor_query = function(message)
     require('co.buffers.editor_query').answer(message)
   end,
+  commit_message = function(message)
+    require('co.chat.commit').receive(message)
+  end,
   before_command = function(message)
     require('co.hooks').answer(message)
   end,

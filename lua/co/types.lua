@@ -66,6 +66,13 @@
 ---@field cwd string
 ---@field options? co.RunOptionsMessage of `!`
 
+--- Asks the model of a chat for a commit message.
+---@class (exact) co.WriteCommit
+---@field type 'write_commit'
+---@field chat integer
+---@field cwd string
+---@field changes string the staged changes, and the subjects of the last commits
+
 ---@class (exact) co.Close
 ---@field type 'close'
 ---@field chat integer
@@ -196,7 +203,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+---@alias co.FromEditor co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'
@@ -363,6 +370,13 @@
 ---@field name? string the name to look up
 ---@field line? integer where it stands, from 1
 ---@field new_name? string with `rename`
+
+--- The answer to `co.WriteCommit`.
+---@class (exact) co.CommitMessage
+---@field type 'commit_message'
+---@field chat integer
+---@field text? string
+---@field problem? string the reason why there is none
 
 --- Asks the hooks of plugins about a command.
 ---@class (exact) co.BeforeCommand

@@ -23,6 +23,8 @@ pub enum Msg {
         name: String,
         args: String,
     },
+    /// The model writes a message for a commit of these changes.
+    WriteCommit(String),
     /// A `!` line.
     Run {
         command: String,

@@ -27,6 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::call::{CLOSED, CUT_OFF};
+pub(super) use self::compact::whole_text;
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;

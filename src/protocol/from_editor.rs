@@ -59,6 +59,14 @@ pub enum FromEditor {
         #[serde(default)]
         options: RunOptions,
     },
+    /// `/commit`: asks the model of the chat for a commit message. The chat does not show it.
+    WriteCommit {
+        chat: u64,
+        cwd: String,
+        /// The staged changes, and the subjects of the last commits. They may have any bytes.
+        #[serde(deserialize_with = "bytes")]
+        changes: Vec<u8>,
+    },
     /// The chat's buffer was deleted.
     Close { chat: u64 },
     /// The answer to a [`super::ToEditor::Question`] or a [`super::ToEditor::Trust`]; the latter takes `once` or `deny`.

@@ -174,6 +174,14 @@ pub enum ToEditor {
         #[serde(flatten)]
         command: PlannedCommand,
     },
+    /// The commit message that [`super::FromEditor::WriteCommit`] asked for, or the reason why there is none.
+    CommitMessage {
+        chat: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
     /// A `User` autocommand, e.g. `CoTurnDone`.
     Event {
         name: String,

@@ -185,6 +185,13 @@ M.commands = {
       return false
     end,
   },
+  commit = {
+    about = 'write the message of the commit that is being edited',
+    run = function(_, chat, cwd)
+      chat = chat or require('co.chat').new(cwd)
+      return chat ~= nil and require('co.chat.commit').write(chat, cwd)
+    end,
+  },
   jobs = {
     about = "list the runs of :Co! and the model's jobs",
     run = function()

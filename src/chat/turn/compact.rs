@@ -58,7 +58,7 @@ impl Turn {
                 .await?;
             let cancel = self.cancel.clone();
             let mut usage = Usage::default();
-            let answer = whole(Arc::clone(&self.provider), request.clone(), &mut usage);
+            let answer = whole_text(Arc::clone(&self.provider), request.clone(), &mut usage);
             let answer = tokio::select! {
                 () = cancel.cancelled() => Err(Halt::Cancelled),
                 answer = answer => answer.map_err(Halt::Fault),
@@ -78,7 +78,7 @@ impl Turn {
 }
 
 /// Sends the request once and returns the text. Sets `usage` even if the request fails.
-async fn whole(
+pub(in crate::chat) async fn whole_text(
     provider: Arc<dyn Provider>,
     request: ModelRequest,
     usage: &mut Usage,
@@ -94,7 +94,7 @@ async fn whole(
             }
             Delta::Stop(_) => {
                 return Err(Fault::Malformed {
-                    detail: "the model wrote no summary".to_owned(),
+                    detail: "the model wrote no text".to_owned(),
                 });
             }
             Delta::Reasoning(_) | Delta::Signature(_) | Delta::Notice(_) => {}

@@ -1,0 +1,99 @@
+--- `/commit`: writes the message of a commit into its buffer.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local git = require('co.ui.git')
+local notify = require('co.ui.notify')
+local send = require('co.chat.send')
+
+-- The most bytes of the changes.
+local LONGEST = 64 * 1024
+
+-- The buffer that gets the message, by chat.
+---@type table<integer, integer>
+local waiting = {}
+
+--- Returns the buffer of a commit message: the current one, or another one in this tab page.
+---@return integer?
+local function commit_buffer()
+  local wins = vim.list_extend({ api.nvim_get_current_win() }, api.nvim_tabpage_list_wins(0))
+  for _, win in ipairs(wins) do
+    local buf = api.nvim_win_get_buf(win)
+    if vim.bo[buf].filetype == 'gitcommit' then
+      return buf
+    end
+  end
+end
+
+--- Returns the working tree of the commit in a buffer.
+---@param buf integer
+---@return string
+local function directory_of(buf)
+  return api.nvim_buf_get_name(buf):match('^(.*)/%.git/[^/]+$') or vim.fn.getcwd()
+end
+
+--- Shows the reason why there is no message.
+---@param problem string
+local function fail(problem)
+  notify.error('no commit message: ' .. problem)
+end
+
+--- Asks the model of a chat for the message of the commit that is being edited.
+---@param chat co.Chat
+---@param cwd string the directory of the chat, if it is new
+---@return boolean taken
+function M.write(chat, cwd)
+  local buf = commit_buffer()
+  if not buf then
+    fail('no commit is being edited here; git commit with Neovim as its editor opens one')
+    return false
+  end
+  local directory = directory_of(buf)
+  local diff = { 'diff', '--cached', '--no-ext-diff', '--no-textconv', '--stat', '--patch' }
+  git.run(directory, diff, function(changes, problem)
+    if not changes or changes == '' then
+      return fail(changes and 'nothing is staged' or problem)
+    end
+    if #changes > LONGEST then
+      notify.warn('the model gets the first 64 KiB of the changes')
+      changes = changes:sub(1, LONGEST) .. '\n… cut'
+    end
+    -- Without a commit, there are none.
+    git.run(directory, { 'log', '-10', '--format=%s' }, function(subjects)
+      local text = ('The last subjects:\n%s\nThe changes:\n%s'):format(subjects or '', changes)
+      local message = { type = 'write_commit', chat = chat.id, cwd = cwd, changes = text }
+      if send.message(chat, message, cwd) then
+        waiting[chat.id] = buf
+        notify.info('the model writes the commit message')
+      end
+    end)
+  end)
+  return true
+end
+
+--- Puts the message above the text of its buffer.
+---@param message co.CommitMessage
+function M.receive(message)
+  local buf = waiting[message.chat]
+  waiting[message.chat] = nil
+  if not message.text then
+    return fail(message.problem or 'the model wrote none')
+  elseif not buf or not api.nvim_buf_is_loaded(buf) then
+    return fail('its buffer was closed')
+  end
+  local lines = vim.split(message.text, '\n', { plain = true })
+  local ok = pcall(api.nvim_buf_set_lines, buf, 0, 0, true, lines)
+  if not ok then
+    fail("its buffer is not 'modifiable'")
+  end
+end
+
+backend.on_exit(function(reason)
+  if next(waiting) then
+    waiting = {}
+    fail(reason)
+  end
+end)
+
+return M
