@@ -3,7 +3,15 @@ local neovim = require('neovim')
 
 describe('context', function()
   local function gather(nvim, text)
-    return nvim:lua("return require('co.chat.context').gather(...)", text)
+    nvim:lua(
+      [[
+        _G.found = nil
+        require('co.chat.context').gather(..., nil, nil, function(found) _G.found = found end)
+      ]],
+      text
+    )
+    nvim:wait('return _G.found ~= nil')
+    return nvim:lua('return _G.found')
   end
 
   --- Returns the sentences that co showed the person.
@@ -282,7 +290,9 @@ describe('context', function()
         read = read + #lines
         return lines
       end
-      local pieces = require('co.chat.context').gather('@buffer', { require('co.chat.context').range(2, 90000) })
+      local pieces
+      local context = require('co.chat.context')
+      context.gather('@buffer', { context.range(2, 90000) }, nil, function(found) pieces = found end)
       return { read = read, names = { pieces[1].name, pieces[2].name } }
     ]])
     same({

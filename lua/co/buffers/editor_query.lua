@@ -18,12 +18,21 @@ local MOST_PLACES = 8
 -- Bytes of a name. Those of other letters than ASCII count.
 local WORD = '[%w_\128-\255]'
 
+--- A question to language servers. The topic `workspace` finds the symbols of that name anywhere.
+---@class (exact) co.ServerQuery
+---@field topic string
+---@field file? string
+---@field name? string
+---@field line? integer
+---@field new_name? string
+
 ---@type table<string, string>
 local METHODS = {
   symbols = 'textDocument/documentSymbol',
   definition = 'textDocument/definition',
   references = 'textDocument/references',
   rename = 'textDocument/rename',
+  workspace = 'workspace/symbol',
 }
 
 ---@param file string
@@ -132,10 +141,11 @@ end
 ---@param result any
 ---@param buf integer
 ---@param client vim.lsp.Client
----@param topic string
+---@param query co.ServerQuery
 ---@param ticks table<integer, integer> of the buffers when the backend asked
 ---@return table[]
-local function items_of(result, buf, client, topic, ticks)
+local function items_of(result, buf, client, query, ticks)
+  local topic = query.topic
   local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
   if topic == 'symbols' then
     return vim.lsp.util.symbols_to_items(result, buf, encoding)
@@ -143,6 +153,14 @@ local function items_of(result, buf, client, topic, ticks)
     local files, problem = workspace_edit.file_edits(result, ticks)
     local known = problem or files and files[1]
     return known and { { files = files, unit = encoding, problem = problem } } or {}
+  elseif topic == 'workspace' then
+    -- Servers match parts of names too, and may leave the range out.
+    result = vim.tbl_filter(function(symbol)
+      return symbol.name == query.name and symbol.location.range ~= nil
+    end, result)
+    result = vim.tbl_map(function(symbol)
+      return symbol.location
+    end, result)
   end
   local locations = vim.tbl_filter(function(location)
     return vim.startswith(location.uri or location.targetUri, 'file:')
@@ -152,7 +170,7 @@ end
 
 --- Sends a request to each client. Calls `done` when all have answered.
 ---@param clients vim.lsp.Client[]
----@param query co.EditorQuery
+---@param query co.ServerQuery
 ---@param buf integer
 ---@param place? [integer, integer]
 ---@param ticks table<integer, integer>
@@ -161,6 +179,9 @@ local function request(clients, query, buf, place, ticks, done)
   local waiting, items, why = #clients, {}, nil
   for _, client in ipairs(clients) do
     local params = { textDocument = vim.lsp.util.make_text_document_params(buf) }
+    if query.topic == 'workspace' then
+      params = { query = query.name }
+    end
     if place then
       local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
       local character = vim.lsp.util.character_offset(buf, place[1], place[2], encoding)
@@ -170,7 +191,7 @@ local function request(clients, query, buf, place, ticks, done)
     end
     local function answered(problem, result)
       if result and not problem then
-        local ok, found = pcall(items_of, result, buf, client, query.topic, ticks)
+        local ok, found = pcall(items_of, result, buf, client, query, ticks)
         if ok then
           vim.list_extend(items, found)
         else
@@ -207,9 +228,9 @@ local function single(client)
 end
 
 --- Asks the language servers of a file. Calls `done` within a few seconds.
----@param query co.EditorQuery
+---@param query co.ServerQuery
 ---@param done fun(answer: co.EditorAnswer)
-local function ask_servers(query, done)
+function M.ask(query, done)
   local finished = false
   ---@param answer co.EditorAnswer
   local function finish(answer)
@@ -231,8 +252,9 @@ local function ask_servers(query, done)
     return finish({ problem = 'its language server cannot tell ' .. query.topic })
   end
   local ticks = workspace_edit.ticks()
-  local places = query.name and places_of(buf, query.name, query.line) or {}
-  if query.name and #places == 0 then
+  local name = query.topic ~= 'workspace' and query.name
+  local places = name and places_of(buf, name, query.line) or {}
+  if name and #places == 0 then
     local where = query.line and ('line %d'):format(query.line) or 'it'
     return finish({ problem = ('the name does not stand in %s'):format(where) })
   end
@@ -280,7 +302,7 @@ function M.answer(query)
   if read then
     send(read())
   else
-    ask_servers(query, send)
+    M.ask(query --[[@as co.ServerQuery]], send)
   end
 end
 

@@ -1,9 +1,8 @@
---- The functions that a chat calls and that `co.user_command` sets.
----
---- A chat cannot require `co.user_command`, which requires the chat.
+--- The functions that a chat calls and that modules above set, which require the chat.
 
 ---@class (exact) co.chat.Callbacks
 ---@field submit fun(chat: co.Chat, text: string): boolean carries out or sends the text of the prompt
+---@field unsent fun(message: co.Unsent) gives back a prompt that was not sent
 ---@field complete fun(findstart: integer, base: string): integer|table[] completes a word of the prompt
 
 ---@type co.chat.Callbacks

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local git_context = require('co.chat.git_context')
 local image_context = require('co.chat.image_context')
+local lsp_context = require('co.chat.lsp_context')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
@@ -214,16 +215,25 @@ M.about = {
   ['@git:'] = 'a commit, as in @git:HEAD~1',
   ['@search:'] = 'the lines that contain a text',
   ['@file:'] = 'a file',
+  ['@lsp:'] = 'a name, as your language servers know it',
 }
 
----@type table<string, fun(text: string, cwd: string): co.Context?, string?>
+---@alias co.context.Done fun(context?: co.Context, missing?: string)
+
+--- They call `done` at once or later, since Neovim does not wait for other programs.
+---@type table<string, fun(text: string, cwd: string, done: co.context.Done)>
 local readers_of_text = {
-  file = file_context,
+  file = function(path, cwd, done)
+    done(file_context(path, cwd))
+  end,
   git = git_context.show,
   search = git_context.search,
+  lsp = function(name, _, done)
+    lsp_context.symbol(name, done)
+  end,
 }
 
----@type table<string, fun(buf: integer, cwd: string): co.Context?, string?>
+---@type table<string, fun(buf: integer): co.Context?, string?>
 local readers = {
   buffer = function(buf)
     return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
@@ -234,9 +244,6 @@ local readers = {
   unsaved = unsaved,
   output = output,
   clipboard = image_context.clipboard,
-  diff = function(_, cwd)
-    return git_context.diff(cwd)
-  end,
 }
 
 --- Returns the word that adds a context: `@buffer` for `@buffer src/app.py`.
@@ -247,33 +254,56 @@ local function word_of(context)
   return name:match('^@file:') and name or name:match('^%S+') or name
 end
 
---- Returns the contexts for the words with `@` in `text`.
+--- Calls `done` with the contexts for the words with `@` in `text`: at once, unless other programs are asked.
 ---@param text string
 ---@param given? co.Context[] contexts that are added in any case
 ---@param range? co.Context the context for `@selection`, instead of the last visual selection
----@return co.Context[]
-function M.gather(text, given, range)
-  local found, seen = {}, {}
+---@param done fun(contexts: co.Context[])
+function M.gather(text, given, range, done)
+  ---@type table<string, boolean>
+  local seen = {}
   for _, context in ipairs(given or {}) do
     seen[word_of(context)] = true
   end
   local buf = last_window.buffer()
   local cwd = vim.fn.getcwd()
-  ---@type string[]
-  local left_out = {}
+  -- Each word, in the order of the text, with its context or the reason why there is none.
+  ---@type { word: string, context?: co.Context, missing?: string }[]
+  local slots = {}
+  -- The words that have neither yet, and one for the loop below.
+  local open = 1
+  local function finish()
+    open = open - 1
+    if open > 0 then
+      return
+    end
+    local found, left_out = {}, {}
+    for _, slot in ipairs(slots) do
+      if slot.context then
+        found[#found + 1] = slot.context
+      else
+        left_out[#left_out + 1] = ('%s (%s)'):format(slot.word, slot.missing)
+      end
+    end
+    if #left_out > 0 then
+      notify.warn('left out: ' .. table.concat(left_out, ', '))
+    end
+    done(limit.fit(vim.list_extend(found, given or {})))
+  end
   ---@param word string
-  ---@param read fun(): co.Context?, string?
+  ---@param read fun(done: co.context.Done)
   local function add(word, read)
     if seen[word] then
       return
     end
     seen[word] = true
-    local context, missing = read()
-    if context then
-      found[#found + 1] = context
-    else
-      left_out[#left_out + 1] = ('%s (%s)'):format(word, missing)
-    end
+    local slot = { word = word }
+    slots[#slots + 1] = slot
+    open = open + 1
+    read(function(context, missing)
+      slot.context, slot.missing = context, missing
+      finish()
+    end)
   end
   -- A backslash before a blank makes it a part of the name.
   local words = (' ' .. text):gsub('\\ ', ESCAPED)
@@ -287,22 +317,23 @@ function M.gather(text, given, range)
       argument = argument:gsub('[.?!]+$', function(tail)
         return name == 'file' and vim.uv.fs_stat(argument) and tail or ''
       end)
-      add(('@%s:%s'):format(name, argument), function()
-        return read(argument, cwd)
+      add(('@%s:%s'):format(name, argument), function(add_context)
+        read(argument, cwd, add_context)
+      end)
+    elseif name == 'diff' then
+      add('@diff', function(add_context)
+        git_context.diff(cwd, add_context)
       end)
     elseif readers[name] then
-      add('@' .. name, function()
+      add('@' .. name, function(add_context)
         if range and word_of(range) == '@' .. name then
-          return range
+          return add_context(range)
         end
-        return readers[name](buf, cwd)
+        add_context(readers[name](buf))
       end)
     end
   end
-  if #left_out > 0 then
-    notify.warn('left out: ' .. table.concat(left_out, ', '))
-  end
-  return limit.fit(vim.list_extend(found, given or {}))
+  finish()
 end
 
 return M

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
+local callbacks = require('co.chat.callbacks')
 local chat_text = require('co.chat.text')
 local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
@@ -27,6 +28,7 @@ local windows = require('co.ui.windows')
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
+---@field reading? boolean the attachments of a prompt are being read
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 
@@ -334,6 +336,8 @@ function M.unsent(message)
     chat.prompt:restore(message.text)
   end
 end
+
+callbacks.unsent = M.unsent
 
 --- Notes that a message of the person or the model begins.
 ---@param message co.MessageBegins

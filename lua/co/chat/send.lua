@@ -2,7 +2,9 @@
 local M = {}
 
 local backend = require('co.backend')
+local callbacks = require('co.chat.callbacks')
 local notify = require('co.ui.notify')
+local registry = require('co.chat.registry')
 local utf8 = require('co.ui.utf8')
 local windows = require('co.ui.windows')
 
@@ -95,8 +97,20 @@ end
 ---@param extra? co.Context[]
 ---@return boolean taken
 local function send_prompt(chat, message, text, extra)
-  message.context = require('co.chat.context').gather(text, extra, chat.range)
-  local taken = M.message(chat, message, message.cwd)
+  if chat.reading then
+    notify.info('not sent: co still reads what the last prompt names; try again in a moment')
+    return false
+  end
+  local late, done, taken = false, false, true
+  require('co.chat.context').gather(text, extra, chat.range, function(contexts)
+    chat.reading, done = nil, true
+    message.context = contexts
+    taken = registry.get(chat.id) == chat and M.message(chat, message, message.cwd)
+    if late and not taken then
+      callbacks.unsent({ type = 'unsent', chat = chat.id, text = message.text })
+    end
+  end)
+  late, chat.reading = true, not done or nil
   if taken then
     chat.range = nil
     local waiting = chat.waiting_prompts

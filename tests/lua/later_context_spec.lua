@@ -1,0 +1,115 @@
+-- The contexts that other programs give: git and language servers.
+
+local neovim = require('neovim')
+
+local function gather(nvim, text)
+  nvim:lua(
+    [[
+      _G.found = nil
+      require('co.chat.context').gather(..., nil, nil, function(found) _G.found = found end)
+    ]],
+    text
+  )
+  nvim:wait('return _G.found ~= nil')
+  return nvim:lua('return _G.found')
+end
+
+describe('a context that another program gives', function()
+  --- A Neovim whose git waits for the file `go` in its directory.
+  local function slow()
+    local nvim, dir = neovim.start(), vim.fn.resolve(neovim.dir())
+    vim.fn.writefile({
+      '#!/bin/sh',
+      'until [ -e ' .. dir .. '/go ]; do sleep 0.01; done',
+      'echo changed',
+    }, dir .. '/git')
+    vim.fn.setfperm(dir .. '/git', 'rwxr-xr-x')
+    nvim:lua("vim.env.PATH = ... .. ':' .. vim.env.PATH vim.cmd('Co explain @diff, please')", dir)
+    return nvim, dir
+  end
+
+  it('comes later, and the prompt waits for it', function()
+    local nvim, dir = slow()
+    same({}, nvim:sent())
+    nvim:lua("vim.cmd('Co and this')")
+    nvim:wait("return table.concat(_G.notices):find('not sent: co still reads', 1, true) ~= nil")
+    vim.fn.writefile({}, dir .. '/go')
+    nvim:wait('return #_G.sent == 1')
+    local prompt = nvim:sent('prompt')[1]
+    same('explain @diff, please', prompt.text)
+    same({ { name = '@diff', text = 'changed\n' } }, prompt.context)
+    nvim:lua("vim.cmd('Co and this')")
+    same('and this', nvim:sent('prompt')[2].text)
+  end)
+
+  it('that comes too late for its chat gives the prompt back', function()
+    local nvim, dir = slow()
+    nvim:lua("require('co.backend').send = function() return false end")
+    vim.fn.writefile({}, dir .. '/go')
+    nvim:wait_line('co://chat/1/prompt', 'explain @diff, please')
+    same({}, nvim:lua("return require('co.chat.registry').get(1).waiting_prompts"))
+  end)
+end)
+
+describe('@lsp:', function()
+  it('is what the language servers of the last buffer know of a name', function()
+    local nvim, dir = neovim.start(), vim.fn.resolve(neovim.dir())
+    vim.fn.writefile({ 'def area(x):', '    return x' }, dir .. '/shape.py')
+    vim.fn.writefile({ 'from shape import area', 'print(area(2))' }, dir .. '/main.py')
+    nvim:lua(
+      [[
+        local dir = ...
+        vim.fn.chdir(dir)
+        vim.cmd('edit main.py')
+        local function at(name, line)
+          local uri = vim.uri_from_fname(dir .. '/' .. name)
+          local place = { line = line, character = 0 }
+          return { uri = uri, range = { start = place, ['end'] = place } }
+        end
+        vim.lsp.start({ name = 'toy', root_dir = dir, cmd = function()
+          return {
+            request = function(method, params, callback)
+              if method == 'initialize' then
+                callback(nil, { capabilities = {
+                  definitionProvider = true,
+                  referencesProvider = true,
+                  workspaceSymbolProvider = true,
+                } })
+              elseif method == 'textDocument/definition' then
+                callback(nil, params.position.line == 0 and at('shape.py', 0) or nil)
+              elseif method == 'textDocument/references' then
+                callback(nil, { at('main.py', 0), at('main.py', 1) })
+              elseif method == 'workspace/symbol' then
+                local symbols = {
+                  { name = 'Shape', kind = 5, location = at('shape.py', 1) },
+                  { name = 'Shapes', kind = 5, location = at('main.py', 1) },
+                }
+                callback(nil, params.query == 'Shape' and symbols or {})
+              else
+                callback(nil, nil)
+              end
+              return true, 1
+            end,
+            notify = function() return true end,
+            is_closing = function() return false end,
+            terminate = function() end,
+          }
+        end })
+      ]],
+      dir
+    )
+    nvim:wait('return #vim.lsp.get_clients({ bufnr = 0 }) == 1')
+    same({
+      {
+        name = '@lsp:area',
+        text = 'shape.py:1-2:\ndef area(x):\n    return x\n\nReferences:\n'
+          .. 'main.py:1: from shape import area\nmain.py:2: print(area(2))\n',
+      },
+    }, gather(nvim, 'what is @lsp:area?'))
+    same({
+      { name = '@lsp:Shape', text = 'shape.py:2-2:\n    return x\n\n' },
+    }, gather(nvim, '@lsp:Shape'))
+    same({}, gather(nvim, '@lsp:none'))
+    nvim:wait("return _G.notices[1]:find('@lsp:none (the name does not stand in it)', 1, true)")
+  end)
+end)
