@@ -21,7 +21,7 @@ pub enum FaultKind {
     Missing,
     /// The engine's service does not answer.
     NotRunning,
-    /// The user may not use the engine.
+    /// The user may not use the socket of the engine's service.
     NoPermission,
     NoImage,
     /// The workspace cannot be mounted.
@@ -46,6 +46,11 @@ const MEANINGS: &[(&str, FaultKind)] = &[
     ("is not running", FaultKind::Gone),
     ("can only create exec sessions on running", FaultKind::Gone),
     ("container state improper", FaultKind::Gone),
+    (
+        "permission denied while trying to connect",
+        FaultKind::NoPermission,
+    ),
+    ("connect: permission denied", FaultKind::NoPermission),
     ("cannot connect", FaultKind::NotRunning),
     ("is the docker daemon running", FaultKind::NotRunning),
     ("connection refused", FaultKind::NotRunning),
@@ -55,15 +60,17 @@ const MEANINGS: &[(&str, FaultKind)] = &[
     ("invalid mount", FaultKind::Mount),
     ("error mounting", FaultKind::Mount),
     ("statfs ", FaultKind::Mount),
-    ("permission denied", FaultKind::NoPermission),
 ];
 
 impl EngineFault {
     /// Returns the fault that an engine's words tell of.
     pub(crate) fn of(engine: &str, image: &str, printed: &str) -> Self {
         let lines = printed.lines().map(str::trim);
-        // The docker client adds a line about its help.
-        let mut told = lines.filter(|line| !line.is_empty() && !line.contains("--help"));
+        // The docker client adds a line about its help, and podman one about the exit status of a helper.
+        let reason = |line: &&str| {
+            line.starts_with(|first: char| first.is_alphanumeric()) && !line.contains("--help")
+        };
+        let mut told = lines.filter(reason);
         let words = told
             .next_back()
             .unwrap_or("it printed no reason")
@@ -95,9 +102,13 @@ impl fmt::Display for EngineFault {
             FaultKind::NotRunning => {
                 write!(to, "{engine} does not answer ({words}); start its service")
             }
+            FaultKind::NoPermission if engine.contains("docker") => write!(
+                to,
+                "{engine} refused you ({words}); join the group docker and log in again, or set container_engine to podman"
+            ),
             FaultKind::NoPermission => write!(
                 to,
-                "{engine} refused you ({words}); get the permission to use it, such as the group docker, or use podman"
+                "{engine} refused you ({words}); get the permission to use its socket"
             ),
             FaultKind::NoImage => write!(
                 to,
@@ -169,6 +180,11 @@ mod tests {
             "Error response from daemon: Container 00ff is not running",
             FaultKind::Gone,
             "is not running",
+        );
+        check(
+            "Error: mounting storage: mount_data=x\nfuse-overlayfs: cannot mount: Permission denied\n: exit status 1\n",
+            FaultKind::Other,
+            "(fuse-overlayfs: cannot mount: Permission denied)",
         );
         check("", FaultKind::Other, "it printed no reason");
     }
