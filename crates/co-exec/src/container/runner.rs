@@ -19,6 +19,9 @@ use crate::sandbox::{Placeholders, ProtectedPaths};
 /// The prefix of all names.
 const NAME_PREFIX: &str = "co-runner-";
 
+/// The looks for containers that ended backends left.
+const MAX_LOOKS: usize = 3;
+
 /// The containers of this process.
 #[derive(Debug)]
 pub(crate) struct Containers {
@@ -178,17 +181,21 @@ impl Containers {
     async fn prune(&self, engine: &Engine) {
         let filter = format!("label={LABEL}");
         let list = ["ps", "--all", "--quiet", "--filter", &filter];
-        let ids = engine.call(&list, "").await.unwrap_or_default();
         let format = format!("{{{{.Id}}}} {{{{index .Config.Labels \"{LABEL}\"}}}}");
-        let mut inspect = vec!["inspect", "--format", &format];
-        inspect.extend(ids.split_whitespace());
-        if inspect.len() == 3 {
-            return;
+        let mut owners = String::new();
+        for _ in 0..MAX_LOOKS {
+            let ids = engine.call(&list, "").await.unwrap_or_default();
+            let mut inspect = vec!["inspect", "--format", &format];
+            inspect.extend(ids.split_whitespace());
+            if inspect.len() == 3 {
+                return;
+            }
+            // It fails if one of them was removed meanwhile.
+            if let Ok(told) = engine.call(&inspect, "").await {
+                owners = told;
+                break;
+            }
         }
-        // One of them may have been removed meanwhile. Then the next start looks again.
-        let Ok(owners) = engine.call(&inspect, "").await else {
-            return;
-        };
         let dead = owners.lines().filter_map(|line| {
             let (id, label) = line.split_once(' ')?;
             self.owner.has_ended(label).then_some(id)
