@@ -43,6 +43,8 @@ pub(super) struct Conditions {
     pub hides: bool,
     /// The confinement of approved commands when this one started, in a word.
     pub approved_confinement: &'static str,
+    /// The level of its confinement.
+    pub level: &'static str,
     /// The time that the model asked for.
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
@@ -147,7 +149,8 @@ mod tests {
         network: Network::None,
         confined: false,
         hides: false,
-        approved_confinement: "subprocess",
+        approved_confinement: "unconfined",
+        level: "none",
         asked: None,
         limit: Some(Duration::from_secs(120)),
         unasked: false,

@@ -131,7 +131,7 @@ pub async fn checks(
     checks.extend(landlock::check(probe.landlock));
     let engine = check_engine(config.container(), &args.environment).await;
     checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
-    checks.push(container::check(&config, engine));
+    checks.push(container::check(&config, engine).await);
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
     checks

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::config::{Config, ConfinementSetting, Network};
-use co_exec::container::{ContainerSettings, EngineFault, check_engine};
+use co_exec::container::{ContainerSettings, EngineFault, check_engine, missing_limits};
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::{Confinement, ShownSecrets};
 
@@ -22,9 +22,42 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
     }
 }
 
+/// The level of commands that run without approval.
+pub const READ_ONLY: &str = "read-only";
+
+/// Returns the level of a confinement.
+pub fn level(confinement: &Confinement) -> &'static str {
+    match confinement {
+        Confinement::Plain => "none",
+        Confinement::Workspace { .. } => "workspace",
+        confinement if confinement.only_looks() => READ_ONLY,
+        _ => "container",
+    }
+}
+
 pub(super) const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
 pub(super) const INSIDE: &str = "confined to the workspace (container)";
 const LOOKS_INSIDE: &str = "read-only, without network, in a container";
+
+/// Returns a chosen confinement in a word, for a person.
+pub(super) fn name(setting: ConfinementSetting) -> &'static str {
+    match setting {
+        ConfinementSetting::Subprocess => "unconfined",
+        ConfinementSetting::Docker => "container",
+        other => other.word(),
+    }
+}
+
+/// Returns a sentence about the limits of containers that were tried.
+pub fn limits_words(engine: &str, missing: &[&str]) -> String {
+    match missing {
+        [] => "tried in one: all its limits hold".to_owned(),
+        missing => format!(
+            "tried in one: {engine} does not enforce the limits of {}",
+            missing.join(", ")
+        ),
+    }
+}
 
 /// The person's settings about confinement and the abilities of the kernel.
 #[derive(Debug, Clone)]
@@ -81,6 +114,22 @@ impl Isolation {
     pub async fn check_engine(&self) -> Result<(), EngineFault> {
         let environment: Vec<_> = std::env::vars_os().collect();
         check_engine(&self.container, &environment).await.map(drop)
+    }
+
+    /// Tries the limits of a container, and returns a sentence about them.
+    ///
+    /// # Errors
+    /// No container can run.
+    pub async fn try_limits(&self) -> Result<String, EngineFault> {
+        let environment: Vec<_> = std::env::vars_os().collect();
+        let engine = check_engine(&self.container, &environment).await?;
+        let missing = missing_limits(&engine, &self.container).await?;
+        Ok(limits_words(&engine.name(), &missing))
+    }
+
+    /// Returns true if approved commands run in a container.
+    pub fn in_container(&self) -> bool {
+        self.chosen() == ConfinementSetting::Docker
     }
 
     /// Returns the confinement that the person chose, or that `auto` takes: the strongest one that can run.
@@ -174,12 +223,12 @@ impl Isolation {
 
     /// Returns the confinement of approved commands in a word, for the winbar and the float.
     pub fn name(&self) -> &'static str {
-        self.chosen().word()
+        name(self.chosen())
     }
 
     /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
     pub fn confines(&self) -> bool {
-        self.read_only.is_ok() || self.chosen() == ConfinementSetting::Docker
+        self.read_only.is_ok() || self.in_container()
     }
 
     /// Returns the confinement of unasked commands in a few words, for the winbar.
@@ -193,7 +242,7 @@ impl Isolation {
     /// Returns the confinement of unasked commands in a sentence.
     pub fn unasked_words(&self) -> String {
         match &self.read_only {
-            _ if self.chosen() == ConfinementSetting::Docker => {
+            _ if self.in_container() => {
                 "unasked commands run in a container that can only read the workspace".to_owned()
             }
             Ok(()) => "unasked commands run in the read-only sandbox".to_owned(),
@@ -241,11 +290,11 @@ impl Isolation {
 
     /// Returns a sentence for the model about approved commands.
     pub fn approved_for_model(&self) -> &'static str {
-        match self.name() {
-            "landlock" => {
+        match self.chosen() {
+            ConfinementSetting::Landlock => {
                 "Approved commands can write in the workspace and a private temporary directory only."
             }
-            "docker" => {
+            ConfinementSetting::Docker => {
                 "Approved commands run in a container. The workspace is /workspace there, the programs are those of its image, \
                  and nothing else of this machine is there."
             }
@@ -339,7 +388,7 @@ mod tests {
         ));
         let strongest = isolation("auto", &none);
         assert_eq!(strongest.for_approved(workspace), Ok(Confinement::Plain));
-        assert_eq!(strongest.name(), "subprocess");
+        assert_eq!(strongest.name(), "unconfined");
         let fault = co_exec::container::Engine::find("/nonexistent", &[]).unwrap_err();
         let words = strongest.with_engine(Err(fault.clone())).approved_words();
         let words = words.unwrap();
@@ -348,7 +397,7 @@ mod tests {
         let held = isolation("auto", &able()).with_engine(Err(fault));
         assert_eq!(held.name(), "landlock");
         let inside = isolation("auto", &able()).with_engine(Ok(()));
-        assert_eq!(inside.name(), "docker");
+        assert_eq!(inside.name(), "container");
         assert!(
             inside
                 .approved_words()

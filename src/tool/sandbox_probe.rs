@@ -111,11 +111,28 @@ impl SandboxProbe {
         confinement::words(&confinement)
     }
 
+    /// Returns the level of approved commands, as far as is known.
+    pub fn level(&self) -> &'static str {
+        let approved = self.known().map(|it| it.for_approved(Path::new("/")));
+        match approved {
+            Some(Ok(confinement)) => confinement::level(&confinement),
+            _ => confinement::level(&Confinement::Plain),
+        }
+    }
+
+    /// Returns true if approved commands run in a container, as far as is known.
+    pub fn in_container(&self) -> bool {
+        match self.known() {
+            Some(isolation) => isolation.in_container(),
+            None => self.setting == ConfinementSetting::Docker,
+        }
+    }
+
     /// Returns the confinement of approved commands in a word; until the probe has ended, the value of the setting.
     pub fn name(&self) -> &'static str {
         match self.known() {
             Some(isolation) => isolation.name(),
-            None => self.setting.word(),
+            None => confinement::name(self.setting),
         }
     }
 }
@@ -145,7 +162,7 @@ mod tests {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
         let probe = SandboxProbe::ended(&config, Isolation::with_result(&config, Ok(())));
         let held = probe.with(ConfinementSetting::Landlock);
-        assert_eq!((probe.name(), held.name()), ("subprocess", "landlock"));
+        assert_eq!((probe.name(), held.name()), ("unconfined", "landlock"));
         assert!(matches!(
             held.for_approved(|| "/w").await,
             Ok(Confinement::Workspace { .. })
@@ -166,6 +183,6 @@ mod tests {
             confinement.for_approved(|| "/w").await,
             Ok(Confinement::Plain)
         );
-        assert_eq!(confinement.name(), "subprocess");
+        assert_eq!(confinement.name(), "unconfined");
     }
 }

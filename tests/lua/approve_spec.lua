@@ -22,7 +22,7 @@ describe('the approval float', function()
       'cargo test',
       '/tmp',
       '120 s',
-      'subprocess',
+      'unconfined',
       'it runs code',
       'no rule allows it'
     )
@@ -50,7 +50,7 @@ describe('the approval float', function()
     local fields = { terminal = true, background = true, command = 'npm run dev' }
     nvim:receive(vim.tbl_extend('force', ask(1, fields), { timeout = vim.NIL }))
     nvim:wait_screen('how  in a terminal, in the background, until it ends')
-    nvim:wait_screen('in   /tmp · subprocess')
+    nvim:wait_screen('in   /tmp · unconfined')
     reach(nvim)
     nvim:keys('y')
     wait_answers(nvim, { { 1, 'once' } })

@@ -12,7 +12,7 @@ function M.ask(id, fields)
     command = 'touch file' .. id,
     cwd = '/tmp',
     timeout = 120,
-    confinement = 'subprocess',
+    confinement = 'unconfined',
     reasons = { 'it writes' },
     destructive = false,
   }, fields or {})
@@ -45,7 +45,7 @@ function M.state(name, fields)
     detail = '',
     model = 'model-x',
     cwd = '/tmp',
-    confinement = 'subprocess',
+    confinement = 'unconfined',
     input = 0,
     output = 0,
     queued = 0,

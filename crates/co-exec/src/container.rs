@@ -11,6 +11,7 @@ mod engine;
 pub(crate) mod fault;
 mod inside;
 mod instance;
+mod limits;
 mod mounts;
 mod owner;
 mod remote;
@@ -20,6 +21,7 @@ pub(crate) mod settings;
 
 pub use engine::{Engine, check_engine};
 pub use fault::{EngineFault, FaultKind};
+pub use limits::missing_limits;
 pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
 
 pub(crate) use control::Control;

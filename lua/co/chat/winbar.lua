@@ -116,8 +116,7 @@ function M.text(state, isolation, width)
   end
   local confinement = state.confinement ~= '' and state.confinement or nil
   if confinement then
-    parts[#parts + 1] = 'approved: '
-      .. (confinement == 'subprocess' and 'unconfined' or confinement)
+    parts[#parts + 1] = 'approved: ' .. confinement
     if isolation and isolation ~= '' then
       parts[#parts + 1] = isolation
     end

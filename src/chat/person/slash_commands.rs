@@ -48,10 +48,14 @@ impl Chat {
     /// Returns the line about the confinement of approved and of unasked commands, with the other choices.
     async fn sandbox_words(&self) -> String {
         let isolation = self.services.probe.isolation().await;
-        let engine = isolation.check_engine().await;
-        let inside = isolation.name() == ConfinementSetting::Docker.word();
+        let inside = isolation.in_container();
+        let engine = match inside {
+            true => isolation.try_limits().await,
+            false => isolation.check_engine().await.map(|()| String::new()),
+        };
         let approved = match (isolation.approved_words(), &engine) {
             (Ok(_), Err(fault)) if inside => format!("approved commands are refused: {fault}"),
+            (Ok(words), Ok(tried)) if inside => format!("{words}; {tried}"),
             (Ok(words), _) => words,
             (Err(refused), _) => format!("approved commands are refused: {refused}"),
         };
@@ -64,7 +68,7 @@ impl Chat {
         };
         let container = match engine {
             _ if inside => String::new(),
-            Ok(()) => "; /sandbox docker runs them in a container".to_owned(),
+            Ok(_) => "; /sandbox docker runs them in a container".to_owned(),
             Err(fault) => format!("; no container can run: {fault}"),
         };
         format!(
@@ -158,7 +162,7 @@ impl Chat {
         let asked = self.named(if path.is_empty() { "~" } else { path });
         let (there, now) = (asked.clone(), self.dirs.workspace.clone());
         // Its jobs and files are there.
-        let held = self.services.probe.name() == ConfinementSetting::Docker.word();
+        let held = self.services.probe.in_container();
         let found = blocking(move || {
             let cwd = there.canonicalize()?;
             if !cwd.is_dir() {

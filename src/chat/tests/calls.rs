@@ -247,7 +247,7 @@ async fn what_was_decided_is_audited_before_the_command_ends() {
     assert_eq!(before[0]["decided"], "auto_confirm");
     assert_eq!(
         (&before[0]["call"], &before[0]["confinement"]),
-        (&"1".into(), &"plain".into())
+        (&"1".into(), &"none".into())
     );
     assert!(before[0].get("outcome").is_none(), "{before:?}");
     chat.write("go", "");

@@ -206,7 +206,7 @@ async fn another_confinement_holds_what_starts_later_and_is_asked_about_anew() {
     chat.until(told).await;
     assert_eq!(
         (typing.job, typing.confinement.as_str()),
-        (Some(1), "subprocess")
+        (Some(1), "unconfined")
     );
     chat.answer(typing.id, Answer::Once);
     let later = chat.asked().await;

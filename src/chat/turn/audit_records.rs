@@ -5,11 +5,7 @@ use super::super::services::audit_task;
 use super::Turn;
 use super::call::JudgedCall;
 use crate::audit::Record;
-use co_exec::Confinement;
 use co_llm::transcript::{Call, Decision};
-
-/// The confinement of commands that run without approval.
-pub(super) const READ_ONLY: &str = "read-only";
 
 /// The outcome of a call.
 #[derive(Clone, Copy)]
@@ -46,7 +42,7 @@ impl Turn {
         came_to: CallOutcome<'_>,
     ) {
         let (level, outcome) = match came_to {
-            CallOutcome::Nothing => (self.services.probe.name(), "not run".to_owned()),
+            CallOutcome::Nothing => (self.services.probe.level(), "not run".to_owned()),
             CallOutcome::Command(outcome) => (outcome.level, outcome.status()),
             CallOutcome::Look(summary) => ("co itself", summary.to_owned()),
             CallOutcome::Typed(what, level) => (level, what.to_owned()),
@@ -76,17 +72,6 @@ impl Turn {
             outcome: None,
             spill: None,
         }
-    }
-}
-
-/// Returns the name of a confinement.
-pub(super) fn level(confinement: &Confinement) -> &'static str {
-    match confinement {
-        Confinement::Plain => "plain",
-        confinement if confinement.only_looks() => READ_ONLY,
-        Confinement::Container { .. } => "container",
-        Confinement::ReadOnly { .. } => READ_ONLY,
-        Confinement::Workspace { .. } => "workspace",
     }
 }
 

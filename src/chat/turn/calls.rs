@@ -19,7 +19,6 @@ use super::question::Resolution;
 use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
-use crate::config::ConfinementSetting;
 use crate::error;
 use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
@@ -43,6 +42,9 @@ enum StartedCall {
     File(Box<StartedFileCall>),
     Refused(Call, String),
 }
+
+/// The arguments of tools that are paths.
+const PATH_ARGUMENTS: [&str; 4] = ["path", "from", "to", "cwd"];
 
 impl Turn {
     /// Carries out the calls of a step. If this succeeds, each call has an outcome in the transcript.
@@ -169,11 +171,6 @@ impl Turn {
     }
 
     fn place(&self, request: &shell::CommandRequest) -> Result<PathBuf, String> {
-        let mut request = request.clone();
-        if self.services.probe.name() == ConfinementSetting::Docker.word() {
-            // The model may know only the name inside.
-            request.cwd = request.cwd.map(|cwd| outside(&self.workspace, cwd));
-        }
         request
             .place(&self.workspace, &self.cwd)
             .map_err(|error| error::text_of(&error).plain())
@@ -206,7 +203,11 @@ impl Turn {
         if let Some(why) = &waiting.unread {
             return Err(why.clone());
         }
-        let call = &waiting.call;
+        let call = &match self.services.probe.in_container() {
+            // The model may know only the names inside.
+            true => outside_call(&self.workspace, waiting.call.clone()),
+            false => waiting.call.clone(),
+        };
         let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
             ToolCall::Shell(request) => request,
             ToolCall::File(query) => {
@@ -393,6 +394,16 @@ impl Turn {
             decision: Decision::Unasked,
         }
     }
+}
+
+/// Returns a call whose paths are those that the person has.
+fn outside_call(workspace: &Path, mut call: Call) -> Call {
+    for name in PATH_ARGUMENTS {
+        if let Some(serde_json::Value::String(path)) = call.arguments.get_mut(name) {
+            *path = outside(workspace, std::mem::take(path));
+        }
+    }
+    call
 }
 
 /// Translates a path inside of the container into the path on this machine. Other paths stay as they are.

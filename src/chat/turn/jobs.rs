@@ -11,13 +11,14 @@ use super::super::jobs::{JobRequest, JobView, StartedJob};
 use super::super::retell;
 use super::super::text::{one_line, short};
 use super::Turn;
-use super::audit_records::{CallOutcome, READ_ONLY};
+use super::audit_records::CallOutcome;
 use super::call::{AllowedCommand, CANCELLED, JobInput, JudgedCall, ParsedCall};
 use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
 use super::run::{CallResult, not_started};
 use crate::audit::Record;
 use crate::protocol::{ChatState, Question};
+use crate::tool::confinement::READ_ONLY;
 use crate::tool::jobs::{self as tools, typed};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{CommandSpec, NewOutput};
@@ -285,7 +286,7 @@ impl Turn {
             self.answer(&call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);
         }
-        let level = self.level_of(&job);
+        let level = job.conditions.level;
         let decided = (&decision, level);
         self.audit_decision(&call, &judged, decided).await;
         let written = job.write(text, *close);
@@ -349,14 +350,6 @@ impl Turn {
         }
     }
 
-    /// Returns the confinement of a job in a word.
-    fn level_of(&self, job: &JobView) -> &'static str {
-        match job.conditions.confined {
-            true => READ_ONLY,
-            false => job.conditions.approved_confinement,
-        }
-    }
-
     pub(super) fn input(
         &self,
         input: &JobInput,
@@ -370,7 +363,7 @@ impl Turn {
             command: judged.command.clone(),
             cwd: one_line(&job.cwd.display().to_string()),
             job: Some(job.number),
-            confinement: self.level_of(job).to_owned(),
+            confinement: confinement_of(job).to_owned(),
             reasons: std::iter::once(into)
                 .chain(more)
                 .map(|reason| one_line(&reason))
@@ -395,5 +388,13 @@ impl Default for JobReport {
             since: None,
             ok: true,
         }
+    }
+}
+
+/// Returns the confinement of a job in a word.
+fn confinement_of(job: &JobView) -> &'static str {
+    match job.conditions.confined {
+        true => READ_ONLY,
+        false => job.conditions.approved_confinement,
     }
 }

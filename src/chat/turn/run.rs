@@ -11,13 +11,13 @@ use super::super::jobs::{JobRequest, JobView};
 use super::super::services::withheld;
 use super::super::{readiness, retell};
 use super::Turn;
-use super::audit_records::{CallOutcome, level};
+use super::audit_records::CallOutcome;
 use super::call::{AllowedCommand, CANCELLED, JudgedCall};
 use super::event::Halt;
 use super::loop_limits::Repetition;
 use crate::error;
 use crate::protocol::{ChatState, PlannedCommand};
-use crate::tool::confinement;
+use crate::tool::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{Caller, Confinement, RunningCommand, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome, ShownPart};
@@ -254,6 +254,7 @@ impl Turn {
                 _ => false,
             },
             approved_confinement: self.services.probe.name(),
+            level: level(&allowed.context.confinement),
             asked: allowed.request.timeout,
             limit,
             unasked: limit != allowed.request.limit(ceiling),

@@ -217,7 +217,10 @@ async fn it_says_what_approved_commands_may_do_and_offers_landlock() {
 async fn it_names_the_engine_and_says_what_a_container_lacks() {
     let dir = tempfile::tempdir().unwrap();
     let docker = dir.path().join("docker");
-    let script = "#!/bin/sh\n[ \"$5\" = there ] || { echo 'Error: No such image' >&2; exit 1; }\n";
+    // It limits all but the memory.
+    let script = "#!/bin/sh\n\
+        [ $1 = run ] && { printf 'processes 256\nprocessors 100000\ncapabilities 0\nprivileges 1\n'; exit; }\n\
+        [ \"$5\" = there ] || { echo 'Error: No such image' >&2; exit 1; }\n";
     std::fs::write(&docker, script).unwrap();
     std::fs::set_permissions(&docker, std::fs::Permissions::from_mode(0o755)).unwrap();
     let container = async |variables: &[(&str, &str)], path: &str| {
@@ -231,8 +234,11 @@ async fn it_names_the_engine_and_says_what_a_container_lacks() {
     };
     let path = dir.path().to_str().unwrap();
     let there = container(&[("CO_CLI_DOCKER_IMAGE", "there")], path).await;
-    assert_eq!(there.level, CheckLevel::Ok);
-    let told = format!("{} answers and has the image there", docker.display());
+    assert_eq!(there.level, CheckLevel::Warn);
+    let told = format!(
+        "{} answers and has the image there; tried in one: docker does not enforce the limits of memory",
+        docker.display()
+    );
     assert_eq!(there.message, told);
     let wanted = ("CO_CLI_SANDBOX_BACKEND", "docker");
     for (variables, path, level, told) in [

@@ -30,7 +30,9 @@ fn each_limit_holds_inside() {
             "pwd; id -u; echo [$PYTHONUNBUFFERED$CO_TEST_OF_HOST]; cat .env ../workspace/sub/plain; \
              grep -E 'CapEff|NoNewPrivs' /proc/self/status; cat /proc/net/dev; touch /x; \
              echo x >> .git/config; echo x > .git/hooks/pre-commit; \
-             mv .git other; echo $((6*7)) > made; {LIMITS}"
+             mv .git other; echo $((6*7)) > made; (: > /dev/tcp/192.0.2.1/80); {LIMITS}; \
+             spin() {{ timeout 2 bash -c 'while :; do :; done'; }}; spin & spin; wait; \
+             times | {{ read -r own; read -r user system; echo \"spent $user\"; }}"
         );
         let (output, told) = output(&engine, &workspace, &[&script]);
         assert_eq!(told["level"], "container", "{told}");
@@ -52,6 +54,16 @@ fn each_limit_holds_inside() {
         ] {
             assert!(output.contains(line), "{engine:?}: {line:?} in {output}");
         }
+        assert!(
+            output.contains("Network is unreachable"),
+            "{engine:?}: {output}"
+        );
+        // Two processes for two seconds, with one processor.
+        let spent = output
+            .lines()
+            .find_map(|line| line.strip_prefix("spent 0m"));
+        let spent: f64 = spent.unwrap().trim_end_matches('s').parse().unwrap();
+        assert!(spent < 3.0, "{engine:?}: {output}");
         let devices: Vec<_> = output.lines().filter(|line| line.contains(": ")).collect();
         let devices = devices.iter().filter(|line| line.contains("    "));
         assert!(

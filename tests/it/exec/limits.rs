@@ -171,7 +171,7 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
             false => Confinement::ReadOnly { workspace },
         };
         let outcome = bench.run_spec(spec).await;
-        if outcome.level == "plain" {
+        if outcome.level == "none" {
             eprintln!("nothing is confined here");
             return;
         }

@@ -39,7 +39,7 @@ fn json_tells_all_of_it() {
         ("bytes", 3.into()),
         ("lines", 1.into()),
         ("spill", Value::Null),
-        ("level", "plain".into()),
+        ("level", "none".into()),
         ("nothing_found", false.into()),
         ("ok", false.into()),
     ] {

@@ -83,7 +83,7 @@ fn exec_refuses_a_backend_of_the_settings_and_auto_takes_what_is_there() {
     ] {
         let done = exec(args, setting);
         let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-        assert_eq!(told["level"], "plain", "{args:?}: {told}");
+        assert_eq!(told["level"], "none", "{args:?}: {told}");
         assert_eq!(
             told["output"].as_str().unwrap().lines().next(),
             Some("it ran")

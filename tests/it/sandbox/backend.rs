@@ -67,7 +67,7 @@ fn the_command_line_has_both_levels() {
     for (level, args, wrote) in [
         ("read-only", &["--read-only"][..], false),
         ("workspace", &["--backend", "landlock"], true),
-        ("plain", &["--backend", "subprocess"], true),
+        ("none", &["--backend", "subprocess"], true),
     ] {
         let done = Command::new(BACKEND)
             .arg("exec")
@@ -80,7 +80,7 @@ fn the_command_line_has_both_levels() {
         let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(told["level"], level, "{told}");
         assert_eq!(workspace.exists("inside"), wrote, "{told}");
-        assert_eq!(out.exists(), level == "plain", "{told}");
+        assert_eq!(out.exists(), level == "none", "{told}");
         let _ = fs::remove_file(workspace.path().join("inside"));
     }
 }
@@ -136,7 +136,7 @@ fn the_command_line_obeys_the_settings_and_a_flag_wins() {
             "{config} {args:?} {variables:?}: {told}"
         );
         assert!(exec.workspace.exists("inside") || level == "read-only");
-        assert_eq!(out.exists(), level == "plain", "{told}");
+        assert_eq!(out.exists(), level == "none", "{told}");
         let _ = fs::remove_file(&out);
     };
     let landlock = "sandbox_backend = 'landlock'";
@@ -151,9 +151,9 @@ fn the_command_line_obeys_the_settings_and_a_flag_wins() {
     );
     check("sandbox_backend = 'auto'", &[], &[], "workspace");
     check("", &["--backend", "auto"], &[], "workspace");
-    check(landlock, &["--backend", "subprocess"], &[], "plain");
+    check(landlock, &["--backend", "subprocess"], &[], "none");
     check(landlock, &["--read-only"], &[], "read-only");
-    check("", &[], &[], "plain");
+    check("", &[], &[], "none");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use super::WORKSPACE_INSIDE;
 use super::instance::Container;
 use super::mounts::{self, Masks};
 use super::owner::{LABEL, Owner};
+use super::settings::ContainerSettings;
 
 /// The most processes of a container.
-const MAX_PROCESSES: &str = "256";
+pub(super) const MAX_PROCESSES: u64 = 256;
 
 /// Keeps the container alive. The engine's own init process reaps orphans.
 const IDLE_SCRIPT: &str = "while :; do sleep 86400; done";
@@ -22,10 +23,40 @@ pub(super) fn arguments(
     owner: &Owner,
     masks: &Masks,
 ) -> std::io::Result<Vec<OsString>> {
-    let Container {
-        purpose, settings, ..
-    } = container;
-    let network = match purpose.read_only {
+    let (workspace, read_only) = container.workspace();
+    let label = format!("{LABEL}={}", owner.label());
+    let mut args: Vec<OsString> = [
+        "run",
+        "--detach",
+        "--init",
+        "--name",
+        &container.name,
+        "--label",
+        &label,
+        "--env",
+        "HOME=/tmp",
+        "--workdir",
+        WORKSPACE_INSIDE,
+        "--entrypoint",
+        "sh",
+    ]
+    .map(OsString::from)
+    .into();
+    let limits = limits(&container.settings, read_only);
+    args.extend(limits.into_iter().map(OsString::from));
+    if container.engine.name().contains("podman") && !rustix::process::geteuid().is_root() {
+        // The caller's files are the caller's inside too.
+        args.push("--userns=keep-id".into());
+    }
+    let mounts = mounts::arguments((workspace, read_only), &container.covers, masks);
+    args.extend(mounts?);
+    args.extend([container.image.as_str(), "-c", IDLE_SCRIPT].map(OsString::from));
+    Ok(args)
+}
+
+/// Returns the arguments that limit a container.
+pub(super) fn limits(settings: &ContainerSettings, read_only: bool) -> Vec<String> {
+    let network = match read_only {
         true => "none",
         false => &settings.network,
     };
@@ -34,39 +65,44 @@ pub(super) fn arguments(
         settings.tmp_size
     );
     let memory = settings.memory.to_string();
-    let mut args: Vec<OsString> = ["run", "--detach", "--pull=never", "--init"]
-        .map(OsString::from)
-        .into();
+    let mut args = vec!["--pull=never".to_owned()];
     for (option, value) in [
-        ("--name", container.name.as_str()),
-        ("--label", &format!("{LABEL}={}", owner.label())),
         ("--network", network),
         ("--memory", &memory),
         ("--memory-swap", &memory),
         ("--cpus", &settings.cpus.to_string()),
-        ("--pids-limit", MAX_PROCESSES),
+        ("--pids-limit", &MAX_PROCESSES.to_string()),
         ("--cap-drop", "ALL"),
         ("--security-opt", "no-new-privileges"),
         ("--user", &settings.user()),
         ("--tmpfs", &tmp),
-        ("--env", "HOME=/tmp"),
-        ("--workdir", WORKSPACE_INSIDE),
-        ("--entrypoint", "sh"),
     ] {
-        args.extend([option.into(), value.into()]);
+        args.extend([option.to_owned(), value.to_owned()]);
     }
-    if settings.read_only || purpose.read_only {
-        args.push("--read-only".into());
+    if settings.read_only || read_only {
+        args.push("--read-only".to_owned());
     }
-    if container.engine.name().contains("podman") && !rustix::process::geteuid().is_root() {
-        // The caller's files are the caller's inside too.
-        args.push("--userns=keep-id".into());
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_the_settings_is_for_approved_commands_only() {
+        let settings = ContainerSettings {
+            network: "bridge".to_owned(),
+            ..ContainerSettings::default()
+        };
+        let network = |read_only: bool| {
+            let args = limits(&settings, read_only);
+            let at = args.iter().position(|arg| arg == "--network").unwrap();
+            args[at + 1].clone()
+        };
+        assert_eq!(
+            (network(false), network(true)),
+            ("bridge".into(), "none".into())
+        );
     }
-    args.extend(mounts::arguments(
-        container.workspace(),
-        &container.covers,
-        masks,
-    )?);
-    args.extend([container.image.as_str(), "-c", IDLE_SCRIPT].map(OsString::from));
-    Ok(args)
 }

@@ -315,7 +315,7 @@ impl Supervisor {
             level: match (inside, &self.confined) {
                 (Some(inside), _) => inside.level(),
                 (None, Some(confined)) => confined.level,
-                (None, None) => "plain",
+                (None, None) => "none",
             },
             note: inside.and_then(|inside| inside.note(cause == Cause::Exit)),
             appeared: match (inside, &self.confined) {

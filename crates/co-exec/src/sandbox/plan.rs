@@ -52,7 +52,7 @@ pub(super) enum SandboxLevel {
 impl SandboxLevel {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Plain => "plain",
+            Self::Plain => "none",
             Self::ReadOnly => "read-only",
             Self::Workspace => "workspace",
             Self::Probe => "probe",

@@ -16,7 +16,7 @@ use super::tmp::PrivateTmp;
 #[derive(Debug)]
 pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
-    /// The confinement: `plain`, `read-only`, `workspace`.
+    /// The confinement: `none`, `read-only`, `workspace`.
     pub level: &'static str,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<Arc<PrivateTmp>>,

@@ -97,7 +97,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     };
     let argv = vec!["ls".into()];
     let wrapped = launcher(support).prepare(&request, argv, &mut env).unwrap();
-    assert_eq!(wrapped.level, "plain");
+    assert_eq!(wrapped.level, "none");
     let plan = Plan::read(&wrapped.argv[2]).unwrap();
     assert_eq!(
         (plan.level, plan.limits),
