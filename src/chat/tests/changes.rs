@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::chat::{Chat, call, done, says, tool};
-use super::checkpoints::{prepare, read};
+use super::checkpoints::prepare;
 use crate::protocol::{Answer, ChangesReview, HunkAnswer, ToEditor};
 use co_llm::transcript::Item;
 
@@ -86,7 +86,7 @@ async fn parts_are_taken_back_and_brought_back() {
     chat.review(id, answers([false, true, true, false]));
     let said = noticed(&mut chat).await;
     assert_eq!(said, "parts of 2 files taken back; :Co /redo undoes that");
-    assert_eq!(read(&chat, "a"), "mine\n1\n2\n3\n4\nfive\n6\n7\n8\nnine\n");
+    assert_eq!(chat.read("a"), "mine\n1\n2\n3\n4\nfive\n6\n7\n8\nnine\n");
     assert!(!chat.work.join("dir").exists());
     let left = review(&mut chat).await;
     assert_eq!(left.files.len(), 1, "{left:?}");
@@ -97,11 +97,8 @@ async fn parts_are_taken_back_and_brought_back() {
     assert_eq!(ask.reasons[0], "of the turn “first”");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(noticed(&mut chat).await, "2 files brought back");
-    assert_eq!(
-        read(&chat, "a"),
-        "mine\n1\ntwo\n3\n4\nfive\n6\n7\n8\nnine\n"
-    );
-    assert_eq!(read(&chat, "dir/new"), "co\n");
+    assert_eq!(chat.read("a"), "mine\n1\ntwo\n3\n4\nfive\n6\n7\n8\nnine\n");
+    assert_eq!(chat.read("dir/new"), "co\n");
     let all = review(&mut chat).await;
     assert_eq!(all.files[0].hunks.len(), 3, "{all:?}");
     chat.answer(all.id, Answer::Deny);
@@ -122,7 +119,7 @@ async fn an_undo_takes_back_the_rest_of_a_turn() {
         chat.command("undo", "");
         chat.approve().await;
         noticed(&mut chat).await;
-        assert_eq!(read(&chat, "a"), expected);
+        assert_eq!(chat.read("a"), expected);
     }
     assert!(!chat.work.join("dir").exists());
     for expected in [
@@ -133,7 +130,7 @@ async fn an_undo_takes_back_the_rest_of_a_turn() {
         chat.command("redo", "");
         chat.approve().await;
         noticed(&mut chat).await;
-        assert_eq!(read(&chat, "a"), expected);
+        assert_eq!(chat.read("a"), expected);
     }
 }
 
@@ -145,7 +142,7 @@ async fn what_the_person_changed_later_is_not_in_the_review() {
     assert_eq!(review.files[0].hunks.len(), 2, "{review:?}");
     chat.review(review.id, answers([false, false, true]));
     noticed(&mut chat).await;
-    assert_eq!(read(&chat, "a"), "1\nmine\n3\n4\n5\n6\n7\n8\n");
+    assert_eq!(chat.read("a"), "1\nmine\n3\n4\n5\n6\n7\n8\n");
 }
 
 #[tokio::test]
@@ -169,7 +166,7 @@ async fn a_part_gets_the_text_of_the_person() {
     hunks[1].lines = Some(vec!["V".to_owned(), "v".to_owned()]);
     chat.review(id, hunks);
     noticed(&mut chat).await;
-    assert_eq!(read(&chat, "a"), "1\ntwo\n3\n4\nV\nv\n6\n7\n8\nnine\n");
+    assert_eq!(chat.read("a"), "1\ntwo\n3\n4\nV\nv\n6\n7\n8\nnine\n");
 }
 
 #[tokio::test]

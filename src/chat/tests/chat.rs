@@ -1,10 +1,9 @@
 //! A chat with everything real but the model and the editor.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -25,11 +24,14 @@ use co_exec::Executor;
 use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::secrets::redact::Redactor;
 use co_llm::scripted::{Part, Scripted};
-use co_llm::transcript::{Call, Decision, Item};
-use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
+use co_llm::transcript::{Decision, Item};
+use co_llm::{Fault, ModelRequest, Provider};
+
+pub(super) use super::checks::{assert_order, eventually, lives, told, valid};
+pub(super) use super::parts::{asks_for, call, calls, done, says, text, tool, unread};
 
 /// How long anything may take before a test gives up.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(super) struct Chat {
@@ -443,52 +445,14 @@ impl Chat {
         std::fs::write(path, text).unwrap();
     }
 
+    /// Returns the text of a file in the workspace, or `none` if it is not there.
+    pub(super) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work.join(path)).unwrap_or_else(|_| "none".to_owned())
+    }
+
     pub(super) fn rules(&self) -> Vec<String> {
         let rules = crate::tool::rules::load(&self.services.places.rules, &self.work).unwrap();
         rules.iter().map(ToString::to_string).collect()
-    }
-}
-
-/// Checks that the parts stand in a text in this order.
-#[track_caller]
-pub(super) fn assert_order(text: &str, parts: &[&str]) {
-    let at = |part: &&str| {
-        text.find(part)
-            .unwrap_or_else(|| panic!("no {part} in\n{text}"))
-    };
-    assert!(
-        parts.iter().map(at).is_sorted(),
-        "{parts:?} are not in this order in\n{text}"
-    );
-}
-
-/// What is told of a call in a request, which answers every call exactly once.
-#[track_caller]
-pub(super) fn told(items: &[Item], id: &str) -> String {
-    let outcomes = items.iter().filter_map(|item| match item {
-        Item::Outcome(outcome) if outcome.call == id => Some(outcome.text.clone()),
-        _ => None,
-    });
-    let outcomes: Vec<_> = outcomes.collect();
-    assert_eq!(outcomes.len(), 1, "{id} has one outcome in {items:#?}");
-    without_frame(&outcomes[0])
-}
-
-/// Returns a result without the lines around its output, which `prompt/output_frame.rs` tests.
-fn without_frame(text: &str) -> String {
-    let is_frame = |line: &&str| line.starts_with("<output-") || line.starts_with("</output-");
-    text.split_inclusive('\n')
-        .filter(|line| !is_frame(line))
-        .collect()
-}
-
-/// Holds where every call has one outcome.
-#[track_caller]
-pub(super) fn valid(items: &[Item]) {
-    for item in items {
-        if let Item::Call(call) = item {
-            told(items, &call.id);
-        }
     }
 }
 
@@ -501,72 +465,4 @@ pub(super) fn answered(id: u64, decision: Answer) -> QuestionAnswer {
         command: None,
         hunks: Vec::new(),
     }
-}
-
-pub(super) fn text(text: &str) -> Part {
-    Delta::Text(text.to_owned()).into()
-}
-
-pub(super) fn done() -> Part {
-    Delta::Stop(Stop::Done).into()
-}
-
-/// A call of any tool.
-pub(super) fn tool(id: &str, name: &str, arguments: serde_json::Value) -> Part {
-    Part::Delta(Delta::Call(Call {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments,
-        signature: None,
-    }))
-}
-
-/// A call whose arguments cannot be read.
-pub(super) fn unread(id: &str) -> Part {
-    Part::Delta(Delta::BadCall {
-        call: Call {
-            id: id.to_owned(),
-            name: "run_shell_command".to_owned(),
-            arguments: json!({}),
-            signature: None,
-        },
-        detail: "expected `}`".to_owned(),
-    })
-}
-
-pub(super) fn call(id: &str, command: &str) -> Part {
-    tool(id, "run_shell_command", json!({ "cmd": command }))
-}
-
-/// An answer that is one call of a tool.
-pub(super) fn asks_for(id: &str, name: &str, arguments: serde_json::Value) -> Vec<Part> {
-    vec![tool(id, name, arguments), done()]
-}
-
-/// An answer that asks for these commands.
-pub(super) fn calls(calls: &[(&str, &str)]) -> Vec<Part> {
-    let parts = calls.iter().map(|(id, command)| call(id, command));
-    parts.chain([done()]).collect()
-}
-
-pub(super) fn says(text: &str) -> Vec<Part> {
-    Scripted::says(text)
-}
-
-/// Waits until something holds that nobody tells of.
-pub(super) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(DEADLINE, wait).await;
-    assert!(waited.is_ok(), "{what}");
-}
-
-/// Whether a process lives whose id is in the file.
-pub(super) fn lives(pid: &Path) -> bool {
-    let pid = std::fs::read_to_string(pid).unwrap();
-    let pid = nix::unistd::Pid::from_raw(pid.trim().parse().unwrap());
-    nix::sys::signal::kill(pid, None).is_ok()
 }

@@ -94,10 +94,6 @@ fn changing() -> Chat {
     ])
 }
 
-pub(super) fn read(chat: &Chat, path: &str) -> String {
-    std::fs::read_to_string(chat.work.join(path)).unwrap_or_else(|_| "none".to_owned())
-}
-
 #[tokio::test]
 async fn a_turn_is_taken_back_and_brought_back() {
     let mut chat = changing();
@@ -124,12 +120,12 @@ async fn a_turn_is_taken_back_and_brought_back() {
         "{}",
         change.diff
     );
-    assert_eq!(read(&chat, "new"), "new\n", "nothing before the yes");
+    assert_eq!(chat.read("new"), "new\n", "nothing before the yes");
     chat.answer(ask.id, Answer::Once);
     let (_, said) = chat.noticed().await;
     assert_eq!(said, "2 files taken back; :Co /redo undoes that");
-    assert_eq!(read(&chat, "a"), "1\n2\n3\nmine\n");
-    assert_eq!(read(&chat, "new"), "none");
+    assert_eq!(chat.read("a"), "1\n2\n3\nmine\n");
+    assert_eq!(chat.read("new"), "none");
     chat.command("undo", "");
     let (_, said) = chat.noticed().await;
     assert!(said.starts_with("there is nothing to take back"), "{said}");
@@ -139,8 +135,8 @@ async fn a_turn_is_taken_back_and_brought_back() {
     chat.answer(ask.id, Answer::Once);
     let (_, said) = chat.noticed().await;
     assert_eq!(said, "2 files brought back");
-    assert_eq!(read(&chat, "a"), "1\ntwo\n3\nmine\n");
-    assert_eq!(read(&chat, "new"), "new\n");
+    assert_eq!(chat.read("a"), "1\ntwo\n3\nmine\n");
+    assert_eq!(chat.read("new"), "new\n");
     chat.model.push(says("I see."));
     assert_eq!(chat.turn("go on").await, "done");
     let notes = chat.last_request().items;
@@ -174,7 +170,7 @@ async fn ten_edits_of_five_files_are_asked_at_once_and_taken_back_together() {
     };
     let all = |chat: &Chat, text: &dyn Fn(usize) -> String| {
         for file in 0..5 {
-            assert_eq!(read(chat, &format!("f{file}")), text(file));
+            assert_eq!(chat.read(&format!("f{file}")), text(file));
         }
     };
     for file in 0..5 {
@@ -225,10 +221,10 @@ async fn a_no_takes_nothing_back_and_a_prompt_ends_the_question() {
     chat.answer(ask.id, Answer::Once);
     chat.command("undo", "");
     let ask = chat.asked().await;
-    assert_eq!(read(&chat, "a"), "1\ntwo\n3\n");
+    assert_eq!(chat.read("a"), "1\ntwo\n3\n");
     chat.answer(ask.id, Answer::Once);
     chat.noticed().await;
-    assert_eq!(read(&chat, "a"), "1\n2\n3\n");
+    assert_eq!(chat.read("a"), "1\n2\n3\n");
 }
 
 #[tokio::test]
@@ -243,7 +239,7 @@ async fn a_turn_is_taken_back_by_another_backend() {
     chat.command("undo", "");
     chat.approve().await;
     chat.noticed().await;
-    assert_eq!(read(&chat, "a"), "1\n2\n3\n");
+    assert_eq!(chat.read("a"), "1\n2\n3\n");
     // The note to the model is between two turns.
     chat.again().await;
     chat.command("resume", &id);
@@ -299,9 +295,9 @@ async fn what_stays_is_named() {
         said,
         "1 file taken back; :Co /redo undoes that; 1 file left alone"
     );
-    assert_eq!(read(&chat, "same"), "mine\n");
-    assert_eq!(read(&chat, "mine"), "co\n");
-    assert_eq!(read(&chat, "run"), "run\n");
+    assert_eq!(chat.read("same"), "mine\n");
+    assert_eq!(chat.read("mine"), "co\n");
+    assert_eq!(chat.read("run"), "run\n");
     assert!(!go.exists());
     chat.command("changes", "");
     let entries = chat
@@ -335,7 +331,7 @@ async fn a_cancelled_command_is_taken_back_too() {
     chat.command("undo", "");
     chat.approve().await;
     chat.noticed().await;
-    assert_eq!(read(&chat, "a"), "before\n");
+    assert_eq!(chat.read("a"), "before\n");
     assert!(!go.exists());
 }
 

@@ -10,10 +10,6 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "edits": [{ "old": old, "new": new }] })
 }
 
-fn read(chat: &Chat, path: &str) -> String {
-    std::fs::read_to_string(chat.work.join(path)).unwrap()
-}
-
 #[tokio::test]
 async fn a_change_is_shown_asked_and_made() {
     let mut chat = Chat::new([
@@ -33,10 +29,10 @@ async fn a_change_is_shown_asked_and_made() {
         ("src/a", 2, 1)
     );
     assert!(change.diff.contains("\n-two\n+2\n+3\n"), "{}", change.diff);
-    assert_eq!(read(&chat, "src/a"), "one\ntwo\n", "nothing before the yes");
+    assert_eq!(chat.read("src/a"), "one\ntwo\n", "nothing before the yes");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "one\n2\n3\n");
+    assert_eq!(chat.read("src/a"), "one\n2\n3\n");
     let told = chat.told("1");
     assert!(
         told.starts_with("Done: src/a +2 -1.\nIts hash is "),
@@ -80,7 +76,7 @@ async fn each_hunk_of_a_change_can_be_answered() {
     ];
     chat.review(ask.id, hunks);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "A\nb\nc\nd\nmine\ntoo\nf");
+    assert_eq!(chat.read("src/a"), "A\nb\nc\nd\nmine\ntoo\nf");
     let told = chat.told("1");
     for said in [
         "Done: src/a +3 -2.",
@@ -108,7 +104,7 @@ async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
     let all = vec![accept(true, None, None), accept(true, None, None)];
     chat.review(ask.id, all);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "A\nb\nmine\n");
+    assert_eq!(chat.read("src/a"), "A\nb\nmine\n");
     let told = chat.told("1");
     let note = "Note: the change at line 3 was left out after all, because its lines have changed meanwhile.";
     assert!(
@@ -134,7 +130,7 @@ async fn a_review_that_accepts_nothing_is_a_no() {
         vec![accept(true, None, None), accept(true, None, None)],
     );
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "one\ntwo\n");
+    assert_eq!(chat.read("src/a"), "one\ntwo\n");
     assert_eq!(chat.told("1"), "User denied this action: two is right");
     assert_eq!(
         chat.told("2"),
@@ -162,7 +158,7 @@ async fn a_no_changes_nothing() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.told("1"), "User denied this action: not yet");
     assert!(!chat.work.join("new").exists());
-    assert_eq!(read(&chat, "src/a"), "mine\n");
+    assert_eq!(chat.read("src/a"), "mine\n");
 }
 
 #[tokio::test]
@@ -208,7 +204,7 @@ async fn a_file_that_changed_during_the_question_is_not_written() {
     chat.write("src/a", "mine two\n");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "mine two\n");
+    assert_eq!(chat.read("src/a"), "mine two\n");
     assert_eq!(
         chat.told("1"),
         "Nothing was changed: cannot change src/a: the lines to change have changed meanwhile: read it again."
@@ -227,7 +223,7 @@ async fn a_change_moves_with_what_was_written_elsewhere_during_the_question() {
     chat.write("src/a", "mine\none\ntwo\n");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "mine\none\n2\n");
+    assert_eq!(chat.read("src/a"), "mine\none\n2\n");
 }
 
 #[tokio::test]
@@ -257,7 +253,7 @@ async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_c
         chat.told("1")
     );
     // The model's own changes are not held against it.
-    assert_eq!(read(&chat, "src/a"), "1\n2\nthree\nfour\n");
+    assert_eq!(chat.read("src/a"), "1\n2\nthree\nfour\n");
     chat.assert_told("5", "it has changed since you read it");
 }
 
@@ -291,9 +287,9 @@ async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
     assert_eq!(obeyed.prefix, None);
     chat.answer(obeyed.id, Answer::Deny);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "1\n");
-    assert_eq!(read(&chat, "src/deep/b"), "1\n");
-    assert_eq!(read(&chat, "src/build.rs"), "one\n");
+    assert_eq!(chat.read("src/a"), "1\n");
+    assert_eq!(chat.read("src/deep/b"), "1\n");
+    assert_eq!(chat.read("src/build.rs"), "one\n");
 }
 
 #[tokio::test]
@@ -313,7 +309,7 @@ async fn answers_to_several_changes_of_a_file_hold_while_the_first_moves_its_lin
     chat.answer(first.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 2, "no question came again");
-    assert_eq!(read(&chat, "src/a"), "0\n1\ntwo\n3\n");
+    assert_eq!(chat.read("src/a"), "0\n1\ntwo\n3\n");
 }
 
 #[tokio::test]
@@ -339,8 +335,8 @@ async fn every_edit_can_be_allowed_and_deletions_still_ask() {
     };
     chat.answer(deletion.id, Answer::Deny);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "1\n");
-    assert_eq!(read(&chat, "b"), "x\n");
+    assert_eq!(chat.read("src/a"), "1\n");
+    assert_eq!(chat.read("b"), "x\n");
 }
 
 #[tokio::test]
@@ -362,8 +358,8 @@ async fn auto_confirm_does_not_change_files_that_others_run() {
     assert_eq!(ask.command, "write_file AGENTS.md");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "src/a"), "x\n");
-    assert_eq!(read(&chat, "AGENTS.md"), "x\n");
+    assert_eq!(chat.read("src/a"), "x\n");
+    assert_eq!(chat.read("AGENTS.md"), "x\n");
 }
 
 /// Asks for a change of lines 2 and 3 of `a`.
@@ -421,5 +417,5 @@ async fn an_edit_outside_of_the_lines_that_the_person_named_is_refused() {
     assert_eq!(ask.review, None);
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    assert_eq!(read(&chat, "a"), "1\n2\nthree\nand most\nfour\n5\n");
+    assert_eq!(chat.read("a"), "1\n2\nthree\nand most\nfour\n5\n");
 }

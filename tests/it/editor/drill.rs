@@ -126,7 +126,7 @@ fn commands(scene: &Scene) -> Vec<i32> {
     let works_here = |pid: &i32| {
         std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(here))
     };
-    proc::having("PYTHONUNBUFFERED")
+    proc::holding("PYTHONUNBUFFERED=")
         .into_iter()
         .filter(works_here)
         .collect()

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::exec::holding;
 use crate::support::{DEADLINE, proc};
 
 use super::scene::Scene;
@@ -64,7 +63,7 @@ fn round(target: Target, signal: Signal, number: u32) -> Duration {
     }
     let line = format!("sleep\0{seconds}");
     proc::wait_until(DEADLINE, &format!("{target:?} after {signal}"), || {
-        let left = holding(&line);
+        let left = proc::holding(&line);
         let runs = [guard, backend].into_iter().any(proc::alive);
         (left.is_empty() && !runs).then_some(())
     });

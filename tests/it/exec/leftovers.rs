@@ -73,7 +73,7 @@ async fn cancelled_is_over() {
             "{command}: {outcome:?}"
         );
         let dir = bench.path().to_str().unwrap();
-        assert_eq!(holding(dir), Vec::<std::path::PathBuf>::new(), "{command}");
+        assert_eq!(holding(dir), [0; 0], "{command}");
     }
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     assert!(!bench.path().join("m").exists());

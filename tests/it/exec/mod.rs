@@ -12,7 +12,7 @@ mod screen;
 mod shell;
 mod streams;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use co_exec::{
@@ -20,6 +20,8 @@ use co_exec::{
     ExecutorSetup, Launcher, Program,
 };
 use tempfile::TempDir;
+
+use crate::support::proc::{alive, holding};
 
 /// The backend itself.
 const BINARY: &str = env!("CARGO_BIN_EXE_co-nvim");
@@ -86,36 +88,4 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(10), "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-/// Returns whether a process is there, and any of its threads runs.
-fn alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let Some((_, rest)) = stat.rsplit_once(") ") else {
-        return false;
-    };
-    let threads = rest
-        .split(' ')
-        .nth(17)
-        .and_then(|it| it.parse::<u32>().ok());
-    !rest.starts_with('Z') || threads > Some(1)
-}
-
-/// Returns the living processes whose environment or command line holds `text`.
-pub(crate) fn holding(text: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir("/proc").expect("/proc");
-    let has = |path: PathBuf| {
-        let bytes = std::fs::read(path).unwrap_or_default();
-        bytes.windows(text.len()).any(|it| it == text.as_bytes())
-    };
-    entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            path.file_name()
-                .and_then(|it| it.to_str()?.parse::<i32>().ok())
-                .is_some_and(alive)
-        })
-        .filter(|path| has(path.join("environ")) || has(path.join("cmdline")))
-        .collect()
 }

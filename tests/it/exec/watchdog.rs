@@ -188,8 +188,7 @@ fn what_is_kept_for_a_person_is_left_alone() {
         there(seconds);
         let kept = holding(&sleeping(seconds));
         assert_eq!(kept.len(), 1);
-        let pid = kept[0].file_name().and_then(|it| it.to_str()?.parse().ok());
-        proc::kill9(pid.unwrap());
+        proc::kill9(kept[0]);
         gone(seconds);
     }
 }

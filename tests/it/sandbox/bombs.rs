@@ -3,14 +3,13 @@
 //! All of them run where no more than so many processes can be, and for so long.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::hostile::python;
 use super::scene::am_root;
 use super::user_home::UserHome;
-use crate::exec::holding;
 use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
 
@@ -119,7 +118,7 @@ impl Place {
                 .args(args);
             let began = Instant::now();
             let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
-            let left = holding(&token);
+            let left = proc::holding(&token);
             assert!(left.is_empty(), "{what}, {level}: {left:?}");
             assert!(began.elapsed() < Duration::from_secs(30), "{what}, {level}");
             let told: serde_json::Value =
@@ -142,7 +141,7 @@ fn no_comet_goes_on(place: &Place) {
             let named = told["background"].as_array().map_or(0, Vec::len);
             assert!(named > 0, "{level}: {told}");
             for _ in 0..10 {
-                let left = holding(&token);
+                let left = proc::holding(&token);
                 assert!(left.is_empty(), "{level}: {left:?}");
             }
         }
@@ -160,7 +159,7 @@ fn limited(place: &Place) {
             .args(["exec", "--json", "--timeout", "50"])
             .args(args);
         let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
-        let left = holding(&token);
+        let left = proc::holding(&token);
         assert!(left.is_empty(), "{what}, {level}: {left:?}");
         let told: serde_json::Value =
             serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
@@ -173,12 +172,12 @@ fn limited(place: &Place) {
 
 /// The processes with `token` but for the reaper, and who holds it to its time.
 fn bombs(token: &str) -> Vec<i32> {
-    let found = holding(token).into_iter().filter(|path| {
-        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+    let mut found = proc::holding(token);
+    found.retain(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         !String::from_utf8_lossy(&line).contains(REAPER)
     });
-    let pid = |path: PathBuf| path.file_name()?.to_str()?.parse().ok();
-    found.filter_map(pid).collect()
+    found
 }
 
 fn token() -> String {

@@ -258,7 +258,7 @@ impl Nvim {
 
     /// Returns the processes, itself too, that have its mark in their environment.
     pub(crate) fn marked(&self) -> Vec<i32> {
-        proc::marked(&self.mark)
+        proc::holding(&format!("{}\0", self.mark))
     }
 
     /// Ends Neovim alone, as a crash would, and waits until it is gone.

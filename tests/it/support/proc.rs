@@ -31,9 +31,9 @@ pub(crate) fn wait_until<T>(
     }
 }
 
-/// Returns whether `pid` runs; one that ended and is not yet reaped does not.
+/// Returns whether a process is there, and any of its threads runs: one that ended and is not yet reaped has none.
 pub(crate) fn alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| stat.state != 'Z' && stat.state != 'X')
+    stat(pid).is_some_and(|stat| stat.state != 'X' && (stat.state != 'Z' || stat.threads > 1))
 }
 
 /// Returns the processes whose parent is `pid`.
@@ -57,33 +57,16 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Returns the processes that were started with `NAME=value` in their environment.
-pub(crate) fn marked(mark: &str) -> Vec<i32> {
+/// Returns the living processes whose environment or command line holds `text`.
+pub(crate) fn holding(text: &str) -> Vec<i32> {
     let has = |pid: &i32| {
-        std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-            let mut variables = environ.split(|byte| *byte == 0);
-            variables.any(|variable| variable == mark.as_bytes())
+        ["environ", "cmdline"].iter().any(|file| {
+            let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            bytes.windows(text.len()).any(|it| it == text.as_bytes())
         })
     };
-    all()
-        .into_iter()
-        .filter(|pid| alive(*pid) && has(pid))
-        .collect()
-}
-
-/// Returns the processes that have the variable `name` in their environment.
-pub(crate) fn having(name: &str) -> Vec<i32> {
-    let start = format!("{name}=").into_bytes();
-    let has = |pid: &i32| {
-        std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-            let mut variables = environ.split(|byte| *byte == 0);
-            variables.any(|variable| variable.starts_with(&start))
-        })
-    };
-    all()
-        .into_iter()
-        .filter(|pid| alive(*pid) && has(pid))
-        .collect()
+    let all = all().into_iter();
+    all.filter(|pid| alive(*pid) && has(pid)).collect()
 }
 
 /// Returns the running processes of a user.
@@ -156,6 +139,7 @@ pub(crate) fn kill9(pid: i32) {
 struct Stat {
     state: char,
     parent: i32,
+    threads: u32,
 }
 
 fn stat(pid: i32) -> Option<Stat> {
@@ -165,6 +149,7 @@ fn stat(pid: i32) -> Option<Stat> {
     Some(Stat {
         state: fields.next()?.chars().next()?,
         parent: fields.next()?.parse().ok()?,
+        threads: fields.nth(15)?.parse().ok()?,
     })
 }
 

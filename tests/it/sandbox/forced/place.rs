@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use super::super::hostile::python;
 use super::super::scene::Scene;
-use crate::exec::holding;
 use crate::support::pids::Pids;
 use crate::support::{DEADLINE, proc};
 
@@ -244,8 +243,7 @@ impl Place {
     /// Returns the living processes of the place, without the victim.
     fn processes(&self) -> Vec<i32> {
         let own = |pid: &i32| u32::try_from(*pid) != Ok(self.victim.id());
-        let number = |path: PathBuf| name(&path).parse().ok();
-        let marked = holding(&self.token).into_iter().filter_map(number);
+        let marked = proc::holding(&self.token).into_iter();
         let user = self.user.map(proc::of_user).unwrap_or_default();
         marked.chain(user).filter(own).collect()
     }
