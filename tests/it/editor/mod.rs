@@ -6,6 +6,7 @@ mod backend;
 mod chat;
 mod drill;
 mod edits;
+mod examples;
 mod idle;
 mod jobs;
 mod keys;
