@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::ROOT;
 use crate::support::http::Reply;
 use crate::support::proc;
 
@@ -180,4 +181,49 @@ fn buffers_follow_files_that_are_moved_and_deleted_and_come_back() {
     scene.wait_for(&has("notes.txt", "dir/moved.txt"), "the old name");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
     assert_eq!(scene.workspace.read("other.txt").unwrap(), "two\n");
+}
+
+#[test]
+fn the_failing_test_of_the_demo_is_fixed() {
+    let test = json!({ "cmd": "python3 -m unittest" });
+    let read = json!({ "path": "change.py" });
+    let edit = json!({ "path": "change.py", "edits": [
+        { "old": "        if cents >= coin:", "new": "        while cents >= coin:" },
+    ] });
+    let scene = Scene::scripted([
+        Reply::text("I run the tests first.").call("c1", "run_shell_command", &test),
+        Reply::text("One test fails.").call("c2", "read_file", &read),
+        Reply::text("Each coin is given once at most.").call("c3", "edit_file", &edit),
+        Reply::text("Now the tests again.").call("c4", "run_shell_command", &test),
+        Reply::text("All tests pass."),
+    ]);
+    for name in ["change.py", "test_change.py"] {
+        let path = format!("{ROOT}/demo/sample/{name}");
+        scene
+            .workspace
+            .write(name, &std::fs::read_to_string(path).unwrap());
+    }
+    scene.nvim.command("edit change.py");
+    scene.co("fix the failing test");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.nvim.wait_text("edit_file change.py  +1 -1");
+    scene.answer("y");
+    scene.wait_chat("Now the tests again.");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    scene.wait_chat("All tests pass.");
+    let told = |request: usize| scene.server.requests()[request].last("tool").unwrap();
+    assert!(told(1).contains("FAILED (failures=1)"), "{}", told(1));
+    assert!(told(2).contains("if cents >= coin"), "{}", told(2));
+    assert!(told(3).starts_with("Done: change.py +1 -1."), "{}", told(3));
+    assert!(
+        told(4).contains("OK") && told(4).contains("Ran 3 tests"),
+        "{}",
+        told(4)
+    );
+    scene.nvim.wait_for(
+        "vim.fn.search('while cents >= coin', 'nw') > 0 and not vim.bo.modified",
+        "the buffer has the change",
+    );
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Gate, Request, Response, Server, Step};
+use super::{Ending, Gate, Request, Response, Server, Step};
 use crate::support::{DEADLINE, proc};
 
 /// One reply; parts are said in the order they were added.
@@ -22,6 +22,8 @@ pub(crate) struct Reply {
     steps: Vec<Step>,
     calls: usize,
     usage: (u64, u64),
+    /// The connection breaks off after the steps.
+    cut: bool,
 }
 
 impl Reply {
@@ -49,6 +51,7 @@ impl Reply {
             steps: Vec::new(),
             calls: 0,
             usage: (10, 5),
+            cut: false,
         }
     }
 
@@ -103,6 +106,12 @@ impl Reply {
         self
     }
 
+    /// Breaks the connection off here.
+    pub(crate) fn cut(mut self) -> Self {
+        self.cut = true;
+        self
+    }
+
     fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
@@ -121,7 +130,10 @@ impl Reply {
         for (name, value) in self.headers.iter().filter(|header| !is_named(header)) {
             response = response.header(name, value);
         }
-        if self.status == 200 {
+        if self.cut {
+            response.steps = self.steps;
+            response = response.ending(Ending::Cut);
+        } else if self.status == 200 {
             let (input, output) = self.usage;
             let usage = json!({
                 "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
