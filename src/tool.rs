@@ -1,16 +1,17 @@
 //! The tools that a model may call, a closed set: schemas, parsers, and all that a call needs to be judged and run.
 //!
-//! To add a tool, add a variant of [`ToolCall`] and its schema to [`specs`]; `chat::turn::calls` carries calls out.
+//! A tool that reads files is a variant of [`files::FileQuery`], any other one a variant of [`ToolCall`]. [`specs`] has their
+//! schemas; `chat::turn::calls` carries calls out.
 //! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
 pub mod confinement;
+pub mod confinement_hint;
 pub mod edits;
 pub mod facts;
 pub mod files;
 pub mod job_input;
 pub mod jobs;
 pub mod judge;
-pub mod refusal;
 pub mod rules;
 pub mod sandbox_probe;
 mod schema;

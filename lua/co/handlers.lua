@@ -70,7 +70,7 @@ local handlers = {
   end,
   choose = function(message)
     if message.name == 'chats' then
-      require('co.chat.picker').offer(message)
+      require('co.chat.chat_list').offer(message)
     else
       require('co.chat').choose(message)
     end

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::Network;
-use crate::tool::refusal;
+use crate::tool::confinement_hint;
 use co_exec::CommandOutcome;
 use co_policy::secret_names;
 
@@ -79,7 +79,7 @@ impl Conditions {
     /// Returns a sentence about the confinement of an approved command, if it may have caused a failure.
     pub(super) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
         let approved = !self.confined;
-        approved.then(|| refusal::hint(outcome, self.network))?
+        approved.then(|| confinement_hint::hint(outcome, self.network))?
     }
 
     /// Returns true if running without approval may have caused a failure, or the output is withheld.
@@ -89,7 +89,7 @@ impl Conditions {
             true => self.unasked,
             false => {
                 let not_started = outcome.exit == Some(MAY_NOT_EXECUTE);
-                self.confined && (not_started || refusal::may_have_failed(outcome))
+                self.confined && (not_started || confinement_hint::may_have_failed(outcome))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Reasons for a verdict, in words for the person.
+//! The type of a reason, in words for the person. The modules that look at a command make the reasons.
 
 use std::ops::Range;
 

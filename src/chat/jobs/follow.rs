@@ -11,7 +11,7 @@ use super::super::services::running_jobs::JobControl;
 use crate::audit::Record;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
-use crate::tool::refusal;
+use crate::tool::confinement_hint;
 use co_exec::{CommandOutcome, RunningCommand};
 
 /// The task that waits for the end of a job. It may outlive the chat.
@@ -42,7 +42,7 @@ impl JobFollower {
         let network = self.services.config.sandbox_network;
         self.showing.finish(ToEditor::RunEnded {
             run: self.run,
-            status: refusal::status(&outcome, self.confinement, network),
+            status: confinement_hint::status(&outcome, self.confinement, network),
             exit: outcome.exit,
             spill: outcome.spill.clone(),
             left: false,

@@ -10,7 +10,7 @@ use crate::config::Network;
 use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::tool::judge::workspace_of;
-use crate::tool::{confinement, refusal};
+use crate::tool::{confinement, confinement_hint};
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, RunningCommand,
     Streams, UNTIL_IT_ENDS,
@@ -161,7 +161,7 @@ impl RunConditions {
     /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
     /// settings that change it. If the command wanted a terminal, the line says so.
     pub fn status(&self, outcome: &CommandOutcome) -> String {
-        let mut line = refusal::status(outcome, self.confinement, self.network);
+        let mut line = confinement_hint::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();
         if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
         {

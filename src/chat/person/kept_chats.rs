@@ -1,4 +1,4 @@
-//! The chats that are kept: `/chats`, `/resume`, `/rename`, `/delete` and `/fork`.
+//! The chats that are kept: `/chats` (`lua/co/chat/chat_list.lua` adds the open ones), `/resume`, `/rename`, `/delete` and `/fork`.
 
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;

@@ -9,7 +9,7 @@ use super::super::{SandboxRefusal, names};
 use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
 
 /// The paths that are protected while a command writes.
-struct ProtectedPaths {
+struct ProtectedWrites {
     limits: SearchLimits,
     /// Paths outside git's directories that other programs run or read as configuration.
     later: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub(super) fn add(
     let layout = Layout::of(&kept.real);
     let mut writable = vec![kept.real.clone()];
     writable.extend(layout.outside().map(Path::to_owned));
-    let protected = ProtectedPaths::new(kept, request, &layout, &writable)?;
+    let protected = ProtectedWrites::new(kept, request, &layout, &writable)?;
     if request.namespaces {
         for path in &writable {
             around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
@@ -71,7 +71,7 @@ pub(super) fn add(
     Ok(())
 }
 
-impl ProtectedPaths {
+impl ProtectedWrites {
     fn new(
         kept: &WorkspacePaths,
         request: &GrantRequest<'_>,
