@@ -42,6 +42,27 @@ describe('prompt files', function()
     same('Fix  in ``: . $100 $', sent(nvim).file.prompt)
   end)
 
+  it(
+    'may have a header without lines, one that ends the file, and blanks after its dashes',
+    function()
+      local nvim = editor({
+        [OWN .. 'bare.md'] = { '---', '---', 'Fix it.' },
+        [OWN .. 'blanks.md'] = { '--- ', 'description: x', '---\t', 'Fix it.', '---', 'Well.' },
+      })
+      vim.fn.writefile(
+        { '---', 'description: x', '---' },
+        nvim:lua('return vim.env.XDG_CONFIG_HOME') .. '/co-nvim/prompts/end.md',
+        'b'
+      )
+      nvim:lua("vim.cmd('Co /bare')")
+      same('Fix it.', sent(nvim).file.prompt)
+      nvim:lua("vim.cmd('Co /blanks')")
+      same('Fix it.\n---\nWell.', sent(nvim).file.prompt)
+      nvim:lua("_G.notices = {} vim.cmd('Co /end')")
+      nvim:wait('return _G.notices[1] == ...', 'co: /end was not sent: it has no text')
+    end
+  )
+
   it('of the person have no path, and those of the workspace win', function()
     local nvim = editor({
       [OWN .. 'mine.md'] = { 'Mine.' },

@@ -85,8 +85,9 @@ end
 ---@param text string
 ---@return co.PromptFileParts
 function M.parts(text)
-  text = text:gsub('\r\n', '\n')
-  local header, body = text:match('^%-%-%-\n(.-\n)%-%-%-\n(.*)$')
+  text = text:gsub('\r\n', '\n') .. '\n'
+  local start, rest = text:match('^(%-%-%-[ \t]*)(\n.*)$')
+  local header, body = (start and rest or ''):match('^(.-)\n%-%-%-[ \t]*\n(.*)$')
   ---@param key string
   ---@return string?
   local function value(key)
