@@ -179,6 +179,22 @@ describe('context', function()
     -- An option is no revision.
     same({}, gather(nvim, '@git:--output=made'))
     same(0, vim.fn.filereadable(dir .. '/made'))
+    -- A signed commit does not start the program that the repository names.
+    write(
+      'signer',
+      '#!/bin/sh',
+      ('echo > %s/made'):format(dir),
+      'cat >/dev/null',
+      [[printf '\n[GNUPG:] SIG_CREATED \n' >&2]],
+      [[printf -- '-----BEGIN PGP SIGNATURE-----\n\n-----END PGP SIGNATURE-----\n']]
+    )
+    vim.fn.setfperm(dir .. '/signer', 'rwxr-xr-x')
+    git('config', 'gpg.program', dir .. '/signer')
+    git('config', 'log.showSignature', 'true')
+    git('commit', '-qS', '--allow-empty', '-m', 'signed')
+    same(0, vim.fn.delete(dir .. '/made'))
+    same('@git:HEAD', gather(nvim, '@git:HEAD')[1].name)
+    same(0, vim.fn.filereadable(dir .. '/made'))
   end)
 
   it('is the last run of the person', function()

@@ -4,12 +4,16 @@ local M = {}
 -- The longest time that git may take.
 local LONGEST_MS = 3000
 
---- Runs git without the programs that a repository may name, without locks and without the network. Neovim does not wait.
+--- Runs git without locks, without the network, and without the programs that a repository may name, except its filters.
+--- Neovim does not wait.
 ---@param cwd string
 ---@param arguments string[]
 ---@param done fun(output?: string, problem: string, code?: integer) the output is nil if git failed
 function M.run(cwd, arguments, done)
-  local command = { 'git', '--no-pager', '-c', 'core.fsmonitor=false', '-c', 'color.ui=false' }
+  local command = { 'git', '--no-pager' }
+  for _, setting in ipairs({ 'color.ui', 'core.fsmonitor', 'log.showSignature' }) do
+    vim.list_extend(command, { '-c', setting .. '=false' })
+  end
   ---@param result vim.SystemCompleted
   local function ended(result)
     if result.code == 0 then
