@@ -3,6 +3,7 @@ local M = {}
 
 local backend = require('co.backend')
 local log = require('co.ui.log')
+local utf8 = require('co.ui.utf8')
 
 --- A command of a model that is about to start. The person or a rule allowed it, or it only looks.
 ---@class (exact) co.api.Command
@@ -59,6 +60,9 @@ function M.answer(message)
     cwd = message.cwd,
     unasked = message.unasked,
   })
+  if refusal and not utf8.valid(refusal) then
+    refusal = 'its reason is not all UTF-8'
+  end
   backend.send_if_running({
     type = 'command_hooked',
     request = message.request,

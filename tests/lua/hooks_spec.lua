@@ -39,14 +39,17 @@ describe('hooks before a command', function()
           return 'no rm'
         elseif command.command == 'no' then
           return false
+        elseif command.command == 'bytes' then
+          return 'not \255'
         end
       end)
     ]])
       same(nil, refusal(nvim, 'ls'))
       same('no rm', refusal(nvim, 'rm'))
       same('it gives no reason', refusal(nvim, 'no'))
+      same('its reason is not all UTF-8', refusal(nvim, 'bytes'))
       same('its hook failed: oh', refusal(nvim, 'bad'))
-      same('changed', nvim:lua('return _G.seen[4].command'))
+      same('changed', nvim:lua('return _G.seen[5].command'))
       same(
         { 1, '/tmp', true },
         nvim:lua('local it = _G.seen[1] return { it.chat, it.cwd, it.unasked }')
