@@ -33,9 +33,13 @@ local function directory_of(buf)
   return api.nvim_buf_get_name(buf):match('^(.*)/%.git/[^/]+$') or vim.fn.getcwd()
 end
 
---- Shows the reason why there is no message.
+--- Shows the reason why there is no message, and ends the wait of a chat for one.
 ---@param problem string
-local function fail(problem)
+---@param chat? integer
+local function fail(problem, chat)
+  if chat then
+    waiting[chat] = nil
+  end
   notify.error('no commit message: ' .. problem)
 end
 
@@ -48,12 +52,16 @@ function M.write(chat, cwd)
   if not buf then
     fail('no commit is being edited here; git commit with Neovim as its editor opens one')
     return false
+  elseif waiting[chat.id] then
+    fail('the model still writes one (<C-c> cancels it)')
+    return false
   end
+  waiting[chat.id] = buf
   local directory = directory_of(buf)
   local diff = { 'diff', '--cached', '--no-ext-diff', '--no-textconv', '--stat', '--patch' }
   git.run(directory, diff, function(changes, problem)
     if not changes or changes == '' then
-      return fail(changes and 'nothing is staged' or problem)
+      return fail(changes and 'nothing is staged' or problem, chat.id)
     end
     if #changes > LONGEST then
       notify.warn('the model gets the first 64 KiB of the changes')
@@ -63,8 +71,9 @@ function M.write(chat, cwd)
     git.run(directory, { 'log', '-10', '--format=%s' }, function(subjects)
       local text = ('The last subjects:\n%s\nThe changes:\n%s'):format(subjects or '', changes)
       local message = { type = 'write_commit', chat = chat.id, cwd = cwd, changes = text }
-      if send.message(chat, message, cwd) then
-        waiting[chat.id] = buf
+      if not send.message(chat, message, cwd) then
+        waiting[chat.id] = nil
+      else
         notify.info('the model writes the commit message')
       end
     end)
