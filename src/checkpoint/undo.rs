@@ -143,7 +143,14 @@ impl Change {
             Some(Entry::Dir { .. }) | None => Some(String::new()),
         };
         let mut diff = match (text(&self.before), text(&self.after)) {
-            (Some(old), Some(new)) => unified(&old, &hunks(&old, &new), names),
+            (Some(mut old), Some(mut new)) => {
+                if is_crlf(&old) && is_crlf(&new) {
+                    for text in [&mut old, &mut new] {
+                        *text = text.replace("\r\n", "\n");
+                    }
+                }
+                unified(&old, &hunks(&old, &new), names)
+            }
             _ => format!("Binary file {name} differs\n"),
         };
         if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
@@ -420,6 +427,11 @@ fn text_of(entry: &Entry, store: &Store) -> Option<String> {
     let bytes = bytes_of(entry, store).ok()?;
     let text = !bytes.contains(&0);
     text.then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns whether each line break of a text is `\r\n`.
+fn is_crlf(text: &str) -> bool {
+    text.matches('\n').count() == text.matches("\r\n").count()
 }
 
 #[cfg(test)]

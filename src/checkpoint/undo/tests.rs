@@ -76,6 +76,22 @@ fn later_work_of_the_person_stays() {
 }
 
 #[test]
+fn carriage_returns_are_in_a_diff_only_if_they_change() {
+    let scene = Scene::new();
+    scene.write("a", "1\r\n2\r\n");
+    scene.write("b", "1\r\n2\r\n");
+    let found = scene.call(|| {
+        scene.write("a", "1\r\nCO\r\n");
+        scene.write("b", "1\n2\n");
+    });
+    let undo = scene.undo(&found.changes);
+    let diffs = undo.changes.iter();
+    let diff: String = diffs.map(|it| it.diff(&scene.workspace.store)).collect();
+    assert!(diff.contains("@@\n 1\n-CO\n+2\n"), "{diff}");
+    assert!(diff.contains("@@\n-1\n-2\n+1\r\n+2\r\n"), "{diff}");
+}
+
+#[test]
 fn nothing_is_written_through_a_link() {
     let scene = Scene::new();
     scene.write("src/a", "before");
