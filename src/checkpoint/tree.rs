@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio_util::sync::CancellationToken;
 
 use super::change::{Change, Entry};
@@ -38,7 +39,7 @@ pub(super) struct Differences {
 #[derive(Debug)]
 pub(super) struct Tree {
     /// By the path in the workspace.
-    nodes: BTreeMap<String, Arc<Node>>,
+    nodes: BTreeMap<Arc<str>, Arc<Node>>,
     taken: SystemTime,
 }
 
@@ -83,34 +84,48 @@ impl Tree {
             bytes: 0,
             end: Deadline::within(SNAPSHOT_TIMEOUT, CancellationToken::new()),
         };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = match rustix::fs::open(root, flags, Mode::empty()) {
+            Ok(dir) => dir,
+            Err(error) => return Err((now, format!("the workspace cannot be opened: {error}"))),
+        };
+        let stamp_of =
+            |path: &str| FileStamp::below(&dir, Path::new(path), AtFlags::SYMLINK_NOFOLLOW);
         let mut walk = Walk::new(&scope, None);
         let mut bytes = 0;
         for found in walk.by_ref().filter(|found| found.depth() > 0) {
             // The file of changes is text, so other names are left out.
             let path = found.path().strip_prefix(root).ok().and_then(Path::to_str);
-            let (Some(path), Ok(meta)) = (path, found.metadata()) else {
+            let Some(path) = path else {
                 continue;
             };
-            let stamp = FileStamp::from(&meta);
-            let node = match self.nodes.get(path) {
-                Some(known) if known.settled && known.stamp == stamp => Arc::clone(known),
-                _ => {
+            let known = self.nodes.get_key_value(path);
+            let same = known.filter(|(_, it)| it.settled && stamp_of(path) == Some(it.stamp));
+            let (path, node) = match same {
+                Some((path, node)) => (Arc::clone(path), Arc::clone(node)),
+                None => {
+                    let Ok(meta) = found.metadata() else {
+                        continue;
+                    };
+                    let stamp = FileStamp::from(&meta);
                     let settled = stamp.is_settled();
-                    match entry(found.path(), &meta, store) {
+                    let entry = match entry(found.path(), &meta, store) {
+                        Ok(Some(entry)) => entry,
                         Ok(None) => continue,
-                        Ok(Some(entry)) => Arc::new(Node {
-                            stamp,
-                            settled,
-                            entry,
-                        }),
                         Err(why) => return Err((now, why.to_string())),
-                    }
+                    };
+                    let node = Node {
+                        stamp,
+                        settled,
+                        entry,
+                    };
+                    (path.into(), Arc::new(node))
                 }
             };
             if let Entry::File { blob: Some(_), .. } = node.entry {
-                bytes += stamp.size();
+                bytes += node.stamp.size();
             }
-            now.nodes.insert(path.to_owned(), node);
+            now.nodes.insert(path, node);
             if bytes > MOST_BYTES {
                 let most = MOST_BYTES >> 20;
                 return Err((now, format!("the workspace has more than {most} MB")));
@@ -144,7 +159,7 @@ impl Tree {
             let new = after.nodes.get(path);
             let same = new.is_some_and(|new| Arc::ptr_eq(node, new) || is_same(node, new));
             // A file that is ignored or secret from now on is still there.
-            if !same && (new.is_some() || !is_there(root, Path::new(path))) {
+            if !same && (new.is_some() || !is_there(root, Path::new(&**path))) {
                 found.changes.push(change(path, Some(node), new));
             }
         }
@@ -158,10 +173,11 @@ impl Tree {
                 let inodes = inodes.get_or_insert_with(|| known.collect::<HashSet<_>>());
                 inodes.contains(&node.stamp.inode())
             };
-            match is_born_after(self.taken - BIRTH_TIME_RESOLUTION, &root.join(path)) || is_moved()
+            match is_born_after(self.taken - BIRTH_TIME_RESOLUTION, &root.join(&**path))
+                || is_moved()
             {
                 true => found.changes.push(change(path, None, Some(node))),
-                false => found.not_created.push(path.into()),
+                false => found.not_created.push(PathBuf::from(&**path)),
             }
         }
         found

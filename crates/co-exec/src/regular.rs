@@ -33,12 +33,12 @@ impl FileStamp {
     }
 
     /// Returns the stamp of the file at a path below an open directory. This is faster than by its whole path.
-    pub(crate) fn below(dir: &OwnedFd, path: &Path) -> Option<Self> {
+    pub fn below(dir: &OwnedFd, path: &Path, flags: AtFlags) -> Option<Self> {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
             false => path,
         };
-        let stat = rustix::fs::statat(dir, path, AtFlags::empty()).ok()?;
+        let stat = rustix::fs::statat(dir, path, flags).ok()?;
         Some(Self {
             device: stat.st_dev,
             inode: stat.st_ino,

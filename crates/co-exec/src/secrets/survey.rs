@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::content;
 use crate::regular::{self, FileStamp};
@@ -106,7 +106,7 @@ impl Survey {
         let same = |(path, stamp): &(&PathBuf, Option<FileStamp>)| {
             // What a link leads to may lie outside the workspace.
             let path = path.strip_prefix(&self.root).unwrap_or(path);
-            stamp.is_some() && *stamp == FileStamp::below(&root, path)
+            stamp.is_some() && *stamp == FileStamp::below(&root, path, AtFlags::empty())
         };
         let all: Vec<_> = dirs.chain(files).collect();
         let same = |part: &[_]| part.iter().all(same);
