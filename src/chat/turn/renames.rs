@@ -9,7 +9,7 @@ use crate::protocol::EditorAnswer;
 use crate::tool::edits::{EditPlace, EditRefused, EditRequest, RenameRequest, propose_placed};
 use crate::tool::judge::Judge;
 use co_edit::CharacterUnit;
-use co_policy::{Pattern, Verdict};
+use co_policy::{Pattern, Reason, Verdict};
 
 impl Turn {
     /// Proposes and judges a rename. The error is a text for the model.
@@ -67,8 +67,8 @@ fn review(
         let command = co_policy::rules::join(&edit.words(places));
         rules.push(Pattern::exact(&command));
     }
-    let strictest = verdicts.into_iter().max_by_key(strictness);
-    let verdict = strictest.ok_or_else(|| EditRefused("nothing would change".to_owned()))?;
+    let verdict =
+        strictest(verdicts).ok_or_else(|| EditRefused("nothing would change".to_owned()))?;
     Ok(ReviewedEdit {
         line: request.line(),
         proposals,
@@ -77,10 +77,58 @@ fn review(
     })
 }
 
+/// Returns the strictest verdict; none if there are none. A question has the reasons of all files.
+fn strictest(verdicts: Vec<Verdict>) -> Option<Verdict> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    let questions = verdicts.iter().filter_map(|verdict| match verdict {
+        Verdict::Ask(question) => Some(question),
+        Verdict::Allow(_) | Verdict::Deny { .. } => None,
+    });
+    for reason in questions.flat_map(|question| &question.reasons) {
+        if reasons.iter().all(|known| known.text != reason.text) {
+            reasons.push(reason.clone());
+        }
+    }
+    let mut strictest = verdicts.into_iter().max_by_key(strictness);
+    if let Some(Verdict::Ask(question)) = &mut strictest {
+        question.reasons = reasons;
+    }
+    strictest
+}
+
 fn strictness(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow(_) => 0,
         Verdict::Ask(question) => 1 + u8::from(question.unread),
         Verdict::Deny { .. } => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use co_policy::ApprovalQuestion;
+
+    #[test]
+    fn a_question_has_the_reasons_of_all_files() {
+        let ask = |why: &str, unread: bool| {
+            Verdict::Ask(ApprovalQuestion {
+                unread,
+                ..ApprovalQuestion::because(why)
+            })
+        };
+        let verdicts = [
+            ("build.rs", true),
+            ("Makefile", true),
+            ("a", false),
+            ("a", false),
+        ];
+        let verdicts = verdicts.map(|(why, unread)| ask(why, unread)).into();
+        let Some(Verdict::Ask(question)) = strictest(verdicts) else {
+            panic!("no question");
+        };
+        let reasons: Vec<_> = question.reasons.iter().map(|it| &it.text).collect();
+        assert_eq!(reasons, ["build.rs", "Makefile", "a"]);
+        assert!(question.unread);
     }
 }
