@@ -1,15 +1,15 @@
 //! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken
 //! back.
 //!
-//! [`Workspace`] takes snapshots, [`Store`] keeps copies of the files in the state directory, `log` keeps the changes of
+//! `snapshot` reads the files and has the limits, [`Workspace`] decides when and whose changes they are, [`Store`] keeps copies of the files in the state directory, `log` keeps the changes of
 //! each chat, and `undo` takes changes back. This module knows no chat and asks no person. All of it blocks on files: call
 //! it from `spawn_blocking`.
 
 mod change;
 mod log;
 mod parts;
+mod snapshot;
 mod store;
-mod tree;
 mod undo;
 mod workspace;
 

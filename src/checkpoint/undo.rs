@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Entry};
+use super::snapshot::{entry_at, leads_through_link};
 use super::store::Store;
-use super::tree::{entry_at, leads_through_link};
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::disk;

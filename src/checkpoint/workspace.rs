@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use super::change::{Change, Entry};
 use super::lock;
+use super::snapshot::{Differences, Snapshot, entry_at};
 use super::store::Store;
-use super::tree::{Differences, Tree, entry_at};
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::Judge;
 use co_edit::{FileText, hunks};
@@ -38,7 +38,7 @@ pub struct Workspace {
 /// The last snapshot, and the commands that have run since.
 #[derive(Default)]
 struct Moment {
-    tree: Tree,
+    snapshot: Snapshot,
     open: Vec<OpenWindow>,
 }
 
@@ -283,23 +283,23 @@ impl Workspace {
     /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
     fn step(&self, moment: &mut Moment) -> Result<(), String> {
         let taken = moment
-            .tree
+            .snapshot
             .again(&self.root, self.judge.readable(), &self.store);
         // Taken after the snapshot: a message about a saved file may come a moment late.
         let touched = take(&mut *lock(&self.touched));
         match taken {
-            Ok(tree) => {
-                let last = std::mem::replace(&mut moment.tree, tree);
+            Ok(now) => {
+                let last = std::mem::replace(&mut moment.snapshot, now);
                 if !moment.open.is_empty() {
-                    let found = last.changes(&moment.tree, &self.root);
+                    let found = last.changes(&moment.snapshot, &self.root);
                     self.attribute(&mut moment.open, found, &touched);
                 }
                 *lock(&self.missing) = None;
                 Ok(())
             }
             Err((part, why)) => {
-                let last = take(&mut moment.tree);
-                moment.tree = part.with_rest_of(last);
+                let last = take(&mut moment.snapshot);
+                moment.snapshot = part.with_rest_of(last);
                 for window in &mut moment.open {
                     window.found.unknown.get_or_insert_with(|| why.clone());
                 }

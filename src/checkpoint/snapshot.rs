@@ -24,10 +24,13 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of the files of a snapshot that have copies.
 const MOST_BYTES: u64 = 500 << 20;
 
+/// The most bytes of a file that has a copy. Edits reach as far.
+const MOST_FILE_BYTES: u64 = disk::MAX_FILE_BYTES;
+
 /// A time longer than the resolution of the time of a file's birth.
 const BIRTH_TIME_RESOLUTION: Duration = Duration::from_millis(20);
 
-/// The differences of two trees.
+/// The differences of two snapshots.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     pub(super) changes: Vec<Change>,
@@ -37,7 +40,7 @@ pub(super) struct Differences {
 
 /// The files of a workspace at one moment, without ignored and secret ones.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct Snapshot {
     /// By the path in the workspace.
     nodes: BTreeMap<Arc<str>, Arc<Node>>,
     taken: SystemTime,
@@ -51,7 +54,7 @@ struct Node {
     entry: Entry,
 }
 
-impl Default for Tree {
+impl Default for Snapshot {
     fn default() -> Self {
         Self {
             nodes: BTreeMap::new(),
@@ -60,11 +63,11 @@ impl Default for Tree {
     }
 }
 
-impl Tree {
-    /// Returns the files of the workspace `root` now. Reads only those that have changed since this tree.
+impl Snapshot {
+    /// Returns the files of the workspace `root` now. Reads only those that have changed since this snapshot.
     ///
     /// # Errors
-    /// The workspace is too large, or the store cannot take its files. The tree has those that were read.
+    /// The workspace is too large, or the store cannot take its files. The snapshot has those that were read.
     pub(super) fn again(
         &self,
         root: &Path,
@@ -144,7 +147,7 @@ impl Tree {
         }
     }
 
-    /// Adds the files of an older tree that this one lacks.
+    /// Adds the files of an older snapshot that this one lacks.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
         for (path, node) in older.nodes {
             self.nodes.entry(path).or_insert(node);
@@ -152,7 +155,7 @@ impl Tree {
         self
     }
 
-    /// Returns the changes that made `after` of this tree. `root` is the workspace, which `after` shows as it is now.
+    /// Returns the changes that made `after` of this snapshot. `root` is the workspace, which `after` shows as it is now.
     pub(super) fn changes(&self, after: &Self, root: &Path) -> Differences {
         let mut found = Differences::default();
         for (path, node) in &self.nodes {
@@ -247,7 +250,7 @@ fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<Entry
     if !kind.is_file() {
         return Ok(None);
     }
-    let blob = match regular::read(path, disk::MAX_FILE_BYTES) {
+    let blob = match regular::read(path, MOST_FILE_BYTES) {
         Ok(bytes) => Some(store.put(&bytes)?),
         Err(_) => None,
     };
