@@ -3,6 +3,7 @@
 local neovim = require('neovim')
 
 --- Returns a Neovim that edits the message of a commit in a new repository.
+---@param staged? string[] the new lines of its file
 local function editing(staged)
   local dir = neovim.dir()
   local function git(...)
@@ -13,7 +14,7 @@ local function editing(staged)
   git('add', '.')
   git('commit', '-qm', 'Begin')
   if staged then
-    vim.fn.writefile({ 'one', 'two \233' }, dir .. '/a.txt')
+    vim.fn.writefile(staged, dir .. '/a.txt')
     git('add', '.')
   end
   vim.fn.writefile({ '', '# Please enter the commit message' }, dir .. '/.git/COMMIT_EDITMSG')
@@ -28,7 +29,7 @@ end
 
 describe('/commit', function()
   it('asks with the staged changes and puts the message above the text', function()
-    local nvim = editing(true)
+    local nvim = editing({ 'one', 'two \233' })
     nvim:lua("vim.cmd('Co /commit')")
     nvim:wait('return #_G.sent == 1')
     local message = nvim:sent('write_commit')[1]
@@ -45,8 +46,21 @@ describe('/commit', function()
     nvim:wait('return vim.api.nvim_buf_line_count(0) == 2')
   end)
 
+  it('gets whole lines of changes that are too long', function()
+    local lines = {}
+    for number = 10001, 19999 do
+      lines[#lines + 1] = ('key=%d'):format(number)
+    end
+    local nvim = editing(lines)
+    nvim:lua("vim.cmd('Co /commit')")
+    nvim:wait('return #_G.sent == 1')
+    local changes = nvim:sent('write_commit')[1].changes
+    yes(changes:find('\n%+key=%d%d%d%d%d\n… cut$'), changes:sub(-40))
+    told(nvim, 'the model gets the first 64 KiB of the changes')
+  end)
+
   it('is refused while the model still writes one, and goes on after a failure', function()
-    local nvim = editing(true)
+    local nvim = editing({ 'one', 'two \233' })
     nvim:lua("vim.cmd('Co /commit') vim.cmd('Co /commit')")
     told(nvim, 'no commit message: the model still writes one (<C-c> cancels it)')
     nvim:wait('return #_G.sent == 1')
@@ -59,7 +73,7 @@ describe('/commit', function()
   end)
 
   it('says so where nothing is staged, no commit is edited or the model fails', function()
-    local nvim = editing(false)
+    local nvim = editing()
     nvim:lua("vim.cmd('Co /commit')")
     told(nvim, 'no commit message: nothing is staged')
     nvim:receive({ type = 'commit_message', chat = 1, problem = 'no key' })

@@ -65,7 +65,8 @@ function M.write(chat, cwd)
     end
     if #changes > LONGEST then
       notify.warn('the model gets the first 64 KiB of the changes')
-      changes = changes:sub(1, LONGEST) .. '\n… cut'
+      -- The backend would not know half of a secret.
+      changes = changes:sub(1, LONGEST):gsub('[^\n]*$', '') .. '… cut'
     end
     -- Without a commit, there are none.
     git.run(directory, { 'log', '-10', '--format=%s' }, function(subjects)
