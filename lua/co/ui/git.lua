@@ -10,7 +10,7 @@ local LONGEST_MS = 3000
 ---@param arguments string[]
 ---@param done fun(output?: string, problem: string, code?: integer) the output is nil if git failed
 function M.run(cwd, arguments, done)
-  local command = { 'git', '--no-pager' }
+  local command = { 'git', '--no-pager', '-c', 'diff.submodule=short' }
   for _, setting in ipairs({ 'color.ui', 'core.fsmonitor', 'log.showSignature' }) do
     vim.list_extend(command, { '-c', setting .. '=false' })
   end
