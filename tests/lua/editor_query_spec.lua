@@ -101,6 +101,15 @@ describe('a question about the editor', function()
     }, ask(nvim, dir, { topic = 'state' }))
   end)
 
+  it('cuts a long text between two characters', function()
+    local nvim, dir = start({ ['a.txt'] = '' }, 'a.txt')
+    nvim:lua(
+      "vim.fn.setqflist({ { bufnr = vim.api.nvim_get_current_buf(), lnum = 1, col = 1, text = 'x' .. ('é'):rep(400) } })"
+    )
+    local lines = ask(nvim, dir, { topic = 'quickfix' })
+    same('a.txt:1:1: x' .. ('é'):rep(249) .. '…', lines[1])
+  end)
+
   it('tells diagnostics, errors first, and the quickfix list, up to a limit', function()
     local nvim, dir = start({ ['a.txt'] = 'one\ntwo' }, 'a.txt')
     nvim:lua([[

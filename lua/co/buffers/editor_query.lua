@@ -42,7 +42,8 @@ local METHODS = {
 ---@return co.EditorEntry
 local function entry(file, text, line, column)
   if #text > MOST_BYTES then
-    text = text:sub(1, MOST_BYTES) .. '…'
+    -- A character is left out as a whole.
+    text = text:sub(1, MOST_BYTES + vim.str_utf_start(text, MOST_BYTES + 1)) .. '…'
   end
   return { file = vim.uv.fs_realpath(file) or file, line = line, column = column, text = text }
 end
