@@ -79,7 +79,7 @@ fn what_needs_a_new_backend_is_said_and_a_restart_applies_it() {
     let (old, new) = restart(&scene, "/restart");
     assert_ne!(old, new);
     // The chat goes on, as the new backend has it.
-    scene.wait_text("docker");
+    scene.wait_text("approved: container");
     scene.co("make it");
     scene.wait_chat("Made.");
     assert!(!scene.workspace.exists("out"));

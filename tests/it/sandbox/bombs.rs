@@ -62,7 +62,7 @@ while time.monotonic() < end:
 const NICE: [&str; 5] = ["nice", "-n", "19", "bash", "-c"];
 
 const LEVELS: [(&str, &[&str]); 3] = [
-    ("plain", &[]),
+    ("none", &[]),
     ("read-only", &["--read-only"]),
     ("workspace", &["--backend", "landlock"]),
 ];
