@@ -206,6 +206,10 @@ end
 --- Starts the backend if none runs. A backend that is about to end takes no messages: a notice says so.
 ---@return boolean running
 function M.start()
+  -- Neovim waits at its end for all processes, also for one that starts then.
+  if vim.v.exiting ~= vim.NIL then
+    return false
+  end
   -- This sends settings that changed.
   config.get()
   if process and process.ending then

@@ -168,3 +168,15 @@ fn a_session_that_is_saved_at_the_end_knows_nothing_of_it() {
     let saved = scene.workspace.read("saved.vim").unwrap();
     assert!(!saved.contains("running"), "{saved}");
 }
+
+#[test]
+fn a_watched_command_that_a_save_would_run_again_does_not_keep_neovim() {
+    let (mut scene, pids) = sleeping("3708");
+    scene.type_keys(":Co! ++watch exec sleep 3709<CR>");
+    let runs =
+        "#vim.tbl_filter(function(run) return run.running end, require('co.run').all()) == 2";
+    scene.wait_for(runs, "the watched command");
+    scene.type_keys(":write! watched.txt<CR>:qa!<CR>");
+    scene.wait_exit();
+    wait_gone(&pids);
+}
