@@ -22,6 +22,7 @@ local hooks = {}
 ---@param hook co.api.CommandHook
 ---@return fun() remove
 function M.add(hook)
+  assert(type(hook) == 'function', 'a hook is a function')
   -- Equal functions are several hooks.
   local function entry(command)
     return hook(command)
