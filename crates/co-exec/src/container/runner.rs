@@ -19,9 +19,6 @@ use crate::sandbox::{Placeholders, ProtectedPaths};
 /// The prefix of all names.
 const NAME_PREFIX: &str = "co-runner-";
 
-/// The looks for containers that ended backends left.
-const MAX_LOOKS: usize = 3;
-
 /// The containers of this process.
 #[derive(Debug)]
 pub(crate) struct Containers {
@@ -181,29 +178,14 @@ impl Containers {
     async fn prune(&self, engine: &Engine) {
         let filter = format!("label={LABEL}");
         let list = ["ps", "--all", "--quiet", "--filter", &filter];
-        let format = format!("{{{{.Id}}}} {{{{index .Config.Labels \"{LABEL}\"}}}}");
-        let mut owners = String::new();
-        for _ in 0..MAX_LOOKS {
-            let ids = engine.call(&list, "").await.unwrap_or_default();
-            let mut inspect = vec!["inspect", "--format", &format];
-            inspect.extend(ids.split_whitespace());
-            if inspect.len() == 3 {
-                return;
+        let format = format!("{{{{index .Config.Labels \"{LABEL}\"}}}}");
+        let ids = engine.call(&list, "").await.unwrap_or_default();
+        // One by one: another backend may remove any of them meanwhile.
+        for id in ids.split_whitespace() {
+            let owner = engine.call(&["inspect", "--format", &format, id], "").await;
+            if owner.is_ok_and(|label| self.owner.has_ended(label.trim())) {
+                let _ = engine.call(&["rm", "--force", id], "").await;
             }
-            // It fails if one of them was removed meanwhile.
-            if let Ok(told) = engine.call(&inspect, "").await {
-                owners = told;
-                break;
-            }
-        }
-        let dead = owners.lines().filter_map(|line| {
-            let (id, label) = line.split_once(' ')?;
-            self.owner.has_ended(label).then_some(id)
-        });
-        let mut remove = vec!["rm", "--force"];
-        remove.extend(dead);
-        if remove.len() > 2 {
-            let _ = engine.call(&remove, "").await;
         }
     }
 
