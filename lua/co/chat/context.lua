@@ -220,12 +220,20 @@ M.about = {
 
 ---@alias co.context.Done fun(context?: co.Context, missing?: string)
 
+--- Makes a reader of a function that returns its context.
+---@generic T
+---@param read fun(of: T, cwd: string): co.Context?, string?
+---@return fun(of: T, cwd: string, done: co.context.Done)
+local function at_once(read)
+  return function(of, cwd, done)
+    done(read(of, cwd))
+  end
+end
+
 --- They call `done` at once or later, since Neovim does not wait for other programs.
 ---@type table<string, fun(text: string, cwd: string, done: co.context.Done)>
 local readers_of_text = {
-  file = function(path, cwd, done)
-    done(file_context(path, cwd))
-  end,
+  file = at_once(file_context),
   git = git_context.show,
   search = git_context.search,
   lsp = function(name, _, done)
@@ -233,17 +241,20 @@ local readers_of_text = {
   end,
 }
 
----@type table<string, fun(buf: integer): co.Context?, string?>
+---@type table<string, fun(buf: integer, cwd: string, done: co.context.Done)>
 local readers = {
-  buffer = function(buf)
+  buffer = at_once(function(buf)
     return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
+  end),
+  selection = at_once(selection),
+  diagnostics = at_once(diagnostics),
+  quickfix = at_once(quickfix),
+  unsaved = at_once(unsaved),
+  output = at_once(output),
+  clipboard = at_once(image_context.clipboard),
+  diff = function(_, cwd, done)
+    git_context.diff(cwd, done)
   end,
-  selection = selection,
-  diagnostics = diagnostics,
-  quickfix = quickfix,
-  unsaved = unsaved,
-  output = output,
-  clipboard = image_context.clipboard,
 }
 
 --- Returns the word that adds a context: `@buffer` for `@buffer src/app.py`.
@@ -320,16 +331,12 @@ function M.gather(text, given, range, done)
       add(('@%s:%s'):format(name, argument), function(add_context)
         read(argument, cwd, add_context)
       end)
-    elseif name == 'diff' then
-      add('@diff', function(add_context)
-        git_context.diff(cwd, add_context)
-      end)
     elseif readers[name] then
       add('@' .. name, function(add_context)
         if range and word_of(range) == '@' .. name then
           return add_context(range)
         end
-        add_context(readers[name](buf))
+        readers[name](buf, cwd, add_context)
       end)
     end
   end
