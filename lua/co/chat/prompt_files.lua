@@ -64,18 +64,15 @@ function M.get(name, cwd)
   return found
 end
 
---- Returns all prompt files by their names.
+--- Returns the names of all prompt files, some of them twice. Reads no file.
 ---@param cwd string
----@return table<string, co.PromptFile>
-function M.all(cwd)
-  ---@type table<string, co.PromptFile>
+---@return string[]
+function M.names(cwd)
   local found = {}
   for _, dir in ipairs(directories(cwd)) do
     for file in vim.fs.dir(dir.path) do
-      local name = file:match('^([%w_-]+)%.md$')
-      if name then
-        found[name] = read(name, dir.path .. '/' .. file, dir.personal) or found[name]
-      end
+      local readable = vim.fn.filereadable(dir.path .. '/' .. file) == 1
+      found[#found + 1] = readable and file:match('^([%w_-]+)%.md$') or nil
     end
   end
   return found

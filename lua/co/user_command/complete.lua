@@ -26,12 +26,15 @@ end
 ---@param cwd string
 ---@return string[]
 local function slashes(lead, cwd)
-  local commands = require('co.user_command.slash').commands
-  local files = require('co.chat.prompt_files').all(cwd)
-  local names = vim.tbl_map(function(name)
-    return '/' .. name
-  end, vim.tbl_keys(vim.tbl_extend('keep', commands, files)))
-  return starting(names, lead)
+  ---@type table<string, true>
+  local names = {}
+  for name in pairs(require('co.user_command.slash').commands) do
+    names['/' .. name] = true
+  end
+  for _, name in ipairs(require('co.chat.prompt_files').names(cwd)) do
+    names['/' .. name] = true
+  end
+  return starting(vim.tbl_keys(names), lead)
 end
 
 --- Returns the directory of the current chat.
@@ -140,6 +143,15 @@ function M.command_line(lead, line, position)
   return {}
 end
 
+--- Returns the number of bytes before the last word of a text in a prompt.
+---@param text string
+---@return integer
+local function start_of_word(text)
+  -- An escaped blank is a part of a name.
+  local start = (text:gsub('\\ ', '__'):find('[^%s]+$') or #text + 1) - 1
+  return start == 0 and text:sub(1, 1) == '!' and 1 or start
+end
+
 --- Returns the words that complete the word before a place in a prompt.
 ---@param line string
 ---@param column integer bytes before the place
@@ -148,12 +160,8 @@ end
 ---@return string[]
 function M.at(line, column, automatic)
   local text = line:sub(1, column)
-  -- An escaped blank is a part of a name.
-  local start = (text:gsub('\\ ', '__'):find('[^%s]+$') or column + 1) - 1
+  local start = start_of_word(text)
   local command = text:sub(1, 1) == '!'
-  if command and start == 0 then
-    start = 1
-  end
   local before, base = text:sub(1, start), text:sub(start + 1)
   local found = {}
   local slash = before:match('^%s*/([%w_-]+)%s')
@@ -179,10 +187,10 @@ end
 function M.omnifunc(findstart, base)
   local column = vim.api.nvim_win_get_cursor(0)[2]
   local line = vim.api.nvim_get_current_line():sub(1, column) .. base
-  local start, words = M.at(line, #line)
   if findstart == 1 then
-    return start
+    return start_of_word(line)
   end
+  local _, words = M.at(line, #line)
   local describe = require('co.user_command.describe')
   local cwd = M.chat_directory()
   local options = vim.o.completeopt

@@ -49,11 +49,16 @@ local function block(lines, language)
   return ('~~~~%s\n%s\n~~~~'):format(language, table.concat(lines, '\n'))
 end
 
+-- The help file, once it was read.
+---@type string?
+local help_text
+
 --- Returns the part of the help about a slash command or a context.
 ---@param tag string
 ---@return string?
 local function help(tag)
-  local text = disk.read(install.root() .. '/doc/co.txt') or ''
+  help_text = help_text or disk.read(install.root() .. '/doc/co.txt') or ''
+  local text = help_text
   local _, from = text:find(('*%s*\n'):format(tag), 1, true)
   local part = from and text:sub(from + 1):match('^(.-)\n[^\n]*%*[%w/!+-]+%*\n')
   if not part then
