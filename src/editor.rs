@@ -101,6 +101,14 @@ impl Editor {
         (editor, Outbox { shared })
     }
 
+    /// Raises an event in Neovim, a `User` autocommand.
+    pub fn fire(&self, name: &str, data: serde_json::Value) {
+        self.tell(ToEditor::Event {
+            name: name.to_owned(),
+            data,
+        });
+    }
+
     /// Queues a message.
     pub fn tell(&self, message: ToEditor) {
         let (urgent, waits) = (is_urgent(&message), may_wait(&message));

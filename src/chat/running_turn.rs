@@ -73,7 +73,8 @@ impl Chat {
             cancel,
             task: tokio::spawn(turn.run()),
         });
-        self.fire("CoTurnStarted", serde_json::json!({ "chat": self.id }));
+        let data = serde_json::json!({ "chat": self.id });
+        self.services.editor.fire("CoTurnStarted", data);
         self.set_state(ChatState::Thinking, String::new());
     }
 
@@ -223,10 +224,8 @@ impl Chat {
         self.recorder.record(Item::End { reason: end, usage }).await;
         self.show(ChatEvent::TurnEnded { end, fault });
         self.set_state(ChatState::Idle, String::new());
-        self.fire(
-            "CoTurnDone",
-            serde_json::json!({ "chat": self.id, "reason": end }),
-        );
+        let data = serde_json::json!({ "chat": self.id, "reason": end });
+        self.services.editor.fire("CoTurnDone", data);
         if let Some(prompt) = self.queue.next() {
             Box::pin(self.prompt(prompt)).await;
         }

@@ -50,13 +50,6 @@ impl Chat {
         self.front_end.show(event);
     }
 
-    pub(super) fn fire(&self, name: &str, data: serde_json::Value) {
-        self.services.editor.tell(ToEditor::Event {
-            name: name.to_owned(),
-            data,
-        });
-    }
-
     /// Gives back a prompt that was not taken, and all queued prompts.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = self.queue.take_all();

@@ -92,9 +92,7 @@ impl PersonCommand {
         };
         (spec, conditions)
     }
-}
 
-impl PersonCommand {
     /// Starts the command in the confinement of approved commands. `workspace` is called only if that depends on it.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::chat::turn::Purpose;
 use crate::checkpoint::By;
 use crate::config::ConfinementSetting;
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
-use crate::store::{self};
+use crate::store;
 use crate::tool::judge::workspace_of;
 use co_llm::transcript::{self, Item};
 

@@ -12,7 +12,7 @@ use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{Change, ChatState, HunkAnswer, Question, ToEditor};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question};
 use crate::tool::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, Review,
     SeenTexts, propose,
@@ -223,10 +223,8 @@ impl Turn {
     fn fire_edited(&self, applied: &[AppliedChange]) {
         let files = applied.iter().flat_map(|change| change.proposal.files());
         let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
-        self.services.editor.tell(ToEditor::Event {
-            name: "CoEdited".to_owned(),
-            data: serde_json::json!({ "chat": self.chat, "files": files }),
-        });
+        let data = serde_json::json!({ "chat": self.chat, "files": files });
+        self.services.editor.fire("CoEdited", data);
     }
 
     /// Tells the person and the model what was changed.
