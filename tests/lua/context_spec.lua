@@ -1,19 +1,8 @@
+local gather = require('gather')
 local messages = require('messages')
 local neovim = require('neovim')
 
 describe('context', function()
-  local function gather(nvim, text)
-    nvim:lua(
-      [[
-        _G.found = nil
-        require('co.chat.context').gather(..., nil, nil, function(found) _G.found = found end)
-      ]],
-      text
-    )
-    nvim:wait('return _G.found ~= nil')
-    return nvim:lua('return _G.found')
-  end
-
   --- Returns the sentences that co showed the person.
   local function told(nvim)
     return nvim:lua([[

@@ -41,38 +41,34 @@ end
 local function attach(nvim, results)
   nvim:lua(
     [[
-      local results = ...
-      vim.lsp.start({ name = 'toy', root_dir = '/', cmd = function()
-        return {
-          request = function(method, params, callback)
-            if method == 'initialize' then
-              callback(nil, { capabilities = {
-                documentSymbolProvider = results.symbols and true,
-                definitionProvider = true,
-                referencesProvider = true,
-                renameProvider = true,
-              } })
-            elseif method == 'textDocument/documentSymbol' then
-              callback(nil, results.symbols)
-            elseif method == 'textDocument/definition' then
-              local at = params.position
-              callback(nil, results[('%d:%d'):format(at.line, at.character)])
-            elseif method == 'textDocument/rename' then
-              local at = params.position
-              results.meanwhile = results.meanwhile and load(results.meanwhile)()
-              local edit = results[('%d:%d %s'):format(at.line, at.character, params.newName)]
-              callback(not edit and { code = 1, message = 'no name\nhere.' } or nil, edit or nil)
-            elseif method == 'textDocument/references' and results.references then
-              callback(results.references == 'bad' and { code = 1, message = 'no' } or nil, results.references)
-            end
-            return true, 1
-          end,
-          notify = function() return true end,
-          is_closing = function() return false end,
-          terminate = function() end,
-        }
-      end })
+      local root, results = ...
+      local function at_place(params, name)
+        local at = params.position
+        return results[('%d:%d%s'):format(at.line, at.character, name)]
+      end
+      dofile(root .. '/tests/lua/language_server.lua')({
+        documentSymbolProvider = results.symbols and true,
+        definitionProvider = true,
+        referencesProvider = true,
+        renameProvider = true,
+      }, {
+        ['textDocument/documentSymbol'] = function(_, callback)
+          callback(nil, results.symbols)
+        end,
+        ['textDocument/definition'] = function(params, callback)
+          callback(nil, at_place(params, ''))
+        end,
+        ['textDocument/rename'] = function(params, callback)
+          results.meanwhile = results.meanwhile and load(results.meanwhile)()
+          local edit = at_place(params, ' ' .. params.newName)
+          callback(not edit and { code = 1, message = 'no name\nhere.' } or nil, edit or nil)
+        end,
+        ['textDocument/references'] = results.references and function(_, callback)
+          callback(results.references == 'bad' and { code = 1, message = 'no' } or nil, results.references)
+        end,
+      })
     ]],
+    co_root,
     results
   )
 end

@@ -1,18 +1,7 @@
 -- The contexts that other programs give: git and language servers.
 
+local gather = require('gather')
 local neovim = require('neovim')
-
-local function gather(nvim, text)
-  nvim:lua(
-    [[
-      _G.found = nil
-      require('co.chat.context').gather(..., nil, nil, function(found) _G.found = found end)
-    ]],
-    text
-  )
-  nvim:wait('return _G.found ~= nil')
-  return nvim:lua('return _G.found')
-end
 
 describe('a context that another program gives', function()
   --- A Neovim whose git waits for the file `go` in its directory.
@@ -58,7 +47,7 @@ describe('@lsp:', function()
     vim.fn.writefile({ 'from shape import area', 'print(area(2))' }, dir .. '/main.py')
     nvim:lua(
       [[
-        local dir = ...
+        local root, dir = ...
         vim.fn.chdir(dir)
         vim.cmd('edit main.py')
         local function at(name, line)
@@ -66,36 +55,27 @@ describe('@lsp:', function()
           local place = { line = line, character = 0 }
           return { uri = uri, range = { start = place, ['end'] = place } }
         end
-        vim.lsp.start({ name = 'toy', root_dir = dir, cmd = function()
-          return {
-            request = function(method, params, callback)
-              if method == 'initialize' then
-                callback(nil, { capabilities = {
-                  definitionProvider = true,
-                  referencesProvider = true,
-                  workspaceSymbolProvider = true,
-                } })
-              elseif method == 'textDocument/definition' then
-                callback(nil, params.position.line == 0 and at('shape.py', 0) or nil)
-              elseif method == 'textDocument/references' then
-                callback(nil, { at('main.py', 0), at('main.py', 1) })
-              elseif method == 'workspace/symbol' then
-                local symbols = {
-                  { name = 'Shape', kind = 5, location = at('shape.py', 1) },
-                  { name = 'Shapes', kind = 5, location = at('main.py', 1) },
-                }
-                callback(nil, params.query == 'Shape' and symbols or {})
-              else
-                callback(nil, nil)
-              end
-              return true, 1
-            end,
-            notify = function() return true end,
-            is_closing = function() return false end,
-            terminate = function() end,
-          }
-        end })
+        dofile(root .. '/tests/lua/language_server.lua')({
+          definitionProvider = true,
+          referencesProvider = true,
+          workspaceSymbolProvider = true,
+        }, {
+          ['textDocument/definition'] = function(params, callback)
+            callback(nil, params.position.line == 0 and at('shape.py', 0) or nil)
+          end,
+          ['textDocument/references'] = function(_, callback)
+            callback(nil, { at('main.py', 0), at('main.py', 1) })
+          end,
+          ['workspace/symbol'] = function(params, callback)
+            local symbols = {
+              { name = 'Shape', kind = 5, location = at('shape.py', 1) },
+              { name = 'Shapes', kind = 5, location = at('main.py', 1) },
+            }
+            callback(nil, params.query == 'Shape' and symbols or {})
+          end,
+        })
       ]],
+      co_root,
       dir
     )
     nvim:wait('return #vim.lsp.get_clients({ bufnr = 0 }) == 1')

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::ROOT;
 use crate::support::http::Reply;
 
 use super::scene::Scene;
@@ -31,23 +32,13 @@ fn server(files: &[&str]) -> String {
             end
             return { changes = changes }
         end
-        vim.lsp.start({ name = 'toy', root_dir = '/', cmd = function()
-            return {
-                request = function(method, params, callback)
-                    if method == 'initialize' then
-                        callback(nil, { capabilities = { renameProvider = true } })
-                    elseif method == 'textDocument/rename' then
-                        callback(nil, rename(params))
-                    end
-                    return true, 1
-                end,
-                notify = function() return true end,
-                is_closing = function() return false end,
-                terminate = function() end,
-            }
-        end })
+        dofile('ROOT/tests/lua/language_server.lua')({ renameProvider = true }, {
+            ['textDocument/rename'] = function(params, callback) callback(nil, rename(params)) end,
+        })
     ";
-    let code = code.replace("FILES", &files.join(", "));
+    let code = code
+        .replace("FILES", &files.join(", "))
+        .replace("ROOT", ROOT);
     format!(
         "lua {}",
         code.split_whitespace().collect::<Vec<_>>().join(" ")
