@@ -8,7 +8,7 @@ local CASES = math.max(2000, tonumber(vim.env.CO_TEST_CASES) or 0)
 -- Every type of the messages to Lua, as the Lua types name them.
 local function types()
   local found = {}
-  local text = table.concat(vim.fn.readfile('lua/co/types.lua'), '\n')
+  local text = table.concat(vim.fn.readfile(co_root .. '/lua/co/types/to_editor.lua'), '\n')
   for name in text:gmatch("%-%-%-@field type '([%w_]+)'") do
     table.insert(found, name)
   end

@@ -1,4 +1,4 @@
--- The messages of src/protocol/ and of lua/co/types.lua have the same names and fields.
+-- The messages of src/protocol/ and of lua/co/types/ have the same names and fields.
 
 ---@param pattern string of file names below the root
 ---@return string
@@ -76,11 +76,14 @@ end
 ---@field own table<string, true>
 ---@field parent? string
 
---- Returns the classes of types.lua.
+local FROM_EDITOR = read('lua/co/types/from_editor.lua')
+local TYPES = FROM_EDITOR .. read('lua/co/types/to_editor.lua')
+
+--- Returns the classes of lua/co/types/.
 ---@return table<string, co.test.Class>
 local function classes()
   local found, class = {}, nil
-  for line in vim.gsplit(read('lua/co/types.lua'), '\n') do
+  for line in vim.gsplit(TYPES, '\n') do
     local name, parent = line:match('^%-%-%-@class [%(%)exact ]*co%.(%w+):? ?c?o?%.?(%w*)')
     local field, about = line:match('^%-%-%-@field ([%w_]+)%??%s+(.*)')
     if name then
@@ -102,17 +105,17 @@ local known = classes()
 ---@param fields table<string, true>
 local function check(name, fields)
   local class = known[name]
-  yes(class, ('types.lua declares no co.%s'):format(name))
+  yes(class, ('lua/co/types/ declares no co.%s'):format(name))
   local all = vim.tbl_extend('force', {}, class.own, class.parent and known[class.parent].own or {})
   for field in pairs(fields) do
-    yes(all[field], ('co.%s of types.lua has no field %s'):format(name, field))
+    yes(all[field], ('co.%s of lua/co/types/ has no field %s'):format(name, field))
   end
   for field in pairs(class.own) do
     yes(fields[field], ('the Rust type for co.%s has no field %s'):format(name, field))
   end
 end
 
-describe('types.lua', function()
+describe('lua/co/types/', function()
   it('declares the messages of src/protocol/, with their fields', function()
     local by_type = {}
     for name, class in pairs(known) do
@@ -123,7 +126,7 @@ describe('types.lua', function()
     local count = 0
     for _, enum in ipairs({ 'FromEditor', 'ToEditor' }) do
       for type, fields in pairs(messages_of(enum)) do
-        yes(by_type[type], ('types.lua declares no message "%s"'):format(type))
+        yes(by_type[type], ('lua/co/types/ declares no message "%s"'):format(type))
         check(by_type[type], fields)
         count = count + 1
       end
@@ -147,7 +150,7 @@ describe('types.lua', function()
   end)
 
   it('names every message that Lua sends, and handles every one that it gets', function()
-    local union = assert(read('lua/co/types.lua'):match('@alias co%.FromEditor ([^\n]*)'))
+    local union = assert(FROM_EDITOR:match('@alias co%.FromEditor ([^\n]*)'))
     local sent = {}
     for name in union:gmatch('co%.(%w+)') do
       local class = known[name]

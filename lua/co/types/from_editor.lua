@@ -1,0 +1,202 @@
+---@meta
+-- The messages from Lua to the backend, as in src/protocol/from_editor.rs. tests/lua/types_spec.lua compares the names and the
+-- fields with those of src/protocol/. docs/PROTOCOL.md says when each is sent.
+
+---@class (exact) co.Context
+---@field name string the word of the prompt and the file: `@buffer src/app.py`, `@file:src/main.rs`
+---@field text string
+---@field image? co.Image
+---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
+
+---@class (exact) co.Image
+---@field media_type string such as `image/png`
+---@field data string the bytes in base64
+
+---@class (exact) co.Hello
+---@field type 'hello'
+---@field protocol integer
+---@field version string
+---@field settings table<string, any>
+
+---@class (exact) co.SettingsMessage
+---@field type 'settings'
+---@field settings table<string, any>
+
+---@class (exact) co.Sandbox
+---@field type 'sandbox'
+---@field confinement 'landlock'|'subprocess'
+
+---@class (exact) co.Prompt
+---@field type 'prompt'
+---@field chat integer
+---@field text string
+---@field cwd string
+---@field context co.Context[]
+---@field range? co.LineRange edits of the turn change these lines only
+---@field steer? boolean it goes with the next request of the turn that runs
+---@field file? co.PromptFileText the prompt file that `text` names as a slash command
+
+---@class (exact) co.PromptFileText
+---@field path? string nil if the file needs no trust
+---@field text string the whole text of the file
+---@field prompt string what the model gets in place of `text`
+
+---@class (exact) co.LineRange
+---@field file string its real path
+---@field first integer from 1
+---@field last integer
+
+---@class (exact) co.Cancel
+---@field type 'cancel'
+---@field chat integer
+
+---@class (exact) co.Command
+---@field type 'command'
+---@field chat integer
+---@field name string without its slash; `!` runs `args` in the chat
+---@field args string
+---@field cwd string
+---@field options? co.RunOptionsMessage of `!`
+
+--- Asks the model of a chat for a commit message.
+---@class (exact) co.WriteCommit
+---@field type 'write_commit'
+---@field chat integer
+---@field cwd string
+---@field changes string the staged changes, and the subjects of the last commits
+
+---@class (exact) co.Close
+---@field type 'close'
+---@field chat integer
+
+---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'
+
+---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'
+
+---@class (exact) co.AnswerDetails
+---@field reason? string
+---@field scope? co.Scope
+---@field command? string
+---@field hunks? co.HunkAnswer[]
+
+--- The person's answer to a hunk of a change.
+---@class (exact) co.HunkAnswer
+---@field accept boolean
+---@field lines? string[] that the person wrote in place of the new ones
+---@field comment? string for the model
+
+---@class (exact) co.Answer
+---@field type 'answer'
+---@field id integer
+---@field decision co.Decision
+---@field reason? string
+---@field scope? co.Scope
+---@field command? string
+---@field hunks? co.HunkAnswer[]
+
+---@class (exact) co.Size
+---@field columns integer
+---@field rows integer
+
+---@class (exact) co.RunRequest
+---@field type 'run'
+---@field run integer
+---@field command string
+---@field cwd string
+---@field stdin? string
+---@field open? boolean standard input stays open
+---@field terminal? co.Size
+---@field options co.RunOptionsMessage
+
+---@class (exact) co.RunOptionsMessage
+---@field environment? 'restricted'|'inherit'
+---@field timeout? integer
+---@field builds_image? boolean
+---@field host { shell: string[], variables: string[] } the words of the shell, and `NAME=value` for each variable
+
+---@class (exact) co.RunInput
+---@field type 'run_input'
+---@field run integer
+---@field data? string
+---@field close? boolean
+
+---@class (exact) co.RunResize
+---@field type 'run_resize'
+---@field run integer
+---@field size co.Size
+
+---@class (exact) co.CancelRun
+---@field type 'cancel_run'
+---@field run integer
+
+---@class (exact) co.KeepRun
+---@field type 'keep_run'
+---@field run integer
+---@field keep boolean
+
+--- The answer to `co.ReadBuffers`.
+---@class (exact) co.Buffers
+---@field type 'buffers'
+---@field request integer
+---@field buffers co.BufferText[]
+
+---@class (exact) co.BufferText
+---@field file string the real path, as it was asked for
+---@field text string with a line break after each line, except perhaps the last one
+---@field tick integer 'changedtick'
+---@field modified boolean
+---@field problem? string why co cannot read or change it
+
+--- The answer to `co.ChangeBuffer`.
+---@class (exact) co.BufferChanged
+---@field type? 'buffer_changed'
+---@field request? integer
+---@field moved? boolean it no longer has the tick, so nothing was changed
+---@field problem? string why nothing was changed
+---@field unsaved? string why the file does not have the change
+---@field text? string what autocommands made of it when it was written
+---@field diagnostics? string[] those that were not there before the change
+
+--- The answer to `co.EditorQuery`.
+---@class (exact) co.EditorAnswer
+---@field type? 'editor_answer'
+---@field request? integer
+---@field entries? co.EditorEntry[]
+---@field files? co.FileEdits[] those that a rename changes
+---@field unit? 'utf-8'|'utf-16'|'utf-32' of the characters in `files`
+---@field more? integer the number of entries beyond the limit
+---@field problem? string why there is no answer
+
+--- The edits of a language server to a file.
+---@class (exact) co.FileEdits
+---@field file string the real path
+---@field tick? integer the 'changedtick' that they are made for, if the file is loaded
+---@field edits co.PlacedEdit[]
+
+---@class (exact) co.PlacedEdit
+---@field start [integer, integer] line and character, from 0
+---@field end [integer, integer]
+---@field text string
+
+---@class (exact) co.EditorEntry
+---@field file string the real path
+---@field line? integer from 1
+---@field column? integer bytes, from 1
+---@field text string
+
+--- Plugins have hooks before a command, or no longer have any.
+---@class (exact) co.Hooks
+---@field type 'hooks'
+---@field before_command boolean
+
+--- The answer to `co.BeforeCommand`.
+---@class (exact) co.CommandHooked
+---@field type 'command_hooked'
+---@field request integer
+---@field refusal? string the reason why a plugin refuses the command
+
+---@alias co.FromEditor co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+
+---@class (exact) co.Saved
+---@field type 'saved'
+---@field file string the real path

@@ -1,0 +1,6 @@
+---@meta
+-- The functions of libuv that the plugin uses. Neovim does not declare them.
+---@class uv
+---@field hrtime fun(): integer
+---@field fs_realpath fun(path: string): string?
+---@field fs_stat fun(path: string): { type: string }?
