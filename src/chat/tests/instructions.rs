@@ -1,12 +1,12 @@
-//! The instructions of a workspace: who is asked about them, and when the model is sent them.
+//! The instructions of a workspace: the questions about them, and the requests that have them.
+
+mod revoked;
 
 use std::os::unix::fs::symlink;
-use std::sync::Arc;
 
 use super::chat::{Chat, answered, calls, says};
-use crate::chat::{ChatHandle, Msg, Prompt, instructions};
+use crate::chat::instructions;
 use crate::protocol::{Answer, NoticeLevel, ToEditor, TrustQuestion};
-use crate::shared_file;
 use co_llm::transcript::Item;
 
 const TABS: &str = "Use tabs.\n";
@@ -59,6 +59,8 @@ fn told(chat: &Chat) -> String {
     });
     notes.fold(request.system.clone(), |told, note| told + "\n" + note)
 }
+
+const ANEW: &str = "instructions are no longer sent; the model reads the chat from its start";
 
 const NO_LONGER: &str = "The instructions no longer hold.";
 
@@ -357,162 +359,4 @@ async fn a_turn_that_runs_goes_on_without_them() {
     chat.command("retry", "");
     assert_eq!(chat.ended().await, "done");
     assert!(told(&chat).contains("Use tabs."));
-}
-
-/// A chat that was sent the trusted `AGENTS.md`.
-async fn trusting() -> Chat {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
-    say(&mut chat, asked.id, Answer::Once).await;
-    assert!(sent(&mut chat, "Use tabs.").await);
-    chat
-}
-
-/// The choice of `/rules` that takes an answer back.
-fn rule(chat: &Chat, name: &str) -> String {
-    format!("file:{}", chat.work.join(name).display())
-}
-
-async fn take_back(chat: &mut Chat) {
-    chat.command("rules", &rule(chat, "AGENTS.md"));
-    let told = chat.noticed().await.1;
-    assert!(told.contains("asks about"), "{told}");
-}
-
-const ANEW: &str = "instructions are no longer sent; the model reads the chat from its start";
-
-#[tokio::test]
-async fn a_text_that_is_taken_back_is_not_sent_again() {
-    // In a note, then in the system prompt.
-    for system in [false, true] {
-        let mut chat = trusting().await;
-        if system {
-            chat.again().await;
-            chat.model.push(says("ok"));
-            assert_eq!(chat.turn("go").await, "done");
-            assert!(chat.last_request().system.contains("Use tabs."));
-        }
-        take_back(&mut chat).await;
-        assert!(!chat.screen().contains(ANEW));
-        assert!(sent(&mut chat, NO_LONGER).await);
-        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
-        assert_eq!(chat.screen().matches(ANEW).count(), 1);
-        let id = chat.id();
-        chat.again().await;
-        chat.command("resume", &id);
-        assert!(!sent(&mut chat, "tabs").await);
-        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
-        assert_eq!(
-            chat.screen().matches(ANEW).count(),
-            2,
-            "and as it was resumed"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_text_that_is_taken_back_is_not_summed_up() {
-    let mut chat = trusting().await;
-    take_back(&mut chat).await;
-    chat.model.push(says("a summary"));
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
-    assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
-}
-
-#[tokio::test]
-async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
-    for elsewhere in [false, true] {
-        let mut chat = trusting().await;
-        chat.model.push(calls(&[("1", "touch a")]));
-        chat.say("go");
-        chat.asked().await;
-        let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
-        match elsewhere {
-            true => {
-                let (name, args) = ("rules".to_owned(), rule(&chat, "AGENTS.md"));
-                other.send(Msg::Command { name, args });
-            }
-            false => chat.command("rules", &rule(&chat, "AGENTS.md")),
-        }
-        assert_eq!(chat.ended().await, "cancelled");
-        let why =
-            "the turn of chat 1 is cancelled: it was sent AGENTS.md; /retry continues without it";
-        let said = |message: &ToEditor| matches!(message, ToEditor::Notice { message, .. } if message == why);
-        assert!(chat.seen.iter().any(said), "{:?}", chat.seen);
-        chat.model.push(says("ok"));
-        chat.command("retry", "");
-        assert_eq!(chat.ended().await, "done");
-        assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
-    }
-}
-
-#[tokio::test]
-async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
-    let mut chat = trusting().await;
-    chat.model.push(calls(&[("1", "touch a")]));
-    chat.say("go");
-    chat.asked().await;
-    chat.write("AGENTS.md", "Use spaces.\n");
-    chat.model.push(says("ok"));
-    let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
-    other.send(Msg::Prompt(Prompt {
-        text: "hello".into(),
-        ..Prompt::default()
-    }));
-    assert_eq!(chat.ended().await, "done", "that of the other chat");
-    let asked = question(&mut chat).await;
-    assert_eq!(asked.text, "Use spaces.\n");
-    assert!(instructions::answer(
-        &chat.services,
-        &answered(asked.id, Answer::Deny)
-    ));
-    assert_eq!(chat.ended().await, "cancelled");
-}
-
-#[tokio::test]
-async fn an_answer_about_another_file_ends_no_turn() {
-    let mut chat = trusting().await;
-    chat.write("CO.md", "Use spaces.\n");
-    assert!(!sent(&mut chat, "spaces").await);
-    let asked = question(&mut chat).await;
-    say(&mut chat, asked.id, Answer::Deny).await;
-    assert!(sent(&mut chat, "Use tabs.").await);
-    chat.model.push(calls(&[("1", "touch a")]));
-    chat.say("go");
-    let command = chat.asked().await;
-    chat.command("rules", &rule(&chat, "CO.md"));
-    let told = chat.noticed().await.1;
-    assert!(told.contains("asks about"), "{told}");
-    chat.model.push(says("ok"));
-    chat.answer(command.id, Answer::Once);
-    assert_eq!(chat.ended().await, "done");
-}
-
-#[tokio::test]
-async fn an_answer_that_is_taken_back_while_it_is_saved_stays_so() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
-    let held = shared_file::lock(&chat.services.places.trust).unwrap();
-    assert!(instructions::answer(
-        &chat.services,
-        &answered(asked.id, Answer::Once)
-    ));
-    chat.command("rules", &rule(&chat, "AGENTS.md"));
-    tokio::task::yield_now().await;
-    drop(held);
-    while !chat.noticed().await.1.contains("asks about") {}
-    assert_eq!(
-        chat.services
-            .instructions
-            .answers(&[&chat.work])
-            .await
-            .unwrap(),
-        []
-    );
-    assert!(!sent(&mut chat, "Use tabs.").await);
 }
