@@ -1,4 +1,4 @@
-//! What the executor costs beside the least that could be: ratios, taken in turns in one run.
+//! The cost of the executor beside the least that a start can cost: ratios, taken in turns in one run.
 //!
 //! `cargo bench --bench exec`. Absolute times move with the machine; the ratios are what counts.
 

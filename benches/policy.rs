@@ -1,4 +1,4 @@
-//! How long a verdict takes: `cargo bench --bench policy`. Ends with 1 where a limit is passed.
+//! The time of a verdict: `cargo bench --bench policy`. The program exits with 1 if a limit is passed.
 //!
 //! Two things are measured apart. *Facts given*: policy alone, from text to verdict, with facts that are
 //! answered from memory. *Gathering*: the same with this machine's facts, so that files, links, PATH

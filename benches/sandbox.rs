@@ -1,4 +1,4 @@
-//! What confining a command costs: spawns in turn, plain and at each level, compared pair by pair.
+//! The cost of confinement: starts in turn, plain and at each level, compared pair by pair.
 //!
 //! `cargo bench --bench sandbox`; the number of rounds may follow `--`.
 #![allow(
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use co_exec::sandbox::Launcher;
 use co_exec::{Confinement, ShownSecrets};
 
-/// What is run: nothing, so that only the start is measured.
+/// A command that does nothing, so that only the start is measured.
 const COMMAND: &str = "/bin/true";
 
 /// A way to start a command, and what was measured of it.
 struct Way {
     name: &'static str,
-    /// How many times a plain start it may take.
+    /// The most that it may cost, in plain starts.
     target: f64,
     launcher: Launcher,
     level: Confinement,
@@ -156,7 +156,7 @@ fn start(launcher: &Launcher, level: &Confinement, cwd: &Path) -> Duration {
     begin.elapsed()
 }
 
-/// What so many of a hundred are below, of what is sorted.
+/// Returns a percentile of sorted values.
 fn at<T: Copy>(sorted: &[T], part: usize) -> T {
     sorted[sorted.len() * part / 100]
 }

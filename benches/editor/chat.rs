@@ -18,7 +18,7 @@ const PROBE: Duration = Duration::from_micros(500);
 /// 200 tokens a second, for five seconds.
 const PACE: Duration = Duration::from_millis(5);
 const PACED: usize = 1_000;
-/// What is done when an answer is complete belongs to it.
+/// The time after an answer whose work still counts as the answer's.
 const AFTER: Duration = Duration::from_millis(500);
 
 /// The answer's last word.
@@ -61,11 +61,11 @@ struct Answer {
     gap: f64,
     /// From the last token's being sent until it was drawn.
     last: f64,
-    /// What Neovim computed, in seconds.
+    /// The seconds that Neovim computed.
     cpu: f64,
 }
 
-/// Whether Neovim is asked all the time if it is there, which costs it more than an answer does.
+/// On: Neovim is asked all the time during an answer. This costs it more than the answer does.
 #[derive(Clone, Copy, PartialEq)]
 enum Probe {
     On,
@@ -177,7 +177,7 @@ fn answer(model: &Model, lines: usize, probe: Probe) -> Answer {
     }
 }
 
-/// What a process has computed so far.
+/// Returns the seconds that a process has computed so far.
 fn seconds(pid: i32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default();

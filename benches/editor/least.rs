@@ -13,7 +13,7 @@ use super::spawn::SHELL;
 /// The argument that makes this program that backend.
 pub(super) const ARGUMENT: &str = "least-backend";
 
-/// How Neovim starts it.
+/// Returns the command by which Neovim starts it.
 pub(super) fn argv() -> serde_json::Value {
     let own = std::env::current_exe().expect("a program");
     json!([own, ARGUMENT])

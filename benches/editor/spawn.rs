@@ -63,7 +63,7 @@ impl Neovims {
     }
 }
 
-/// How commands follow each other.
+/// The pace of the commands.
 #[derive(Clone, Copy)]
 enum Pace {
     /// Each contestant some commands at once, as a script would: caches are warm and no core sleeps.

@@ -1,4 +1,4 @@
-//! What the plugin costs before it is used, and how soon its backend answers.
+//! The cost of the plugin before its first use, and the time until its backend answers.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) fn run() {
     );
 }
 
-/// How long it took from `jobstart` to the greeting, in milliseconds.
+/// Returns the milliseconds from `jobstart` to the greeting.
 fn greeted(nvim: &Client) -> f64 {
     let nanos = nvim.wait("ready").args[0].as_f64();
     nanos.expect("a time") / 1e6

@@ -1,4 +1,4 @@
-//! What is said in the benchmarks: markdown as models write it.
+//! The text of the benchmarks: markdown as models write it.
 
 use std::fmt::Write;
 

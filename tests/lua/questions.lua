@@ -1,4 +1,4 @@
---- What the specs of the approval float share.
+--- The common steps of the specs of the approval float.
 local M = {}
 
 local neovim = require('neovim')

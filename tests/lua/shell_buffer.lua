@@ -1,4 +1,4 @@
---- What the specs of the shell buffer share.
+--- The common steps of the specs of the shell buffer.
 local M = {}
 
 local neovim = require('neovim')

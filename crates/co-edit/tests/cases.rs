@@ -14,7 +14,7 @@ struct Case {
     edits: Vec<Edit>,
     /// The file after the edits.
     result: Option<String>,
-    /// Whether a place differs in white space.
+    /// A place differs in white space.
     #[serde(default)]
     white_space: bool,
     /// The refusal in words.

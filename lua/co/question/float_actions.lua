@@ -1,7 +1,7 @@
 --- The actions of the keys of the approval float: those of the kind of its question, and those of every kind.
 local M = {}
 
---- What the float shows.
+--- The state of the float.
 ---@class (exact) co.float.State
 ---@field question? co.Question
 ---@field page co.QuestionPage

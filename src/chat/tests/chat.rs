@@ -30,7 +30,7 @@ use co_llm::{Fault, ModelRequest, Provider};
 pub(super) use super::checks::{assert_order, eventually, lives, told, valid};
 pub(super) use super::parts::{asks_for, call, calls, done, says, text, tool, unread};
 
-/// How long anything may take before a test gives up.
+/// The longest time that a test waits for anything.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -44,7 +44,7 @@ pub(super) struct Chat {
     pub(super) editor_answer: EditorAnswer,
     handle: Option<ChatHandle>,
     outbox: Outbox,
-    /// How much of `seen` was waited for.
+    /// The number of messages in `seen` that a test has waited for.
     read: usize,
     pub(super) root: TempDir,
     pub(super) app: CancellationToken,
@@ -349,7 +349,7 @@ impl Chat {
         .await
     }
 
-    /// What was appended to the chat so far.
+    /// Returns the text that was appended to the chat so far.
     pub(super) fn screen(&self) -> String {
         self.seen
             .iter()
@@ -377,7 +377,7 @@ impl Chat {
             .collect()
     }
 
-    /// What `/resume` takes.
+    /// Returns the id of the chat's file, as `/resume` takes it.
     pub(super) fn id(&self) -> String {
         let file = self.file();
         file.file_stem().unwrap().to_str().unwrap().to_owned()
@@ -405,7 +405,7 @@ impl Chat {
         self.model.requests().pop().unwrap()
     }
 
-    /// What the model was told of a call in the last request.
+    /// Returns the result of a call in the last request.
     #[track_caller]
     pub(super) fn told(&self, id: &str) -> String {
         told(&self.last_request().items, id)

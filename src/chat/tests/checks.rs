@@ -20,7 +20,7 @@ pub(super) fn assert_order(text: &str, parts: &[&str]) {
     );
 }
 
-/// What is told of a call in a request, which answers every call exactly once.
+/// Returns the result of a call in a request. Fails unless the request answers every call exactly once.
 #[track_caller]
 pub(super) fn told(items: &[Item], id: &str) -> String {
     let outcomes = items.iter().filter_map(|item| match item {
@@ -61,7 +61,7 @@ pub(super) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(waited.is_ok(), "{what}");
 }
 
-/// Whether a process lives whose id is in the file.
+/// Returns true if the process lives whose id is in the file.
 pub(super) fn lives(pid: &Path) -> bool {
     let pid = std::fs::read_to_string(pid).unwrap();
     let pid = nix::unistd::Pid::from_raw(pid.trim().parse().unwrap());

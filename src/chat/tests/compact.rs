@@ -78,7 +78,7 @@ async fn compact_by_hand() {
     );
 }
 
-/// What it used is counted, whatever came of it; what was said stays, in the file and on the screen.
+/// The usage counts, whatever the summary is. The text stays in the file and on the screen.
 #[tokio::test]
 async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
     let used = |input| {

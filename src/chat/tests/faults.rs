@@ -1,4 +1,4 @@
-//! What goes wrong at the provider's, and what the turn makes of it. Time stands still unless waited for.
+//! Faults of providers and of the disk, in a turn. The clock moves only while a test waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -208,7 +208,7 @@ async fn without_a_provider_the_turn_says_what_to_do() {
     assert_eq!(chat.turn("go").await, "done");
 }
 
-/// What comes back to the prompt.
+/// Waits for a prompt that comes back, and returns its text.
 async fn given_back(chat: &mut Chat) -> String {
     chat.until(|message| match message {
         ToEditor::Unsent { text, .. } => Some(text.clone()),
@@ -265,7 +265,7 @@ async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
     assert_eq!(chat.turn("so does this").await, "done");
 }
 
-/// What it came to could not be written, or the turn broke: that it was carried out is not denied.
+/// If the outcome of a call cannot be written, or the turn breaks, the model is not told that the call did not run.
 #[tokio::test]
 async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
     let test = Chat::new([]);

@@ -1,4 +1,4 @@
-//! What is kept of an answer that broke off, and when a model is asked again.
+//! The part of a broken answer that the chat keeps, and the requests after it.
 
 use super::chat::{Chat, asks_for, call, done, says, text, unread};
 use crate::protocol::ToEditor;

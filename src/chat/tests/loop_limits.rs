@@ -1,4 +1,4 @@
-//! What keeps a turn from going on for ever.
+//! The limits that end a turn which repeats itself.
 
 use super::chat::{Chat, calls, says, valid};
 use co_llm::Fault;

@@ -1,4 +1,4 @@
-//! What a person is asked and what their answer comes to.
+//! The questions to a person, and the effects of the answers.
 
 use tokio_util::sync::CancellationToken;
 

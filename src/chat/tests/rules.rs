@@ -1,4 +1,4 @@
-//! What `always` and its rules come to: for how long they hold, and how they are taken back.
+//! The rules of `always`: how long they hold, and how a person takes them back.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the command line says of itself.
+//! The help of the command line.
 
 use std::process::Command;
 

@@ -137,10 +137,10 @@ fn a_log_filter_that_cannot_be_read_is_said() {
     );
 }
 
-/// Whether the prompt holds what was sent.
+/// A Lua expression that is true if the prompt holds the text that was sent.
 pub(super) const PROMPT: &str = "vim.api.nvim_buf_get_lines(require('co.chat.registry').current().prompt.buf, -2, -1, false)[1] == 'these words'";
 
-/// What was sent is in the prompt again and, without the file that is in the way, the next backend serves.
+/// Waits until the text is in the prompt again. Without the file that is in the way, the next backend works.
 fn comes_back(scene: &Scene, in_the_way: &Path) {
     scene.wait_for(PROMPT, "the prompt to come back");
     scene.wait_for("not require('co.backend').status().running", "its end");

@@ -16,7 +16,7 @@ const WORDS: u64 = 40;
 /// Of the output that is written to the record as one line.
 const LINES: u64 = 1500;
 
-/// Where in a turn the backend is killed. Each has the same share of the kills.
+/// The moment of a turn at which the backend is killed. Each has the same share of the kills.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
     /// So long after a new backend was started, which first takes the conversation up again.
@@ -65,7 +65,7 @@ fn busy(round: u64) -> Reply {
         .call(&format!("b{round}"), "run_shell_command", &wait)
 }
 
-/// What may have been shown of a round, piece by piece.
+/// Returns the pieces that may have been shown of a round.
 fn pieces(round: u64) -> Vec<String> {
     let mut pieces: Vec<_> = (0..WORDS).map(|word| format!("w{round}-{word} ")).collect();
     pieces.push(format!("go {round}\n"));
@@ -74,7 +74,7 @@ fn pieces(round: u64) -> Vec<String> {
     pieces
 }
 
-/// What a person could read of a chat, as far as the record promises it.
+/// The text of a chat that a person could read, as far as its file must have it.
 struct ShownPart {
     pieces: Vec<String>,
     approvals: usize,

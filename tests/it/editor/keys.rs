@@ -7,7 +7,7 @@ use crate::support::{DEADLINE, proc};
 
 use super::scene::Scene;
 
-/// What would answer a question, if it went there.
+/// The keys that would answer a question in the float.
 const ANSWERS: &str = "yna";
 
 /// Two chats with three questions each, and the person back in a window of their own.

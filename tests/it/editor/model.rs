@@ -51,7 +51,7 @@ fn wait_turns(scene: &Scene, count: u64) {
     });
 }
 
-/// What the model said after the command.
+/// Returns the model's text after the command.
 fn closing(scene: &Scene) -> String {
     let items = scene.items();
     let outcome = items.iter().rposition(|item| item["item"] == "outcome");

@@ -47,7 +47,7 @@ fn ctrl_c_ends_the_run_under_the_cursor() {
     wait_gone(&sleeping);
 }
 
-/// What has no marker any more is the running command's, but for what an earlier one was allowed to keep.
+/// A process without a marker counts as one of the running command, unless an earlier run was allowed to keep it.
 #[test]
 fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
     let scene = Scene::new();

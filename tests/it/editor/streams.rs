@@ -1,4 +1,4 @@
-//! What an answer that streams may touch: the end of its chat, and no key.
+//! A streaming answer changes the end of its chat only, and disturbs no key.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a turn does with what a model says, and what is left of it after a crash.
+//! Turns in a real Neovim, and the transcripts after a crash.
 
 use std::io::Write;
 

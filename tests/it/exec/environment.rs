@@ -1,4 +1,4 @@
-//! What a command finds in its environment.
+//! The environment of commands.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

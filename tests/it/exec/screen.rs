@@ -1,4 +1,4 @@
-//! What a screen shows of a run.
+//! The screen of a run.
 
 use std::sync::Arc;
 

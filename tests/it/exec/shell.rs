@@ -1,4 +1,4 @@
-//! What plain commands come to.
+//! The outcomes of plain commands.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ const SIZE: TerminalSize = TerminalSize {
     rows: 23,
 };
 
-/// What a terminal prints, as it comes.
+/// A command in a terminal, with all that it has printed.
 struct Watched {
     running: RunningCommand,
     feed: std::sync::Arc<Feed>,

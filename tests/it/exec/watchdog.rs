@@ -193,7 +193,7 @@ fn what_is_kept_for_a_person_is_left_alone() {
     }
 }
 
-/// Who waits for their end waits for the backend, not for what its watchdog does after it.
+/// A caller that waits for the end of standard input or output waits for the backend only, not for its watchdog.
 #[test]
 fn the_watchdog_lets_go_of_standard_input_and_output() {
     let backend = Backend::start(&["echo up; sleep 300"]);

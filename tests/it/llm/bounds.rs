@@ -1,4 +1,4 @@
-//! What a server may not do: be waited for without an end, or be held in memory without one.
+//! Servers that never answer or never stop: co neither waits nor collects without an end.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::wire::{Wire, ask, request, user};
 use crate::support::http::{Ending, Response, Server};
 
 const MIB: usize = 1 << 20;
-/// What is waited for in vain.
+/// The time without a byte after which a server has stalled.
 const SILENCE: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 

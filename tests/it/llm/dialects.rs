@@ -1,4 +1,4 @@
-//! What servers really send, and what it comes to.
+//! Streams as real servers send them, and the answers that co reads from them.
 //!
 //! The files in `dialects/` hold streams: a name after `#`, one frame on each line, and the answer in short after `=>`.
 //! `docs/PROVIDERS.md` says from where the formats are known.

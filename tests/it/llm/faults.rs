@@ -18,7 +18,7 @@ struct Case {
     name: &'static str,
     reply: fn(Wire) -> Response,
     stall: Duration,
-    /// What was said before.
+    /// The text before the fault.
     text: &'static str,
     fault: fn(&Fault) -> bool,
     retry: bool,

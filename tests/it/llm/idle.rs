@@ -46,7 +46,7 @@ fn is_whole(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// How often the runtime went to sleep in three hours: once for each time something woke it.
+/// Returns the number of times that the runtime slept in three hours: once for each time something woke it.
 async fn sleeps() -> u64 {
     let metrics = Handle::current().metrics();
     let before = metrics.worker_park_count(0);

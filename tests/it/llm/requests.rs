@@ -1,4 +1,4 @@
-//! What servers are sent.
+//! The requests that servers get.
 
 use std::time::Duration;
 
@@ -304,7 +304,7 @@ async fn a_request_that_may_call_nothing_has_its_tools_all_the_same() {
     }
 }
 
-/// What is not asked for, Ollama cuts off at its beginning without a word.
+/// Without a window in the request, Ollama cuts a long request off at its start, without a word.
 #[tokio::test]
 async fn ollama_is_asked_for_the_window_that_is_counted_with() {
     async fn check(shown: Value, adapt: fn(&mut ProviderSettings), expected: u64) {

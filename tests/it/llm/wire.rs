@@ -127,7 +127,7 @@ impl Wire {
         .collect()
     }
 
-    /// How many of the frames of an answer come before its texts.
+    /// Returns the number of frames of an answer before its texts.
     pub(crate) fn prelude(self) -> usize {
         match self {
             Self::Anthropic => 2,

@@ -1,4 +1,4 @@
-//! What is sorted as looking ends at the read-only level as it does unconfined, where there is no secret.
+//! Commands that look have the same outcome at the read-only level as unconfined, where there is no secret.
 
 use std::fs;
 use std::process::{Command, Stdio};

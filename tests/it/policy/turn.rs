@@ -10,7 +10,7 @@ use crate::support::http::Reply;
 use crate::support::proc::wait_until;
 use crate::support::workspace::Workspace;
 
-/// What was decided, in order.
+/// Returns the decisions in their order.
 fn decisions(items: &[Value]) -> Vec<&Value> {
     let decided = of(items, "decision").into_iter();
     decided.map(|it| &it["decision"]["decision"]).collect()

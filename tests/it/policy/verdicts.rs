@@ -1,4 +1,4 @@
-//! What every verdict holds to, whatever the rules are.
+//! The properties that every verdict has, whatever the rules are.
 
 use std::fs;
 

@@ -18,7 +18,7 @@ use crate::support::workspace::Workspace;
 
 const WITHOUT: &str = include_str!("absent.py");
 
-/// What is said of such a kernel.
+/// The word that names the missing feature.
 const WHY: &str = "Landlock";
 
 /// The backend as a program that runs it on such a kernel.

@@ -58,7 +58,7 @@ while time.monotonic() < end:
         os.setsid()
     except OSError: pass' & sleep 0.2";
 
-/// What the other tests need comes first.
+/// Runs a command after everything that other tests need.
 const NICE: [&str; 5] = ["nice", "-n", "19", "bash", "-c"];
 
 const LEVELS: [(&str, &[&str]); 3] = [
@@ -67,7 +67,7 @@ const LEVELS: [(&str, &[&str]); 3] = [
     ("workspace", &["--backend", "landlock"]),
 ];
 
-/// Where they run, and who as.
+/// The place of the commands, and their user.
 struct Place {
     home: UserHome,
     pids: Pids,

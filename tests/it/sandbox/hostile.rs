@@ -24,7 +24,7 @@ const TABLE: &str = concat!(
     include_str!("hostile/main.py"),
 );
 
-/// What the rows reach for outside the scene's files; all of it ends with the test.
+/// The targets of the rows outside of the scene's files. All of them end with the test.
 struct Outside {
     victim: Child,
     token: String,
@@ -126,7 +126,7 @@ enum Run {
     Workspace,
 }
 
-/// How a table is run.
+/// The way in which a table is run.
 #[derive(Clone, Copy, Default)]
 struct How {
     user: Option<u32>,

@@ -12,7 +12,7 @@ use co_exec::{Confinement, ShownSecrets};
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
 use crate::support::{BACKEND, DEADLINE, proc};
 
-/// What must not change in a workspace: each line would change it.
+/// Commands that would change a protected file of the workspace.
 const HELD: &[&str] = &[
     "echo x >> .git/config",
     "git config core.fsmonitor /bin/false",
@@ -44,7 +44,7 @@ const HELD: &[&str] = &[
     "rm -r .co",
 ];
 
-/// What must not change outside of it.
+/// Commands that would change a file outside of it.
 const OUTSIDE: &[&str] = &[
     "echo x > ../out/new",
     "echo x > ../home/new",

@@ -1,4 +1,4 @@
-//! What a confined command can and cannot do, tried with real programs on this kernel.
+//! The limits of confined commands, tried with real programs on this kernel.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests may stop them")]
 

@@ -51,7 +51,7 @@ pub(super) struct Scene {
     pub(super) launcher: Launcher,
     /// The PATH of every command.
     pub(super) path: OsString,
-    /// Who commands run as, if not as whoever runs the tests.
+    /// The user of the commands; none if it is the user of the tests.
     user: Option<u32>,
 }
 
@@ -287,7 +287,7 @@ impl Scene {
     }
 }
 
-/// What this kernel holds, tried once for all tests.
+/// Returns the features of this kernel, tried once for all tests.
 pub(super) fn support() -> &'static SandboxSupport {
     static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
     SUPPORT.get_or_init(|| {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use scripted::{Reply, Scripted};
 
-/// Where Ollama says what a model can hold.
+/// The path at which Ollama tells the size of a model's window.
 pub(crate) const SHOW: &str = "/api/show";
 
 /// A request as it came.

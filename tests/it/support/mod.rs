@@ -1,4 +1,5 @@
-//! What the tests and the benchmark of the editor share: a real Neovim, model servers, processes to look at, throwaway workspaces.
+//! The support of the tests and of the editor's benchmark: a real Neovim, model servers, a reader of processes,
+//! throwaway workspaces.
 
 pub(crate) mod chat;
 pub(crate) mod http;
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// The variable that makes tests with generated input try more of it; `make fuzz` sets it.
 const CASES: &str = "CO_TEST_CASES";
 
-/// How long anything may take before a test gives up. Generous: the machine may be busy.
+/// The longest time that a test waits for anything. It is long, because the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The backend under test.
@@ -51,7 +52,7 @@ pub(crate) fn random(seed: u64) -> fastrand::Rng {
 /// Returns what `make test` puts into the variable `name`.
 ///
 /// # Panics
-/// Where it is missing: a test that cannot run has not passed.
+/// If it is missing: a test that cannot run has not passed.
 #[track_caller]
 pub(crate) fn tool(name: &str) -> String {
     match std::env::var(name) {

@@ -18,7 +18,7 @@ impl Model {
     /// Starts `python script 0` and waits for the address, its first line.
     ///
     /// # Panics
-    /// Where it ends or says nothing for two minutes.
+    /// If it ends, or says nothing for two minutes.
     #[track_caller]
     pub(crate) fn start(python: &Path, script: &Path) -> Self {
         let mut server = Command::new(python)

@@ -14,20 +14,20 @@ use super::rpc::{Failed, Observer, Rpc};
 use super::screen::Shown;
 use super::{BACKEND, DEADLINE, ROOT, proc};
 
-/// How to start a Neovim.
+/// The options of a Neovim.
 pub(crate) struct Options {
     /// Columns and rows.
     pub(crate) size: (u16, u16),
-    /// What `vim.g.co` says; with the plugin, the backend under test is added to it.
+    /// The value of `vim.g.co`. With the plugin, the path of the backend under test is added to it.
     pub(crate) settings: Value,
-    /// Whether co is on the runtime path.
+    /// co is on the runtime path.
     pub(crate) plugin: bool,
     /// Variables on top of PATH, LANG and the directories.
     pub(crate) env: Vec<(String, String)>,
     /// More arguments, such as files to open.
     pub(crate) args: Vec<String>,
     pub(crate) cwd: Option<PathBuf>,
-    /// Where the configuration, data and state are; to be shared by a Neovim and its successor.
+    /// The directory with the configuration, the data and the state. A Neovim and its successor may share it.
     pub(crate) home: Option<PathBuf>,
     pub(crate) observer: Observer,
 }
@@ -277,7 +277,7 @@ impl Nvim {
     /// Calls an API function; `args` is a list.
     ///
     /// # Panics
-    /// Where it fails, with the screen.
+    /// If it fails, with the screen.
     #[track_caller]
     pub(crate) fn call(&self, method: &str, args: Value) -> Value {
         let Value::Array(args) = args else {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything may run there.
+/// The longest time that anything may run there, in seconds.
 const SECONDS: &str = "60";
 
 /// The place; gone when dropped, and who is still in it with it.
@@ -14,7 +14,7 @@ pub(crate) struct Pids {
     holder: Holder,
 }
 
-/// What holds the number.
+/// The limit on the number of processes.
 enum Holder {
     /// A control group: root is bound by nothing less.
     Group(PathBuf),

@@ -12,7 +12,7 @@ use super::screen::{Screen, Shown};
 
 type Reply = Result<Value, Value>;
 
-/// What Neovim says unasked.
+/// A message that Neovim sends by itself.
 #[allow(dead_code, reason = "the benchmark of the editor reads the fields")]
 pub(crate) enum Event<'a> {
     Frame(&'a Shown),
@@ -25,7 +25,7 @@ pub(crate) type Observer = Box<dyn FnMut(Event<'_>) + Send>;
 
 type Output = Arc<Mutex<Box<dyn Write + Send>>>;
 
-/// What the reading thread and the callers share.
+/// The state that the reading thread and the callers share.
 #[derive(Default)]
 struct Shared {
     /// None once Neovim has closed its end.

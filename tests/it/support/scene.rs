@@ -21,12 +21,12 @@ const COUNT: &str = "_G.co_seen = {}
         co_seen[event.match] = (co_seen[event.match] or 0) + 1
     end })";
 
-/// What is there when a person begins.
+/// A Neovim in a workspace, and the server of its model.
 pub(crate) struct Scene {
     pub(crate) nvim: Nvim,
     pub(crate) server: Scripted,
     pub(crate) workspace: Workspace,
-    /// Where the settings, the chats and the log are.
+    /// The directory with the settings, the chats and the log.
     pub(crate) home: TempDir,
 }
 

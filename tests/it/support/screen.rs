@@ -1,4 +1,4 @@
-//! What a terminal would show, from Neovim's redraw events (`ext_linegrid`, `ext_hlstate`).
+//! The screen of a terminal, from Neovim's redraw events (`ext_linegrid`, `ext_hlstate`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Screen {
 pub(crate) struct Shown {
     rows: Vec<Row>,
     highlights: Arc<HashMap<u64, Vec<String>>>,
-    /// How many frames there were before.
+    /// The number of frames before this one.
     pub(super) frame: u64,
 }
 

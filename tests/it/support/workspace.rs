@@ -55,7 +55,7 @@ impl Workspace {
     /// Runs git without the person's own configuration and returns what it printed.
     ///
     /// # Panics
-    /// Where git fails.
+    /// If git fails.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         let output = Command::new("git")

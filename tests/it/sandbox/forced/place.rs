@@ -36,7 +36,7 @@ const MAX_PROCESSES: u32 = 400;
 const SECONDS: u64 = 2;
 const END: Duration = Duration::from_secs(30);
 
-/// How long the processes of a confined command may take to end after it.
+/// The longest time that the processes of a confined command may run after it.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Files beside those of every scene.
@@ -66,7 +66,7 @@ pub(super) struct Ran {
     /// The reason why it did not start, if it did not.
     pub(super) refused: Option<String>,
     took: Duration,
-    /// How long its processes may take to end.
+    /// The longest time that its processes may run after it.
     grace: Duration,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Place {
     before: BTreeMap<PathBuf, String>,
     /// Files that an earlier test left.
     stale: Vec<PathBuf>,
-    /// How the victim ran at first.
+    /// The state of the victim at first.
     calm: String,
 }
 
