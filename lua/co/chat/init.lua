@@ -110,7 +110,7 @@ local function set_up(chat)
       registry.use(chat)
     end)
   end
-  api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI' }, {
+  api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, {
     group = group,
     buffer = chat.prompt.buf,
     callback = function()
