@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Chat;
 use super::events::ChatEvent;
-use super::turn::{self, CLOSED, CUT_OFF, Purpose, Queue, Snapshot, Turn, TurnEnd, TurnEvent};
+use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
 use crate::protocol::ChatState;
 use crate::tool::edits::EditRange;
 use co_llm::Fault;
@@ -64,7 +64,7 @@ impl Chat {
             window_limit: None,
             repeats_calls: false,
             told_confinement: false,
-            queue: Queue::default(),
+            queue: CallQueue::default(),
             calls_ended: 0,
             unanswered: Vec::new(),
         };

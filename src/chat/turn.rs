@@ -3,6 +3,7 @@
 
 mod audit_records;
 mod call;
+mod call_queue;
 mod calls;
 mod checkpoint;
 mod compact;
@@ -14,7 +15,6 @@ mod jobs;
 mod loop_limits;
 mod permissions;
 mod question;
-mod queue;
 mod renames;
 mod run;
 mod step;
@@ -27,13 +27,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::call::{CLOSED, CUT_OFF};
+pub(super) use self::call_queue::CallQueue;
 pub(super) use self::compact::whole_text;
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
 use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};
-pub(super) use self::queue::Queue;
 use super::events::ChatEvent;
 use super::prompt::Budget;
 use super::services::Services;
@@ -76,7 +76,7 @@ pub(super) struct Turn {
     pub repeats_calls: bool,
     /// The model was told that the confinement may have caused a failure.
     pub told_confinement: bool,
-    pub queue: Queue,
+    pub queue: CallQueue,
     /// The number of calls of the turn that have ended.
     pub calls_ended: usize,
     /// The calls whose questions were withdrawn.

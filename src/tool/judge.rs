@@ -15,7 +15,7 @@ use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
 use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
-use co_policy::saved::WorkspaceRules;
+use co_policy::rule_files::WorkspaceRules;
 use co_policy::secret_names::is_secret;
 use co_policy::{
     Assessment, CommandAssessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed,

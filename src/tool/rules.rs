@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared_file;
 use co_policy::Pattern;
-use co_policy::saved::SavedRules;
+use co_policy::rule_files::SavedRules;
 use sha2::{Digest, Sha256};
 
 /// Rules could not be read or saved.

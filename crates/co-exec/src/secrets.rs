@@ -4,8 +4,8 @@
 //! once, and [`Surveys`] keeps what it finds; the sandbox hides these files. [`Values`] reads their values, and [`redact`] removes these from
 //! text for a model. Nothing here decides about commands.
 
+pub(crate) mod config_credential;
 pub mod content;
-pub(crate) mod credential;
 mod extract;
 mod matcher;
 mod named;

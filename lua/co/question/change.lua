@@ -1,6 +1,6 @@
 --- The kind of question about a change of a file.
 local command = require('co.question.command')
-local question_text = require('co.question.text')
+local question_text = require('co.question.float_text')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add

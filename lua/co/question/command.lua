@@ -1,6 +1,6 @@
 --- The kind of question about a command, or about text for the input of a job.
 local float = require('co.question.float')
-local question_text = require('co.question.text')
+local question_text = require('co.question.float_text')
 
 --- Answers a question, if it still waits.
 ---@param question co.CommandQuestion

@@ -11,7 +11,7 @@ local float_window = require('co.question.float_window')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
 local question_list = require('co.question.list')
-local question_text = require('co.question.text')
+local question_text = require('co.question.float_text')
 local textlock = require('co.ui.textlock')
 
 ---@class (exact) co.float.Callbacks

@@ -3,7 +3,7 @@ local M = {}
 
 local api = vim.api
 local float_keys = require('co.question.float_keys')
-local question_text = require('co.question.text')
+local question_text = require('co.question.float_text')
 
 --- Returns the key that the person mapped to the float.
 ---@return string

@@ -1,5 +1,5 @@
 --- The kind of question about sending the text of a file to the model.
-local texts = require('co.question.text')
+local texts = require('co.question.float_text')
 local add = texts.add
 
 --- Returns a size for the person.

@@ -1,6 +1,6 @@
 --- The kind of question of `/undo` and `/redo`: the files that would change.
 local change = require('co.question.change')
-local question_text = require('co.question.text')
+local question_text = require('co.question.float_text')
 
 --- Returns the help page.
 ---@return co.QuestionText

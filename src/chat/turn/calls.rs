@@ -12,11 +12,11 @@ use super::Turn;
 use super::call::{
     AllowedCommand, CANCELLED, FileCall, JudgedCall, ParsedCall, ProposedCall, ReviewedCommand,
 };
+use super::call_queue::{CallQueue, NextCall, QuestionEnd, QueuedCall};
 use super::event::Halt;
 use super::file_calls::StartedFileCall;
 use super::permissions::Reply;
 use super::question::Resolution;
-use super::queue::{NextCall, QuestionEnd, Queue, QueuedCall};
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
 use crate::error;
@@ -66,7 +66,7 @@ impl Turn {
             calls.pop_front();
         }
         self.run_side_by_side(ahead).await?;
-        self.queue = Queue::new(calls);
+        self.queue = CallQueue::new(calls);
         self.run_one_by_one().await
     }
 

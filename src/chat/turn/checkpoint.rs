@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::jobs::checkpoint::{JobCheckpoint, append_record};
 use super::Turn;
 use super::call::{AllowedCommand, ParsedCall};
-use super::queue::QueuedCall;
+use super::call_queue::QueuedCall;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
 use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;

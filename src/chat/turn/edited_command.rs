@@ -3,9 +3,9 @@
 use super::super::events::ChatEvent;
 use super::Turn;
 use super::call::{EditedCommand, ParsedCall};
+use super::call_queue::{QuestionEnd, QuestionState};
 use super::event::Halt;
 use super::permissions::Reply;
-use super::queue::{QuestionEnd, QuestionState};
 use crate::protocol::{Question, RefusedEdit};
 use co_llm::transcript::Item;
 use co_policy::Verdict;

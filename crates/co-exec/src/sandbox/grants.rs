@@ -19,7 +19,7 @@ use super::plan::{
 };
 use super::{HidingRefusal, SandboxRefusal, git, names, tmp};
 use crate::command::ShownSecrets;
-use crate::secrets::{Survey, credential};
+use crate::secrets::{Survey, config_credential};
 
 /// The time after which paths outside the listed directories are looked up again.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
@@ -369,7 +369,7 @@ fn closed_configs(
             return true;
         }
         listed.push(path.clone());
-        let open = !credential::is_in(path);
+        let open = !config_credential::is_in(path);
         if !open {
             closed.push(path.clone());
         }

@@ -25,7 +25,7 @@ const ASKED_AGAIN: &str =
 
 /// The calls of a step that wait to run.
 #[derive(Default)]
-pub(in super::super) struct Queue(VecDeque<QueuedCall>);
+pub(in super::super) struct CallQueue(VecDeque<QueuedCall>);
 
 /// A call that waits to run.
 pub(super) struct QueuedCall {
@@ -162,7 +162,7 @@ impl QueuedCall {
     }
 }
 
-impl Queue {
+impl CallQueue {
     pub(super) fn new(calls: VecDeque<QueuedCall>) -> Self {
         Self(calls)
     }
