@@ -180,7 +180,7 @@ impl Chat {
     /// Starts a turn, or queues the prompt if one runs. A closed chat starts nothing.
     async fn prompt(&mut self, prompt: Prompt) {
         if self.cancel.is_cancelled() {
-            // It came just before the chat was closed, and waited until the turn ended.
+            // The prompt came just before the chat was closed.
             return;
         }
         if self.running.is_some() {

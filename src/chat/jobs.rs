@@ -37,7 +37,7 @@ const MAX_ENDED: usize = 16;
 /// The time that a chat waits for its cancelled jobs when it closes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A request of a turn to the list.
+/// A request of a turn to the list of jobs of its chat.
 pub(super) enum JobRequest {
     /// Asks if one more job may run.
     CheckRoom(oneshot::Sender<Result<(), String>>),

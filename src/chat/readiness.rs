@@ -61,7 +61,7 @@ pub(super) async fn wait(
     else {
         return Ok(());
     };
-    // The command itself tells of every other fault.
+    // co waits only for an engine that does not run. For every other fault, the command prints its own error.
     let silent = async || {
         let fault = engine.answers().await.err();
         fault.filter(|fault| fault.kind == FaultKind::NotRunning)

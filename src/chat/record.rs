@@ -92,7 +92,7 @@ impl Recorder {
             cwd: dirs.cwd.clone(),
             title: title(prompt),
         };
-        // Notices may come before the first prompt.
+        // Items that came before the first prompt, such as notices, are not in a file yet.
         let before = self.items.clone();
         let create = move || {
             let mut log = services.store.create(meta)?;

@@ -184,7 +184,7 @@ impl<'a> Retelling<'a> {
                 self.start_turn();
             }
             Item::Retried => {
-                // Without an answer, the same request was sent once more.
+                // If no answer had begun, co only repeated the request, and the chat shows nothing.
                 if std::mem::take(&mut self.answering) {
                     self.events.push(ChatEvent::AnswerDropped);
                     self.events.push(ChatEvent::AskedAgain);

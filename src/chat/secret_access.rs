@@ -27,7 +27,7 @@ pub(super) async fn named(
     found.unwrap_or_default()
 }
 
-/// Returns the confinement of a command that the person typed, with the secrets open that the command names.
+/// Returns the confinement of a command that the person typed. The secrets that the command names are open in it.
 pub async fn open_named(
     services: &Services,
     confinement: Confinement,

@@ -293,7 +293,7 @@ impl UndoTask {
     /// Asks the person. Returns the plan after a yes.
     async fn ask(&self, plan: Plan, change: Change) -> Option<Plan> {
         if plan.undo.all().is_empty() {
-            // The next one goes on with an earlier turn.
+            // Nothing is left to take back in this turn. The next `/undo` takes back an earlier one.
             return Some(plan);
         }
         let question = Question {

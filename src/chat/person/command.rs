@@ -93,7 +93,7 @@ impl PersonCommand {
         (spec, conditions)
     }
 
-    /// Starts the command in the confinement of approved commands. `workspace` is called only if that depends on it.
+    /// Starts the command in the confinement of approved commands. It calls `workspace` only if the confinement needs one.
     ///
     /// # Errors
     /// It cannot be confined or started, or a container engine that it needs does not answer.

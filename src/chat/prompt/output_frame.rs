@@ -1,7 +1,7 @@
 //! Puts text that co did not write, such as the output of a command, into a frame, so that it cannot look like a line of co.
 //!
-//! The transcript contains no frames: co makes them for each request. They are always the same, so that providers can use
-//! their caches.
+//! The transcript contains no frames: co makes them for each request. The same text always gets
+//! the same frame, so that providers can use their caches.
 
 use std::collections::HashMap;
 

@@ -396,7 +396,7 @@ impl Turn {
     }
 }
 
-/// Returns a call whose paths are those that the person has.
+/// Returns a call with the paths of this machine instead of those inside a container.
 fn outside_call(workspace: &Path, mut call: Call) -> Call {
     for name in PATH_ARGUMENTS {
         if let Some(serde_json::Value::String(path)) = call.arguments.get_mut(name) {

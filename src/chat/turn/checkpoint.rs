@@ -98,7 +98,7 @@ impl Turn {
         self.append_changes(by, ended.unwrap_or_default()).await;
     }
 
-    /// Records the files before an edit and the planned changes, so that `/undo` can take them back even if co is killed
+    /// Before an edit, records the files and the planned changes, so that `/undo` can take them back even if co is killed
     /// during the edit.
     pub(super) async fn begin_edit(
         &self,

@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(verdicts, [Go, Go, Go, Summarise, Stop]);
         let mut limits = LoopLimits::new(0);
         assert!((0..500).all(|_| limits.step() == Go));
-        // A lower limit that comes late ends the turn with a summary as well.
+        // A limit below the number of steps so far ends the turn with a summary, too.
         limits.set_max_steps(3);
         assert_eq!([limits.step(), limits.step()], [Summarise, Stop]);
     }

@@ -150,7 +150,7 @@ impl Turn {
             Reply::Reviewed(hunks) => Decision::Denied {
                 reason: edits::comments(&hunks),
             },
-            // The person can edit commands only, so nobody has seen this text.
+            // The person can edit only commands. This call is none, so they have not seen this text.
             Reply::Edited(_) => Decision::Denied { reason: None },
         })
     }

@@ -117,7 +117,7 @@ impl Texts {
         }
     }
 
-    /// Shortens a text, notes that it is new, and returns the tokens saved.
+    /// Shortens a text and adds it to `shortened`. Returns the tokens saved.
     fn shorten(&mut self, place: TextPlace, bytes: usize) -> u64 {
         let before = item_tokens(&self.told[place.0]);
         self.tell(place, bytes);
