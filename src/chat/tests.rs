@@ -1,5 +1,15 @@
 //! Whole chats against a scripted model: a real executor, a real judge, a throwaway repository.
 
+/// Makes a closure that returns the value from each thing that matches the pattern, and `None` from every other thing.
+macro_rules! pick {
+    ($pattern:pat $(if $guard:expr)? => $value:expr) => {
+        |it| match it {
+            $pattern $(if $guard)? => Some($value),
+            _ => None,
+        }
+    };
+}
+
 mod calls;
 mod cancel;
 mod changes;

@@ -1,6 +1,6 @@
 //! The calls of a step: unasked ones, several, too many, calls that cannot be parsed.
 
-use super::chat::{Chat, asks_for, call, calls, done, says, text, tool, unread, valid};
+use super::chat::{Chat, asks_for, assert_order, call, calls, done, says, tool};
 use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
@@ -25,17 +25,7 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
     });
     let outcome = place(|item| matches!(item, Item::Outcome(_)));
     assert!(call < decision && decision < outcome, "{disk:#?}");
-    let shown: Vec<_> = chat
-        .seen
-        .iter()
-        .filter_map(|message| match message {
-            ToEditor::Block {
-                patch: Some(patch), ..
-            } => Some(patch.lines.join("\n")),
-            _ => None,
-        })
-        .collect();
-    assert!(shown.concat().contains("hello from a file"), "{shown:?}");
+    assert_eq!(chat.blocks(), ["hello from a file"]);
     chat.assert_shown("$ `cat note.txt`");
     super::chat::eventually("the call is audited", || {
         chat.audit().contains("cat note.txt")
@@ -53,8 +43,7 @@ async fn a_command_that_a_plugin_refuses_does_not_run() {
     let mut chat = Chat::new([calls(&proposed), says("ok")]);
     chat.services.buffers.set_hooked(true);
     chat.write("kept", "I am kept\n");
-    chat.say("try");
-    let asked = chat.asked().await;
+    let asked = chat.question("try").await;
     chat.answer(asked.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     for id in ["1", "2"] {
@@ -65,12 +54,7 @@ async fn a_command_that_a_plugin_refuses_does_not_run() {
     let planned: Vec<_> = chat
         .seen
         .iter()
-        .filter_map(|message| match message {
-            ToEditor::BeforeCommand { command, .. } => {
-                Some((command.command.as_str(), command.unasked))
-            }
-            _ => None,
-        })
+        .filter_map(pick!(ToEditor::BeforeCommand { command, .. } => (command.command.as_str(), command.unasked)))
         .collect();
     assert_eq!(
         planned,
@@ -83,36 +67,20 @@ async fn a_command_that_a_plugin_refuses_does_not_run() {
 }
 
 #[tokio::test]
-async fn several_proven_calls_of_a_step_run_and_appear_in_order() {
-    let commands = [("1", "cat a"), ("2", "cat b"), ("3", "cat c")];
+async fn several_proven_calls_of_a_step_run_and_appear_in_order_though_one_fails() {
+    let commands = [("1", "cat a"), ("2", "cat gone"), ("3", "cat c")];
     let mut chat = Chat::new([calls(&commands), says("ok")]);
-    for name in ["a", "b", "c"] {
+    for name in ["a", "c"] {
         chat.write(name, format!("I am {name}\n"));
     }
     assert_eq!(chat.turn("read all").await, "done");
-    for (id, name) in [("1", "a"), ("2", "b"), ("3", "c")] {
-        assert!(chat.told(id).contains(&format!("I am {name}")));
+    for (id, part) in [("1", "I am a"), ("2", "exit"), ("3", "I am c")] {
+        chat.assert_told(id, part);
     }
-    let screen = chat.screen();
-    let places: Vec<_> = commands
-        .iter()
-        .map(|(_, command)| screen.find(&format!("$ `{command}`")).unwrap())
-        .collect();
-    assert!(places.is_sorted(), "{screen}");
-    let blocks = chat
-        .seen
-        .iter()
-        .filter(|message| matches!(message, ToEditor::Block { done: true, .. }));
-    assert_eq!(blocks.count(), 3);
-}
-
-#[tokio::test]
-async fn a_failing_call_does_not_stop_its_siblings() {
-    let mut chat = Chat::new([calls(&[("1", "cat gone"), ("2", "cat here")]), says("ok")]);
-    chat.write("here", "still here\n");
-    assert_eq!(chat.turn("read").await, "done");
-    chat.assert_told("1", "exit");
-    chat.assert_told("2", "still here");
+    let shown = ["$ `cat a`", "$ `cat gone`", "$ `cat c`"];
+    assert_order(&chat.screen(), &shown);
+    let done = |message: &&ToEditor| matches!(message, ToEditor::Block { done: true, .. });
+    assert_eq!(chat.seen.iter().filter(done).count(), 3);
 }
 
 #[tokio::test]
@@ -136,70 +104,14 @@ async fn of_more_than_sixteen_calls_the_rest_is_refused_to_the_model() {
 }
 
 #[tokio::test]
-async fn arguments_that_cannot_be_read_go_back_while_the_good_calls_run() {
-    let mut chat = Chat::new([
-        vec![text("I look."), call("1", "echo fine"), unread("2"), done()],
-        says("ok"),
-    ]);
-    assert_eq!(chat.turn("go").await, "done");
-    chat.assert_told("1", "fine");
-    chat.assert_told("2", "not a JSON object");
-    valid(&chat.last_request().items);
-    chat.assert_shown("not a JSON object");
-}
-
-#[tokio::test]
-async fn arguments_that_do_not_fit_go_back() {
-    let mut chat = Chat::new([
-        vec![
-            tool(
-                "1",
-                "run_shell_command",
-                serde_json::json!({"cmd": "ls", "argv": ["ls"]}),
-            ),
-            tool(
-                "2",
-                "run_shell_command",
-                serde_json::json!({"cmd": "ls", "cwd": "/"}),
-            ),
-            done(),
-        ],
-        says("ok"),
-    ]);
-    assert_eq!(chat.turn("go").await, "done");
-    chat.assert_told("1", "either cmd or argv");
-    chat.assert_told("2", "outside the workspace");
-}
-
-#[tokio::test]
-async fn a_time_out_is_told_with_its_seconds() {
-    let mut chat = Chat::with(
-        co_llm::scripted::Scripted::new([
-            asks_for(
-                "1",
-                "run_shell_command",
-                serde_json::json!({"cmd": "sleep 600", "timeout": 1}),
-            ),
-            says("ok"),
-        ]),
-        |config| config.policy.allow = vec!["sleep".into()],
-    );
-    assert_eq!(chat.turn("go").await, "done");
-    let told = chat.told("1");
-    // A busy machine may take a little longer to end it.
-    let (_, after) = told.split_once("timed out after ").unwrap();
-    assert!(
-        after.starts_with(|c: char| c.is_ascii_digit() && c != '0'),
-        "{told}"
-    );
-    assert!(told.contains("hit it again"), "{told}");
-}
-
-#[tokio::test]
 async fn the_model_is_told_what_to_make_of_an_outcome() {
     let run = |arguments| asks_for("1", "run_shell_command", arguments);
     for (arguments, expected) in [
         (serde_json::json!({"cmd": "exit 3"}), "try something else"),
+        (
+            serde_json::json!({"cmd": "sleep 600", "timeout": 1}),
+            "timed out after",
+        ),
         (
             serde_json::json!({"cmd": "touch tool; ./tool"}),
             "Do not repeat this command",
@@ -281,8 +193,5 @@ async fn a_secret_that_a_command_prints_is_kept_from_the_model() {
     let disk = serde_json::to_string(&chat.disk()).unwrap();
     assert!(!disk.contains(key));
     // The person's own screen shows what was printed.
-    let shown = chat.seen.iter().any(|message| {
-        matches!(message, ToEditor::Block { patch: Some(patch), .. } if patch.lines.iter().any(|line| line == key))
-    });
-    assert!(shown);
+    assert!(chat.blocks().iter().any(|line| line == key));
 }

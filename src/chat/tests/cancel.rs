@@ -5,13 +5,12 @@ use crate::chat::Msg;
 use crate::protocol::{Answer, ChatState};
 use co_llm::Fault;
 use co_llm::scripted::Part;
-use co_llm::transcript::Item;
+use co_llm::transcript::{Decision, Item};
 
 /// After a cancelled turn: the next request is whole, and the chat is read back whole.
 async fn goes_on(mut chat: Chat) {
     valid(&chat.kit_items());
-    chat.model.push(says("Here."));
-    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.turn_with("go on", says("Here.")).await, "done");
     valid(&chat.last_request().items);
     chat.assert_shown("> cancelled");
 }
@@ -32,12 +31,15 @@ async fn while_it_streams() {
 #[tokio::test]
 async fn while_it_asks() {
     let mut chat = Chat::new([calls(&[("1", "mkdir out"), ("2", "mkdir two")])]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let asked = [chat.question("go").await.id, chat.asked().await.id];
     chat.send(Msg::Cancel);
+    for id in asked {
+        chat.withdrawn(id).await;
+    }
     assert_eq!(chat.ended().await, "cancelled");
+    assert_eq!(chat.decisions(), [("1".to_owned(), Decision::Withdrawn)]);
     // Too late.
-    chat.answer(ask.id, Answer::Once);
+    chat.answer(asked[0], Answer::Once);
     assert_eq!(chat.asks(), 2);
     goes_on(chat).await;
 }

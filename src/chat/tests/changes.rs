@@ -40,11 +40,8 @@ async fn two_turns() -> Chat {
 
 async fn review(chat: &mut Chat) -> ChangesReview {
     chat.command("changes", "");
-    chat.until(|message| match message {
-        ToEditor::Changes(review) => Some(review.clone()),
-        _ => None,
-    })
-    .await
+    chat.until(pick!(ToEditor::Changes(review) => review.clone()))
+        .await
 }
 
 fn answers(accept: impl IntoIterator<Item = bool>) -> Vec<HunkAnswer> {
@@ -102,8 +99,7 @@ async fn parts_are_taken_back_and_brought_back() {
     let all = review(&mut chat).await;
     assert_eq!(all.files[0].hunks.len(), 3, "{all:?}");
     chat.answer(all.id, Answer::Deny);
-    chat.model.push(says("I see."));
-    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.turn_with("go on", says("I see.")).await, "done");
     let told = |item: &Item| matches!(item, Item::Note { text, .. } if text.contains("took parts of your changes back"));
     let items = chat.last_request().items;
     assert_eq!(items.iter().filter(|it| told(it)).count(), 1);
@@ -177,12 +173,7 @@ async fn comments_become_the_next_prompt() {
     hunks[1].comment = Some("five is wrong".to_owned());
     hunks[3].comment = Some("needs a test".to_owned());
     chat.review(id, hunks);
-    let prompt = chat
-        .until(|message| match message {
-            ToEditor::Unsent { text, .. } => Some(text.clone()),
-            _ => None,
-        })
-        .await;
+    let prompt = chat.unsent().await;
     assert_eq!(
         prompt,
         "About your changes:\n- a, line 5, which I took back: five is wrong\n- dir/new, line 1: needs a test"
@@ -193,8 +184,7 @@ async fn comments_become_the_next_prompt() {
 async fn a_prompt_ends_the_review() {
     let mut chat = two_turns().await;
     let id = review(&mut chat).await.id;
-    chat.model.push(says("Hello."));
-    assert_eq!(chat.turn("hello").await, "done");
+    assert_eq!(chat.turn_with("hello", says("Hello.")).await, "done");
     let settled = |it: &&ToEditor| matches!(it, ToEditor::Settled { id: gone, .. } if *gone == id);
     assert_eq!(chat.seen.iter().filter(settled).count(), 1);
     chat.review(id, answers([false, false, false, false]));

@@ -162,11 +162,8 @@ impl Chat {
     /// Resumes a chat and returns its text.
     pub(super) async fn resume(&mut self, id: &str) -> String {
         self.command("resume", id);
-        self.until(|message| match message {
-            ToEditor::Replace { text, .. } => Some(text.clone()),
-            _ => None,
-        })
-        .await
+        self.until(pick!(ToEditor::Replace { text, .. } => text.clone()))
+            .await
     }
 
     pub(super) async fn close(&mut self) {
@@ -210,6 +207,55 @@ impl Chat {
     pub(super) async fn turn(&mut self, text: &str) -> String {
         self.say(text);
         self.ended().await
+    }
+
+    /// Says something to which the model gives this answer; returns how the turn ended.
+    pub(super) async fn turn_with(&mut self, text: &str, answer: Vec<Part>) -> String {
+        self.model.push(answer);
+        self.turn(text).await
+    }
+
+    /// Says something and waits for the first question about it.
+    pub(super) async fn question(&mut self, text: &str) -> Question {
+        self.say(text);
+        self.asked().await
+    }
+
+    /// Carries out a slash command and returns the notice of its effect.
+    pub(super) async fn command_says(&mut self, name: &str, args: &str) -> (NoticeLevel, String) {
+        self.command(name, args);
+        self.noticed().await
+    }
+
+    /// Carries out a slash command whose notice has this part.
+    pub(super) async fn command_works(&mut self, name: &str, args: &str, part: &str) {
+        let (level, said) = self.command_says(name, args).await;
+        assert!(
+            level == NoticeLevel::Info && said.contains(part),
+            "/{name} {args}: {level:?} {said}"
+        );
+    }
+
+    /// Carries out a slash command that fails with this part in its notice.
+    pub(super) async fn command_fails(&mut self, name: &str, args: &str, part: &str) {
+        let (level, said) = self.command_says(name, args).await;
+        assert!(
+            level == NoticeLevel::Error && said.contains(part),
+            "/{name} {args}: {level:?} {said}"
+        );
+    }
+
+    /// Carries out a slash command that starts a turn; returns how the turn ended.
+    pub(super) async fn command_ends(&mut self, name: &str) -> String {
+        self.command(name, "");
+        self.ended().await
+    }
+
+    /// Carries out a slash command and returns the choices that it offers.
+    pub(super) async fn command_offers(&mut self, name: &str) -> Vec<Choice> {
+        self.command(name, "");
+        self.until(pick!(ToEditor::Choose { choices, .. } => choices.clone()))
+            .await
     }
 
     pub(super) fn answer(&self, id: u64, decision: Answer) {
@@ -291,21 +337,15 @@ impl Chat {
     }
 
     pub(super) async fn ended(&mut self) -> String {
-        self.until(|message| match message {
-            ToEditor::Event { name, data } if name == "CoTurnDone" => {
-                Some(data["reason"].as_str().unwrap().to_owned())
-            }
-            _ => None,
-        })
-        .await
+        let done = self.until(
+            pick!(ToEditor::Event { name, data } if name == "CoTurnDone" => data["reason"].clone()),
+        );
+        done.await.as_str().unwrap().to_owned()
     }
 
     pub(super) async fn asked(&mut self) -> Question {
-        self.until(|message| match message {
-            ToEditor::Question(ask) => Some(ask.clone()),
-            _ => None,
-        })
-        .await
+        self.until(pick!(ToEditor::Question(ask) => ask.clone()))
+            .await
     }
 
     /// Answers the next question with a yes, and returns it.
@@ -315,37 +355,57 @@ impl Chat {
         question
     }
 
-    /// Waits for the choices of a slash command.
-    pub(super) async fn choices(&mut self) -> Vec<Choice> {
-        self.until(|message| match message {
-            ToEditor::Choose { choices, .. } => Some(choices.clone()),
-            _ => None,
-        })
-        .await
+    /// Answers the next question with an always.
+    pub(super) async fn allow_next(&mut self, scope: Scope) {
+        let question = self.asked().await;
+        self.always(question.id, scope);
+    }
+
+    /// Waits until a question is withdrawn.
+    pub(super) async fn withdrawn(&mut self, question: u64) {
+        let decision = self.until(
+            pick!(ToEditor::Settled { id, decision } if *id == question => decision.clone()),
+        );
+        assert_eq!(decision.await, "withdrawn");
+    }
+
+    /// Returns true if the editor was told that a question is withdrawn.
+    pub(super) fn was_withdrawn(&self, question: u64) -> bool {
+        let settled = self.seen.iter();
+        let mut of_it = settled
+            .filter_map(pick!(ToEditor::Settled { id, decision } if *id == question => decision));
+        of_it.any(|decision| decision == "withdrawn")
+    }
+
+    /// Waits for a prompt that comes back, and returns its text.
+    pub(super) async fn unsent(&mut self) -> String {
+        self.until(pick!(ToEditor::Unsent { text, .. } => text.clone()))
+            .await
     }
 
     /// Waits until a text with this part is added to the chat.
     pub(super) async fn shown(&mut self, part: &str) {
-        self.until(|message| match message {
-            ToEditor::Append { text, .. } if text.contains(part) => Some(()),
-            _ => None,
-        })
-        .await;
+        self.until(pick!(ToEditor::Append { text, .. } if text.contains(part) => ()))
+            .await;
     }
 
     pub(super) async fn state(&mut self, wanted: ChatState) -> String {
-        self.until(|message| match message {
-            ToEditor::State { state, detail, .. } if *state == wanted => Some(detail.clone()),
-            _ => None,
-        })
+        self.until(
+            pick!(ToEditor::State { state, detail, .. } if *state == wanted => detail.clone()),
+        )
         .await
     }
 
     pub(super) async fn noticed(&mut self) -> (NoticeLevel, String) {
-        self.until(|message| match message {
-            ToEditor::Notice { level, message, .. } => Some((*level, message.clone())),
-            _ => None,
-        })
+        self.until(pick!(ToEditor::Notice { level, message, .. } => (*level, message.clone())))
+            .await
+    }
+
+    /// Waits for a notice with this part, and returns its level.
+    pub(super) async fn notice(&mut self, part: &str) -> NoticeLevel {
+        self.until(
+            pick!(ToEditor::Notice { level, message, .. } if message.contains(part) => *level),
+        )
         .await
     }
 
@@ -353,12 +413,15 @@ impl Chat {
     pub(super) fn screen(&self) -> String {
         self.seen
             .iter()
-            .filter_map(|message| match message {
-                ToEditor::Append { text, .. } | ToEditor::Replace { text, .. } => {
-                    Some(text.as_str())
-                }
-                _ => None,
-            })
+            .filter_map(pick!(ToEditor::Append { text, .. } | ToEditor::Replace { text, .. } => text.as_str()))
+            .collect()
+    }
+
+    /// Returns the output of commands that was shown so far, in lines.
+    pub(super) fn blocks(&self) -> Vec<String> {
+        let seen = self.seen.iter();
+        seen.filter_map(pick!(ToEditor::Block { patch: Some(patch), .. } => patch.lines.clone()))
+            .flatten()
             .collect()
     }
 
@@ -428,11 +491,8 @@ impl Chat {
     /// Returns what was decided about each call.
     pub(super) fn decisions(&self) -> Vec<(String, Decision)> {
         let disk = self.disk().into_iter();
-        disk.filter_map(|item| match item {
-            Item::Decision { call, decision } => Some((call, decision)),
-            _ => None,
-        })
-        .collect()
+        disk.filter_map(pick!(Item::Decision { call, decision } => (call, decision)))
+            .collect()
     }
 
     pub(super) fn audit(&self) -> String {

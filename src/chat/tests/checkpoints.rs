@@ -46,8 +46,7 @@ async fn each_call_that_changes_files_is_kept_with_its_approval() {
     chat.write("a", "0\n");
     chat.write("b", "0\n");
     prepare(&chat);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     assert_eq!(ask.no_undo, None);
     chat.answer(ask.id, Answer::Once);
     for _ in 0..2 {
@@ -126,8 +125,7 @@ async fn a_turn_is_taken_back_and_brought_back() {
     assert_eq!(said, "2 files taken back; :Co /redo undoes that");
     assert_eq!(chat.read("a"), "1\n2\n3\nmine\n");
     assert_eq!(chat.read("new"), "none");
-    chat.command("undo", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("undo", "").await;
     assert!(said.starts_with("there is nothing to take back"), "{said}");
     chat.command("redo", "");
     let ask = chat.asked().await;
@@ -137,8 +135,7 @@ async fn a_turn_is_taken_back_and_brought_back() {
     assert_eq!(said, "2 files brought back");
     assert_eq!(chat.read("a"), "1\ntwo\n3\nmine\n");
     assert_eq!(chat.read("new"), "new\n");
-    chat.model.push(says("I see."));
-    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.turn_with("go on", says("I see.")).await, "done");
     let notes = chat.last_request().items;
     let told = |text: &str| {
         let is =
@@ -211,8 +208,7 @@ async fn a_no_takes_nothing_back_and_a_prompt_ends_the_question() {
     chat.answer(ask.id, Answer::Deny);
     chat.command("undo", "");
     let ask = chat.asked().await;
-    chat.model.push(says("Hello."));
-    assert_eq!(chat.turn("hello").await, "done");
+    assert_eq!(chat.turn_with("hello", says("Hello.")).await, "done");
     let id = ask.id;
     let settled = chat.seen.iter();
     let settled =
@@ -231,20 +227,13 @@ async fn a_no_takes_nothing_back_and_a_prompt_ends_the_question() {
 async fn a_turn_is_taken_back_by_another_backend() {
     let mut chat = changing();
     change_files(&mut chat).await;
-    let id = chat.id();
-    chat.again().await;
-    chat.command("resume", &id);
-    let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
-    chat.until(replaced).await;
+    chat.resumed().await;
     chat.command("undo", "");
     chat.approve().await;
     chat.noticed().await;
     assert_eq!(chat.read("a"), "1\n2\n3\n");
     // The note to the model is between two turns.
-    chat.again().await;
-    chat.command("resume", &id);
-    chat.until(replaced).await;
-    let screen = chat.screen();
+    let screen = chat.resumed().await;
     let (_, end) = screen.rsplit_once("Done.").unwrap();
     assert!(
         end.contains("took changes of an earlier turn back"),
@@ -301,10 +290,7 @@ async fn what_stays_is_named() {
     assert!(!go.exists());
     chat.command("changes", "");
     let entries = chat
-        .until(|message| match message {
-            ToEditor::Quickfix { entries, .. } => Some(entries.clone()),
-            _ => None,
-        })
+        .until(pick!(ToEditor::Quickfix { entries, .. } => entries.clone()))
         .await;
     let texts: Vec<_> = entries.iter().map(|it| it.text.as_str()).collect();
     assert!(texts[0].starts_with("+1 -1 · echo co > same;"), "{texts:?}");
@@ -339,16 +325,13 @@ async fn a_cancelled_command_is_taken_back_too() {
 async fn a_chat_without_changes_says_so() {
     let mut chat = Chat::new([says("Hello.")]);
     for command in ["undo", "changes", "redo"] {
-        chat.command(command, "");
-        let (_, said) = chat.noticed().await;
+        let (_, said) = chat.command_says(command, "").await;
         assert_eq!(said, "this chat has changed no file");
     }
     assert_eq!(chat.turn("hi").await, "done");
-    chat.command("undo", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("undo", "").await;
     assert!(said.starts_with("there is nothing to take back"), "{said}");
-    chat.command("redo", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("redo", "").await;
     assert_eq!(said, "there is no /undo to take back");
 }
 

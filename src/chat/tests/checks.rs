@@ -23,10 +23,9 @@ pub(super) fn assert_order(text: &str, parts: &[&str]) {
 /// Returns the result of a call in a request. Fails unless the request answers every call exactly once.
 #[track_caller]
 pub(super) fn told(items: &[Item], id: &str) -> String {
-    let outcomes = items.iter().filter_map(|item| match item {
-        Item::Outcome(outcome) if outcome.call == id => Some(outcome.text.clone()),
-        _ => None,
-    });
+    let outcomes = items
+        .iter()
+        .filter_map(pick!(Item::Outcome(outcome) if outcome.call == id => outcome.text.clone()));
     let outcomes: Vec<_> = outcomes.collect();
     assert_eq!(outcomes.len(), 1, "{id} has one outcome in {items:#?}");
     without_frame(&outcomes[0])

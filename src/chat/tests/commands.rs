@@ -17,10 +17,7 @@ fn titles(chat: &Chat) -> Vec<String> {
 #[tokio::test]
 async fn an_unknown_command_is_not_for_the_model() {
     let mut chat = Chat::new([]);
-    chat.command("frobnicate", "now");
-    let (level, said) = chat.noticed().await;
-    assert_eq!(level, NoticeLevel::Error);
-    assert!(said.contains("/frobnicate"), "{said}");
+    chat.command_fails("frobnicate", "now", "/frobnicate").await;
     assert!(chat.model.requests().is_empty());
 }
 
@@ -29,8 +26,7 @@ async fn rename() {
     let mut chat = Chat::new([says("ok")]);
     assert_eq!(chat.turn("some long first prompt").await, "done");
     assert_eq!(titles(&chat), ["some long first prompt"]);
-    chat.command("rename", "A better name");
-    let (level, said) = chat.noticed().await;
+    let (level, said) = chat.command_says("rename", "A better name").await;
     assert_eq!(
         (level, titles(&chat)),
         (NoticeLevel::Info, vec!["A better name".to_owned()]),
@@ -39,15 +35,11 @@ async fn rename() {
     let shown: Vec<_> = chat
         .seen
         .iter()
-        .filter_map(|message| match message {
-            ToEditor::State { title, .. } => Some(title.as_str()),
-            _ => None,
-        })
+        .filter_map(pick!(ToEditor::State { title, .. } => title.as_str()))
         .collect();
     assert!(shown.contains(&"some long first prompt"), "{shown:?}");
     assert_eq!(shown.last(), Some(&"A better name"));
-    chat.command("rename", "");
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Error);
+    chat.command_fails("rename", "", "").await;
 }
 
 #[tokio::test]
@@ -56,8 +48,7 @@ async fn fork_goes_on_in_a_copy() {
     assert_eq!(chat.turn("first").await, "done");
     let original = chat.file();
     let before = std::fs::read_to_string(&original).unwrap();
-    chat.command("fork", "");
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
+    chat.command_works("fork", "", "").await;
     assert_eq!(chat.turn("second").await, "done");
     assert_eq!(chat.files().len(), 2);
     assert_eq!(std::fs::read_to_string(&original).unwrap(), before);
@@ -69,26 +60,15 @@ async fn fork_goes_on_in_a_copy() {
 async fn export_has_all_and_overwrites_nothing() {
     let mut chat = Chat::new([calls(&[("1", "echo exported")]), says("There.")]);
     assert_eq!(chat.turn("say it").await, "done");
-    chat.command("export", "chat.md");
-    let (level, said) = chat.noticed().await;
-    assert_eq!(level, NoticeLevel::Info, "{said}");
+    chat.command_works("export", "chat.md", "").await;
     let text = std::fs::read_to_string(chat.work.join("chat.md")).unwrap();
     for piece in ["say it", "echo exported", "There."] {
         assert!(text.contains(piece), "{piece} is not in {text}");
     }
-    chat.command("export", "chat.md");
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Error);
-}
-
-#[tokio::test]
-async fn export_to_a_tilde_goes_home() {
-    let mut chat = Chat::new([says("There.")]);
-    assert_eq!(chat.turn("say it").await, "done");
-    chat.command("export", "~/chat.md");
-    let (level, said) = chat.noticed().await;
-    assert_eq!(level, NoticeLevel::Info, "{said}");
-    let text = std::fs::read_to_string(chat.services.places.home.join("chat.md")).unwrap();
-    assert!(text.contains("There."), "{text}");
+    chat.command_fails("export", "chat.md", "").await;
+    chat.command_works("export", "~/chat.md", "").await;
+    let home = chat.services.places.home.join("chat.md");
+    assert_eq!(std::fs::read_to_string(home).unwrap(), text);
 }
 
 #[tokio::test]
@@ -98,37 +78,19 @@ async fn resume_lists_and_delete_deletes() {
     let first = chat.id();
     chat.again().await;
     assert_eq!(chat.turn("the second chat").await, "done");
-    chat.command("resume", "");
-    let offered = chat.choices().await;
+    let offered = chat.command_offers("resume").await;
     assert_eq!(offered.len(), 2);
     assert!(
         offered
             .iter()
             .any(|choice| choice.value == first && choice.label.starts_with("the first chat · "))
     );
-    chat.command("chats", "");
-    assert_eq!(chat.choices().await, offered);
-    chat.command("delete", &chat.id());
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Error && said.contains("this chat"),
-        "{said}"
-    );
-    chat.command("resume", &chat.id());
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Info && said.contains("this chat"),
-        "{said}"
-    );
-    chat.command("delete", &first);
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
+    assert_eq!(chat.command_offers("chats").await, offered);
+    chat.command_fails("delete", &chat.id(), "this chat").await;
+    chat.command_works("resume", &chat.id(), "this chat").await;
+    chat.command_works("delete", &first, "").await;
     assert_eq!(titles(&chat), ["the second chat"]);
-    chat.command("resume", &first);
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Error && said.contains("no chat"),
-        "{said}"
-    );
+    chat.command_fails("resume", &first, "no chat").await;
 }
 
 #[tokio::test]
@@ -151,12 +113,10 @@ async fn a_resumed_conversation_has_its_own_usage_and_none_of_the_rules() {
     let first = chat.id();
     chat.again().await;
     chat.say("the second chat");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Everything);
+    chat.allow_next(Scope::Everything).await;
     assert_eq!(chat.ended().await, "done");
     chat.resume(&first).await;
-    chat.command("usage", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("usage", "").await;
     assert!(said.starts_with("100 tokens in"), "{said}");
     chat.model.push(calls(&[("1", "touch b")]));
     chat.say("and now?");
@@ -176,19 +136,9 @@ async fn cd_moves_the_chat() {
     .await;
     assert_eq!(chat.turn("where").await, "done");
     assert!(chat.told("1").contains(&sub), "{}", chat.told("1"));
-    chat.command("cd", "gone");
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Error && said.contains("gone"),
-        "{said}"
-    );
+    chat.command_fails("cd", "gone", "gone").await;
     chat.write("file", "");
-    chat.command("cd", "../file");
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Error && said.contains("file"),
-        "{said}"
-    );
+    chat.command_fails("cd", "../file", "file").await;
 }
 
 async fn went(chat: &mut Chat, path: &str, to: &Path) {
@@ -247,69 +197,47 @@ async fn a_resumed_chat_begins_its_requests_as_before() {
 }
 
 fn notes(items: &[Item]) -> Vec<String> {
-    let notes = items.iter().filter_map(|item| match item {
-        Item::Note { text, .. } => Some(text.clone()),
-        _ => None,
-    });
+    let notes = items
+        .iter()
+        .filter_map(pick!(Item::Note { text, .. } => text.clone()));
     notes.collect()
 }
 
 #[tokio::test]
 async fn rules_are_shown_and_removed() {
-    let model = Scripted::new([calls(&[("1", "make one")]), says("ok")]);
+    let model = Scripted::new([
+        calls(&[("1", "touch a"), ("2", "make one")]),
+        says("ok"),
+        calls(&[("3", "touch a"), ("4", "make one")]),
+    ]);
     let mut chat = Chat::with(model, |config| config.policy.deny = vec!["shutdown".into()]);
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::PrefixSaved);
+    chat.allow_next(Scope::Command).await;
+    chat.allow_next(Scope::PrefixSaved).await;
     assert_eq!(chat.ended().await, "done");
-    chat.command("rules", "");
-    let offered = chat.choices().await;
-    let saved = offered
-        .iter()
-        .find(|choice| choice.value.starts_with("saved:"))
-        .unwrap();
-    assert_eq!(saved.value, "saved:make one");
-    let confirm = saved.confirm.as_deref();
-    assert_eq!(confirm, Some("Remove `allow make one (saved)`?"));
-    let from_settings = offered
-        .iter()
-        .find(|choice| choice.value == "config:shutdown")
-        .unwrap();
-    assert_eq!(from_settings.confirm, None);
-    chat.command("rules", &saved.value);
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
+    let offered = chat.command_offers("rules").await;
+    let confirm = |value: &str| {
+        let offered = offered.iter().find(|it| it.value == value);
+        let offered = offered.unwrap_or_else(|| panic!("no {value}"));
+        offered.confirm.as_deref()
+    };
+    let saved = "saved:make one";
+    assert_eq!(confirm(saved), Some("Remove `allow make one (saved)`?"));
+    assert_eq!(confirm("config:shutdown"), None);
+    assert!(confirm("chat:= touch a").is_some());
+    for rule in [saved, "chat:= touch a"] {
+        chat.command_works("rules", rule, "").await;
+    }
     assert!(chat.rules().is_empty());
     // It asks again at once.
-    chat.model.push(calls(&[("2", "make one")]));
-    chat.say("again");
+    assert_eq!(chat.question("again").await.command, "touch a");
     assert_eq!(chat.asked().await.command, "make one");
-}
-
-#[tokio::test]
-async fn a_chat_rule_is_removed() {
-    let mut chat = Chat::new([
-        calls(&[("1", "touch a")]),
-        says("ok"),
-        calls(&[("2", "touch a")]),
-    ]);
-    chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Command);
-    assert_eq!(chat.ended().await, "done");
-    chat.command("rules", "");
-    let offered = chat.choices().await;
-    assert_eq!(offered[0].value, "chat:= touch a");
-    chat.command("rules", &offered[0].value);
-    chat.noticed().await;
-    chat.say("again");
-    assert_eq!(chat.asked().await.command, "touch a");
 }
 
 #[tokio::test]
 async fn model_lists_and_switches() {
     let mut chat = Chat::new([]);
-    chat.command("model", "");
-    assert_eq!(chat.choices().await[0].value, "scripted");
+    assert_eq!(chat.command_offers("model").await[0].value, "scripted");
     chat.command("model", "other");
     chat.until(|message| {
         matches!(message, ToEditor::State { model, .. } if model == "scripted").then_some(())
@@ -329,32 +257,13 @@ async fn a_model_from_the_list_is_one_of_the_provider_that_was_asked() {
             .into();
         config.llm.model = Some("home".into());
     });
-    chat.command("model", "");
-    assert_eq!(chat.choices().await[0].value, "home/scripted");
+    assert_eq!(chat.command_offers("model").await[0].value, "home/scripted");
     for model in ["work", "work/other"] {
         chat.command("model", model);
-        chat.command("model", "");
-        assert_eq!(chat.choices().await[0].value, "work/scripted");
+        assert_eq!(chat.command_offers("model").await[0].value, "work/scripted");
     }
     chat.command("model", "plain");
-    chat.command("model", "");
-    assert_eq!(chat.choices().await[0].value, "scripted");
-}
-
-#[tokio::test]
-async fn a_command_typed_at_the_prompt_runs_without_the_model() {
-    let mut chat = Chat::new([]);
-    chat.run("echo typed");
-    chat.until(|message| match message {
-        ToEditor::Block { done: true, .. } => Some(()),
-        _ => None,
-    })
-    .await;
-    let shown = chat.seen.iter().any(|message| {
-        matches!(message, ToEditor::Block { patch: Some(patch), .. } if patch.lines.iter().any(|line| line == "typed"))
-    });
-    assert!(shown);
-    assert!(chat.model.requests().is_empty());
+    assert_eq!(chat.command_offers("model").await[0].value, "scripted");
 }
 
 #[tokio::test]
@@ -363,8 +272,11 @@ async fn while_a_turn_runs_some_commands_wait_for_its_end() {
     chat.say("go");
     chat.state(crate::protocol::ChatState::Streaming).await;
     for name in ["retry", "compact", "resume", "fork"] {
-        chat.command(name, "");
-        assert_eq!(chat.noticed().await.0, NoticeLevel::Error, "{name}");
+        assert_eq!(
+            chat.command_says(name, "").await.0,
+            NoticeLevel::Error,
+            "{name}"
+        );
     }
     let items = chat.disk();
     assert!(matches!(items[0], Item::User { .. }));
@@ -373,11 +285,9 @@ async fn while_a_turn_runs_some_commands_wait_for_its_end() {
 #[tokio::test]
 async fn the_effort_is_set_for_one_chat() {
     let mut chat = Chat::new([says("ok")]);
-    chat.command("effort", "high");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("effort", "high").await;
     assert!(said.contains("effort high"), "{said}");
-    chat.command("effort", "enormous");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("effort", "enormous").await;
     assert!(said.contains("none, low, medium, high or max"), "{said}");
     assert_eq!(chat.turn("go").await, "done");
 }

@@ -61,16 +61,13 @@ async fn what_no_longer_fits_is_summed_up() {
 async fn compact_by_hand() {
     let mut chat = Chat::new([says("A long story."), says("In short: a story.")]);
     assert_eq!(chat.turn("tell me").await, "done");
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("compact").await, "done");
     let disk = chat.disk();
-    let summary = disk.iter().find_map(|item| match item {
-        Item::Summary { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let summary = disk
+        .iter()
+        .find_map(pick!(Item::Summary { text, .. } => text.as_str()));
     assert_eq!(summary, Some("In short: a story."));
-    chat.model.push(says("Yes."));
-    assert_eq!(chat.turn("and?").await, "done");
+    assert_eq!(chat.turn_with("and?", says("Yes.")).await, "done");
     let items = chat.last_request().items;
     assert!(
         !items.iter().any(|item| matches!(item, Item::Text { .. })),
@@ -102,26 +99,28 @@ async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
         },
     );
     assert_eq!(chat.turn("tell me").await, "done");
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "failed", "nothing was said");
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
-    let ends = chat.disk().into_iter().filter_map(|item| match item {
-        Item::End { usage, .. } => Some((usage.input, usage.cost)),
-        _ => None,
-    });
+    assert_eq!(
+        chat.command_ends("compact").await,
+        "failed",
+        "nothing was said"
+    );
+    assert_eq!(chat.command_ends("compact").await, "done");
+    let ends = chat
+        .disk()
+        .into_iter()
+        .filter_map(pick!(Item::End { usage, .. } => (usage.input, usage.cost)));
     let cost = |input: u64| Some(Cost(input * 2_000 + 1_000_000_000));
     let expected = [(100, cost(100)), (20, cost(20)), (30, cost(30))];
     assert_eq!(ends.collect::<Vec<_>>(), expected);
-    let told = chat.seen.iter().rev().find_map(|message| match message {
-        ToEditor::State { used, turn, .. } => Some((*used, *turn)),
-        _ => None,
-    });
+    let told = chat
+        .seen
+        .iter()
+        .rev()
+        .find_map(pick!(ToEditor::State { used, turn, .. } => (*used, *turn)));
     let (used, turn) = told.unwrap();
     assert_eq!((used.input, used.output, turn.input), (150, 3, 30));
     assert_eq!(used.cost, Some(3.0003));
-    chat.command("usage", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("usage", "").await;
     assert!(
         said.contains("150 tokens in") && said.contains("$3.00"),
         "{said}"
@@ -130,21 +129,14 @@ async fn compacting_by_hand_is_counted_and_takes_nothing_away() {
     for kept in ["tell me", "A long story."] {
         assert!(chat.screen().contains(kept), "{}", chat.screen());
     }
-    let (id, live) = (chat.id(), chat.screen());
-    chat.again().await;
-    chat.command("resume", &id);
-    let resumed = |message: &ToEditor| match message {
-        ToEditor::Replace { text, .. } => Some(text.clone()),
-        _ => None,
-    };
-    let resumed = chat.until(resumed).await;
+    let live = chat.screen();
+    let resumed = chat.resumed().await;
     assert!(live.contains("> earlier turns were summed up"), "{live}");
     // The transcript does not have the reason of a failure.
     let fails = |line: &&str| !line.contains("could not be read") && !line.contains("turn failed");
     let lines = |text: &str| text.lines().filter(fails).collect::<Vec<_>>().join("\n");
     assert_eq!(lines(&resumed), lines(&live));
-    chat.command("usage", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("usage", "").await;
     assert!(
         said.contains("150 tokens in") && said.contains("$3.00"),
         "{said}"
@@ -161,8 +153,7 @@ async fn summing_up_is_tried_again_too() {
     };
     let mut chat = Chat::new([says("A long story."), vec![busy.into()], says("In short.")]);
     assert_eq!(chat.turn("tell me").await, "done");
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("compact").await, "done");
     assert!(
         chat.disk()
             .iter()
@@ -176,8 +167,7 @@ async fn the_request_for_a_summary_starts_like_the_one_before() {
     let mut chat = Chat::new([says("A long story."), says("In short: a story.")]);
     assert_eq!(chat.turn("tell me").await, "done");
     let before = chat.last_request();
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("compact").await, "done");
     let summary = chat.last_request();
     assert_eq!(summary.system, before.system);
     assert_eq!(summary.tools, before.tools);
@@ -189,8 +179,7 @@ async fn the_request_for_a_summary_starts_like_the_one_before() {
 #[tokio::test]
 async fn compact_needs_something_to_sum_up() {
     let mut chat = Chat::new([]);
-    chat.command("compact", "");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("compact", "").await;
     assert!(said.contains("nothing was said"), "{said}");
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::chat::{Chat, asks_for, call, done, says, tool};
 use crate::chat::{Msg, Prompt};
-use crate::protocol::{Answer, HunkAnswer, LineRange, Scope};
+use crate::protocol::{Answer, HunkAnswer, LineRange, Question, Scope, ToEditor};
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "edits": [{ "old": old, "new": new }] })
@@ -17,8 +17,7 @@ async fn a_change_is_shown_asked_and_made() {
         says("Changed."),
     ]);
     chat.write("src/a", "one\ntwo\n");
-    chat.say("change it");
-    let ask = chat.asked().await;
+    let ask = chat.question("change it").await;
     assert!(chat.screen().contains("`edit_file src/a`"), "shown first");
     assert_eq!(ask.command, "edit_file src/a");
     assert_eq!(ask.reasons, ["changes a file"]);
@@ -63,8 +62,7 @@ async fn each_hunk_of_a_change_can_be_answered() {
         says("I see."),
     ]);
     chat.write("src/a", "a\nb\nc\nd\ne\nf");
-    chat.say("write it");
-    let ask = chat.asked().await;
+    let ask = chat.question("write it").await;
     let change = ask.change.unwrap();
     assert_eq!(change.text.as_deref(), Some("a\nb\nc\nd\ne\nf"));
     let starts: Vec<_> = change.hunks.iter().map(|hunk| hunk.start).collect();
@@ -98,8 +96,7 @@ async fn a_reviewed_part_whose_lines_changed_meanwhile_is_left_out() {
         says("I see."),
     ]);
     chat.write("src/a", "a\nb\nc\n");
-    chat.say("write it");
-    let ask = chat.asked().await;
+    let ask = chat.question("write it").await;
     chat.write("src/a", "a\nb\nmine\n");
     let all = vec![accept(true, None, None), accept(true, None, None)];
     chat.review(ask.id, all);
@@ -121,8 +118,7 @@ async fn a_review_that_accepts_nothing_is_a_no() {
         says("I see."),
     ]);
     chat.write("src/a", "one\ntwo\n");
-    chat.say("change it");
-    let ask = chat.asked().await;
+    let ask = chat.question("change it").await;
     chat.review(ask.id, vec![accept(false, None, Some("two is right"))]);
     let ask = chat.asked().await;
     chat.review(
@@ -149,8 +145,7 @@ async fn a_no_changes_nothing() {
         says("I see."),
     ]);
     chat.write("src/a", "mine\n");
-    chat.say("tidy up");
-    let ask = chat.asked().await;
+    let ask = chat.question("tidy up").await;
     chat.deny(ask.id, "not yet");
     let ask = chat.asked().await;
     assert!(ask.destructive);
@@ -193,37 +188,33 @@ async fn what_cannot_be_changed_is_told_and_not_asked() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_during_the_question_is_not_written() {
-    let mut chat = Chat::new([
-        asks_for("1", "edit_file", edit("src/a", "two", "2")),
-        says("I see."),
-    ]);
-    chat.write("src/a", "one two\n");
-    chat.say("change it");
-    let ask = chat.asked().await;
-    chat.write("src/a", "mine two\n");
-    chat.answer(ask.id, Answer::Once);
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.read("src/a"), "mine two\n");
-    assert_eq!(
-        chat.told("1"),
-        "Nothing was changed: cannot change src/a: the lines to change have changed meanwhile: read it again."
-    );
-}
-
-#[tokio::test]
-async fn a_change_moves_with_what_was_written_elsewhere_during_the_question() {
-    let mut chat = Chat::new([
-        asks_for("1", "edit_file", edit("src/a", "two", "2")),
-        says("I see."),
-    ]);
-    chat.write("src/a", "one\ntwo\n");
-    chat.say("change it");
-    let ask = chat.asked().await;
-    chat.write("src/a", "mine\none\ntwo\n");
-    chat.answer(ask.id, Answer::Once);
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.read("src/a"), "mine\none\n2\n");
+async fn a_change_moves_with_what_was_written_during_the_question_or_is_not_made() {
+    for (before, meanwhile, after, told) in [
+        (
+            "one\ntwo\n",
+            "mine\none\ntwo\n",
+            "mine\none\n2\n",
+            "Done: src/a +1 -1.",
+        ),
+        (
+            "one two\n",
+            "mine two\n",
+            "mine two\n",
+            "Nothing was changed: cannot change src/a: the lines to change have changed meanwhile: read it again.",
+        ),
+    ] {
+        let mut chat = Chat::new([
+            asks_for("1", "edit_file", edit("src/a", "two", "2")),
+            says("I see."),
+        ]);
+        chat.write("src/a", before);
+        let ask = chat.question("change it").await;
+        chat.write("src/a", meanwhile);
+        chat.answer(ask.id, Answer::Once);
+        assert_eq!(chat.ended().await, "done");
+        assert_eq!(chat.read("src/a"), after);
+        chat.assert_told("1", told);
+    }
 }
 
 #[tokio::test]
@@ -257,6 +248,11 @@ async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_c
     chat.assert_told("5", "it has changed since you read it");
 }
 
+async fn asked_about(chat: &mut Chat, call: &str) -> Question {
+    chat.until(pick!(ToEditor::Question(ask) if ask.command == call => ask.clone()))
+        .await
+}
+
 #[tokio::test]
 async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
     let mut chat = Chat::new([
@@ -272,14 +268,8 @@ async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
         chat.write(path, "one\n");
     }
     chat.say("change them");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Prefix);
-    let obeyed = loop {
-        let ask = chat.asked().await;
-        if ask.command == "edit_file src/build.rs" {
-            break ask;
-        }
-    };
+    chat.allow_next(Scope::Prefix).await;
+    let obeyed = asked_about(&mut chat, "edit_file src/build.rs").await;
     assert_eq!(
         obeyed.reasons[0],
         "programs or agents run or obey `build.rs` without asking"
@@ -303,8 +293,7 @@ async fn answers_to_several_changes_of_a_file_hold_while_the_first_moves_its_lin
         says("Changed."),
     ]);
     chat.write("src/a", "one\ntwo\nthree\n");
-    chat.say("change them");
-    let first = chat.asked().await;
+    let first = chat.question("change them").await;
     chat.approve().await;
     chat.answer(first.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
@@ -325,14 +314,8 @@ async fn every_edit_can_be_allowed_and_deletions_still_ask() {
     ]);
     chat.write("src/a", "one\n");
     chat.say("change them");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Edits);
-    let deletion = loop {
-        let ask = chat.asked().await;
-        if ask.command == "delete_file src/a" {
-            break ask;
-        }
-    };
+    chat.allow_next(Scope::Edits).await;
+    let deletion = asked_about(&mut chat, "delete_file src/a").await;
     chat.answer(deletion.id, Answer::Deny);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.read("src/a"), "1\n");
@@ -353,8 +336,7 @@ async fn auto_confirm_does_not_change_files_that_others_run() {
         ],
         says("Changed."),
     ]);
-    chat.say("write them");
-    let ask = chat.asked().await;
+    let ask = chat.question("write them").await;
     assert_eq!(ask.command, "write_file AGENTS.md");
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
@@ -412,8 +394,7 @@ async fn an_edit_outside_of_the_lines_that_the_person_named_is_refused() {
     }
     chat.assert_told("4", "this changes line 1");
     // The next prompt names no lines.
-    chat.say("go on");
-    let ask = chat.asked().await;
+    let ask = chat.question("go on").await;
     assert_eq!(ask.review, None);
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");

@@ -40,14 +40,9 @@ fn refused() -> Vec<Part> {
 
 fn countdown(chat: &Chat) -> Vec<String> {
     let seen = chat.seen.iter();
-    seen.filter_map(|message| match message {
-        ToEditor::State {
-            state: ChatState::Retrying,
-            detail,
-            ..
-        } => Some(detail.clone()),
-        _ => None,
-    })
+    seen.filter_map(
+        pick!(ToEditor::State { state: ChatState::Retrying, detail, .. } => detail.clone()),
+    )
     .collect()
 }
 
@@ -80,8 +75,7 @@ async fn a_failing_server_is_tried_five_times_more() {
     assert_eq!(chat.model.requests().len(), 6);
     chat.assert_shown("/retry");
     chat.model.push(says("Here."));
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,40 +87,29 @@ async fn a_quota_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_that_is_used_up_is_one_sentence() {
-    let fault = Fault::QuotaUsedUp {
+async fn what_is_not_tried_again_is_one_sentence_that_says_what_to_do() {
+    let used_up = Fault::QuotaUsedUp {
         provider: "OpenAI".into(),
         status: 429,
         body: String::new(),
     };
-    let mut chat = Chat::new([vec![fault.into()]]);
-    assert_eq!(chat.turn("go").await, "failed");
-    assert_eq!(chat.model.requests().len(), 1);
-    let screen = chat.screen();
-    let said = screen.lines().filter(|line| line.contains("used up"));
-    let said: Vec<_> = said.collect();
-    assert!(
-        matches!(said[..], [line] if line.contains("add credit") && line.contains("OpenAI")),
-        "{screen}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refused_key_is_one_sentence_that_names_its_variable() {
-    let fault = Fault::Unauthorized {
+    let refused = Fault::Unauthorized {
         provider: "openai".into(),
         status: 401,
         source_name: "OPENAI_API_KEY".into(),
         body: "Incorrect API key provided".into(),
     };
-    let mut chat = Chat::new([vec![fault.into()]]);
-    assert_eq!(chat.turn("go").await, "failed");
-    assert_eq!(chat.model.requests().len(), 1);
-    let screen = chat.screen();
-    let said = screen.lines().filter(|line| {
-        line.contains("OPENAI_API_KEY") && line.contains("Incorrect API key provided")
-    });
-    assert_eq!(said.count(), 1, "{screen}");
+    for (fault, words) in [
+        (used_up, ["OpenAI", "add credit"]),
+        (refused, ["OPENAI_API_KEY", "Incorrect API key provided"]),
+    ] {
+        let mut chat = Chat::new([vec![fault.into()]]);
+        assert_eq!(chat.turn("go").await, "failed");
+        assert_eq!(chat.model.requests().len(), 1);
+        let screen = chat.screen();
+        let said = |line: &&str| words.iter().all(|word| line.contains(word));
+        assert_eq!(screen.lines().filter(said).count(), 1, "{screen}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,8 +125,7 @@ async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
             "{screen}"
         );
         chat.model.push(says(" and the second."));
-        chat.command("continue", "");
-        assert_eq!(chat.ended().await, "done");
+        assert_eq!(chat.command_ends("continue").await, "done");
         let items = chat.last_request().items;
         let said = Item::Text {
             text: "The first half".into(),
@@ -168,8 +150,7 @@ async fn calls_of_an_answer_that_broke_off_are_not_run() {
     assert_eq!(chat.turn("go").await, "failed");
     assert_eq!(chat.asks(), 0);
     chat.model.push(says("ok"));
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     valid(&chat.last_request().items);
 }
 
@@ -200,21 +181,10 @@ async fn a_request_that_is_refused_a_third_time_ends_the_turn() {
 #[tokio::test(start_paused = true)]
 async fn without_a_provider_the_turn_says_what_to_do() {
     let mut chat = Chat::new([]);
-    chat.command("model", "unheard-of");
-    let (_, said) = chat.noticed().await;
+    let (_, said) = chat.command_says("model", "unheard-of").await;
     assert!(said.contains("no provider is set up"), "{said}");
     // The model it had goes on.
-    chat.model.push(vec![text("ok"), done()]);
-    assert_eq!(chat.turn("go").await, "done");
-}
-
-/// Waits for a prompt that comes back, and returns its text.
-async fn given_back(chat: &mut Chat) -> String {
-    chat.until(|message| match message {
-        ToEditor::Unsent { text, .. } => Some(text.clone()),
-        _ => None,
-    })
-    .await
+    assert_eq!(chat.turn_with("go", vec![text("ok"), done()]).await, "done");
 }
 
 #[tokio::test]
@@ -225,7 +195,7 @@ async fn a_prompt_that_cannot_be_written_down_comes_back() {
     chat.say("a long\nprompt");
     let (_, why) = chat.noticed().await;
     assert!(why.contains("could not be written"), "{why}");
-    assert_eq!(given_back(&mut chat).await, "a long\nprompt");
+    assert_eq!(chat.unsent().await, "a long\nprompt");
     assert_eq!(chat.screen(), "", "nothing is shown that is not on disk");
     std::fs::remove_file(&chats).unwrap();
     assert_eq!(chat.turn("a long\nprompt").await, "done");
@@ -234,12 +204,11 @@ async fn a_prompt_that_cannot_be_written_down_comes_back() {
 #[tokio::test]
 async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
     let mut chat = Chat::new([says("Hello.")]);
-    chat.command("resume", "gone");
-    chat.noticed().await;
+    chat.command_says("resume", "gone").await;
     chat.say("go on");
     let (_, why) = chat.noticed().await;
     assert!(why.contains("could not be resumed"), "{why}");
-    assert_eq!(given_back(&mut chat).await, "go on");
+    assert_eq!(chat.unsent().await, "go on");
     assert!(chat.model.requests().is_empty());
     assert_eq!(
         chat.turn("go on").await,
@@ -252,16 +221,12 @@ async fn a_conversation_that_could_not_be_resumed_is_not_replaced_unsaid() {
 async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
     let mut chat = Chat::new([says("one"), says("two"), says("three")]);
     assert_eq!(chat.turn("first").await, "done");
-    chat.command("resume", "gone");
-    chat.noticed().await;
+    chat.command_says("resume", "gone").await;
     assert_eq!(chat.turn("it goes on").await, "done");
     let id = chat.id();
     chat.again().await;
-    chat.command("resume", "gone");
-    chat.noticed().await;
-    chat.command("resume", &id);
-    let resumed = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
-    chat.until(resumed).await;
+    chat.command_says("resume", "gone").await;
+    chat.resume(&id).await;
     assert_eq!(chat.turn("so does this").await, "done");
 }
 

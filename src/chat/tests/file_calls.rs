@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::chat::{Chat, asks_for, assert_order, call, done, eventually, says, tool};
-use crate::protocol::{EditorEntry, ToEditor};
+use crate::protocol::EditorEntry;
 use co_llm::transcript::{Decision, Item};
 
 #[tokio::test]
@@ -65,15 +65,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     })
     .await;
     // Resumed, it reads the same.
-    let id = chat.id();
-    chat.again().await;
-    chat.command("resume", &id);
-    let resumed = chat
-        .until(|message| match message {
-            ToEditor::Replace { text, .. } => Some(text.clone()),
-            _ => None,
-        })
-        .await;
+    let resumed = chat.resumed().await;
     for piece in [
         "`read_file src/main.rs`\n\n*all 1 lines*",
         "`list_files .`\n\n*2 entries*",

@@ -9,10 +9,9 @@ use co_llm::transcript::Item;
 /// Splits a result of the last request at the ends of its frame, whose marks must be equal.
 #[track_caller]
 fn parts<'a>(items: &'a [Item], id: &str) -> (&'a str, &'a str, &'a str) {
-    let text = items.iter().find_map(|item| match item {
-        Item::Outcome(outcome) if outcome.call == id => Some(outcome.text.as_str()),
-        _ => None,
-    });
+    let text = items
+        .iter()
+        .find_map(pick!(Item::Outcome(outcome) if outcome.call == id => outcome.text.as_str()));
     let text = text.unwrap();
     let (before, rest) = text.split_once("<output-").unwrap();
     let (mark, rest) = rest.split_once(">\n").unwrap();

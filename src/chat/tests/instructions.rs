@@ -6,18 +6,43 @@ use std::os::unix::fs::symlink;
 
 use super::chat::{Chat, answered, calls, says};
 use crate::chat::instructions;
-use crate::protocol::{Answer, NoticeLevel, ToEditor, TrustQuestion};
+use crate::protocol::{Answer, ToEditor, TrustQuestion};
 use co_llm::transcript::Item;
 
 const TABS: &str = "Use tabs.\n";
 
+/// A chat that does not send the `AGENTS.md` of its workspace until the person has answered the question.
+async fn asking() -> (Chat, TrustQuestion) {
+    let mut chat = Chat::new([]);
+    chat.write("AGENTS.md", TABS);
+    assert!(!sent(&mut chat, "Use tabs.").await);
+    let asked = question(&mut chat).await;
+    (chat, asked)
+}
+
+/// A chat that sent the trusted `AGENTS.md`.
+async fn trusting() -> Chat {
+    let (mut chat, asked) = asking().await;
+    say(&mut chat, asked.id, Answer::Once).await;
+    assert!(sent(&mut chat, "Use tabs.").await);
+    chat
+}
+
+/// Begins a new chat in the workspace, and returns the system prompt of its request.
+async fn system_of_a_new_chat(chat: &mut Chat) -> String {
+    chat.again().await;
+    assert_eq!(chat.turn_with("a new chat", says("ok")).await, "done");
+    chat.last_request().system
+}
+
 /// The newest question about a file.
 async fn question(chat: &mut Chat) -> TrustQuestion {
     loop {
-        let asked = chat.seen.iter().rev().find_map(|message| match message {
-            ToEditor::Trust(question) => Some(question.clone()),
-            _ => None,
-        });
+        let asked = chat
+            .seen
+            .iter()
+            .rev()
+            .find_map(pick!(ToEditor::Trust(question) => question.clone()));
         match asked {
             Some(question) => return question,
             None => chat.frame().await,
@@ -25,26 +50,20 @@ async fn question(chat: &mut Chat) -> TrustQuestion {
     }
 }
 
-fn withdrawn(chat: &Chat, question: u64) -> bool {
-    chat.seen.iter().any(|message| {
-        matches!(message, ToEditor::Settled { id, decision } if *id == question && decision == "withdrawn")
-    })
+fn answer(chat: &Chat, question: u64, decision: Answer) -> bool {
+    instructions::answer(&chat.services, &answered(question, decision))
 }
 
 /// Answers, and waits until that is on disk.
 async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
-    assert!(instructions::answer(
-        &chat.services,
-        &answered(id, decision)
-    ));
+    assert!(answer(chat, id, decision));
     chat.noticed().await.1
 }
 
 /// Runs a turn and returns whether its request is the first one that says `text` of the place.
 async fn sent(chat: &mut Chat, text: &str) -> bool {
     let before = told(chat).matches(text).count();
-    chat.model.push(says("ok"));
-    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.turn_with("go", says("ok")).await, "done");
     told(chat).matches(text).count() > before
 }
 
@@ -53,10 +72,10 @@ fn told(chat: &Chat) -> String {
     let Some(request) = chat.model.requests().pop() else {
         return String::new();
     };
-    let notes = request.items.iter().filter_map(|item| match item {
-        Item::Note { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let notes = request
+        .items
+        .iter()
+        .filter_map(pick!(Item::Note { text, .. } => text.as_str()));
     notes.fold(request.system.clone(), |told, note| told + "\n" + note)
 }
 
@@ -72,15 +91,12 @@ fn questions(chat: &Chat) -> usize {
 
 #[tokio::test]
 async fn they_are_sent_from_the_turn_after_the_yes() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
+    let (mut chat, asked) = asking().await;
     assert!(!sent(&mut chat, "Use tabs.").await);
     assert_eq!(questions(&chat), 1, "one question for two prompts");
     chat.again().await;
     assert!(!sent(&mut chat, "Use tabs.").await);
     assert_eq!(questions(&chat), 1, "nor a second one for another chat");
-    let asked = question(&mut chat).await;
     let path = chat.work.join("AGENTS.md");
     assert_eq!(
         (asked.name.as_str(), asked.path.as_str(), asked.size),
@@ -97,27 +113,19 @@ async fn they_are_sent_from_the_turn_after_the_yes() {
     assert!(!sent(&mut chat, "Use tabs.").await, "it is told once");
     let line = "> AGENTS.md is not sent to the model until you trust it";
     assert_eq!(chat.screen().matches(line).count(), 2, "once for each chat");
-    chat.again().await;
-    chat.model.push(says("ok"));
-    assert_eq!(chat.turn("a new chat").await, "done");
-    assert!(chat.last_request().system.contains("Use tabs."));
-    assert!(!instructions::answer(
-        &chat.services,
-        &answered(asked.id, Answer::Deny)
-    ));
+    let system = system_of_a_new_chat(&mut chat).await;
+    assert!(system.contains("Use tabs."), "{system}");
+    assert!(!answer(&chat, asked.id, Answer::Deny));
 }
 
 #[tokio::test]
 async fn a_changed_text_asks_again_and_is_not_sent() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let first = question(&mut chat).await;
+    let (mut chat, first) = asking().await;
     chat.write("AGENTS.md", "Use spaces.\n");
     assert!(!sent(&mut chat, "Use").await);
     let second = question(&mut chat).await;
     assert_eq!(second.text, "Use spaces.\n");
-    assert!(withdrawn(&chat, first.id), "its text is gone");
+    assert!(chat.was_withdrawn(first.id), "its text is gone");
     say(&mut chat, second.id, Answer::Once).await;
     assert!(sent(&mut chat, "Use spaces.").await);
     chat.write("AGENTS.md", TABS);
@@ -128,7 +136,7 @@ async fn a_changed_text_asks_again_and_is_not_sent() {
     assert_eq!(third.notes, ["its text changed since your last answer"]);
     std::fs::remove_file(chat.work.join("AGENTS.md")).unwrap();
     assert!(!sent(&mut chat, "Use").await);
-    assert!(withdrawn(&chat, third.id), "the file is gone");
+    assert!(chat.was_withdrawn(third.id), "the file is gone");
 }
 
 #[tokio::test]
@@ -149,8 +157,7 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
     assert!(sent(&mut chat, "Use tabs.").await);
     assert_eq!(questions(&chat), 2);
 
-    chat.command("rules", "");
-    let choices = chat.choices().await;
+    let choices = chat.command_offers("rules").await;
     let work = chat.work.display();
     let labels: Vec<_> = choices.iter().map(|choice| choice.label.as_str()).collect();
     assert_eq!(
@@ -161,8 +168,7 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
         ]
     );
     for choice in choices {
-        chat.command("rules", &choice.value);
-        assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
+        chat.command_works("rules", &choice.value, "").await;
     }
     assert!(!sent(&mut chat, "Use").await);
     assert_eq!(question(&mut chat).await.name, "CO.md");
@@ -171,12 +177,21 @@ async fn a_no_is_kept_and_rules_take_an_answer_back() {
 
 /// Answers yes to the question about a file.
 async fn trust(chat: &mut Chat, name: &str) {
-    let asked = chat.seen.iter().find_map(|message| match message {
-        ToEditor::Trust(question) if question.name == name => Some(question.id),
-        _ => None,
-    });
+    let asked = chat
+        .seen
+        .iter()
+        .find_map(pick!(ToEditor::Trust(question) if question.name == name => question.id));
     let id = asked.unwrap_or_else(|| panic!("no question about {name}"));
     say(chat, id, Answer::Once).await;
+}
+
+/// Writes instructions in the directory of the person's configuration, and returns the path.
+fn write_own(chat: &Chat, name: &str) -> String {
+    let config = &chat.services.places.config;
+    std::fs::create_dir_all(config).unwrap();
+    let path = config.join(name);
+    std::fs::write(&path, "Mine.\n").unwrap();
+    path.display().to_string()
 }
 
 #[tokio::test]
@@ -186,13 +201,10 @@ async fn those_of_nearer_directories_come_first_and_those_of_the_person_last() {
     chat.write("a/CLAUDE.md", "Between.\n");
     chat.write("a/b/CO.md", "Nearest.\n");
     chat.write("other/CO.md", "Elsewhere.\n");
-    let config = chat.services.places.config.clone();
-    std::fs::create_dir_all(&config).unwrap();
-    std::fs::write(config.join("AGENTS.md"), "Mine.\n").unwrap();
+    let own = write_own(&chat, "AGENTS.md");
     chat.command("cd", "a/b");
     assert!(!sent(&mut chat, "# Instructions").await);
     assert_eq!(questions(&chat), 4);
-    let own = format!("{}", config.join("AGENTS.md").display());
     for name in ["CLAUDE.md", "a/CLAUDE.md", "a/b/CO.md", &own] {
         trust(&mut chat, name).await;
     }
@@ -202,38 +214,23 @@ async fn those_of_nearer_directories_come_first_and_those_of_the_person_last() {
     assert_eq!(chat.last_request().system, system);
     chat.again().await;
     chat.command("cd", "a/b");
-    chat.model.push(says("ok"));
-    assert_eq!(chat.turn("a new chat").await, "done");
+    assert_eq!(chat.turn_with("a new chat", says("ok")).await, "done");
     let system = chat.last_request().system;
     let expected = format!(
         "## a/b/CO.md\nNearest.\n\n## a/CLAUDE.md\nBetween.\n\n## CLAUDE.md\nAt the top.\n\n## {own}\nMine."
     );
     assert!(system.ends_with(&expected), "{system}");
-    chat.command("rules", "");
-    let choices = chat
-        .until(|message| match message {
-            ToEditor::Choose { choices, .. } => Some(choices.len()),
-            _ => None,
-        })
-        .await;
-    assert_eq!(choices, 4, "all can be taken back");
+    let choices = chat.command_offers("rules").await;
+    assert_eq!(choices.len(), 4, "all can be taken back");
 }
 
 #[tokio::test]
 async fn a_file_that_is_trusted_later_changes_no_start_of_a_request() {
-    let mut chat = Chat::new([]);
-    chat.write("CO.md", "Use spaces.\n");
-    assert!(!sent(&mut chat, "Use").await);
-    trust(&mut chat, "CO.md").await;
-    chat.again().await;
-    chat.model.push(says("ok"));
-    assert_eq!(chat.turn("a new chat").await, "done");
-    let system = chat.last_request().system;
-    let config = chat.services.places.config.clone();
-    std::fs::create_dir_all(&config).unwrap();
-    std::fs::write(config.join("CO.md"), "Mine.\n").unwrap();
+    let mut chat = trusting().await;
+    let system = system_of_a_new_chat(&mut chat).await;
+    let own = write_own(&chat, "CO.md");
     assert!(!sent(&mut chat, "Mine.").await);
-    trust(&mut chat, &config.join("CO.md").display().to_string()).await;
+    trust(&mut chat, &own).await;
     assert!(sent(&mut chat, "Mine.").await);
     assert_eq!(chat.last_request().system, system);
     assert!(!chat.screen().contains(ANEW));
@@ -263,23 +260,15 @@ async fn of_files_that_are_long_together_the_last_is_left_out() {
 
 #[tokio::test]
 async fn a_trusted_file_that_goes_is_no_longer_sent() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
-    say(&mut chat, asked.id, Answer::Once).await;
-    assert!(sent(&mut chat, "Use tabs.").await);
+    let mut chat = trusting().await;
     chat.command("cd", chat.services.places.home.to_str().unwrap());
     assert!(sent(&mut chat, NO_LONGER).await);
 }
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_saved_holds_for_this_neovim() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
+    let (mut chat, asked) = asking().await;
     std::fs::create_dir_all(chat.services.places.trust.join("lock")).unwrap();
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
     let told = say(&mut chat, asked.id, Answer::Once).await;
     assert!(
         told.starts_with("the answer about AGENTS.md could not be saved, so it ends with Neovim: "),
@@ -313,10 +302,10 @@ async fn what_is_no_text_file_is_left_out_and_hidden_characters_are_shown() {
         make(&chat.work.join("AGENTS.md"));
         assert!(!sent(&mut chat, "# Instructions").await);
         assert!(!sent(&mut chat, "# Instructions").await);
-        let notices = chat.seen.iter().filter_map(|message| match message {
-            ToEditor::Notice { message, .. } => Some(message.clone()),
-            _ => None,
-        });
+        let notices = chat
+            .seen
+            .iter()
+            .filter_map(pick!(ToEditor::Notice { message, .. } => message.clone()));
         assert_eq!(
             notices.collect::<Vec<_>>(),
             [format!("AGENTS.md is left out: {why}")],
@@ -356,7 +345,6 @@ async fn a_turn_that_runs_goes_on_without_them() {
     let requests = chat.model.requests();
     assert_eq!(requests[0].system, requests[1].system);
     chat.model.push(says("ok"));
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     assert!(told(&chat).contains("Use tabs."));
 }

@@ -22,10 +22,9 @@ async fn a_kept_job_ends_with_neovim_and_that_is_on_record() {
     chat.app.cancel();
     chat.close().await;
     let disk = chat.disk();
-    let told = disk.iter().find_map(|item| match item {
-        Item::JobEnded { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let told = disk
+        .iter()
+        .find_map(pick!(Item::JobEnded { text, .. } => text.as_str()));
     let told = told.unwrap();
     assert!(told.contains("ended with Neovim"), "{told}");
     chat.services.jobs.cancel(run);
@@ -39,8 +38,7 @@ async fn an_ask_rule_stands_above_what_was_allowed_for_a_job() {
         config.policy.ask = vec!["job_write".into()];
     });
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Command);
+    chat.allow_next(Scope::Command).await;
     let ask = chat.asked().await;
     assert!(ask.reasons[1].contains("says to ask"), "{:?}", ask.reasons);
     chat.deny(ask.id, "no");
@@ -59,13 +57,11 @@ async fn a_call_whose_job_runs_is_answered_with_it_when_the_turn_is_cancelled() 
     run_of(&mut chat).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
-    chat.model.push(says("Here."));
-    assert_eq!(chat.turn("and?").await, "done");
+    assert_eq!(chat.turn_with("and?", says("Here.")).await, "done");
     let disk = chat.disk();
-    let started = disk.iter().filter_map(|item| match item {
-        Item::JobStarted { job, call, .. } => Some((job, call)),
-        _ => None,
-    });
+    let started = disk
+        .iter()
+        .filter_map(pick!(Item::JobStarted { job, call, .. } => (job, call)));
     // The second may have been about to start.
     let not_started = |wanted: u64| {
         disk.iter().any(|item| {
@@ -90,30 +86,13 @@ async fn a_conversation_is_not_forked_while_its_jobs_run() {
     chat.say("go");
     let run = run_of(&mut chat).await;
     assert_eq!(chat.ended().await, "done");
-    chat.command("fork", "");
-    let (level, said) = chat.noticed().await;
+    let (level, said) = chat.command_says("fork", "").await;
     assert_eq!(level, NoticeLevel::Error, "{said}");
     assert!(said.contains("job 1") || said.contains("/jobs"), "{said}");
     assert_eq!(chat.files().len(), 1);
     assert!(chat.services.jobs.cancel(run));
     chat.shown("ended: cancelled").await;
-    chat.command("fork", "");
-    assert_eq!(chat.noticed().await.0, NoticeLevel::Info);
-}
-
-#[tokio::test]
-async fn a_decision_is_on_record_also_where_no_job_can_be_started() {
-    let look = |id: usize| job(&id.to_string(), "cat");
-    let mut chat = Chat::trusting((1..=9).map(look).chain([says("ok")]));
-    assert_eq!(chat.turn("go").await, "done");
-    chat.assert_told("9", "8 jobs run already");
-    assert!(chat.decisions().iter().any(|(call, _)| call == "9"));
-    eventually("that it was not run is audited", || {
-        let audit = chat.audit();
-        let mut lines = audit.lines();
-        lines.any(|line| line.contains("\"call\":\"9\"") && line.contains("not run"))
-    })
-    .await;
+    chat.command_works("fork", "", "").await;
 }
 
 #[tokio::test]
@@ -152,20 +131,12 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
     // Nothing can be recorded for a conversation that could not be resumed.
     chat.resume_failed = true;
     chat.end_turn(End::Done, None).await;
-    let mut back = Vec::new();
-    test.until(|message| {
-        match message {
-            ToEditor::Unsent { text, .. } => back.push(text.clone()),
-            ToEditor::State {
-                chat: 7, queued: 0, ..
-            } if back.len() == 2 => return Some(()),
-            _ => {}
-        }
-        None
-    })
-    .await;
     // Each goes in front of what the prompt has by then.
-    assert_eq!(back, ["third", "second"]);
+    for text in ["third", "second"] {
+        assert_eq!(test.unsent().await, text);
+    }
+    test.until(pick!(ToEditor::State { chat: 7, queued: 0, .. } => ()))
+        .await;
     assert_eq!(chat.queue.queued(), 0);
 }
 
@@ -198,8 +169,7 @@ async fn a_job_that_could_not_be_started_has_its_end_on_record() {
     ]);
     let sub = chat.work.join("sub");
     std::fs::create_dir(&sub).unwrap();
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     std::fs::remove_dir(&sub).unwrap();
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
@@ -209,18 +179,35 @@ async fn a_job_that_could_not_be_started_has_its_end_on_record() {
     // Resumed, the numbers go on.
     chat.resumed().await;
     chat.model.push(job("3", "cat"));
-    chat.model.push(says("ok"));
-    assert_eq!(chat.turn("and again").await, "done");
+    assert_eq!(chat.turn_with("and again", says("ok")).await, "done");
     chat.assert_told("3", "job 3 was started");
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_job_for_which_there_is_no_room() {
+async fn no_more_than_eight_run_at_once_and_nobody_is_asked_about_one_more() {
     let follow = |id: usize| job(&id.to_string(), "cat");
-    let mut chat = Chat::new((1..=8).map(follow).chain([job("9", "touch a"), says("ok")]));
+    let more = [
+        job("touch", "touch a"),
+        asks_for("cancel", "job_cancel", json!({"job": 3})),
+        follow(11),
+        says("ok"),
+    ];
+    let mut chat = Chat::new((1..=9).map(follow).chain(more));
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(chat.asks(), 0);
-    chat.assert_told("9", "8 jobs run already");
+    for id in ["9", "touch"] {
+        chat.assert_told(id, "8 jobs run already");
+        chat.assert_told(id, "job_cancel");
+    }
+    chat.assert_told("11", "job 9 was started");
+    // What needs no question was allowed before that was known.
+    assert!(chat.decisions().iter().any(|(call, _)| call == "9"));
+    eventually("that it was not run is audited", || {
+        let audit = chat.audit();
+        let mut lines = audit.lines();
+        lines.any(|line| line.contains("\"call\":\"9\"") && line.contains("not run"))
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -250,8 +237,7 @@ async fn the_oldest_of_many_ended_jobs_are_let_go_of() {
 #[tokio::test]
 async fn what_a_job_came_to_at_once_is_its_outcome() {
     let mut chat = Chat::new([job("1", "echo no; exit 3"), says("ok")]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     chat.edit(ask.id, "echo yes; exit 4");
     assert_eq!(chat.ended().await, "done");
     let told = chat.told("1");

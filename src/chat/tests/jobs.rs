@@ -25,22 +25,14 @@ pub(super) fn output(id: &str, job: u64, wait: u64) -> Vec<Part> {
 
 /// The number of the run that shows the next job.
 pub(super) async fn run_of(chat: &mut Chat) -> u64 {
-    chat.until(|message| match message {
-        ToEditor::RunStarted {
-            run,
-            owner: Some(_),
-            ..
-        } => Some(*run),
-        _ => None,
-    })
-    .await
+    chat.until(pick!(ToEditor::RunStarted { run, owner: Some(_), .. } => *run))
+        .await
 }
 
 pub(super) fn ends(items: &[Item]) -> Vec<(u64, bool)> {
-    let ends = items.iter().filter_map(|item| match item {
-        Item::JobEnded { job, told, .. } => Some((*job, *told)),
-        _ => None,
-    });
+    let ends = items
+        .iter()
+        .filter_map(pick!(Item::JobEnded { job, told, .. } => (*job, *told)));
     ends.collect()
 }
 
@@ -56,11 +48,8 @@ pub(super) async fn known(pids: &[PathBuf]) {
 }
 
 pub(super) async fn ended_run(chat: &mut Chat, wanted: u64) -> String {
-    chat.until(|message| match message {
-        ToEditor::RunEnded { run, status, .. } if *run == wanted => Some(status.clone()),
-        _ => None,
-    })
-    .await
+    chat.until(pick!(ToEditor::RunEnded { run, status, .. } if *run == wanted => status.clone()))
+        .await
 }
 
 /// A turn whose job ends while a command of it waits for the file `gone`.
@@ -84,16 +73,12 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
         asks_for("5", "job_cancel", json!({"job": 1})),
         says("Over."),
     ]);
-    chat.say("serve");
-    let ask = chat.asked().await;
+    let ask = chat.question("serve").await;
     assert_eq!((ask.background, ask.terminal), (true, false));
     assert_eq!((ask.timeout, ask.job), (None, None));
     chat.answer(ask.id, Answer::Once);
     let started = chat
-        .until(|message| match message {
-            ToEditor::RunStarted { command, owner, .. } => Some((command.clone(), *owner)),
-            _ => None,
-        })
+        .until(pick!(ToEditor::RunStarted { command, owner, .. } => (command.clone(), *owner)))
         .await;
     let owner = Owner {
         chat: 1,
@@ -168,10 +153,8 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
     chat.always(ask.id, Scope::Command);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
-    chat.command("rules", "");
-    let choice = chat.choices().await[0].value.clone();
-    chat.command("rules", &choice);
-    let (_, said) = chat.noticed().await;
+    let choice = chat.command_offers("rules").await[0].value.clone();
+    let (_, said) = chat.command_says("rules", &choice).await;
     assert_eq!(said, "co asks again before the model types into job 1");
     assert_eq!(chat.told("2"), "User denied this action: not that");
     let told = heard(&chat, &["3", "4", "5", "6"]);
@@ -313,21 +296,6 @@ async fn an_end_that_was_read_is_not_told_again() {
 }
 
 #[tokio::test]
-async fn no_more_than_eight_run_at_once() {
-    let start = |id: usize| job(&id.to_string(), "sleep 600");
-    let answers = (1..=9).map(start);
-    let end = asks_for("10", "job_cancel", json!({"job": 3}));
-    let mut chat = Chat::trusting(answers.chain([end, start(11), says("ok")]));
-    assert_eq!(chat.turn("go").await, "done");
-    let told = chat.told("9");
-    assert!(
-        told.contains("8 jobs run already") && told.contains("job_cancel"),
-        "{told}"
-    );
-    chat.assert_told("11", "job 9 was started");
-}
-
-#[tokio::test]
 async fn jobs_end_whole_with_their_chat_but_for_the_kept_one() {
     let tree =
         |name: &str| format!("echo $$ > {name}; setsid sleep 600 & echo $! > {name}.child; wait");
@@ -349,10 +317,9 @@ async fn jobs_end_whole_with_their_chat_but_for_the_kept_one() {
     assert!(lives(&pids[2]) && lives(&pids[3]), "it was kept");
     let text = |wanted: u64| {
         let disk = chat.disk();
-        let found = disk.iter().find_map(|item| match item {
-            Item::JobEnded { job, text, .. } if *job == wanted => Some(text.clone()),
-            _ => None,
-        });
+        let found = disk
+            .iter()
+            .find_map(pick!(Item::JobEnded { job, text, .. } if *job == wanted => text.clone()));
         found.unwrap()
     };
     assert!(text(1).contains("ended: cancelled"), "{}", text(1));
@@ -374,24 +341,10 @@ async fn a_wait_ends_with_its_turn_or_its_time_and_the_job_goes_on() {
         output("3", 1, 500),
     ]);
     chat.say("go");
-    chat.until(|message| match message {
-        ToEditor::State {
-            state: ChatState::Running,
-            detail,
-            ..
-        } if detail == "job_output 1" => Some(()),
-        _ => None,
-    })
+    chat.until(pick!(ToEditor::State { state: ChatState::Running, detail, .. } if detail == "job_output 1" => ()))
     .await;
     chat.shown("job 1 runs").await;
-    chat.until(|message| match message {
-        ToEditor::State {
-            state: ChatState::Running,
-            detail,
-            ..
-        } if detail == "job_output 1" => Some(()),
-        _ => None,
-    })
+    chat.until(pick!(ToEditor::State { state: ChatState::Running, detail, .. } if detail == "job_output 1" => ()))
     .await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
@@ -415,8 +368,7 @@ async fn another_conversation_in_the_same_chat_ends_the_jobs_of_the_first() {
     chat.resume(&first).await;
     assert!(!lives(&chat.work.join("pid")));
     chat.model.push(output("2", 1, 0));
-    chat.model.push(says("None."));
-    assert_eq!(chat.turn("and?").await, "done");
+    assert_eq!(chat.turn_with("and?", says("None.")).await, "done");
     chat.assert_told("2", "this chat has none");
 }
 
@@ -465,8 +417,7 @@ async fn the_person_writes_to_a_job_and_ends_it() {
         Some(Ok(()))
     );
     chat.model.push(output("2", 1, 60));
-    chat.model.push(says("I see."));
-    assert_eq!(chat.turn("look").await, "done");
+    assert_eq!(chat.turn_with("look", says("I see.")).await, "done");
     assert!(
         chat.told("2").starts_with("<by hand>\n"),
         "{}",

@@ -40,8 +40,7 @@ async fn a_call_after_the_last_step_is_not_run() {
     let answers = endless(2, |number| format!("echo {number}"));
     let mut chat = Chat::with(Scripted::new(answers), |config| config.max_steps = 1);
     assert_eq!(chat.turn("go").await, "guarded");
-    chat.model.push(says("Done."));
-    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.turn_with("go on", says("Done.")).await, "done");
     chat.assert_told("c1", "used up");
 }
 

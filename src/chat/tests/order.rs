@@ -9,10 +9,9 @@ use co_llm::transcript::Item;
 
 /// The calls that the items answer, in the order of the answers.
 fn answered(items: &[Item]) -> Vec<String> {
-    let outcomes = items.iter().filter_map(|item| match item {
-        Item::Outcome(outcome) => Some(outcome.call.clone()),
-        _ => None,
-    });
+    let outcomes = items
+        .iter()
+        .filter_map(pick!(Item::Outcome(outcome) => outcome.call.clone()));
     outcomes.collect()
 }
 
@@ -49,6 +48,7 @@ async fn results_come_in_the_order_of_the_calls() {
                 json!({"cmd": "ls", "argv": ["ls"]}),
             ),
             tool("3", "list_files", json!({})),
+            tool("out", "run_shell_command", json!({"cmd": "ls", "cwd": "/"})),
             call("4", "touch b"),
             call("5", "make all"),
             call("6", "cat b"),
@@ -63,8 +63,7 @@ async fn results_come_in_the_order_of_the_calls() {
     ]);
     let mut chat = Chat::with(model, |config| config.policy.deny = vec!["make".into()]);
     chat.write("a", "I am a\n");
-    chat.say("go");
-    let touch = chat.asked().await;
+    let touch = chat.question("go").await;
     let rm = chat.asked().await;
     assert_eq!(
         (touch.command.as_str(), rm.command.as_str()),
@@ -73,13 +72,17 @@ async fn results_come_in_the_order_of_the_calls() {
     chat.answer(touch.id, Answer::Once);
     chat.deny(rm.id, "keep it");
     assert_eq!(chat.ended().await, "done");
-    let expected = ["1", "2", "3", "4", "5", "6", "bad", "7", "8", "9", "worse"];
+    let expected = [
+        "1", "2", "3", "out", "4", "5", "6", "bad", "7", "8", "9", "worse",
+    ];
     assert_eq!(answered(&chat.disk()), expected);
     assert_eq!(answered(&chat.last_request().items), expected);
+    chat.assert_shown("not a JSON object");
     for (id, part) in [
         ("1", "I am a"),
         ("2", "either cmd or argv"),
         ("3", "a\n"),
+        ("out", "outside the workspace"),
         ("5", "Refused by a deny rule"),
         ("6", "(no output)"),
         ("7", "keep it"),
@@ -98,8 +101,7 @@ async fn a_call_that_an_earlier_one_made_dangerous_asks() {
     let mut chat = Chat::new([calls(&steps), says("ok")]);
     chat.write("link", "harmless\n");
     std::fs::remove_file(chat.work.join("link")).unwrap();
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     assert_eq!(chat.asks(), 1);
     chat.answer(ask.id, Answer::Once);
     let ask = chat.asked().await;

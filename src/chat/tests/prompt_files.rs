@@ -22,20 +22,11 @@ fn of_workspace(chat: &Chat, text: &str) -> Option<PromptFile> {
     })
 }
 
-/// Returns the prompt that came back.
-async fn returned(chat: &mut Chat) -> String {
-    chat.until(|message| match message {
-        ToEditor::Unsent { text, .. } => Some(text.clone()),
-        _ => None,
-    })
-    .await
-}
-
 fn questions(chat: &Chat) -> Vec<TrustQuestion> {
-    let seen = chat.seen.iter().filter_map(|message| match message {
-        ToEditor::Trust(question) => Some(question.clone()),
-        _ => None,
-    });
+    let seen = chat
+        .seen
+        .iter()
+        .filter_map(pick!(ToEditor::Trust(question) => question.clone()));
     seen.collect()
 }
 
@@ -54,9 +45,9 @@ async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
 async fn a_prompt_file_of_the_workspace_is_sent_after_a_yes() {
     let mut chat = Chat::new([says("Aye.")]);
     send(&chat, of_workspace(&chat, FIX));
-    assert_eq!(returned(&mut chat).await, "/fix it", "what was typed");
+    assert_eq!(chat.unsent().await, "/fix it", "what was typed");
     send(&chat, of_workspace(&chat, FIX));
-    returned(&mut chat).await;
+    chat.unsent().await;
     let asked = questions(&chat);
     assert_eq!(asked.len(), 1, "one question for both");
     assert_eq!(
@@ -87,13 +78,11 @@ async fn a_prompt_file_of_the_workspace_is_sent_after_a_yes() {
 async fn a_changed_prompt_file_asks_again_and_a_refused_one_is_not_sent() {
     let mut chat = Chat::new([]);
     send(&chat, of_workspace(&chat, FIX));
-    returned(&mut chat).await;
+    chat.unsent().await;
     let first = questions(&chat).remove(0);
     send(&chat, of_workspace(&chat, "Delete $1."));
-    returned(&mut chat).await;
-    let withdrawn =
-        |message: &ToEditor| matches!(message, ToEditor::Settled { id, .. } if *id == first.id);
-    assert!(chat.seen.iter().any(withdrawn), "the text is another one");
+    chat.unsent().await;
+    assert!(chat.was_withdrawn(first.id), "the text is another one");
     let second = questions(&chat).remove(1);
     say(&mut chat, second.id, Answer::Deny).await;
     send(&chat, of_workspace(&chat, "Delete $1."));
@@ -105,15 +94,14 @@ async fn a_changed_prompt_file_asks_again_and_a_refused_one_is_not_sent() {
         path.display()
     );
     assert_eq!(told, expected);
-    returned(&mut chat).await;
+    chat.unsent().await;
     send(&chat, of_workspace(&chat, FIX));
-    returned(&mut chat).await;
+    chat.unsent().await;
     assert_eq!(
         questions(&chat).remove(2).notes,
         ["its text changed since your last answer"]
     );
-    chat.command("rules", "");
-    let listed = chat.choices().await[0].label.clone();
+    let listed = chat.command_offers("rules").await[0].label.clone();
     assert_eq!(listed, format!("refuse {} (saved)", path.display()));
     assert!(chat.model.requests().is_empty());
 }

@@ -20,8 +20,7 @@ async fn once_runs_it_once() {
         calls(&[("2", "mkdir out")]),
         says("ok"),
     ]);
-    chat.say("make it");
-    let ask = chat.asked().await;
+    let ask = chat.question("make it").await;
     assert_eq!((ask.command.as_str(), ask.chat), ("mkdir out", 1));
     assert_eq!((ask.timeout, ask.job), (Some(120), None));
     assert!(!ask.reasons.is_empty());
@@ -57,8 +56,7 @@ async fn a_no_is_told_with_its_reason_and_the_turn_goes_on() {
         says("I see."),
     ]);
     chat.write("src/a", "");
-    chat.say("tidy up");
-    let ask = chat.asked().await;
+    let ask = chat.question("tidy up").await;
     assert!(ask.destructive);
     chat.deny(ask.id, "that is my work");
     chat.approve().await;
@@ -77,8 +75,7 @@ async fn always(scope: Scope, commands: &[&str]) -> (Chat, usize) {
     });
     let mut chat = Chat::new(answers.chain([says("ok")]));
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, scope);
+    chat.allow_next(scope).await;
     loop {
         let next = chat.until(|message| match message {
             ToEditor::Question(ask) => Some(Some(ask.id)),
@@ -127,8 +124,7 @@ async fn always_for_a_prefix_covers_what_begins_so() {
 async fn an_edited_command_runs_and_the_model_is_told() {
     let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
     chat.write("src/a", "");
-    chat.say("tidy up");
-    let ask = chat.asked().await;
+    let ask = chat.question("tidy up").await;
     chat.edit(ask.id, "mkdir kept");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 1, "the person wrote it");
@@ -149,8 +145,7 @@ async fn an_edited_command_runs_and_the_model_is_told() {
 async fn an_edit_that_a_deny_rule_forbids_comes_back() {
     let model = Scripted::new([calls(&[("1", "mkdir a")]), says("ok")]);
     let mut chat = Chat::with(model, |config| config.policy.deny = vec!["make".into()]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     chat.edit(ask.id, "make all");
     let again = chat.asked().await;
     assert_eq!(again.command, "mkdir a");
@@ -163,17 +158,6 @@ async fn an_edit_that_a_deny_rule_forbids_comes_back() {
     chat.answer(again.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert!(chat.work.join("a").is_dir());
-}
-
-#[tokio::test]
-async fn an_edit_that_only_reads_needs_no_second_question() {
-    let mut chat = Chat::new([calls(&[("1", "rm -r src")]), says("ok")]);
-    chat.say("tidy up");
-    let ask = chat.asked().await;
-    chat.edit(ask.id, "echo nothing");
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.asks(), 1);
-    chat.assert_told("1", "nothing");
 }
 
 #[tokio::test]
@@ -197,8 +181,7 @@ async fn a_deny_rule_refuses_without_a_question() {
 async fn what_is_too_long_to_be_read_asks_though_all_is_allowed() {
     let long = format!("rm -rf / # {}", "x".repeat(10_000));
     let mut chat = Chat::trusting([calls(&[("1", long.as_str()), ("2", "true")]), says("ok")]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     chat.deny(ask.id, "no");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 1);
@@ -208,14 +191,10 @@ async fn what_is_too_long_to_be_read_asks_though_all_is_allowed() {
 #[tokio::test]
 async fn an_ended_chat_takes_its_question_away() {
     let mut chat = Chat::new([calls(&[("1", "mkdir out")])]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     chat.close().await;
     chat.frame().await;
-    let gone = chat.seen.iter().any(|message| {
-        matches!(message, ToEditor::Settled { id, decision } if *id == ask.id && decision == "withdrawn")
-    });
-    assert!(gone);
+    assert!(chat.was_withdrawn(ask.id));
     assert!(!chat.work.join("out").exists());
     assert_eq!(decisions(&chat), [Decision::Withdrawn]);
     // Nobody said no: the model may ask again.
@@ -289,8 +268,7 @@ async fn what_could_not_be_started_is_audited_as_not_run() {
     let mut chat = Chat::new([asks_for("1", "run_shell_command", arguments), says("ok")]);
     let sub = chat.work.join("sub");
     std::fs::create_dir(&sub).unwrap();
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     std::fs::remove_dir(&sub).unwrap();
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");

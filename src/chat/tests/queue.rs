@@ -4,8 +4,7 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, calls, done, eventually, says, tool};
 use super::jobs::job;
-use crate::chat::Msg;
-use crate::protocol::{Answer, ChatState, Question, Scope, ToEditor};
+use crate::protocol::{Answer, ChatState, Question, Scope};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::Decision;
 
@@ -19,20 +18,6 @@ async fn questions(chat: &mut Chat, count: usize) -> Vec<Question> {
         asked.push(chat.asked().await);
     }
     asked
-}
-
-async fn withdrawn(chat: &mut Chat, id: u64) {
-    chat.until(|message| match message {
-        ToEditor::Settled {
-            id: settled,
-            decision,
-        } if *settled == id => {
-            assert_eq!(decision, "withdrawn");
-            Some(())
-        }
-        _ => None,
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -141,46 +126,23 @@ async fn a_no_holds_whatever_the_words_are_by_then() {
 }
 
 #[tokio::test]
-async fn a_no_leaves_the_other_questions() {
-    let mut chat = Chat::new([calls(&[("1", "touch a"), ("2", "touch b")]), says("ok")]);
-    chat.say("go");
-    let asked = questions(&mut chat, 2).await;
-    chat.answer(asked[0].id, Answer::Deny);
-    chat.answer(asked[1].id, Answer::Once);
-    assert_eq!(chat.ended().await, "done");
-    assert!(!chat.work.join("a").exists() && chat.work.join("b").exists());
-}
-
-#[tokio::test]
-async fn a_cancel_takes_all_of_them_away() {
-    let mut chat = Chat::new([calls(&[
-        ("1", "touch a"),
-        ("2", "touch b"),
-        ("3", "touch c"),
-    ])]);
-    chat.say("go");
-    let asked = questions(&mut chat, 3).await;
-    chat.send(Msg::Cancel);
-    for ask in asked {
-        withdrawn(&mut chat, ask.id).await;
-    }
-    assert_eq!(chat.ended().await, "cancelled");
-    assert_eq!(chat.decisions(), [("1".to_owned(), Decision::Withdrawn)]);
-    assert!(!chat.work.join("a").exists());
-}
-
-#[tokio::test]
 async fn an_always_takes_those_away_that_it_allows() {
-    let steps = [("1", "touch a"), ("2", "touch a"), ("3", "touch b")];
-    let mut chat = Chat::new([calls(&steps), says("ok")]);
-    chat.say("go");
-    let asked = questions(&mut chat, 3).await;
-    chat.always(asked[0].id, Scope::Command);
-    withdrawn(&mut chat, asked[1].id).await;
-    chat.answer(asked[2].id, Answer::Deny);
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.asks(), 3);
-    assert!(matches!(chat.decisions()[1].1, Decision::Rule { .. }));
+    // Without a scope it is the command alone.
+    for scope in [None, Some(Scope::Command)] {
+        let steps = [("1", "touch a"), ("2", "touch a"), ("3", "touch b")];
+        let mut chat = Chat::new([calls(&steps), says("ok")]);
+        chat.say("go");
+        let asked = questions(&mut chat, 3).await;
+        match scope {
+            None => chat.answer(asked[0].id, Answer::Always),
+            Some(scope) => chat.always(asked[0].id, scope),
+        }
+        chat.withdrawn(asked[1].id).await;
+        chat.answer(asked[2].id, Answer::Deny);
+        assert_eq!(chat.ended().await, "done");
+        assert_eq!(chat.asks(), 3);
+        assert!(matches!(chat.decisions()[1].1, Decision::Rule { .. }));
+    }
 }
 
 #[tokio::test]
@@ -192,7 +154,7 @@ async fn an_always_for_a_later_call_holds_at_once() {
     chat.answer(asked[0].id, Answer::Once);
     chat.state(ChatState::Running).await;
     chat.always(asked[1].id, Scope::Everything);
-    withdrawn(&mut chat, asked[2].id).await;
+    chat.withdrawn(asked[2].id).await;
     assert!(!chat.work.join("b").exists());
     chat.write("go", "");
     assert_eq!(chat.ended().await, "done");
@@ -206,7 +168,7 @@ async fn an_always_for_a_later_call_lets_the_first_one_run() {
     chat.say("go");
     let asked = questions(&mut chat, 2).await;
     chat.always(asked[1].id, Scope::Everything);
-    withdrawn(&mut chat, asked[0].id).await;
+    chat.withdrawn(asked[0].id).await;
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.decisions()[0].1, Decision::AutoConfirm);
     assert!(chat.work.join("a").exists() && chat.work.join("b").exists());
@@ -220,7 +182,7 @@ async fn what_an_earlier_command_made_harmless_asks_no_more() {
     chat.say("go");
     let asked = questions(&mut chat, 2).await;
     chat.answer(asked[0].id, Answer::Once);
-    withdrawn(&mut chat, asked[1].id).await;
+    chat.withdrawn(asked[1].id).await;
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.decisions()[1].1, Decision::Unasked);
 }

@@ -7,10 +7,9 @@ use co_llm::scripted::Scripted;
 use co_llm::transcript::Item;
 
 fn texts(items: &[Item]) -> Vec<&str> {
-    let texts = items.iter().filter_map(|item| match item {
-        Item::Text { text } => Some(text.as_str()),
-        _ => None,
-    });
+    let texts = items
+        .iter()
+        .filter_map(pick!(Item::Text { text } => text.as_str()));
     texts.collect()
 }
 
@@ -28,8 +27,7 @@ async fn the_text_is_made_again_and_carried_out_calls_stay() {
     ]);
     assert_eq!(chat.turn("say out").await, "done");
     let before = chat.last_request();
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     let again = chat.last_request();
     assert_eq!(again.items, before.items, "the same question once more");
     assert_eq!(again.system, before.system);
@@ -39,8 +37,7 @@ async fn the_text_is_made_again_and_carried_out_calls_stay() {
     assert_eq!(folds(&chat), 1);
     chat.assert_shown("asked again");
     // The old answer is never told again.
-    chat.model.push(says("Yes."));
-    assert_eq!(chat.turn("sure?").await, "done");
+    assert_eq!(chat.turn_with("sure?", says("Yes.")).await, "done");
     assert_eq!(texts(&chat.last_request().items), ["It prints out."]);
 }
 
@@ -53,14 +50,10 @@ async fn a_resumed_chat_is_asked_again_and_shows_the_old_answer_folded() {
         chat.again().await;
         chat.command("resume", &id);
         let (folds, answer) = chat
-            .until(|message| match message {
-                ToEditor::Replace { folds, answer, .. } => Some((folds.len(), *answer)),
-                _ => None,
-            })
+            .until(pick!(ToEditor::Replace { folds, answer, .. } => (folds.len(), *answer)))
             .await;
         assert!(folds == expected && answer.is_some(), "{folds} {answer:?}");
-        chat.command("retry", "");
-        assert_eq!(chat.ended().await, "done");
+        assert_eq!(chat.command_ends("retry").await, "done");
         assert_eq!(texts(&chat.last_request().items), [""; 0]);
     }
     assert_eq!(folds(&chat), 2);
@@ -78,8 +71,7 @@ async fn without_an_answer_the_same_request_goes_out_again() {
     let mut chat = Chat::new([vec![fault.into()], says("Here.")]);
     assert_eq!(chat.turn("go").await, "failed");
     let before = chat.last_request();
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     assert_eq!(chat.last_request().items, before.items);
     assert_eq!(folds(&chat), 0);
     assert!(!chat.screen().contains("asked again"));
@@ -90,15 +82,13 @@ async fn going_on_keeps_the_answer_and_says_so_to_the_model() {
     let mut chat = Chat::new([says("Half"), says(" and half."), says("Anew.")]);
     assert_eq!(chat.turn("go").await, "done");
     let before = chat.last_request().items;
-    chat.command("continue", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("continue").await, "done");
     let items = chat.last_request().items;
     assert!(items.starts_with(&before));
     assert_eq!(texts(&items), ["Half"]);
     assert!(matches!(items.last(), Some(Item::Note { .. })), "{items:?}");
     // Both halves are one answer.
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     assert_eq!(chat.last_request().items, before);
 }
 
@@ -109,18 +99,13 @@ async fn notes_about_the_place_stay_and_those_about_an_answer_go() {
     assert_eq!(chat.turn("go").await, "done");
     std::fs::create_dir(chat.work.join("sub")).unwrap();
     chat.command("cd", "sub");
-    chat.command("continue", "");
-    assert_eq!(chat.ended().await, "done");
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("continue").await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     let items = chat.last_request().items;
     assert_eq!(texts(&items), [""; 0]);
     let notes: Vec<_> = items
         .iter()
-        .filter_map(|item| match item {
-            Item::Note { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
+        .filter_map(pick!(Item::Note { text, .. } => text.as_str()))
         .collect();
     assert!(
         matches!(notes[..], [note] if note.contains("/sub")),
@@ -133,8 +118,7 @@ async fn after_the_last_step_the_summing_up_is_asked_for_with_tools_again() {
     let scripted = Scripted::new([calls(&[("1", "echo 1")]), says("So far."), says("More.")]);
     let mut chat = Chat::with(scripted, |config| config.max_steps = 1);
     assert_eq!(chat.turn("go").await, "guarded");
-    chat.command("retry", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("retry").await, "done");
     let request = chat.last_request();
     assert!(request.may_call);
     let note = |item: &&Item| matches!(item, Item::Note { .. });
@@ -151,8 +135,7 @@ async fn going_on_after_the_last_step_says_that_tools_can_be_called() {
     ];
     let mut chat = Chat::with(Scripted::new(answers), |config| config.max_steps = 1);
     assert_eq!(chat.turn("go").await, "guarded");
-    chat.command("continue", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("continue").await, "done");
     let items = chat.last_request().items;
     let Some(Item::Note { text, .. }) = items.last() else {
         panic!("{items:?}");

@@ -4,18 +4,9 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, calls, says, text};
 use super::jobs::job;
-use crate::protocol::{Answer, ChatState, NoticeLevel, Scope, ToEditor};
+use crate::protocol::{ChatState, NoticeLevel, Scope};
 use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
-
-/// The notice that says `wanted`.
-async fn said(chat: &mut Chat, wanted: &str) -> NoticeLevel {
-    chat.until(|message| match message {
-        ToEditor::Notice { level, message, .. } if message.contains(wanted) => Some(*level),
-        _ => None,
-    })
-    .await
-}
 
 #[tokio::test]
 async fn everything_holds_for_the_next_turn_until_it_is_taken_back() {
@@ -27,31 +18,14 @@ async fn everything_holds_for_the_next_turn_until_it_is_taken_back() {
         calls(&[("3", "touch c")]),
     ]);
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Everything);
+    chat.allow_next(Scope::Everything).await;
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.turn("and on").await, "done");
     assert_eq!(chat.asks(), 1);
     chat.command("rules", "everything:");
-    said(&mut chat, "asks again").await;
+    chat.notice("asks again").await;
     chat.say("and now?");
     assert_eq!(chat.asked().await.command, "touch c");
-}
-
-#[tokio::test]
-async fn always_without_a_scope_is_the_command_alone() {
-    let mut chat = Chat::new([
-        calls(&[("1", "touch a"), ("2", "touch a"), ("3", "touch b")]),
-        says("ok"),
-    ]);
-    chat.say("go");
-    let ask = chat.asked().await;
-    chat.answer(ask.id, Answer::Always);
-    assert_eq!(chat.asked().await.command, "touch a");
-    let ask = chat.asked().await;
-    assert_eq!(ask.command, "touch b");
-    chat.answer(ask.id, Answer::Deny);
-    assert_eq!(chat.ended().await, "done");
 }
 
 /// The turn was given what is no longer allowed.
@@ -65,8 +39,7 @@ async fn a_rule_that_is_taken_back_ends_the_turn_that_has_it() {
     ] {
         let mut chat = Chat::new([calls(&[("1", "make one")]), hang()]);
         chat.say("go");
-        let ask = chat.asked().await;
-        chat.always(ask.id, scope);
+        chat.allow_next(scope).await;
         chat.state(ChatState::Streaming).await;
         chat.command("rules", value);
         assert_eq!(chat.ended().await, "cancelled", "{value}");
@@ -82,8 +55,7 @@ async fn a_job_that_may_no_longer_be_typed_into_asks() {
         vec![text("x"), Part::Hang],
         write("3"),
     ]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     assert_eq!(ask.job, Some(1));
     chat.always(ask.id, Scope::Command);
     chat.state(ChatState::Streaming).await;
@@ -103,12 +75,8 @@ async fn a_rule_that_cannot_be_saved_holds_for_the_chat() {
     ]);
     std::fs::write(&chat.services.places.rules, "in the way").unwrap();
     chat.say("go");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::PrefixSaved);
-    assert_eq!(
-        said(&mut chat, "could not be saved").await,
-        NoticeLevel::Error
-    );
+    chat.allow_next(Scope::PrefixSaved).await;
+    assert_eq!(chat.notice("could not be saved").await, NoticeLevel::Error);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.turn("again").await, "done");
     assert_eq!(chat.asks(), 1);
@@ -117,8 +85,7 @@ async fn a_rule_that_cannot_be_saved_holds_for_the_chat() {
 #[tokio::test]
 async fn an_edit_to_nothing_is_a_no_and_a_blank_reason_is_none() {
     let mut chat = Chat::new([calls(&[("1", "touch a"), ("2", "touch b")]), says("ok")]);
-    chat.say("go");
-    let ask = chat.asked().await;
+    let ask = chat.question("go").await;
     chat.edit(ask.id, " \n");
     let ask = chat.asked().await;
     chat.deny(ask.id, "  ");
@@ -144,8 +111,7 @@ async fn what_is_typed_is_not_edited_and_may_be_all_that_is_allowed() {
     chat.approve().await;
     let ask = chat.asked().await;
     chat.edit(ask.id, "three\n");
-    let ask = chat.asked().await;
-    chat.always(ask.id, Scope::Everything);
+    chat.allow_next(Scope::Everything).await;
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.asks(), 3);
     assert_eq!(chat.told("2"), "User denied this action");

@@ -66,10 +66,13 @@ async fn common_words_and_parts_of_values_stay() {
     let text = "postgresql postgres correct-horse 123456789 /staple\n";
     let command = format!("printf '{text}'; cat .env");
     let mut chat = with_secrets([vec![call("1", &command), done()], says("ok")]);
-    chat.write(".env", "DB_PASSWORD=postgres\nDB_SECRET=12345678\n");
+    chat.write(
+        ".env",
+        "NODE_ENV=development\nDB_PASSWORD=postgres\nDB_SECRET=12345678\n",
+    );
     assert_eq!(chat.turn("go").await, "done");
     let told = chat.told("1");
-    let lines = "DB_PASSWORD=[redacted: secret value]\nDB_SECRET=[redacted: secret value]\n";
+    let lines = "NODE_ENV=development\nDB_PASSWORD=[redacted: secret value]\nDB_SECRET=[redacted: secret value]\n";
     assert!(told.starts_with(&format!("{text}{lines}")), "{told}");
 }
 
@@ -102,14 +105,6 @@ fn said_hidden(screen: &str) -> Vec<&str> {
         .lines()
         .filter(|line| line.contains("hidden from"))
         .collect()
-}
-
-#[tokio::test]
-async fn ordinary_values_stay() {
-    let mut chat = with_secrets([vec![call("1", "cat .env"), done()], says("ok")]);
-    assert_eq!(chat.turn("go").await, "done");
-    let expected = "NODE_ENV=development\nDB_PASSWORD=[redacted: secret value]\n";
-    assert!(chat.told("1").starts_with(expected), "{}", chat.told("1"));
 }
 
 #[tokio::test]
@@ -164,10 +159,9 @@ async fn looks_and_attached_files_lose_secrets_too() {
             .contains("notes:1:the token is [redacted: secret value].")
     );
     let sent = chat.last_request().items;
-    let attached = sent.iter().find_map(|item| match item {
-        Item::User { context, .. } => Some(context[0].text.clone()),
-        _ => None,
-    });
+    let attached = sent
+        .iter()
+        .find_map(pick!(Item::User { context, .. } => context[0].text.clone()));
     assert_eq!(attached.unwrap(), "the token is [redacted: secret value].");
 }
 
@@ -203,14 +197,18 @@ async fn a_job_tells_no_secret() {
 
 #[tokio::test]
 async fn the_setting_turns_it_off() {
-    let answers = [vec![call("1", "cat .env"), done()], says("ok")];
+    let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let read = tool("2", "read_file", json!({"path": "notes"}));
+    let answers = [vec![call("1", "cat .env"), read, done()], says("ok")];
     let mut chat = Chat::with(co_llm::scripted::Scripted::new(answers), |config| {
         config.auto_confirm = true;
         config.redact = false;
     });
     chat.write(".env", format!("DB_PASSWORD={PASSWORD}\n"));
+    chat.write("notes", key);
     assert_eq!(chat.turn("go").await, "done");
-    assert!(chat.told("1").contains(PASSWORD));
+    chat.assert_told("1", PASSWORD);
+    chat.assert_told("2", key);
 }
 
 #[tokio::test]
@@ -266,10 +264,9 @@ async fn the_runtime_goes_on_while_a_text_is_redacted() {
 async fn a_commit_message_is_written_without_tools_and_without_secrets() {
     let mut chat = with_secrets([says("```\nAdd the password\n```")]);
     chat.send(Msg::WriteCommit(format!("+DB_PASSWORD={PASSWORD}\n")));
-    let written = chat.until(|message| match message {
-        ToEditor::CommitMessage { text, problem, .. } => Some((text.clone(), problem.clone())),
-        _ => None,
-    });
+    let written = chat.until(
+        pick!(ToEditor::CommitMessage { text, problem, .. } => (text.clone(), problem.clone())),
+    );
     assert_eq!(written.await, (Some("Add the password".to_owned()), None));
     let request = chat.last_request();
     assert!(request.tools.is_empty() && !request.may_call);
@@ -282,10 +279,7 @@ async fn a_commit_message_is_written_without_tools_and_without_secrets() {
 async fn a_commit_message_that_cannot_be_written_gives_the_reason() {
     let mut chat = with_secrets([]);
     chat.send(Msg::WriteCommit("+a\n".to_owned()));
-    let problem = chat.until(|message| match message {
-        ToEditor::CommitMessage { problem, .. } => Some(problem.clone()),
-        _ => None,
-    });
+    let problem = chat.until(pick!(ToEditor::CommitMessage { problem, .. } => problem.clone()));
     let problem = problem.await.unwrap();
     assert!(problem.contains("the script is at its end"), "{problem}");
 }

@@ -87,14 +87,7 @@ async fn a_deny_rule_refuses_a_command_whose_question_waits() {
 async fn auto_confirm_takes_a_question_away_that_waits() {
     let (mut chat, id) = asks_for_a().await;
     chat.set(&json!({ "auto_confirm": true }));
-    chat.until(|message| match message {
-        ToEditor::Settled { id: gone, decision } if *gone == id => {
-            assert_eq!(decision, "withdrawn");
-            Some(())
-        }
-        _ => None,
-    })
-    .await;
+    chat.withdrawn(id).await;
     assert_eq!(chat.ended().await, "done");
     assert!(chat.work.join("a").exists() && chat.work.join("b").exists());
 }

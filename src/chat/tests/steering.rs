@@ -13,38 +13,18 @@ fn steer(chat: &Chat, text: &str) {
     }));
 }
 
-fn steer_queued(chat: &Chat) {
-    chat.send(Msg::Command {
-        name: "steer".to_owned(),
-        args: String::new(),
-    });
-}
-
 /// Waits until the chat shows so many prompts that steer the turn, and so many that wait for its end.
 async fn waiting(chat: &mut Chat, wanted: [usize; 2]) {
-    chat.until(|message| match message {
-        ToEditor::State {
-            steering, queued, ..
-        } if [*steering, *queued] == wanted => Some(()),
-        _ => None,
-    })
-    .await;
-}
-
-/// Waits for an answer of a slash command.
-async fn told(chat: &mut Chat, part: &str) {
-    chat.until(|message| match message {
-        ToEditor::Notice { message, .. } if message.contains(part) => Some(()),
-        _ => None,
-    })
+    chat.until(
+        pick!(ToEditor::State { steering, queued, .. } if [*steering, *queued] == wanted => ()),
+    )
     .await;
 }
 
 fn prompts(items: &[Item]) -> Vec<&str> {
-    let texts = items.iter().filter_map(|item| match item {
-        Item::User { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
+    let texts = items
+        .iter()
+        .filter_map(pick!(Item::User { text, .. } => text.as_str()));
     texts.collect()
 }
 
@@ -91,11 +71,11 @@ async fn the_newest_queued_prompt_can_still_steer() {
     let mut chat = Chat::new([calls(&[("1", "touch a")]), says("One."), says("Two.")]);
     chat.say("go");
     let asked = chat.asked().await.id;
-    steer_queued(&chat);
-    told(&mut chat, "no prompt waits").await;
+    chat.command("steer", "");
+    chat.notice("no prompt waits").await;
     chat.say("first");
     chat.say("second");
-    steer_queued(&chat);
+    chat.command("steer", "");
     waiting(&mut chat, [1, 1]).await;
     chat.answer(asked, Answer::Once);
     assert_eq!(chat.ended().await, "done");
@@ -132,8 +112,8 @@ async fn a_prompt_about_a_range_has_a_turn_of_its_own() {
         }),
         ..Prompt::default()
     }));
-    steer_queued(&chat);
-    told(&mut chat, "a turn of its own").await;
+    chat.command("steer", "");
+    chat.notice("a turn of its own").await;
     chat.answer(asked, Answer::Once);
     assert_eq!(chat.ended().await, "done");
     assert_eq!(prompts(&chat.model.requests()[1].items), ["go"]);

@@ -191,15 +191,9 @@ async fn a_second_cancel_drops_the_queue() {
     chat.state(ChatState::Streaming).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
-    let last = chat.seen.iter().rev().find_map(|message| match message {
-        ToEditor::State {
-            state,
-            queued,
-            taken_prompts,
-            ..
-        } => Some((*state, *queued, *taken_prompts)),
-        _ => None,
-    });
+    let last = chat.seen.iter().rev().find_map(pick!(
+        ToEditor::State { state, queued, taken_prompts, .. } => (*state, *queued, *taken_prompts)
+    ));
     assert_eq!(
         last,
         Some((ChatState::Idle, 0, 3)),
@@ -214,44 +208,36 @@ async fn a_second_cancel_drops_the_queue() {
 }
 
 #[tokio::test]
-async fn an_answer_at_its_limit_says_so() {
-    let mut chat = Chat::new([vec![text("half a"), Delta::Stop(Stop::Length).into()]]);
-    assert_eq!(chat.turn("go").await, "done");
-    chat.assert_shown("output limit");
-}
-
-#[tokio::test]
-async fn an_answer_without_a_word_says_so() {
-    let mut chat = Chat::new([
-        calls(&[("1", "echo out")]),
-        vec![Delta::Reasoning("hm".into()).into(), done()],
-    ]);
-    assert_eq!(chat.turn("go").await, "done");
-    let screen = chat.screen();
-    assert!(
-        screen.contains("> the model answered with nothing") && screen.contains("/retry"),
-        "{screen}"
-    );
+async fn an_answer_that_is_not_whole_says_so() {
+    for (answer, expected) in [
+        (
+            vec![text("half a"), Delta::Stop(Stop::Length).into()],
+            "output limit",
+        ),
+        (
+            vec![text("I"), Delta::Stop(Stop::Refused).into()],
+            "withheld the rest",
+        ),
+        (
+            vec![Delta::Reasoning("hm".into()).into(), done()],
+            "> the model answered with nothing; ",
+        ),
+    ] {
+        let mut chat = Chat::new([calls(&[("1", "echo out")]), answer]);
+        assert_eq!(chat.turn("go").await, "done");
+        chat.assert_shown(expected);
+    }
 }
 
 #[tokio::test]
 async fn a_chat_is_resumed_as_it_was_seen() {
     let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
     assert_eq!(chat.turn("say out").await, "done");
-    let id = chat.id();
-    chat.again().await;
-    chat.command("resume", &id);
-    let shown = chat
-        .until(|message| match message {
-            ToEditor::Replace { text, .. } => Some(text.clone()),
-            _ => None,
-        })
-        .await;
+    let shown = chat.resumed().await;
     for piece in ["## You\n\nsay out", "$ `echo out`", "out\n", "It says out."] {
         assert!(shown.contains(piece), "{piece:?} is not in {shown}");
     }
-    chat.model.push(says("Yes."));
-    assert_eq!(chat.turn("and again").await, "done");
+    assert_eq!(chat.turn_with("and again", says("Yes.")).await, "done");
     let items = chat.last_request().items;
     assert!(matches!(&items[0], Item::User { text, .. } if text == "say out"));
     assert_eq!(chat.files().len(), 1, "it goes on in the same file");
@@ -305,14 +291,11 @@ async fn where_it_is_kept_is_known_before_anything_is_shown() {
     assert_eq!(chat.turn("hi").await, "done");
     let first = kept_before(&chat.seen).expect("it is told of the file");
     let from = chat.seen.len();
-    chat.command("fork", "");
-    chat.noticed().await;
+    chat.command_says("fork", "").await;
     let copy = kept_before(&chat.seen[from..]).expect("it is told of the copy");
     assert_ne!(copy, first);
     let from = chat.seen.len();
-    chat.command("resume", &first);
-    let replaced = |message: &ToEditor| matches!(message, ToEditor::Replace { .. }).then_some(());
-    chat.until(replaced).await;
+    chat.resume(&first).await;
     assert_eq!(kept_before(&chat.seen[from..]), Some(first));
 }
 

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use super::chat::{Chat, done, says, text};
 use crate::chat::Msg;
-use crate::protocol::NoticeLevel;
 use co_llm::scripted::Part;
 use co_llm::transcript::Item;
 
 const WAITS: &str = "until test -e go; do sleep 0.05; done; exit 3";
 
 fn notices(items: &[Item]) -> Vec<String> {
-    let notices = items.iter().filter_map(|item| match item {
-        Item::Notice { text } => Some(text.clone()),
-        _ => None,
-    });
+    let notices = items
+        .iter()
+        .filter_map(pick!(Item::Notice { text } => text.clone()));
     notices.collect()
 }
 
@@ -43,10 +41,12 @@ async fn its_end_tears_no_sentence_and_is_kept() {
 }
 
 #[tokio::test]
-async fn what_was_typed_before_the_first_prompt_is_kept_with_it() {
+async fn what_was_typed_before_the_first_prompt_runs_without_the_model_and_is_kept_with_it() {
     let mut chat = Chat::new([says("ok")]);
     chat.run("echo typed");
     chat.shown("ended: exit 0").await;
+    assert!(chat.blocks().concat().contains("typed"));
+    assert!(chat.model.requests().is_empty());
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(notices(&chat.disk()).len(), 1);
 }
@@ -58,12 +58,7 @@ async fn another_conversation_waits_for_its_end() {
     let first = chat.id();
     chat.again().await;
     chat.run(WAITS);
-    chat.command("resume", &first);
-    let (level, said) = chat.noticed().await;
-    assert!(
-        level == NoticeLevel::Error && said.contains("<C-c>"),
-        "{said}"
-    );
+    chat.command_fails("resume", &first, "<C-c>").await;
     chat.send(Msg::Cancel);
     chat.shown("ended: cancelled").await;
     chat.resume(&first).await;

@@ -2,22 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::chat::{Chat, answered, calls, says};
-use super::{ANEW, NO_LONGER, TABS, question, say, sent, told};
-use crate::chat::{ChatHandle, Msg, Prompt, instructions};
+use super::super::chat::{Chat, calls, says};
+use super::{
+    ANEW, NO_LONGER, answer, asking, question, say, sent, system_of_a_new_chat, told, trusting,
+};
+use crate::chat::{ChatHandle, Msg, Prompt};
 use crate::protocol::{Answer, ToEditor};
 use crate::shared_file;
-
-/// A chat that was sent the trusted `AGENTS.md`.
-async fn trusting() -> Chat {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
-    say(&mut chat, asked.id, Answer::Once).await;
-    assert!(sent(&mut chat, "Use tabs.").await);
-    chat
-}
 
 /// The choice of `/rules` that takes an answer back.
 fn rule(chat: &Chat, name: &str) -> String {
@@ -25,8 +16,7 @@ fn rule(chat: &Chat, name: &str) -> String {
 }
 
 async fn take_back(chat: &mut Chat) {
-    chat.command("rules", &rule(chat, "AGENTS.md"));
-    let told = chat.noticed().await.1;
+    let told = chat.command_says("rules", &rule(chat, "AGENTS.md")).await.1;
     assert!(told.contains("asks about"), "{told}");
 }
 
@@ -36,10 +26,8 @@ async fn a_text_that_is_taken_back_is_not_sent_again() {
     for system in [false, true] {
         let mut chat = trusting().await;
         if system {
-            chat.again().await;
-            chat.model.push(says("ok"));
-            assert_eq!(chat.turn("go").await, "done");
-            assert!(chat.last_request().system.contains("Use tabs."));
+            let system = system_of_a_new_chat(&mut chat).await;
+            assert!(system.contains("Use tabs."), "{system}");
         }
         take_back(&mut chat).await;
         assert!(!chat.screen().contains(ANEW));
@@ -64,8 +52,7 @@ async fn a_text_that_is_taken_back_is_not_summed_up() {
     let mut chat = trusting().await;
     take_back(&mut chat).await;
     chat.model.push(says("a summary"));
-    chat.command("compact", "");
-    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.command_ends("compact").await, "done");
     assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
 }
 
@@ -90,8 +77,7 @@ async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
         let said = |message: &ToEditor| matches!(message, ToEditor::Notice { message, .. } if message == why);
         assert!(chat.seen.iter().any(said), "{:?}", chat.seen);
         chat.model.push(says("ok"));
-        chat.command("retry", "");
-        assert_eq!(chat.ended().await, "done");
+        assert_eq!(chat.command_ends("retry").await, "done");
         assert!(!told(&chat).contains("tabs"), "{}", told(&chat));
     }
 }
@@ -112,10 +98,7 @@ async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
     assert_eq!(chat.ended().await, "done", "that of the other chat");
     let asked = question(&mut chat).await;
     assert_eq!(asked.text, "Use spaces.\n");
-    assert!(instructions::answer(
-        &chat.services,
-        &answered(asked.id, Answer::Deny)
-    ));
+    assert!(answer(&chat, asked.id, Answer::Deny));
     assert_eq!(chat.ended().await, "cancelled");
 }
 
@@ -128,10 +111,8 @@ async fn an_answer_about_another_file_ends_no_turn() {
     say(&mut chat, asked.id, Answer::Deny).await;
     assert!(sent(&mut chat, "Use tabs.").await);
     chat.model.push(calls(&[("1", "touch a")]));
-    chat.say("go");
-    let command = chat.asked().await;
-    chat.command("rules", &rule(&chat, "CO.md"));
-    let told = chat.noticed().await.1;
+    let command = chat.question("go").await;
+    let told = chat.command_says("rules", &rule(&chat, "CO.md")).await.1;
     assert!(told.contains("asks about"), "{told}");
     chat.model.push(says("ok"));
     chat.answer(command.id, Answer::Once);
@@ -140,15 +121,9 @@ async fn an_answer_about_another_file_ends_no_turn() {
 
 #[tokio::test]
 async fn an_answer_that_is_taken_back_while_it_is_saved_stays_so() {
-    let mut chat = Chat::new([]);
-    chat.write("AGENTS.md", TABS);
-    assert!(!sent(&mut chat, "Use tabs.").await);
-    let asked = question(&mut chat).await;
+    let (mut chat, asked) = asking().await;
     let held = shared_file::lock(&chat.services.places.trust).unwrap();
-    assert!(instructions::answer(
-        &chat.services,
-        &answered(asked.id, Answer::Once)
-    ));
+    assert!(answer(&chat, asked.id, Answer::Once));
     chat.command("rules", &rule(&chat, "AGENTS.md"));
     tokio::task::yield_now().await;
     drop(held);
