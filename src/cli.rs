@@ -181,6 +181,7 @@ impl CommandContext {
             self.paths.own(),
         )
         .namespaces(self.config.namespaces())
+        .probe_directory(self.paths.state.clone())
         .read_roots(self.config.read_roots().to_vec())
     }
 }

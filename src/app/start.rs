@@ -110,7 +110,9 @@ fn services(
     let own = paths.own();
     let home = paths.home.clone();
     let launcher = Launcher::new(exe.clone(), home.clone(), own.clone());
-    let launcher = launcher.namespaces(config.namespaces());
+    let launcher = launcher
+        .namespaces(config.namespaces())
+        .probe_directory(paths.state.clone());
     let probe = SandboxProbe::start(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
     let executor = Executor::new(co_exec::ExecutorSetup {

@@ -15,6 +15,7 @@ pub fn words(confinement: &Confinement) -> Option<&'static str> {
         Confinement::Plain => None,
         Confinement::ReadOnly { .. } => Some("read-only, without network"),
         Confinement::Workspace { .. } => Some(TO_WORKSPACE),
+        Confinement::Trial { .. } => Some(TRIAL),
         Confinement::Container {
             read_only: true, ..
         } => Some(LOOKS_INSIDE),
@@ -30,6 +31,7 @@ pub fn level(confinement: &Confinement) -> &'static str {
     match confinement {
         Confinement::Plain => "none",
         Confinement::Workspace { .. } => "workspace",
+        Confinement::Trial { .. } => "trial",
         confinement if confinement.only_looks() => READ_ONLY,
         _ => "container",
     }
@@ -37,6 +39,7 @@ pub fn level(confinement: &Confinement) -> &'static str {
 
 pub(super) const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
 pub(super) const INSIDE: &str = "confined to the workspace (container)";
+const TRIAL: &str = "a trial that leaves the workspace as it is, without network";
 const LOOKS_INSIDE: &str = "read-only, without network, in a container";
 
 /// Returns a chosen confinement in a word, for a person.
@@ -338,6 +341,8 @@ mod tests {
             namespaces: true,
             pid_namespaces: true,
             own_proc: true,
+            trials: true,
+            why_no_trials: None,
             why: None,
         }
     }

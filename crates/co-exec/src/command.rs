@@ -58,6 +58,14 @@ pub enum Confinement {
         network: bool,
         shown: ShownSecrets,
     },
+    /// It sees the workspace and may change it, but all that it writes there goes to a layer: the workspace itself
+    /// stays as it is. It has a network of its own, in which there is nothing but itself.
+    Trial {
+        workspace: PathBuf,
+        /// A private directory outside the workspace, which the caller makes. Afterwards, `upper` in it has the changes,
+        /// in the form of Linux's overlay file system (`userxattr`).
+        layer: PathBuf,
+    },
     /// It runs in a container that has the workspace.
     Container {
         workspace: PathBuf,

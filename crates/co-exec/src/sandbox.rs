@@ -12,6 +12,8 @@ mod git;
 mod grants;
 mod launch;
 mod launcher;
+mod layer;
+mod loopback;
 mod mounts;
 mod names;
 mod pid_namespace;
@@ -23,6 +25,7 @@ mod rules;
 mod support;
 mod tmp;
 mod toolchains;
+mod trial;
 mod variables;
 mod wrapped;
 
@@ -35,7 +38,7 @@ pub use tmp::PrivateTmp;
 pub use wrapped::ConfinedCommand;
 
 pub(crate) use appeared::WatchedPaths;
-pub(crate) use exposure::SecretWatch;
+pub(crate) use exposure::{ClosedBy, SecretWatch};
 pub(crate) use launcher::{LaunchRequest, ProtectedPaths};
 pub(crate) use placeholder::Placeholders;
 pub(crate) use tmp::prune;

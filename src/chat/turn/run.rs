@@ -251,6 +251,7 @@ impl Turn {
                 Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
                     *shown != ShownSecrets::Everything
                 }
+                Confinement::Trial { .. } => true,
                 _ => false,
             },
             approved_confinement: self.services.probe.name(),

@@ -97,7 +97,7 @@ fn check_hidden(scene: &Scene, level: &Confinement) {
 
 fn hides_all(user: Option<u32>) {
     let scene = furnished(user);
-    for level in [scene.read_only(), scene.workspace()] {
+    for level in [scene.read_only(), scene.workspace(), scene.trial()] {
         check_hidden(&scene, &level);
     }
     // The table is worth nothing if its rows cannot get a secret.

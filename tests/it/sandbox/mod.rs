@@ -25,4 +25,5 @@ mod runs_later;
 mod scene;
 mod signals;
 mod toolchains;
+mod trial;
 mod user_home;

@@ -48,6 +48,8 @@ pub(super) struct Scene {
     pub(super) ws: PathBuf,
     pub(super) home: PathBuf,
     pub(super) out: PathBuf,
+    /// The layer of trials.
+    pub(super) layer: PathBuf,
     pub(super) launcher: Launcher,
     /// The PATH of every command.
     pub(super) path: OsString,
@@ -63,8 +65,8 @@ impl Scene {
             .unwrap();
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let real = top.path().canonicalize().unwrap();
-        let [ws, home, out] = ["ws", "home", "out"].map(|name| real.join(name));
-        for path in [&ws, &home, &out] {
+        let [ws, home, out, layer] = ["ws", "home", "out", "layer"].map(|name| real.join(name));
+        for path in [&ws, &home, &out, &layer] {
             fs::create_dir(path).unwrap();
         }
         for name in SECRETS {
@@ -87,6 +89,7 @@ impl Scene {
             ws,
             home,
             out,
+            layer,
             launcher,
             path: std::env::var_os("PATH").unwrap(),
             user,
@@ -189,6 +192,14 @@ impl Scene {
         }
     }
 
+    /// A trial, with a layer that only this scene has.
+    pub(super) fn trial(&self) -> Confinement {
+        Confinement::Trial {
+            workspace: self.ws.clone(),
+            layer: self.layer.clone(),
+        }
+    }
+
     /// A confined command, with the temporary directory that must outlive it.
     pub(super) fn confined(
         &self,
@@ -204,8 +215,13 @@ impl Scene {
         command.current_dir(&self.ws).stdin(Stdio::null());
         if let Some(user) = self.user {
             command.uid(user).gid(user);
-            if let Some(tmp) = &wrapped.tmp {
-                std::os::unix::fs::chown(tmp.path(), Some(user), Some(user)).unwrap();
+            let tmp = wrapped.tmp.as_ref().map(|tmp| tmp.path().to_owned());
+            let layer = match level {
+                Confinement::Trial { layer, .. } => walk(layer),
+                _ => Vec::new(),
+            };
+            for path in tmp.into_iter().chain(layer) {
+                std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
             }
         }
         (command, wrapped)

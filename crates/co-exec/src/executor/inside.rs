@@ -12,7 +12,9 @@ use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest};
 use crate::process::streams::Streams;
 use crate::running_command::RunningCommand;
-use crate::sandbox::{HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths};
+use crate::sandbox::{
+    ClosedBy, HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths,
+};
 use crate::secrets::Survey;
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
@@ -208,7 +210,9 @@ impl Executor {
         inside.control.clone_from(&control);
         if let (true, Some(survey), Some(launcher)) = (read_only, survey, &self.inner.launcher) {
             let surveys = launcher.surveys().clone();
-            inside.secrets = Some(SecretWatch::new(surveys, workspace, Arc::clone(survey)));
+            let before = Arc::clone(survey);
+            let watch = SecretWatch::new(surveys, workspace, before, ClosedBy::Mounts);
+            inside.secrets = Some(watch);
         }
         let none = (started, CommandLimits::default(), None);
         let job = self.supervise(spec, streams, timeout, none, Some(inside));

@@ -8,22 +8,38 @@ use crate::secrets::{Survey, Surveys};
 /// The most secrets that are named.
 const MAX_NAMED_SECRETS: usize = 10;
 
-/// The secrets of a workspace when a command started that reads around them. Clones share what they found.
+/// The way in which secrets are closed to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClosedBy {
+    /// Reading is granted around them, so what appears beside a secret is closed too.
+    Rules,
+    /// A mount covers each of them.
+    Mounts,
+}
+
+/// The secrets of a workspace when a command started to which they are closed. Clones share what they found.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretWatch {
     surveys: Surveys,
     workspace: PathBuf,
     before: Arc<Survey>,
+    closed_by: ClosedBy,
     exposed: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl SecretWatch {
-    /// Starts to watch. `before` is the survey by which reading was granted.
-    pub(crate) fn new(surveys: Surveys, workspace: &Path, before: Arc<Survey>) -> Self {
+    /// Starts to watch. `before` is the survey by which secrets are closed.
+    pub(crate) fn new(
+        surveys: Surveys,
+        workspace: &Path,
+        before: Arc<Survey>,
+        closed_by: ClosedBy,
+    ) -> Self {
         Self {
             surveys,
             workspace: workspace.to_owned(),
             before,
+            closed_by,
             exposed: Arc::default(),
         }
     }
@@ -37,7 +53,7 @@ impl SecretWatch {
         if exposed.is_empty() {
             let now = self.surveys.current(&self.workspace);
             *exposed = match now.complete {
-                true => new_secrets(&self.before, &now),
+                true => new_secrets(&self.before, &now, self.closed_by),
                 false => vec![self.workspace.clone()],
             };
         }
@@ -71,15 +87,16 @@ impl SecretWatch {
 }
 
 /// Returns the secrets of `now` that a command could read which started at `before`.
-fn new_secrets(before: &Survey, now: &Survey) -> Vec<PathBuf> {
+fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBuf> {
     let new = now.closed().filter(|path| !before.closes(path));
     let readable = |path: &Path| {
         let Some(dir) = path.parent() else {
             return true;
         };
-        // A directory with a secret was granted entry by entry, so a file that was not there yet is closed. A directory
-        // may have been there under another name.
-        let by_entry = before.closed().any(|closed| closed.starts_with(dir));
+        // By rules, a directory with a secret was granted entry by entry, so a file that was not there yet is closed. A
+        // directory may have been there under another name.
+        let by_entry =
+            closed_by == ClosedBy::Rules && before.closed().any(|closed| closed.starts_with(dir));
         let entries = before.entries(dir).unwrap_or_default();
         !by_entry || path.is_dir() || entries.iter().any(|(entry, _)| entry == path)
     };
@@ -95,6 +112,11 @@ mod tests {
 
     #[track_caller]
     fn check(change: &str, expected: &[&str]) {
+        check_closed(ClosedBy::Rules, change, expected);
+    }
+
+    #[track_caller]
+    fn check_closed(closed_by: ClosedBy, change: &str, expected: &[&str]) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for name in [".env", "notes", "src/deep/plain", "src/a.json", "data/x"] {
@@ -105,7 +127,7 @@ mod tests {
         let mut bash = std::process::Command::new("bash");
         let done = bash.args(["-ec", change]).current_dir(&root).status();
         assert!(done.unwrap().success(), "{change}");
-        let mut found = new_secrets(&before, &survey(&root));
+        let mut found = new_secrets(&before, &survey(&root), closed_by);
         found.sort();
         let expected: Vec<PathBuf> = expected.iter().map(|name| root.join(name)).collect();
         assert_eq!(found, expected, "{change}");
@@ -129,6 +151,15 @@ mod tests {
     #[test]
     fn what_appears_beside_a_secret_is_closed() {
         check("echo x > .env.local", &[]);
+        check("echo y > new; mv new .env", &[]);
+        check("rm .env", &[]);
+    }
+
+    #[test]
+    fn what_appears_beside_a_covered_secret_is_exposed() {
+        let check = |change, expected: &_| check_closed(ClosedBy::Mounts, change, expected);
+        check("echo x > .env.local", &[".env.local"]);
+        check("echo x > src/.env", &["src/.env"]);
         check("echo y > new; mv new .env", &[]);
         check("rm .env", &[]);
     }

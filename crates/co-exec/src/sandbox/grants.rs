@@ -6,6 +6,7 @@ mod place_pattern;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod trial;
 mod writes;
 
 use std::collections::{BTreeSet, HashSet};
@@ -51,6 +52,8 @@ pub(super) struct GrantRequest<'a> {
     pub survey: Option<&'a Survey>,
     /// The secrets that a command at the workspace level may open.
     pub shown: &'a ShownSecrets,
+    /// The layer of a trial.
+    pub layer: Option<&'a Path>,
 }
 
 /// The granted and protected paths of one command.
@@ -120,8 +123,12 @@ impl Grants {
                 .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
         grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
-        if request.level == SandboxLevel::Workspace {
+        if request.level.works() {
             grants.insert(Grant(Right::Device, PathBytes::from(names::ZERO)));
+        }
+        if let Some(layer) = request.layer {
+            trial::add(&kept, layer, request, &mut found, &mut grants)?;
+        } else if request.level == SandboxLevel::Workspace {
             writes::add(&kept, request, &mut found, &mut grants)?;
             if let Some(mounts) = &mut found.mounts {
                 mounts.hidden = kept.hidden(request);

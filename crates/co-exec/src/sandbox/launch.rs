@@ -11,7 +11,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::filter::{self, FilterConfig};
 use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
 use super::support::SandboxSupport;
-use super::{LAUNCH, mounts, pid_namespace, rules};
+use super::{LAUNCH, mounts, pid_namespace, rules, trial};
 use crate::inherited;
 use crate::process::{cgroup, spawn};
 
@@ -28,7 +28,9 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     }
     let message = match args.get(2).and_then(|it| Plan::read(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(plan) if plan.level == SandboxLevel::Probe => return Some(print_support(&probe())),
+        Some(plan) if plan.level == SandboxLevel::Probe => {
+            return Some(print_support(&probe(plan.mounts.as_ref())));
+        }
         Some(plan) => run(&plan, &args[3..]),
     };
     // If standard error is closed, nobody can be told.
@@ -85,10 +87,14 @@ fn enter_namespaces(plan: &Plan) -> Result<(), String> {
     let Some(mounts) = &plan.mounts else {
         return Ok(());
     };
-    let pids = plan
-        .processes
-        .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
-    mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
+    if plan.level == SandboxLevel::Trial {
+        trial::enter(mounts)?;
+    } else {
+        let pids = plan
+            .processes
+            .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
+        mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
+    }
     plan.limits.set_in_namespace()
 }
 
@@ -131,8 +137,12 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     rustix::thread::set_capabilities(None, none)
 }
 
-/// Tries each feature once, in this process, which then ends.
-fn probe() -> SandboxSupport {
+/// Tries each feature once, in this process, which then ends. Tries a trial with the mounts `of_trial`.
+fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
+    let trials = of_trial.map_or_else(
+        || Err("there is no directory to try it in".to_owned()),
+        trial::probe,
+    );
     let mounts = Mounts {
         hidden: HiddenPaths {
             by: Some(PathBytes::from("/dev")),
@@ -174,7 +184,9 @@ fn probe() -> SandboxSupport {
         namespaces: namespaces.is_ok(),
         pid_namespaces,
         own_proc,
+        trials: trials.is_ok(),
         why: why.into_iter().flatten().next(),
+        why_no_trials: trials.err(),
     }
 }
 

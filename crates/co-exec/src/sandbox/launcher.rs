@@ -1,6 +1,7 @@
 //! Starts confined commands through a program that restricts itself and then becomes the command.
 
 mod protected;
+mod trial;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::appeared::WatchedPaths;
-use super::exposure::SecretWatch;
+use super::exposure::{ClosedBy, SecretWatch};
 use super::grants::{FoundPaths, GrantRequest, Grants};
+use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
 use super::refused::SandboxRefusal;
@@ -39,6 +41,7 @@ pub struct Launcher {
     exe: PathBuf,
     namespaces: bool,
     probe_limit: Duration,
+    probe_directory: PathBuf,
     probe: Arc<OnceLock<SandboxProbe>>,
     grants: Arc<Grants>,
     surveys: Surveys,
@@ -81,6 +84,7 @@ impl Launcher {
             exe,
             namespaces: true,
             probe_limit: PROBE_TIMEOUT,
+            probe_directory: std::env::temp_dir(),
             probe: Arc::default(),
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
@@ -154,7 +158,7 @@ impl Launcher {
 
     fn probe(&self) -> &SandboxProbe {
         self.probe.get_or_init(|| {
-            let probed = SandboxSupport::probe(&self.exe, self.probe_limit);
+            let probed = SandboxSupport::probe(&self.exe, &self.probe_directory, self.probe_limit);
             let failed = probed.is_err();
             let support = probed.unwrap_or_else(SandboxSupport::none);
             SandboxProbe { support, failed }
@@ -203,13 +207,18 @@ impl Launcher {
             Confinement::Workspace {
                 workspace, network, ..
             } => (workspace, SandboxLevel::Workspace, *network),
+            // It reaches only itself.
+            Confinement::Trial { workspace, .. } => (workspace, SandboxLevel::Trial, true),
             Confinement::Container { .. } => {
                 let why =
                     "a container is no sandbox of the kernel: start the command by the executor";
                 return Err(SandboxRefusal::Unable(why.to_owned()));
             }
         };
-        self.check()?;
+        match level {
+            SandboxLevel::Trial => self.check_trial()?,
+            _ => self.check()?,
+        }
         let namespaces = self.namespaces && self.support().namespaces;
         let tmp = match level {
             SandboxLevel::ReadOnly if namespaces => self.shared_tmp()?,
@@ -225,8 +234,13 @@ impl Launcher {
             Confinement::Workspace { shown, .. } => shown,
             _ => &ShownSecrets::Nothing,
         };
+        let layer = match request.confinement {
+            Confinement::Trial { layer, .. } => Some(layer.as_path()),
+            _ => None,
+        };
         let grant_request = GrantRequest {
             workspace,
+            layer,
             tmp: tmp.path(),
             tmp_size: tmp::MAX_BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,
@@ -239,11 +253,15 @@ impl Launcher {
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
         wrapped.level = level.name();
-        if level == SandboxLevel::ReadOnly {
-            wrapped.tmp_in_memory = namespaces;
-            wrapped.secrets =
-                survey.map(|survey| SecretWatch::new(self.surveys.clone(), workspace, survey));
-        }
+        wrapped.tmp_in_memory = namespaces && level == SandboxLevel::ReadOnly;
+        let closed_by = match level {
+            SandboxLevel::ReadOnly => Some(ClosedBy::Rules),
+            SandboxLevel::Trial => Some(ClosedBy::Mounts),
+            _ => None,
+        };
+        wrapped.secrets = survey.zip(closed_by).map(|(survey, closed_by)| {
+            SecretWatch::new(self.surveys.clone(), workspace, survey, closed_by)
+        });
         wrapped.tmp = Some(tmp);
         Ok(wrapped)
     }
@@ -311,7 +329,11 @@ impl Launcher {
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
         let workspace = match confinement {
-            Confinement::ReadOnly { workspace } if self.check().is_ok() => workspace,
+            Confinement::ReadOnly { workspace } | Confinement::Trial { workspace, .. }
+                if self.check().is_ok() =>
+            {
+                workspace
+            }
             Confinement::Workspace {
                 workspace, shown, ..
             } if *shown != ShownSecrets::Everything && self.masks_secrets() => workspace,
@@ -339,6 +361,8 @@ impl Launcher {
             watched,
             missing,
         } = self.grants.find(grant_request)?;
+        let overlay = mounts.as_ref().and_then(|mounts| mounts.overlay.as_ref());
+        let layer = overlay.map(Layer::prepare).transpose()?;
         let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
@@ -374,6 +398,7 @@ impl Launcher {
         let wrapped = ConfinedCommand {
             watched,
             pid_namespace: processes.is_some(),
+            _layer: layer,
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
         };

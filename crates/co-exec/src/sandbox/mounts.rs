@@ -1,8 +1,8 @@
 //! Makes the mount namespace of a command: only some directories in it are writable, some names in them are
-//! protected, and secrets cannot be opened.
+//! protected, secrets cannot be opened, and an overlay may take the changes of a directory.
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use rustix::mount::{
     mount_change, unmount,
 };
 
-use super::plan::{HiddenPaths, Mounts};
+use super::plan::{HiddenPaths, Mounts, Overlay};
 
 /// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
 /// process is also in the namespaces `others`.
@@ -28,11 +28,23 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    for path in &mounts.writable {
-        mount_bind_recursive(&path.0, &path.0)?;
+    if let Some(overlay) = &mounts.overlay {
+        // The overlay may cover them.
+        let places = mounts.writable.iter().map(|path| place(&path.0));
+        let places = places.collect::<io::Result<Vec<_>>>()?;
+        mount_overlay(overlay)
+            .map_err(|error| io::Error::new(error.kind(), format!("no overlay: {error}")))?;
+        for (path, place) in mounts.writable.iter().zip(&places) {
+            mount_bind_recursive(by_descriptor(place), &path.0)?;
+        }
+    } else {
+        for path in &mounts.writable {
+            mount_bind_recursive(&path.0, &path.0)?;
+        }
     }
     set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
-    for path in &mounts.writable {
+    let overlay = mounts.overlay.as_ref().map(|overlay| &overlay.at);
+    for path in mounts.writable.iter().chain(overlay) {
         clear_read_only(&path.0)?;
     }
     if let Some(dir) = &mounts.memory {
@@ -49,6 +61,32 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         }
     }
     hide(&mounts.hidden)
+}
+
+/// Mounts an overlay. Other programs see no change.
+///
+/// Its options name descriptors, because a path may contain what separates options. Its own attributes are extended
+/// attributes of ordinary files (`userxattr`), which need no privilege and which no command can set through it.
+fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
+    let at = place(&overlay.at.0)?;
+    let (upper, work) = (place(&overlay.upper.0)?, place(&overlay.work.0)?);
+    let lower = overlay.lower.iter().map(|path| place(&path.0));
+    let lower = lower.collect::<io::Result<Vec<_>>>()?;
+    let names: Vec<String> = lower.iter().map(by_descriptor).collect();
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={},userxattr,index=off,xino=auto",
+        names.join(":"),
+        by_descriptor(&upper),
+        by_descriptor(&work),
+    );
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount(
+        "co",
+        by_descriptor(&at),
+        "overlay",
+        flags,
+        &*CString::new(options)?,
+    )?)
 }
 
 /// Hides each path: mounts a file or directory without any permission on it.
@@ -78,7 +116,7 @@ fn hide(hidden: &HiddenPaths) -> io::Result<()> {
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
         let cover = if kind.is_dir() { &dir } else { &file };
-        mount_bind(cover, format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+        mount_bind(cover, by_descriptor(&place))?;
     }
     unmount(&by.0, UnmountFlags::DETACH)?;
     Ok(())
@@ -103,19 +141,31 @@ fn bind(path: &Path) -> io::Result<bool> {
     let Some(place) = mount_point(path)? else {
         return Ok(false);
     };
-    let here = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let here = by_descriptor(&place);
     mount_bind_recursive(&here, &here)?;
     Ok(true)
 }
 
 /// Opens a path as a mount point. Returns none if nothing is there.
 fn mount_point(path: &Path) -> io::Result<Option<OwnedFd>> {
-    // A link is not followed, because the mount would be at its target.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+    match place(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         place => Ok(Some(place?)),
     }
+}
+
+/// Opens a path as a mount point.
+fn place(path: &Path) -> io::Result<OwnedFd> {
+    // A link is not followed, because the mount would be at its target.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
+}
+
+/// Returns a path that leads to an open file.
+fn by_descriptor(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// The mounts that an attribute is set on.

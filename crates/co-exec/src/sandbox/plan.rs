@@ -39,13 +39,14 @@ pub(super) struct Plan {
     pub group: Option<ControlGroup>,
 }
 
-/// The level without confinement, the two confined levels, and the probe that tests the kernel's support.
+/// The level without confinement, the three confined levels, and the probe that tests the kernel's support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SandboxLevel {
     Plain,
     ReadOnly,
     Workspace,
+    Trial,
     Probe,
 }
 
@@ -55,8 +56,14 @@ impl SandboxLevel {
             Self::Plain => "none",
             Self::ReadOnly => "read-only",
             Self::Workspace => "workspace",
+            Self::Trial => "trial",
             Self::Probe => "probe",
         }
+    }
+
+    /// Returns whether programs may do more than look: build, test and change files.
+    pub(super) const fn works(self) -> bool {
+        matches!(self, Self::Workspace | Self::Trial)
     }
 }
 
@@ -122,10 +129,11 @@ pub(super) struct PidNamespace {
     pub terminal: bool,
 }
 
-/// A file system that is read-only except for `writable`, in which the paths in `held` cannot change.
+/// A file system that is read-only except for `writable` and the overlay, in which the paths in `held` cannot change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
+    pub overlay: Option<Overlay>,
     pub writable: Vec<PathBytes>,
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
@@ -133,6 +141,19 @@ pub(super) struct Mounts {
     /// A directory in memory, empty at first.
     pub memory: Option<MemoryDirectory>,
     pub hidden: HiddenPaths,
+}
+
+/// A directory that shows the files of others, and keeps all changes of them elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Overlay {
+    pub at: PathBytes,
+    /// The directories that it shows. A file in one of them hides those of the same path in the ones after it.
+    pub lower: Vec<PathBytes>,
+    /// The directory that takes the changes.
+    pub upper: PathBytes,
+    /// An empty directory for the kernel, on the same file system as `upper`.
+    pub work: PathBytes,
 }
 
 /// A directory whose files lie in memory, and its bounds.

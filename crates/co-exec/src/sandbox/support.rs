@@ -3,16 +3,19 @@
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{PathBytes, Plan, SandboxLevel};
-use super::{LAUNCH, SandboxRefusal};
+use super::layer::{self, Layer};
+use super::plan::{Mounts, Overlay, PathBytes, Plan, SandboxLevel};
+use super::removal::remove_tree;
+use super::{LAUNCH, SandboxRefusal, trial};
 use crate::limits::ProcessLimits;
+use crate::repository::OUR_TMP;
 
 /// The most characters of a program's message that a person sees.
 const MAX_MESSAGE_CHARS: usize = 400;
@@ -30,8 +33,13 @@ pub struct SandboxSupport {
     pub pid_namespaces: bool,
     /// True if a PID namespace can have its own `/proc`.
     pub own_proc: bool,
-    /// The reason for the first missing feature.
+    /// True if a command can run as a trial: with an overlay over its workspace, and all these namespaces and one of the
+    /// network.
+    pub trials: bool,
+    /// The reason for the first missing feature, except trials.
     pub why: Option<String>,
+    /// The reason why there are no trials.
+    pub why_no_trials: Option<String>,
 }
 
 impl SandboxSupport {
@@ -43,11 +51,13 @@ impl SandboxSupport {
         }
     }
 
-    /// Probes the kernel: starts `exe` once as a launcher that restricts itself and prints the result.
+    /// Probes the kernel: starts `exe` once as a launcher that restricts itself and prints the result. An overlay is tried
+    /// in `dir`, or among the temporary files if there is no such directory.
     ///
     /// # Errors
     /// It gives no answer within `limit`. The error is a reason for a person.
-    pub(super) fn probe(exe: &Path, limit: Duration) -> Result<Self, String> {
+    pub(super) fn probe(exe: &Path, dir: &Path, limit: Duration) -> Result<Self, String> {
+        let overlay = ProbedOverlay::new(dir);
         let plan = Plan {
             level: SandboxLevel::Probe,
             abi: 0,
@@ -55,7 +65,7 @@ impl SandboxSupport {
             cwd: PathBytes::from("/"),
             grants: Vec::new(),
             opened: Vec::new(),
-            mounts: Some(super::plan::Mounts::default()),
+            mounts: overlay.as_ref().ok().map(ProbedOverlay::mounts),
             processes: None,
             limits: ProcessLimits::default(),
             group: None,
@@ -76,8 +86,13 @@ impl SandboxSupport {
         }
         let support: Self = serde_json::from_slice(&output.stdout)
             .map_err(|_| "the sandbox probe gave no answer")?;
+        let why_no_trials = match overlay {
+            Ok(_) => support.why_no_trials,
+            Err(error) => Some(format!("no directory to try it in: {error}")),
+        };
         Ok(Self {
             why: support.why.as_deref().map(one_line),
+            why_no_trials: why_no_trials.as_deref().map(one_line),
             ..support
         })
     }
@@ -123,6 +138,44 @@ impl SandboxSupport {
             "no namespaces: commands at the workspace level make nothing new at its top, and can read its secrets"
         };
         format!("Landlock ABI {abi}, seccomp, {mounts}{signals}")
+    }
+}
+
+/// The directories of an overlay to try, removed when this is dropped.
+struct ProbedOverlay {
+    dir: PathBuf,
+    overlay: Overlay,
+}
+
+impl ProbedOverlay {
+    /// Makes the directories in `parent`, or among the temporary files if there is no such directory.
+    fn new(parent: &Path) -> Result<Self, String> {
+        let mut named = tempfile::Builder::new();
+        named.prefix(OUR_TMP);
+        let dir = named.tempdir_in(parent).or_else(|_| named.tempdir());
+        let dir = dir.map_err(|error| error.to_string())?.keep();
+        let workspace = dir.join("workspace");
+        let probed = Self {
+            overlay: layer::overlay(&workspace, &dir),
+            dir,
+        };
+        std::fs::create_dir_all(workspace.join(trial::PROBED).join("old"))
+            .map_err(|error| error.to_string())?;
+        Layer::prepare(&probed.overlay).map_err(|error| error.to_string())?;
+        Ok(probed)
+    }
+
+    fn mounts(&self) -> Mounts {
+        Mounts {
+            overlay: Some(self.overlay.clone()),
+            ..Mounts::default()
+        }
+    }
+}
+
+impl Drop for ProbedOverlay {
+    fn drop(&mut self) {
+        remove_tree(&self.dir);
     }
 }
 
@@ -197,7 +250,11 @@ mod tests {
             std::fs::write(&exe, format!("#!/bin/sh\ncd \"${{0%/*}}\"\n{script}\n")).unwrap();
             std::fs::set_permissions(&exe, std::os::unix::fs::PermissionsExt::from_mode(0o755))
                 .unwrap();
-            let _ = done.send(SandboxSupport::probe(&exe, Duration::from_millis(50)));
+            let _ = done.send(SandboxSupport::probe(
+                &exe,
+                dir.path(),
+                Duration::from_millis(50),
+            ));
         });
         wait.recv_timeout(Duration::from_secs(60))
             .expect("the probe should have ended")

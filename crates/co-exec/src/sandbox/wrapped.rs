@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::appeared::WatchedPaths;
 use super::exposure::SecretWatch;
+use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{PlanFile, SandboxLevel};
 use super::tmp::PrivateTmp;
@@ -16,7 +17,7 @@ use super::tmp::PrivateTmp;
 #[derive(Debug)]
 pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
-    /// The confinement: `none`, `read-only`, `workspace`.
+    /// The confinement: `none`, `read-only`, `workspace`, `trial`.
     pub level: &'static str,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<Arc<PrivateTmp>>,
@@ -26,7 +27,9 @@ pub struct ConfinedCommand {
     pub(super) tmp_in_memory: bool,
     /// The plan that the launcher reads, if the launcher starts the command.
     pub(super) plan: Option<PlanFile>,
-    /// The secrets of the workspace, if the command reads around them.
+    /// The layer of a trial.
+    pub(super) _layer: Option<Layer>,
+    /// The secrets of the workspace, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
     pub(super) watched: WatchedPaths,
@@ -43,6 +46,7 @@ impl ConfinedCommand {
             pid_namespace: false,
             tmp_in_memory: false,
             plan: None,
+            _layer: None,
             secrets: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),

@@ -4,7 +4,6 @@ use nix::libc::{self, *};
 
 use super::calls::FCHMODAT2;
 use super::{Condition, FilterConfig, Refusal};
-use crate::sandbox::plan::SandboxLevel;
 
 /// Calls that open files by name, and the index of their flags.
 #[cfg(target_arch = "x86_64")]
@@ -130,7 +129,7 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
         ),
     ]);
     refusals.extend(sockets(config));
-    if config.level != SandboxLevel::Workspace {
+    if !config.level.works() {
         refusals.extend(read_only());
     }
     if config.abi < 3 {

@@ -1,14 +1,13 @@
 //! The allowed system calls, with a reason for each group. All others return "not implemented", so that programs and
 //! libraries fall back to older calls or go without.
 //!
-//! Absent on purpose, at both levels: all that reads or traces other processes, makes mounts or namespaces, opens files
+//! Absent on purpose, at all levels: all that reads or traces other processes, makes mounts or namespaces, opens files
 //! by handles, watches files, shares memory or queues without a path, or takes its arguments from memory (`clone3`,
 //! `openat2`, `io_uring`), which a filter cannot read.
 
 use nix::libc::*;
 
 use super::FilterConfig;
-use crate::sandbox::plan::SandboxLevel;
 
 // Calls that the C library's table lacks. Numbers from 424 on are the same on all architectures.
 pub(super) const FCHMODAT2: i64 = 452;
@@ -359,7 +358,7 @@ pub(super) struct SystemCalls {
 
 impl SystemCalls {
     pub(super) fn of(config: FilterConfig) -> Self {
-        let works = config.level == SandboxLevel::Workspace;
+        let works = config.level.works();
         let mut allowed = [
             FILES, MEMORY, PROCESSES, IDENTITY, SIGNALS, WAITING, PAIRS, OLDER,
         ]

@@ -50,6 +50,12 @@ fn answer(config: FilterConfig, arch: u32, number: i64, arguments: [u64; 6]) -> 
     }
 }
 
+const LEVELS: [SandboxLevel; 3] = [
+    SandboxLevel::ReadOnly,
+    SandboxLevel::Workspace,
+    SandboxLevel::Trial,
+];
+
 const READ_ONLY: FilterConfig = FilterConfig {
     level: SandboxLevel::ReadOnly,
     abi: 7,
@@ -176,7 +182,7 @@ fn what_is_not_listed_is_absent() {
 #[test]
 fn nothing_is_opened_for_neither_reading_nor_writing() {
     for abi in 1..=9 {
-        for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+        for level in LEVELS {
             let config = FilterConfig {
                 level,
                 abi,
@@ -399,7 +405,7 @@ fn an_older_landlock_leaves_more_to_the_filter() {
 fn every_jump_lands_inside() {
     for abi in 1..=9 {
         for (network, mounted) in [(false, false), (true, true)] {
-            for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+            for level in LEVELS {
                 let code = program(FilterConfig {
                     level,
                     abi,

@@ -78,6 +78,7 @@ fn find(
         namespaces,
         survey: Some(&survey),
         shown: &ShownSecrets::Nothing,
+        layer: None,
     })
 }
 

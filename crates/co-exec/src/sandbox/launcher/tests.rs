@@ -11,7 +11,9 @@ fn whole() -> SandboxSupport {
         namespaces: true,
         pid_namespaces: true,
         own_proc: true,
+        trials: true,
         why: None,
+        why_no_trials: None,
     }
 }
 

@@ -1,0 +1,125 @@
+//! The paths of a trial: an overlay over the workspace, in which the command may write, and its secrets, which are
+//! hidden on top of it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::super::layer;
+use super::super::plan::{Grant, Mounts, PathBytes, Right};
+use super::super::{HidingRefusal, SandboxRefusal};
+use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+
+/// Adds the mounts and grants of a trial whose layer is `dir` to `found` and `grants`.
+///
+/// # Errors
+/// The places do not allow an overlay, or the secrets of the workspace cannot be hidden.
+pub(super) fn add(
+    kept: &WorkspacePaths,
+    dir: &Path,
+    request: &GrantRequest<'_>,
+    found: &mut FoundPaths,
+    grants: &mut BTreeSet<Grant>,
+) -> Result<(), SandboxRefusal> {
+    let workspace = &kept.real;
+    let dir = &dir.canonicalize().map_err(|error| {
+        SandboxRefusal::Unable(format!(
+            "the place of what a trial writes, {}, cannot be used ({error}): make it again",
+            dir.display()
+        ))
+    })?;
+    check_places(workspace, dir)?;
+    if !request.survey.is_some_and(|survey| survey.complete) {
+        return Err(HidingRefusal::NotSurveyed(workspace.clone()).into());
+    }
+    let hidden = kept.hidden(request);
+    if hidden.paths.len() > MAX_SECRET_RULES {
+        return Err(HidingRefusal::TooManyRules {
+            workspace: workspace.clone(),
+            rules: hidden.paths.len(),
+        }
+        .into());
+    }
+    around(
+        workspace,
+        Right::Write,
+        &kept.secrets,
+        grants,
+        &mut Vec::new(),
+    );
+    found.mounts = Some(Mounts {
+        overlay: Some(layer::overlay(workspace, dir)),
+        writable: vec![PathBytes::from(request.tmp)],
+        hidden,
+        ..Mounts::default()
+    });
+    Ok(())
+}
+
+/// Checks that an overlay over the workspace shows all of it, and that no command reaches the layer through it.
+fn check_places(workspace: &Path, dir: &Path) -> Result<(), SandboxRefusal> {
+    let shown = workspace.display();
+    if dir.starts_with(workspace) || workspace.starts_with(dir) {
+        return Err(SandboxRefusal::Unable(format!(
+            "{shown} and the place of what a trial writes, {}, are not apart: work in another directory",
+            dir.display()
+        )));
+    }
+    let mounts = std::fs::read("/proc/self/mountinfo").map_err(|error| {
+        SandboxRefusal::Unable(format!(
+            "co cannot see which file systems are mounted below {shown} ({error}): mount /proc"
+        ))
+    })?;
+    match mounted_below(workspace, &mounts) {
+        Some(mounted) => Err(SandboxRefusal::Unable(format!(
+            "a file system is mounted at {}, and a trial in {shown} would not show it: unmount it, or run the \
+             command without a trial",
+            mounted.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Returns a mount point below `dir`, from the contents of `/proc/self/mountinfo`.
+fn mounted_below(dir: &Path, mounts: &[u8]) -> Option<PathBuf> {
+    let points = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
+        let field = line.split(|byte| *byte == b' ').nth(4)?;
+        Some(unescaped(field))
+    });
+    let mut below = points.filter(|point| point.starts_with(dir) && point != dir);
+    below.next()
+}
+
+/// Returns a path of `mountinfo`, in which spaces, tabs, newlines and backslashes are octal numbers.
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let number = after.get(..3).filter(|_| *first == b'\\');
+        let number =
+            number.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(number.unwrap_or(*first));
+        rest = if number.is_some() { &after[3..] } else { after };
+    }
+    OsStr::from_bytes(&bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_below_a_directory_is_found_by_its_real_name() {
+        let mounts = b"\
+22 1 0:5 / / rw - ext4 /dev/sda rw
+23 22 0:6 / /w rw - ext4 /dev/sdb rw
+24 22 0:7 / /work/a\\040b\\134 rw - tmpfs tmpfs rw
+";
+        let below = |dir: &str| mounted_below(Path::new(dir), mounts);
+        assert_eq!(below("/work"), Some(PathBuf::from("/work/a b\\")));
+        for dir in ["/w", "/wor", "/work/a b\\", "/work/a"] {
+            assert_eq!(below(dir), None, "{dir}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The layer of a trial: the directory that takes what the command writes in the workspace.
+
+use std::fs::{self, FileTimes, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+use super::plan::{Overlay, PathBytes};
+use super::refused::SandboxRefusal;
+use crate::directory_lock::{lock, open};
+
+/// The directory in a layer that looks as the overlay changed the workspace.
+const UPPER: &str = "upper";
+/// The directory in a layer that the kernel needs for itself.
+const WORK: &str = "work";
+
+/// A layer that a command uses. No other command gets it meanwhile.
+#[derive(Debug)]
+pub(super) struct Layer {
+    /// Locked.
+    _held: OwnedFd,
+}
+
+impl Layer {
+    /// Locks the layer of an overlay, and makes what is missing in it.
+    ///
+    /// # Errors
+    /// Another command uses the layer, or the system refuses.
+    pub(super) fn prepare(overlay: &Overlay) -> Result<Self, SandboxRefusal> {
+        let upper = &overlay.upper.0;
+        let dir = upper.parent().unwrap_or(upper);
+        let refused = |error: io::Error| {
+            SandboxRefusal::Unable(format!(
+                "the place of what a trial writes, {}, cannot be used ({error}): make room there",
+                dir.display()
+            ))
+        };
+        let held = open(dir).map_err(refused)?;
+        match lock(&held) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(SandboxRefusal::Unable(format!(
+                    "another trial writes to {}: wait until it ends",
+                    dir.display()
+                )));
+            }
+            // A file system without locks.
+            Ok(()) | Err(_) => {}
+        }
+        make(overlay).map_err(refused)?;
+        Ok(Self { _held: held })
+    }
+}
+
+/// Returns the overlay of a trial.
+pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
+    Overlay {
+        at: PathBytes::from(workspace),
+        lower: vec![PathBytes::from(workspace)],
+        upper: PathBytes::from(&dir.join(UPPER)),
+        work: PathBytes::from(&dir.join(WORK)),
+    }
+}
+
+/// Makes the directories of a layer that are missing.
+fn make(overlay: &Overlay) -> io::Result<()> {
+    let missing = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Ok(()),
+        _ => Err(error),
+    };
+    let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
+    private(&overlay.work.0).or_else(missing)?;
+    let upper = &overlay.upper.0;
+    match private(upper) {
+        // The workspace in the overlay has the mode and the times of this directory.
+        Ok(()) => {
+            let facts = overlay.at.0.metadata()?;
+            let times = FileTimes::new().set_modified(facts.modified()?);
+            let times = times.set_accessed(facts.accessed()?);
+            fs::File::open(upper)?.set_times(times)?;
+            let mode = facts.permissions().mode() & 0o7777;
+            fs::set_permissions(upper, Permissions::from_mode(mode))
+        }
+        Err(error) => missing(error),
+    }
+}

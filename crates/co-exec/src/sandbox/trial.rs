@@ -1,0 +1,79 @@
+//! The namespaces and mounts of a trial, in the launcher, and a try of them.
+
+use std::fs;
+use std::io::{Read, Write};
+
+use nix::sched::CloneFlags;
+use nix::unistd::ForkResult;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, WaitOptions};
+
+use super::plan::Mounts;
+use super::{loopback, mounts};
+use crate::fork::fork;
+
+/// A directory of the workspace in which the overlay is tried.
+pub(super) const PROBED: &str = "directory";
+
+/// Enters the namespaces of a trial: those of its mounts, of its processes from the next child on, of its network, in
+/// which only the loopback interface is up, and of its shared memory.
+///
+/// # Errors
+/// The system refuses a step. The error is a reason for a person.
+pub(super) fn enter(mounts: &Mounts) -> Result<(), String> {
+    let others = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
+    mounts::enter(mounts, others).map_err(|e| format!("namespaces or mounts are refused: {e}"))?;
+    loopback::set_up().map_err(|e| format!("no network of its own: {e}"))
+}
+
+/// Tries an overlay in a child of this process. It must be over a directory that contains only [`PROBED`], which is not
+/// empty.
+///
+/// # Errors
+/// It does not work. The error is a reason for a person.
+pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
+    let told = |error: rustix::io::Errno| format!("it could not be tried: {error}");
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(told)?;
+    match fork().map_err(|error| format!("it could not be tried: {error}"))? {
+        ForkResult::Child => {
+            drop(read);
+            let why = attempt(mounts).err().unwrap_or_default();
+            let told = fs::File::from(write).write_all(why.as_bytes());
+            std::process::exit(i32::from(told.is_err()));
+        }
+        ForkResult::Parent { child } => {
+            drop(write);
+            let mut why = String::new();
+            let heard = fs::File::from(read).read_to_string(&mut why);
+            let child = Pid::from_raw(child.as_raw());
+            let ended = rustix::process::waitpid(child, WaitOptions::empty()).map_err(told)?;
+            let tried = ended.is_some_and(|(_, status)| status.exit_status() == Some(0));
+            match why.is_empty() {
+                true if tried && heard.is_ok() => Ok(()),
+                true => Err("the try ended early".to_owned()),
+                false => Err(why),
+            }
+        }
+    }
+}
+
+fn attempt(mounts: &Mounts) -> Result<(), String> {
+    enter(mounts)?;
+    let overlay = mounts
+        .overlay
+        .as_ref()
+        .ok_or("there is no overlay to try")?;
+    let dir = overlay.at.0.join(PROBED);
+    // A directory in place of another needs extended attributes.
+    let replace = || {
+        fs::remove_dir_all(&dir)?;
+        fs::create_dir(&dir)?;
+        fs::write(dir.join("new"), "")?;
+        Ok::<_, std::io::Error>(fs::read_dir(&dir)?.count())
+    };
+    match replace() {
+        Ok(1) => Ok(()),
+        Ok(_) => Err("an overlay shows what was removed from it".to_owned()),
+        Err(error) => Err(format!("an overlay cannot be written: {error}")),
+    }
+}
