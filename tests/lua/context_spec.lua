@@ -168,36 +168,6 @@ describe('context', function()
     -- An option is no revision.
     same({}, gather(nvim, '@git:--output=made'))
     same(0, vim.fn.filereadable(dir .. '/made'))
-    -- A signed commit does not start the program that the repository names.
-    write(
-      'signer',
-      '#!/bin/sh',
-      ('echo > %s/made'):format(dir),
-      'cat >/dev/null',
-      [[printf '\n[GNUPG:] SIG_CREATED \n' >&2]],
-      [[printf -- '-----BEGIN PGP SIGNATURE-----\n\n-----END PGP SIGNATURE-----\n']]
-    )
-    vim.fn.setfperm(dir .. '/signer', 'rwxr-xr-x')
-    git('config', 'gpg.program', dir .. '/signer')
-    git('config', 'log.showSignature', 'true')
-    git('commit', '-qS', '--allow-empty', '-m', 'signed')
-    same(0, vim.fn.delete(dir .. '/made'))
-    same('@git:HEAD', gather(nvim, '@git:HEAD')[1].name)
-    same(0, vim.fn.filereadable(dir .. '/made'))
-    -- Nor does a submodule.
-    git('init', '-q', 'sub')
-    write('sub/file', 'one')
-    git('-C', 'sub', 'add', '.')
-    git('-C', 'sub', 'commit', '-qm', 'one')
-    git('-c', 'advice.addEmbeddedRepo=false', 'add', 'sub')
-    git('commit', '-qm', 'sub')
-    write('sub/file', 'two')
-    git('-C', 'sub', 'commit', '-qam', 'two')
-    git('-C', 'sub', 'config', 'diff.external', dir .. '/signer')
-    git('config', 'diff.submodule', 'diff')
-    local changed = gather(nvim, '@diff')[1].text
-    same(0, vim.fn.filereadable(dir .. '/made'))
-    yes(changed:find('+Subproject commit', 1, true), changed)
   end)
 
   it('is the last run of the person', function()

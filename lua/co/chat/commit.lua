@@ -58,7 +58,7 @@ function M.write(chat, cwd)
   end
   waiting[chat.id] = buf
   local directory = directory_of(buf)
-  local diff = { 'diff', '--cached', '--no-ext-diff', '--no-textconv', '--stat', '--patch' }
+  local diff = vim.list_extend({ 'diff', '--cached', '--stat', '--patch' }, git.PLAIN_DIFF)
   git.run(directory, diff, function(changes, problem)
     if not changes or changes == '' then
       return fail(changes and 'nothing is staged' or problem, chat.id)

@@ -7,7 +7,8 @@ local git = require('co.ui.git')
 ---@param cwd string
 ---@param done fun(context?: co.Context, missing?: string)
 function M.diff(cwd, done)
-  git.run(cwd, { 'diff', '--no-ext-diff', '--no-textconv', 'HEAD' }, function(text, problem)
+  local diff = vim.list_extend({ 'diff', 'HEAD' }, git.PLAIN_DIFF)
+  git.run(cwd, diff, function(text, problem)
     if not text then
       done(nil, problem:find("'HEAD'", 1, true) and 'there is no commit yet' or problem)
     elseif text == '' then
@@ -23,8 +24,8 @@ end
 ---@param cwd string
 ---@param done fun(context?: co.Context, missing?: string)
 function M.show(revision, cwd, done)
-  local show = { 'show', '--no-ext-diff', '--no-textconv', '--end-of-options', revision }
-  git.run(cwd, show, function(text, problem)
+  local show = vim.list_extend({ 'show' }, git.PLAIN_DIFF)
+  git.run(cwd, vim.list_extend(show, { '--end-of-options', revision }), function(text, problem)
     done(text and { name = '@git:' .. revision, text = text }, problem)
   end)
 end
