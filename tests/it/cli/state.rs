@@ -5,11 +5,12 @@ use std::process::{Command, Output};
 
 use crate::support::BACKEND;
 
-/// Mounts a file system over the state directory, runs `made` there, and then makes it read-only.
+/// Mounts a file system over the state directory, runs `made` there, and then makes the mount read-only. A `remount` of the
+/// file system itself needs a user who may name its owner.
 pub(crate) fn read_only(state: &Path, made: &str) -> String {
     let state = state.display();
     format!(
-        "mount -t tmpfs -o mode=0700 none {state} && cd {state} && {{ {made}; }} && cd / && mount -o remount,ro {state}"
+        "mount -t tmpfs -o mode=0700 none {state} && cd {state} && {{ {made}; }} && cd / && mount -o remount,bind,ro {state}"
     )
 }
 
