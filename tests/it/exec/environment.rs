@@ -6,10 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use co_exec::{
     Caller, Environment, ExecSettings, Executor, ExecutorSetup, HostEnvironment, Streams,
-    TerminalSize,
 };
 
-use super::Bench;
+use super::{Bench, TERMINAL};
 
 fn host(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -58,21 +57,12 @@ async fn given(
     terminal: bool,
 ) -> BTreeMap<String, String> {
     let bench = Bench::with(|setup| setup.env = host(&[("OWN", "x"), ("HOME", "/own")]));
-    let mut spec = bench.spec("env");
-    spec.caller = Caller::Person;
+    let mut spec = bench.by_person("env");
     spec.environment = environment(HostEnvironment {
         shell: ["sh", "-c"].map(OsString::from).into(),
         variables: host(HOSTS),
     });
-    let size = TerminalSize {
-        columns: 200,
-        rows: 40,
-    };
-    let streams = if terminal {
-        Streams::Terminal(size)
-    } else {
-        Streams::Whole
-    };
+    let streams = if terminal { TERMINAL } else { Streams::Whole };
     let running = bench.executor.start_on(spec, streams).await.unwrap();
     pairs(&running.outcome().await.output)
 }
@@ -158,7 +148,7 @@ async fn their_own_shell_gets_the_command_as_its_last_word() {
     let outcome = bench.run_spec(spec.clone()).await;
     assert_eq!(outcome.output, "<-l><-c><echo 'a  b' | cat>");
     spec.environment = Environment::Inherit(host(words("no-such-shell".into())));
-    let refused = bench.executor.start(spec.clone()).await.unwrap_err();
+    let refused = bench.refused(spec.clone()).await;
     assert!(
         refused
             .to_string()
@@ -198,20 +188,18 @@ async fn only_what_is_allowed_passes() {
         ("NVIM_LISTEN_ADDRESS", None),
         ("SSH_AUTH_SOCK", None),
     ];
-    for (name, value) in expect {
-        assert_eq!(found.get(name).map(String::as_str), value, "{name}");
-    }
+    check(&found, &expect);
 }
 
 #[tokio::test]
 async fn a_person_keeps_the_key_agent_and_colours() {
     let found = variables(Caller::Person).await;
-    assert_eq!(
-        found.get("SSH_AUTH_SOCK").map(String::as_str),
-        Some("/run/ssh")
-    );
-    assert_eq!(found.get("NO_COLOR"), None);
-    assert_eq!(found.get("NVIM"), None);
+    let expect = [
+        ("SSH_AUTH_SOCK", Some("/run/ssh")),
+        ("NO_COLOR", None),
+        ("NVIM", None),
+    ];
+    check(&found, &expect);
 }
 
 /// Writes a shell that a person might have, and returns the PATH a command then sees.

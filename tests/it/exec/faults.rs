@@ -2,14 +2,14 @@
 
 use std::process::{Command, Output, Stdio};
 
-use super::{BINARY, holding};
+use super::{BACKEND, holding};
 
 /// As `nohup` starts it, and `&` in a script.
 #[test]
 fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
     let mut bash = Command::new("bash");
     let line = "trap '' HUP INT QUIT TERM; exec \"$0\" exec 'grep SigIgn: /proc/self/status'";
-    let done = ran(bash.args(["-c", line, BINARY]));
+    let done = ran(bash.args(["-c", line, BACKEND]));
     assert_eq!(mask(&done, "SigIgn:") & 0x4007, 0, "{done:?}");
 }
 
@@ -18,7 +18,7 @@ fn a_command_ignores_nothing_that_the_backend_was_started_to_ignore() {
 fn a_command_is_deaf_to_nothing_that_the_backend_was_started_to_be_deaf_to() {
     let mut env = Command::new("env");
     let line = "grep SigBlk: /proc/self/status";
-    let done = ran(env.args(["--block-signal=USR1,TERM,CHLD", BINARY, "exec", line]));
+    let done = ran(env.args(["--block-signal=USR1,TERM,CHLD", BACKEND, "exec", line]));
     assert_eq!(mask(&done, "SigBlk:"), 0, "{done:?}");
 }
 
@@ -28,7 +28,7 @@ fn an_exit_is_known_where_the_parent_does_not_care_for_its_children() {
     // One that ends before the watchdog looks, and one that ends after that.
     for (command, code) in [("exit 3", 3), ("sleep 0.3; exit 4", 4)] {
         let mut env = Command::new("env");
-        let done = ran(env.args(["--ignore-signal=CHLD", BINARY, "exec", command]));
+        let done = ran(env.args(["--ignore-signal=CHLD", BACKEND, "exec", command]));
         assert_eq!(done.status.code(), Some(code), "{done:?}");
     }
 }
@@ -53,7 +53,7 @@ fn it_runs_where_its_session_has_no_id() {
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc"])
-            .args(["bash", "-c", line, BINARY]);
+            .args(["bash", "-c", line, BACKEND]);
         unshare.stdin(Stdio::null()).output().unwrap()
     };
     if !unshare("true").status.success() {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use super::{BINARY, Bench, eventually};
+use super::{BACKEND, Bench, eventually};
 use crate::support::proc;
 use co_exec::CommandOutcome;
 
@@ -109,7 +109,7 @@ async fn the_spill_can_be_off() {
 async fn a_backend_that_is_killed_leaves_output_that_says_that_its_end_is_missing() {
     let state = tempfile::tempdir().unwrap();
     let script = "seq 1 100000; while :; do echo more; done";
-    let mut backend = tokio::process::Command::new(BINARY)
+    let mut backend = tokio::process::Command::new(BACKEND)
         .args(["exec", "--json", script])
         .env("XDG_STATE_HOME", state.path())
         .env("CO_CLI_SHELL_SPILL_MAX", "100000")
@@ -186,7 +186,7 @@ async fn a_flood_is_ended_and_told() {
 
 /// Returns the most memory that `co-nvim exec` had, in KiB.
 async fn peak(args: &[&str]) -> u64 {
-    let mut child = tokio::process::Command::new(BINARY)
+    let mut child = tokio::process::Command::new(BACKEND)
         .arg("exec")
         .args(args)
         .env(

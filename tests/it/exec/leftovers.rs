@@ -43,7 +43,7 @@ async fn the_time_out_has_a_range() {
     assert!(outcome.timed_out);
     let mut spec = bench.spec("true");
     spec.timeout = Duration::ZERO;
-    let error = bench.executor.start(spec).await.unwrap_err();
+    let error = bench.refused(spec).await;
     assert!(matches!(error, Error::Timeout { .. }));
     assert!(error.to_string().contains("1 to 2 s"), "{error}");
 }
@@ -59,11 +59,7 @@ async fn cancelled_is_over() {
         "setsid sh -c 'sleep 2; touch m' & sleep 2",
         "kill -STOP $$; touch m",
     ] {
-        let running = bench
-            .executor
-            .start(bench.spec(&format!("echo up; {command}")))
-            .await
-            .unwrap();
+        let running = bench.start(&format!("echo up; {command}")).await;
         assert!(running.screen().changed().await);
         let began = Instant::now();
         running.cancel();
@@ -85,7 +81,7 @@ async fn what_is_cancelled_may_tidy_up_also_where_it_was_stopped() {
     // It has a fifth of a second, which a loaded machine may not give to each.
     for _ in 0..20 {
         let script = "trap 'echo tidied; exit' TERM; echo up; kill -STOP $$; sleep 300";
-        let running = bench.executor.start(bench.spec(script)).await.unwrap();
+        let running = bench.start(script).await;
         let stat = format!("/proc/{}/stat", running.pid());
         eventually("it is stopped", || {
             std::fs::read_to_string(&stat).is_ok_and(|it| it.contains(") T "))
@@ -108,7 +104,7 @@ async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
     let sleep = format!("sleep 3310.{}", std::process::id());
     let line = sleep.replace(' ', "\0");
     let script = format!("(trap '' TERM; exec env -i setsid {sleep}) & wait");
-    let running = bench.executor.start(bench.spec(&script)).await.unwrap();
+    let running = bench.start(&script).await;
     eventually("it runs", || !holding(&line).is_empty()).await;
     running.cancel();
     assert!(running.outcome().await.cancelled);
@@ -118,16 +114,12 @@ async fn what_cleared_its_environment_and_ignores_signals_is_cancelled() {
 #[tokio::test]
 async fn a_command_claims_nothing_of_another_whose_number_begins_like_its_own() {
     let bench = Bench::new();
-    let start = |command: &str| {
-        let mut spec = bench.spec(command);
-        spec.caller = Caller::Person;
-        bench.executor.start(spec)
-    };
-    let first = start("echo up; sleep 300").await.unwrap();
+    let start = |command: &str| bench.start_spec(bench.by_person(command));
+    let first = start("echo up; sleep 300").await;
     for _ in 2..10 {
-        start("true").await.unwrap().outcome().await;
+        start("true").await.outcome().await;
     }
-    let tenth = start("setsid sleep 3311 & echo hi").await.unwrap();
+    let tenth = start("setsid sleep 3311 & echo hi").await;
     let canceller = tenth.canceller();
     let kept = tenth.outcome().await.background;
     assert!(
@@ -145,7 +137,7 @@ async fn a_command_claims_nothing_of_another_whose_number_begins_like_its_own() 
 async fn who_else_holds_the_output_open_holds_up_nobody() {
     let bench = Bench::new();
     let script = "echo up; exec sleep 300";
-    let running = bench.executor.start(bench.spec(script)).await.unwrap();
+    let running = bench.start(script).await;
     assert!(running.screen().changed().await);
     // As a process that the command gave it to, and that is not below it.
     let output = format!("/proc/{}/fd/1", running.pid());
@@ -183,15 +175,11 @@ async fn of_many_that_are_left_ten_are_named() {
 #[tokio::test]
 async fn a_dropped_command_is_cancelled() {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start(bench.spec("setsid sleep 333 & sleep 334"))
-        .await
-        .unwrap();
+    let running = bench.start("setsid sleep 333 & sleep 334").await;
     let pid = running.pid();
     drop(running);
     eventually("the command ends", || !alive(pid)).await;
-    let running = bench.executor.start(bench.spec("sleep 335")).await.unwrap();
+    let running = bench.start("sleep 335").await;
     let pid = running.pid();
     drop(running.outcome());
     eventually("the command ends", || !alive(pid)).await;
@@ -220,7 +208,7 @@ const LEAVING: &[(&str, &str)] = &[
 async fn what_a_model_leaves_is_named_and_ended() {
     let bench = Bench::new();
     // While another command runs, a process without parent and environment could belong to either.
-    let other = bench.executor.start(bench.spec("sleep 300")).await.unwrap();
+    let other = bench.start("sleep 300").await;
     for (command, name) in LEAVING {
         let outcome = timed(&bench, command, Caller::Agent, 30).await;
         assert_eq!(outcome.exit, Some(0), "{command}");
@@ -279,9 +267,7 @@ async fn a_command_has_a_session_of_its_own() {
 async fn what_a_person_leaves_is_named_and_kept() {
     let bench = Bench::new();
     for (command, name) in LEAVING {
-        let mut spec = bench.spec(command);
-        spec.caller = Caller::Person;
-        let running = bench.executor.start(spec).await.unwrap();
+        let running = bench.start_spec(bench.by_person(command)).await;
         let canceller = running.canceller();
         let outcome = running.outcome().await;
         assert!(
@@ -310,10 +296,9 @@ async fn what_a_person_leaves_is_named_and_kept() {
 #[tokio::test]
 async fn where_nothing_is_left_any_more_its_canceller_says_so() {
     let bench = Bench::new();
-    let mut spec = bench.spec("read line < gate & echo hi");
     nix::unistd::mkfifo(&bench.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    spec.caller = Caller::Person;
-    let running = bench.executor.start(spec).await.unwrap();
+    let waits = bench.by_person("read line < gate & echo hi");
+    let running = bench.start_spec(waits).await;
     let canceller = running.canceller();
     assert!(running.outcome().await.kept);
     assert!(!canceller.is_cancelled());
@@ -324,9 +309,9 @@ async fn where_nothing_is_left_any_more_its_canceller_says_so() {
 #[tokio::test]
 async fn what_a_person_leaves_goes_on_printing_and_ends_with_the_executor() {
     let bench = Bench::new();
-    let mut spec = bench.spec("(while echo again; do echo >> ticks; sleep 0.05; done) & echo hi");
-    spec.caller = Caller::Person;
-    let outcome = bench.run_spec(spec).await;
+    let goes_on =
+        bench.by_person("(while echo again; do echo >> ticks; sleep 0.05; done) & echo hi");
+    let outcome = bench.run_spec(goes_on).await;
     let left = outcome.background[0].pid;
     let ticks = bench.path().join("ticks");
     let size = || std::fs::metadata(&ticks).map_or(0, |it| it.len());
@@ -362,13 +347,7 @@ async fn shutdown_ends_all_and_starts_no_more() {
         "trap '' TERM; sleep 342",
         "setsid sleep 343 & sleep 344",
     ] {
-        started.push(
-            bench
-                .executor
-                .start(bench.spec(&format!("echo up; {command}")))
-                .await
-                .unwrap(),
-        );
+        started.push(bench.start(&format!("echo up; {command}")).await);
     }
     for running in &started {
         assert!(running.screen().changed().await);
@@ -379,7 +358,7 @@ async fn shutdown_ends_all_and_starts_no_more() {
         assert!(running.outcome().await.cancelled);
     }
     assert!(holding(bench.path().to_str().unwrap()).is_empty());
-    let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
+    let error = bench.refused(bench.spec("true")).await;
     assert!(matches!(error, Error::Closed));
 }
 
@@ -391,11 +370,7 @@ fn a_runtime_that_ends_takes_its_commands_along() {
         .unwrap();
     let (pid, bench) = runtime.block_on(async {
         let bench = Bench::new();
-        let running = bench
-            .executor
-            .start(bench.spec("sleep 351 | sleep 352"))
-            .await
-            .unwrap();
+        let running = bench.start("sleep 351 | sleep 352").await;
         let pid = running.pid();
         tokio::spawn(running.outcome());
         (pid, bench)

@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{
-    Caller, CommandOutcome, Confinement, Error, ExceededLimit, ExecSettings, ShownSecrets,
-};
+use co_exec::{CommandOutcome, Error, ExceededLimit, ExecSettings};
 
-use super::{BINARY, Bench};
+use super::{BACKEND, Bench};
 
 fn limited(change: impl FnOnce(&mut ExecSettings)) -> Bench {
     Bench::with_launcher(|setup| change(&mut setup.settings))
@@ -45,6 +43,11 @@ async fn cpu_time_ends_it() {
     bench.executor.shutdown().await;
 }
 
+#[track_caller]
+fn assert_limit(outcome: &CommandOutcome, limit: ExceededLimit) {
+    assert_eq!(outcome.limit, Some(limit), "{outcome:?}");
+}
+
 /// Takes memory in pieces, and then waits.
 const TAKES: &str = "python3 -c 'import os, time
 if os.environ.get(\"FORK\"): os.fork()
@@ -56,8 +59,7 @@ async fn a_models_command_that_takes_too_much_memory_is_ended_and_told() {
     let bench = limited(|settings| settings.memory = Some(150 << 20));
     let fork = format!("FORK=1 {TAKES}");
     let outcome = bench.run(&fork).await;
-    let most = ExceededLimit::Memory(150 << 20);
-    assert_eq!(outcome.limit, Some(most), "{outcome:?}");
+    assert_limit(&outcome, ExceededLimit::Memory(150 << 20));
     let told = "[ended: it took more than 150 MiB of memory]\n";
     assert!(outcome.output.ends_with(told), "{outcome:?}");
     assert!(outcome.status().starts_with("ended: it took more than"));
@@ -68,9 +70,8 @@ x = [bytearray(b\"x\") * (1 << 20) for i in range(100)]
 os.fork()
 time.sleep(2)'";
     assert_eq!(bench.run(shares).await.limit, None);
-    let mut spec = bench.spec(&fork.replace("300", "2"));
-    spec.caller = Caller::Person;
-    assert!(bench.run_spec(spec).await.ok());
+    let by_person = bench.by_person(&fork.replace("300", "2"));
+    assert!(bench.run_spec(by_person).await.ok());
 }
 
 #[tokio::test]
@@ -94,11 +95,7 @@ for end in (end for pair in pairs for end in pair):
     for program in [shared, tables, sockets] {
         let line = format!("/usr/bin/python3 -c \"{program}\nimport time; time.sleep(300)\"");
         let outcome = bench.run(&line).await;
-        assert_eq!(
-            outcome.limit,
-            Some(ExceededLimit::Memory(most)),
-            "{program}: {outcome:?}"
-        );
+        assert_limit(&outcome, ExceededLimit::Memory(most));
     }
 }
 
@@ -106,15 +103,10 @@ for end in (end for pair in pairs for end in pair):
 async fn files_in_memory_count() {
     let most = 100 << 20;
     let bench = limited(|settings| settings.memory = Some(most));
-    let workspace = bench.path().to_owned();
-    let mut spec = bench.spec("yes | head -c 120000000 > $TMPDIR/a; sleep 300");
-    spec.confinement = Confinement::ReadOnly { workspace };
-    let outcome = bench.run_spec(spec).await;
-    assert_eq!(
-        outcome.limit,
-        Some(ExceededLimit::Memory(most)),
-        "{outcome:?}"
-    );
+    let outcome = bench
+        .run_spec(bench.read_only("yes | head -c 120000000 > $TMPDIR/a; sleep 300"))
+        .await;
+    assert_limit(&outcome, ExceededLimit::Memory(most));
 }
 
 #[tokio::test]
@@ -129,11 +121,7 @@ ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)\"";
     let mut spec = bench.spec(takes);
     spec.timeout = Duration::from_secs(10);
     let outcome = bench.run_spec(spec).await;
-    assert_eq!(
-        outcome.limit,
-        Some(ExceededLimit::Memory(50 << 20)),
-        "{outcome:?}"
-    );
+    assert_limit(&outcome, ExceededLimit::Memory(50 << 20));
 }
 
 #[tokio::test]
@@ -141,11 +129,7 @@ async fn a_models_command_that_starts_too_many_processes_is_ended_and_told() {
     let bench = limited(|settings| settings.processes = Some(20));
     let many = "for i in {1..30}; do sleep 300 & done; wait";
     let outcome = bench.run(many).await;
-    assert_eq!(
-        outcome.limit,
-        Some(ExceededLimit::Processes(20)),
-        "{outcome:?}"
-    );
+    assert_limit(&outcome, ExceededLimit::Processes(20));
     let few = "for i in {1..10}; do sleep 1 & done; wait";
     assert!(bench.run(few).await.ok());
 }
@@ -160,26 +144,15 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
             settings.tmp_size = Some(8 << 20);
             settings.namespaces = namespaces;
         });
-        let workspace = bench.path().to_owned();
+        let [read_only, workspace] = bench.levels();
         let mut spec = bench.spec(line);
-        spec.confinement = match namespaces {
-            true => Confinement::Workspace {
-                workspace,
-                network: false,
-                shown: ShownSecrets::default(),
-            },
-            false => Confinement::ReadOnly { workspace },
-        };
+        spec.confinement = if namespaces { workspace } else { read_only };
         let outcome = bench.run_spec(spec).await;
         if outcome.level == "none" {
             eprintln!("nothing is confined here");
             return;
         }
-        assert_eq!(
-            outcome.limit,
-            Some(ExceededLimit::Disk(8 << 20)),
-            "{outcome:?}"
-        );
+        assert_limit(&outcome, ExceededLimit::Disk(8 << 20));
         let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
         assert!(outcome.output.ends_with(told), "{outcome:?}");
     }
@@ -190,10 +163,7 @@ async fn the_private_directory_of_what_only_reads_is_in_memory_and_bounded() {
     let line = "stat -fc %T $TMPDIR; yes | head -c 20000000 > $TMPDIR/a; stat -c %s $TMPDIR/a; rm $TMPDIR/a; \
                 for ((i = 0; i < 50100; i++)); do : > $TMPDIR/$i || break; done; echo $i; echo gone > $TMPDIR/1; cat $TMPDIR/1";
     let bench = limited(|settings| settings.tmp_size = Some(8 << 20));
-    let workspace = bench.path().to_owned();
-    let mut spec = bench.spec(line);
-    spec.confinement = Confinement::ReadOnly { workspace };
-    let outcome = bench.run_spec(spec).await;
+    let outcome = bench.run_spec(bench.read_only(line)).await;
     assert_eq!(outcome.limit, None, "{outcome:?}");
     let told: Vec<&str> = outcome.output.lines().collect();
     let has = |line: &str| told.contains(&line);
@@ -206,10 +176,7 @@ async fn the_private_directory_of_what_only_reads_is_in_memory_and_bounded() {
 #[tokio::test]
 async fn a_file_of_what_only_reads_is_bounded_without_namespaces() {
     let bench = limited(|settings| settings.namespaces = false);
-    let workspace = bench.path().to_owned();
-    let mut spec = bench.spec("ulimit -f");
-    spec.confinement = Confinement::ReadOnly { workspace };
-    let outcome = bench.run_spec(spec).await;
+    let outcome = bench.run_spec(bench.read_only("ulimit -f")).await;
     // In KiB.
     assert_eq!(outcome.output, "524288\n", "{outcome:?}");
 }
@@ -233,9 +200,7 @@ async fn a_models_command_has_a_control_group_of_its_own_where_one_can_be_had() 
         return;
     };
     assert!(dir.parent().unwrap().exists() && !dir.exists());
-    let mut spec = bench.spec(show);
-    spec.caller = Caller::Person;
-    let outcome = bench.run_spec(spec).await;
+    let outcome = bench.run_spec(bench.by_person(show)).await;
     assert_eq!(group(&outcome), None, "{outcome:?}");
 }
 
@@ -276,7 +241,7 @@ async fn a_command_starts_also_if_its_group_is_removed() {
 fn what_the_system_limits_to_less_stays_so() {
     let state = tempfile::tempdir().unwrap();
     let output = Command::new("bash")
-        .args(["-c", "ulimit -n 64; exec \"$0\" exec 'ulimit -n'", BINARY])
+        .args(["-c", "ulimit -n 64; exec \"$0\" exec 'ulimit -n'", BACKEND])
         .env("XDG_STATE_HOME", state.path())
         .env("CO_CLI_SHELL_OPEN_FILES", "1000000")
         .output()
@@ -288,7 +253,11 @@ fn what_the_system_limits_to_less_stays_so() {
 fn a_limit_of_files_sizes_leaves_the_output_and_no_piece_of_its_file() {
     let state = tempfile::tempdir().unwrap();
     let output = Command::new("bash")
-        .args(["-c", "ulimit -f 20; exec \"$0\" exec --json \"$1\"", BINARY])
+        .args([
+            "-c",
+            "ulimit -f 20; exec \"$0\" exec --json \"$1\"",
+            BACKEND,
+        ])
         .arg("seq 1 10000; echo end; head -c 30000 /dev/zero > big; kill -l $?")
         .current_dir(state.path())
         .env("XDG_STATE_HOME", state.path())
@@ -311,7 +280,7 @@ type Change = fn(&mut ExecSettings);
 #[tokio::test]
 async fn limits_want_a_launcher_and_settings_have_ranges() {
     let bench = Bench::with(|setup| setup.settings.open_files = Some(64));
-    let error = bench.executor.start(bench.spec("true")).await.unwrap_err();
+    let error = bench.refused(bench.spec("true")).await;
     assert!(matches!(error, Error::Sandbox(_)));
     let changes: &[(&str, Change)] = &[
         ("`shell_max_output` is 10, ", |it| it.max_output = 10),

@@ -13,22 +13,28 @@ mod shell;
 mod streams;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
-    ExecutorSetup, Launcher, Program,
+    Caller, CommandInput, CommandOutcome, CommandSpec, Confinement, Environment, Error,
+    ExecSettings, Executor, ExecutorSetup, Feed, Launcher, Program, RunningCommand, ShownSecrets,
+    Streams, TerminalSize,
 };
 use tempfile::TempDir;
 
+use crate::support::BACKEND;
 use crate::support::proc::{alive, holding};
 
-/// The backend itself.
-const BINARY: &str = env!("CARGO_BIN_EXE_co-nvim");
+const SIZE: TerminalSize = TerminalSize {
+    columns: 91,
+    rows: 23,
+};
+const TERMINAL: Streams = Streams::Terminal(SIZE);
 
 /// An executor in a directory of its own.
-struct Bench {
-    executor: Executor,
+pub(crate) struct Bench {
+    pub(crate) executor: Executor,
     dir: TempDir,
 }
 
@@ -46,19 +52,19 @@ impl Bench {
     }
 
     /// An executor whose commands are started by the backend's launcher.
-    fn with_launcher(change: impl FnOnce(&mut ExecutorSetup)) -> Self {
+    pub(crate) fn with_launcher(change: impl FnOnce(&mut ExecutorSetup)) -> Self {
         Self::with(|setup| {
             let home = "/nonexistent".into();
-            setup.launcher = Some(Launcher::new(BINARY.into(), home, Vec::new()));
+            setup.launcher = Some(Launcher::new(BACKEND.into(), home, Vec::new()));
             change(setup);
         })
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    fn spec(&self, command: &str) -> CommandSpec {
+    pub(crate) fn spec(&self, command: &str) -> CommandSpec {
         CommandSpec {
             program: Program::Shell(command.to_owned()),
             cwd: self.path().to_owned(),
@@ -71,14 +77,66 @@ impl Bench {
         }
     }
 
+    fn by_person(&self, command: &str) -> CommandSpec {
+        CommandSpec {
+            caller: Caller::Person,
+            ..self.spec(command)
+        }
+    }
+
+    /// A command at the read-only level.
+    pub(crate) fn read_only(&self, command: &str) -> CommandSpec {
+        let [confinement, _] = self.levels();
+        CommandSpec {
+            confinement,
+            ..self.spec(command)
+        }
+    }
+
+    pub(crate) fn levels(&self) -> [Confinement; 2] {
+        levels(self.path())
+    }
+
+    async fn start(&self, command: &str) -> RunningCommand {
+        self.start_spec(self.spec(command)).await
+    }
+
+    pub(crate) async fn start_spec(&self, spec: CommandSpec) -> RunningCommand {
+        self.executor.start(spec).await.expect("it starts")
+    }
+
+    async fn start_on(&self, command: &str, streams: Streams) -> RunningCommand {
+        let started = self.executor.start_on(self.spec(command), streams).await;
+        started.expect("it starts")
+    }
+
     async fn run(&self, command: &str) -> CommandOutcome {
         self.run_spec(self.spec(command)).await
     }
 
-    async fn run_spec(&self, spec: CommandSpec) -> CommandOutcome {
-        let running = self.executor.start(spec).await.expect("it starts");
-        running.outcome().await
+    pub(crate) async fn run_spec(&self, spec: CommandSpec) -> CommandOutcome {
+        self.start_spec(spec).await.outcome().await
     }
+
+    /// Returns the reason why a command does not start.
+    async fn refused(&self, spec: CommandSpec) -> Error {
+        self.executor.start(spec).await.unwrap_err()
+    }
+}
+
+/// The read-only and the workspace level.
+pub(crate) fn levels(workspace: &Path) -> [Confinement; 2] {
+    let workspace = workspace.to_owned();
+    [
+        Confinement::ReadOnly {
+            workspace: workspace.clone(),
+        },
+        Confinement::Workspace {
+            workspace,
+            network: false,
+            shown: ShownSecrets::default(),
+        },
+    ]
 }
 
 /// Waits until `holds` does; fails after ten seconds.
@@ -87,5 +145,39 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(began.elapsed() < Duration::from_secs(10), "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A command in a terminal, with all that it has printed.
+struct Watched {
+    running: RunningCommand,
+    feed: Arc<Feed>,
+    seen: String,
+}
+
+impl Watched {
+    async fn start(bench: &Bench, spec: CommandSpec) -> Self {
+        let running = bench.executor.start_on(spec, TERMINAL).await;
+        let running = running.expect("it starts");
+        Self {
+            feed: running.feed(),
+            running,
+            seen: String::new(),
+        }
+    }
+
+    fn input(&self) -> CommandInput {
+        self.running.input().expect("a terminal has an input")
+    }
+
+    async fn until(&mut self, text: &str) {
+        let more = async {
+            while !self.seen.contains(text) {
+                assert!(self.feed.changed().await, "{text} in {:?}", self.seen);
+                self.seen.push_str(&self.feed.take().unwrap_or_default());
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(20), more).await;
+        assert!(in_time.is_ok(), "{text}");
     }
 }

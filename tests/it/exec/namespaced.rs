@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use co_exec::sandbox::SandboxSupport;
-use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Launcher, ShownSecrets, Streams, TerminalSize,
-};
+use co_exec::{Caller, CommandOutcome, CommandSpec, Launcher};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{BINARY, Bench, alive, eventually, holding};
+use super::{BACKEND, Bench, Watched, alive, eventually, holding};
 
 /// A bench whose commands get a PID namespace.
 fn bench() -> Bench {
@@ -19,32 +17,10 @@ fn bench() -> Bench {
     bench
 }
 
-fn levels(bench: &Bench) -> [Confinement; 2] {
-    let workspace = bench.path().to_owned();
-    [
-        Confinement::ReadOnly {
-            workspace: workspace.clone(),
-        },
-        Confinement::Workspace {
-            workspace,
-            network: false,
-            shown: ShownSecrets::default(),
-        },
-    ]
-}
-
-fn confined(bench: &Bench, command: &str) -> CommandSpec {
-    let [confinement, _] = levels(bench);
-    CommandSpec {
-        confinement,
-        ..bench.spec(command)
-    }
-}
-
 #[tokio::test]
 async fn a_command_sees_no_process_but_its_own() {
     let bench = bench();
-    for confinement in levels(&bench) {
+    for confinement in bench.levels() {
         let spec = CommandSpec {
             confinement,
             ..bench.spec("echo $$ $PPID /proc/[0-9]*; cat /proc/1/environ")
@@ -64,12 +40,12 @@ async fn with_the_machines_proc_it_still_reaches_no_other_process() {
     };
     let bench = Bench::with(|setup| {
         let home = "/nonexistent".into();
-        let launcher = Launcher::with_support(BINARY.into(), home, Vec::new(), support);
+        let launcher = Launcher::with_support(BACKEND.into(), home, Vec::new(), support);
         setup.launcher = Some(launcher);
     });
     let own = std::process::id();
     let script = format!("[ -d /proc/{own} ] && echo seen; kill -CONT {own}; echo $$; sleep 300 &");
-    let outcome = bench.run_spec(confined(&bench, &script)).await;
+    let outcome = bench.run_spec(bench.read_only(&script)).await;
     assert!(outcome.output.starts_with("seen\n"), "{outcome:?}");
     assert!(
         outcome
@@ -97,7 +73,7 @@ async fn it_ends_as_it_would_outside() {
     ] {
         let how = |outcome: &CommandOutcome| (outcome.exit, outcome.signal);
         let plain = bench.run(command).await;
-        let confined = bench.run_spec(confined(&bench, command)).await;
+        let confined = bench.run_spec(bench.read_only(command)).await;
         assert_eq!(how(&confined), how(&plain), "{command}: {confined:?}");
     }
 }
@@ -106,11 +82,7 @@ async fn it_ends_as_it_would_outside() {
 async fn a_signal_to_the_launcher_reaches_the_command_once() {
     let bench = bench();
     let script = "trap 'echo told' USR1; trap 'exit 5' TERM; echo up; while :; do sleep 0.01; done";
-    let running = bench
-        .executor
-        .start(confined(&bench, script))
-        .await
-        .unwrap();
+    let running = bench.start_spec(bench.read_only(script)).await;
     assert!(running.screen().changed().await);
     let launcher = Pid::from_raw(running.pid());
     kill(launcher, Signal::SIGUSR1).unwrap();
@@ -126,7 +98,7 @@ async fn a_time_out_tells_every_process_to_end_and_then_ends_all() {
     let bench = bench();
     let script = "(trap 'echo inner; exit' TERM; while :; do sleep 0.01; done) &
         setsid bash -c \"trap '' TERM; exec sleep 3401\" & trap 'echo outer' TERM; wait; wait";
-    let mut spec = confined(&bench, script);
+    let mut spec = bench.read_only(script);
     spec.timeout = Duration::from_secs(1);
     let outcome = bench.run_spec(spec).await;
     assert!(outcome.timed_out, "{outcome:?}");
@@ -139,11 +111,7 @@ async fn a_time_out_tells_every_process_to_end_and_then_ends_all() {
 async fn nothing_outlives_the_launcher() {
     let bench = bench();
     let script = "setsid sleep 3402 & echo up; sleep 3402";
-    let running = bench
-        .executor
-        .start(confined(&bench, script))
-        .await
-        .unwrap();
+    let running = bench.start_spec(bench.read_only(script)).await;
     assert!(running.screen().changed().await);
     kill(Pid::from_raw(running.pid()), Signal::SIGKILL).unwrap();
     let outcome = running.outcome().await;
@@ -155,7 +123,7 @@ async fn nothing_outlives_the_launcher() {
 async fn process_1_cannot_be_killed_from_inside() {
     let bench = bench();
     let outcome = bench
-        .run_spec(confined(&bench, "kill -KILL 1; kill -STOP 1; echo on"))
+        .run_spec(bench.read_only("kill -KILL 1; kill -STOP 1; echo on"))
         .await;
     assert_eq!((outcome.output.as_str(), outcome.exit), ("on\n", Some(0)));
 }
@@ -163,7 +131,7 @@ async fn process_1_cannot_be_killed_from_inside() {
 #[tokio::test]
 async fn a_persons_namespace_is_kept_until_its_last_process_ends() {
     let bench = bench();
-    let [_, workspace] = levels(&bench);
+    let [_, workspace] = bench.levels();
     let start = |command| {
         let mut spec = bench.spec(command);
         (spec.caller, spec.confinement) = (Caller::Person, workspace.clone());
@@ -198,29 +166,16 @@ async fn a_persons_namespace_is_kept_until_its_last_process_ends() {
 #[tokio::test]
 async fn its_terminal_is_that_of_its_own_session() {
     let bench = bench();
-    let size = TerminalSize {
-        columns: 80,
-        rows: 24,
-    };
     let script = "ps -o pid=,pgid=,sid=,tpgid= -p $$; tty < /dev/tty; stty size; trap 'echo told; exit 4' INT; \
         echo up; while sleep 0.1; do :; done";
-    let running = bench
-        .executor
-        .start_on(confined(&bench, script), Streams::Terminal(size))
-        .await
-        .unwrap();
-    let (input, feed) = (running.input().unwrap(), running.feed());
-    let mut seen = String::new();
-    while !seen.contains("up") {
-        assert!(feed.changed().await, "{seen}");
-        seen.push_str(&feed.take().unwrap_or_default());
-    }
-    input.write(b"\x03".to_vec()).unwrap();
-    let outcome = running.outcome().await;
+    let mut watched = Watched::start(&bench, bench.read_only(script)).await;
+    watched.until("up").await;
+    watched.input().write(b"\x03".to_vec()).unwrap();
+    let outcome = watched.running.outcome().await;
     assert_eq!(outcome.exit, Some(4), "{outcome:?}");
     let lines: Vec<&str> = outcome.output.lines().collect();
     let ids: Vec<&str> = lines[0].split_ascii_whitespace().collect();
     assert_eq!(ids, ["2"; 4], "{outcome:?}");
     assert!(lines[1].starts_with("/dev/"), "{outcome:?}");
-    assert_eq!(lines[2], "24 80", "{outcome:?}");
+    assert_eq!(lines[2], "23 91", "{outcome:?}");
 }

@@ -6,11 +6,11 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::{BINARY, alive, eventually};
+use super::{BACKEND, Bench, TERMINAL, alive, eventually};
 
 fn exec(args: &[&str]) -> Output {
     let state = tempfile::tempdir().expect("a directory");
-    Command::new(BINARY)
+    Command::new(BACKEND)
         .arg("exec")
         .args(args)
         .env("XDG_STATE_HOME", state.path())
@@ -54,7 +54,7 @@ fn no_descriptor_is_inherited() {
         .args([
             "-c",
             "exec 7</etc/passwd 8>/dev/null; exec \"$0\" exec 'ls /proc/self/fd'",
-            BINARY,
+            BACKEND,
         ])
         .output()
         .unwrap();
@@ -65,7 +65,7 @@ fn no_descriptor_is_inherited() {
 #[test]
 fn nothing_of_the_backends_own_environment_or_input_passes() {
     let state = tempfile::tempdir().unwrap();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(BACKEND)
         .args(["exec", "env; echo read $(cat)."])
         .env("XDG_STATE_HOME", state.path())
         .env("MADE_UP_SECRET", "s")
@@ -89,15 +89,9 @@ fn nothing_of_the_backends_own_environment_or_input_passes() {
 
 #[tokio::test]
 async fn a_terminal_of_the_backends_own_is_out_of_reach() {
-    let bench = super::Bench::new();
-    let size = co_exec::TerminalSize {
-        columns: 80,
-        rows: 24,
-    };
-    let command = format!("true </dev/tty && exec {BINARY} exec 'true </dev/tty'");
-    let streams = co_exec::Streams::Terminal(size);
-    let running = bench.executor.start_on(bench.spec(&command), streams).await;
-    let outcome = running.unwrap().outcome().await;
+    let command = format!("true </dev/tty && exec {BACKEND} exec 'true </dev/tty'");
+    let bench = Bench::new();
+    let outcome = bench.start_on(&command, TERMINAL).await.outcome().await;
     assert_eq!(outcome.exit, Some(1), "{}", outcome.output);
     assert!(
         outcome.output.contains("[exit 1, after "),
@@ -140,14 +134,14 @@ fn output_is_streamed() {
 fn names_that_are_not_utf8_are_told() {
     let root = tempfile::tempdir().unwrap();
     let odd = root.path().join(OsStr::from_bytes(b"\xff"));
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(BACKEND);
     command.args(["exec", "--json", "true"]);
     let output = command.env("XDG_STATE_HOME", &odd).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("set XDG_STATE_HOME to one that is"), "{told}");
 
     std::fs::create_dir_all(odd.join(".git")).unwrap();
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(BACKEND);
     command.args(["exec", "--json", "--backend", "landlock", "touch .envrc"]);
     command.env("XDG_STATE_HOME", root.path()).current_dir(&odd);
     let output = command.output().unwrap();
@@ -164,7 +158,7 @@ async fn a_command_ends_in_time_also_where_nobody_reads_what_is_shown() {
     for (seconds, signal, code) in [("3", None, 124), ("30", Some("-TERM"), 143)] {
         let state = tempfile::tempdir().unwrap();
         let line = "x".repeat(500);
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(BACKEND)
             .args(["exec", "--timeout", seconds, "--cwd"])
             .arg(state.path())
             // Not `yes`: that would be ended as a flood.
@@ -198,7 +192,7 @@ async fn a_command_ends_in_time_also_where_nobody_reads_what_is_shown() {
 async fn where_nobody_reads_on_another_signal_ends_it() {
     let state = tempfile::tempdir().unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
-    let mut child = Command::new(BINARY)
+    let mut child = Command::new(BACKEND)
         .args(["exec", "--timeout", "30"])
         .arg(format!("exec yes {}", "x".repeat(31)))
         .env("XDG_STATE_HOME", state.path())
@@ -224,7 +218,7 @@ fn output_that_could_not_be_written_is_told() {
     let to = |out: &str, command: &str, json: &[&str]| {
         let mut bash = Command::new("bash");
         let line = format!("exec \"$0\" exec \"$@\" >{out}");
-        bash.args(["-c", &line, BINARY]).args(json).arg(command);
+        bash.args(["-c", &line, BACKEND]).args(json).arg(command);
         let done = bash.env("XDG_STATE_HOME", state.path()).output().unwrap();
         (done.status.code(), String::from_utf8(done.stderr).unwrap())
     };
@@ -241,7 +235,7 @@ fn output_that_could_not_be_written_is_told() {
     // Nobody reads any more.
     let line = "\"$0\" exec 'seq 100000; exit 7' | head -n 1; exit ${PIPESTATUS[0]}";
     let mut bash = Command::new("bash");
-    bash.args(["-c", line, BINARY])
+    bash.args(["-c", line, BACKEND])
         .env("XDG_STATE_HOME", state.path());
     let done = bash.output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
@@ -252,7 +246,7 @@ fn output_that_could_not_be_written_is_told() {
 #[test]
 fn a_home_that_is_no_absolute_path_is_refused() {
     let here = tempfile::tempdir().unwrap();
-    let output = Command::new(BINARY)
+    let output = Command::new(BACKEND)
         .args(["exec", "--json", r"printf 'a\0b'"])
         .current_dir(here.path())
         .env("HOME", "rel")

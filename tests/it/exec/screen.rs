@@ -41,11 +41,7 @@ async fn watch(screen: Arc<Screen>) -> (Shown, Vec<ScreenPatch>) {
 
 async fn run(command: &str) -> (Shown, Vec<ScreenPatch>) {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start(bench.spec(command))
-        .await
-        .expect("it starts");
+    let running = bench.start(command).await;
     let watcher = tokio::spawn(watch(running.screen()));
     running.outcome().await;
     watcher.await.expect("the watcher ends")
@@ -114,11 +110,7 @@ async fn a_flood_shows_a_screenful_and_then_the_kept_tail() {
 #[tokio::test]
 async fn many_short_lines_between_two_looks_are_a_flood_too() {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start(bench.spec("seq 5000; exec sleep 300"))
-        .await
-        .expect("it starts");
+    let running = bench.start("seq 5000; exec sleep 300").await;
     let reading = running.reading();
     super::eventually("all are printed", || reading.amount() == "5000 lines").await;
     let patch = running.screen().take().expect("a patch");
@@ -172,11 +164,7 @@ async fn binary_output_is_named() {
 #[tokio::test]
 async fn nobody_has_to_look() {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start(bench.spec("seq 1 50000"))
-        .await
-        .expect("it starts");
+    let running = bench.start("seq 1 50000").await;
     let screen = running.screen();
     running.outcome().await;
     let (shown, patches) = watch(screen).await;

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co_exec::{Confinement, Error, Program, Streams, TerminalSize};
+use co_exec::{Error, Program, Streams};
 
-use super::Bench;
+use super::{Bench, TERMINAL};
 
 async fn check(command: &str, output: &str, exit: i32) {
     let outcome = Bench::new().run(command).await;
@@ -113,10 +113,10 @@ async fn argv_runs_without_a_shell() {
     );
     assert_eq!(bench.run_spec(spec.clone()).await.output, "a b|$HOME|*|");
     spec.program = Program::Argv(vec!["no-such-program-here".to_owned()]);
-    let error = bench.executor.start(spec.clone()).await.unwrap_err();
+    let error = bench.refused(spec.clone()).await;
     assert!(matches!(error, Error::NotFound { .. }), "{error}");
     spec.program = Program::Argv(vec!["/etc/passwd".to_owned()]);
-    let error = bench.executor.start(spec.clone()).await.unwrap_err();
+    let error = bench.refused(spec.clone()).await;
     assert!(error.is_permission(), "{error}");
     for empty in [
         Program::Argv(vec![]),
@@ -124,19 +124,13 @@ async fn argv_runs_without_a_shell() {
         Program::Shell(" \n".to_owned()),
     ] {
         spec.program = empty;
-        let error = bench.executor.start(spec.clone()).await.unwrap_err();
+        let error = bench.refused(spec.clone()).await;
         assert!(matches!(error, Error::Empty), "{error}");
     }
     spec.program = Program::Shell(format!("true {}", "x".repeat(1 << 20)));
-    assert!(matches!(
-        bench.executor.start(spec.clone()).await.unwrap_err(),
-        Error::TooLong
-    ));
+    assert!(matches!(bench.refused(spec.clone()).await, Error::TooLong));
     spec.program = Program::Shell("echo \0".to_owned());
-    assert!(matches!(
-        bench.executor.start(spec).await.unwrap_err(),
-        Error::Nul
-    ));
+    assert!(matches!(bench.refused(spec).await, Error::Nul));
 }
 
 /// Makes a program of that text; one without a text is a file that nobody may run.
@@ -175,25 +169,15 @@ async fn a_program_is_the_first_on_path_that_can_be_run_wherever_one_is() {
 #[tokio::test]
 async fn what_cannot_be_confined_or_placed_does_not_run() {
     let bench = Bench::new();
-    let workspace = bench.path().to_owned();
-    for confinement in [
-        Confinement::ReadOnly {
-            workspace: workspace.clone(),
-        },
-        Confinement::Workspace {
-            workspace,
-            network: true,
-            shown: co_exec::ShownSecrets::default(),
-        },
-    ] {
+    for confinement in bench.levels() {
         let mut spec = bench.spec("touch ran");
         spec.confinement = confinement;
-        let error = bench.executor.start(spec).await.unwrap_err();
+        let error = bench.refused(spec).await;
         assert!(matches!(error, Error::Sandbox(_)), "{error}");
     }
     let mut spec = bench.spec("true");
     spec.cwd = ".".into();
-    let error = bench.executor.start(spec).await.unwrap_err();
+    let error = bench.refused(spec).await;
     assert!(matches!(error, Error::RelativeCwd(_)), "{error}");
     assert!(!bench.path().join("ran").exists());
 }
@@ -211,15 +195,11 @@ async fn a_directory_that_cannot_be_entered_is_named_whatever_was_to_run_there()
         argv(&["./program"]),
         argv(&["no-such-program"]),
     ];
-    let terminal = Streams::Terminal(TerminalSize {
-        columns: 80,
-        rows: 24,
-    });
     for (cwd, why) in [(gone, "No such file"), (file, "ot a directory")] {
         for program in &programs {
             for (executor, streams) in [
                 (&bench.executor, Streams::Whole),
-                (&bench.executor, terminal),
+                (&bench.executor, TERMINAL),
                 (&limited.executor, Streams::Whole),
             ] {
                 let mut spec = bench.spec("");

@@ -2,55 +2,9 @@
 
 use std::time::Duration;
 
-use co_exec::{
-    CommandInput, CommandOutcome, Executor, Feed, InputError, RunningCommand, Streams, TerminalSize,
-};
+use co_exec::{InputError, Streams, TerminalSize};
 
-use super::{Bench, alive, eventually};
-
-const SIZE: TerminalSize = TerminalSize {
-    columns: 91,
-    rows: 23,
-};
-
-/// A command in a terminal, with all that it has printed.
-struct Watched {
-    running: RunningCommand,
-    feed: std::sync::Arc<Feed>,
-    seen: String,
-}
-
-impl Watched {
-    async fn start(executor: &Executor, spec: co_exec::CommandSpec) -> Self {
-        let started = executor.start_on(spec, Streams::Terminal(SIZE)).await;
-        let running = started.expect("it starts");
-        Self {
-            feed: running.feed(),
-            running,
-            seen: String::new(),
-        }
-    }
-
-    fn input(&self) -> CommandInput {
-        self.running.input().expect("a terminal has an input")
-    }
-
-    async fn until(&mut self, text: &str) {
-        let more = async {
-            while !self.seen.contains(text) {
-                assert!(self.feed.changed().await, "{text} in {:?}", self.seen);
-                self.seen.push_str(&self.feed.take().unwrap_or_default());
-            }
-        };
-        let in_time = tokio::time::timeout(Duration::from_secs(20), more).await;
-        assert!(in_time.is_ok(), "{text}");
-    }
-}
-
-async fn run_on(bench: &Bench, command: &str, streams: Streams) -> CommandOutcome {
-    let running = bench.executor.start_on(bench.spec(command), streams).await;
-    running.unwrap().outcome().await
-}
+use super::{Bench, TERMINAL, Watched, alive, eventually};
 
 #[test]
 fn what_no_program_takes_of_a_terminals_input_holds_up_nobody() {
@@ -60,8 +14,7 @@ fn what_no_program_takes_of_a_terminals_input_holds_up_nobody() {
         let bench = Bench::new();
         let mut spec = bench.spec("head -n 2");
         spec.stdin = Some(b"a line\n".repeat(1 << 19));
-        let running = bench.executor.start_on(spec, Streams::Terminal(SIZE)).await;
-        let outcome = running.unwrap().outcome().await;
+        let outcome = Watched::start(&bench, spec).await.running.outcome().await;
         tell.send(outcome.exit).unwrap();
     };
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -74,7 +27,7 @@ fn what_no_program_takes_of_a_terminals_input_holds_up_nobody() {
 async fn only_a_terminal_is_one() {
     let bench = Bench::new();
     let test = "test -t 0 && test -t 1 && test -t 2";
-    let outcome = run_on(&bench, test, Streams::Terminal(SIZE)).await;
+    let outcome = bench.start_on(test, TERMINAL).await.outcome().await;
     assert_eq!(outcome.exit, Some(0), "{}", outcome.output);
     for fd in 0..3 {
         let outcome = bench.run(&format!("test -t {fd}")).await;
@@ -86,12 +39,11 @@ async fn only_a_terminal_is_one() {
 #[tokio::test]
 async fn a_terminal_controls_its_session_and_has_a_size() {
     let bench = Bench::new();
-    let outcome = run_on(
-        &bench,
-        "stty size </dev/tty; ps -o sid=,pgid=,pid= -p $$",
-        Streams::Terminal(SIZE),
-    )
-    .await;
+    let outcome = bench
+        .start_on("stty size </dev/tty; ps -o sid=,pgid=,pid= -p $$", TERMINAL)
+        .await
+        .outcome()
+        .await;
     let mut lines = outcome.output.lines();
     assert_eq!(lines.next(), Some("23 91"), "{}", outcome.output);
     let ids: Vec<_> = lines.next().unwrap().split_whitespace().collect();
@@ -102,7 +54,11 @@ async fn a_terminal_controls_its_session_and_has_a_size() {
 #[tokio::test]
 async fn the_end_of_a_terminal_is_no_error() {
     let bench = Bench::new();
-    let outcome = run_on(&bench, "echo hi; exit 3", Streams::Terminal(SIZE)).await;
+    let outcome = bench
+        .start_on("echo hi; exit 3", TERMINAL)
+        .await
+        .outcome()
+        .await;
     assert_eq!((outcome.exit, outcome.bytes), (Some(3), 4), "hi, CR, LF");
     assert!(outcome.output.starts_with("hi\n"), "{:?}", outcome.output);
     assert!(outcome.background.is_empty() && !outcome.timed_out);
@@ -112,7 +68,7 @@ async fn the_end_of_a_terminal_is_no_error() {
 async fn what_is_typed_arrives_and_a_new_size_is_told() {
     let bench = Bench::new();
     let script = "trap 'stty size' WINCH; echo ready; while read -r line; do echo \"<$line>\"; done; echo over";
-    let mut watched = Watched::start(&bench.executor, bench.spec(script)).await;
+    let mut watched = Watched::start(&bench, bench.spec(script)).await;
     watched.until("ready").await;
     let input = watched.input();
     input.write(b"one \xe6\xbc\xa2\n".to_vec()).unwrap();
@@ -133,8 +89,7 @@ async fn what_is_typed_arrives_and_a_new_size_is_told() {
 #[tokio::test]
 async fn control_c_reaches_the_foreground() {
     let bench = Bench::new();
-    let mut watched =
-        Watched::start(&bench.executor, bench.spec("echo ready; exec sleep 3501")).await;
+    let mut watched = Watched::start(&bench, bench.spec("echo ready; exec sleep 3501")).await;
     watched.until("ready").await;
     // A bash that is about to become another program forgets what it was sent.
     let comm = format!("/proc/{}/comm", watched.running.pid());
@@ -153,7 +108,7 @@ async fn cancelling_ends_all_of_a_terminal() {
     let script = format!(
         "set -m; trap '' HUP TERM; sleep {own} & setsid sleep 3503 & echo pids $! $$ end; wait"
     );
-    let mut watched = Watched::start(&bench.executor, bench.spec(&script)).await;
+    let mut watched = Watched::start(&bench, bench.spec(&script)).await;
     watched.until(" end").await;
     let pids: Vec<i32> = watched
         .seen
@@ -173,7 +128,7 @@ async fn cancelling_ends_all_of_a_terminal() {
 #[tokio::test]
 async fn a_flood_in_a_terminal_shows_its_end() {
     let bench = Bench::new();
-    let mut watched = Watched::start(&bench.executor, bench.spec("seq 500000")).await;
+    let mut watched = Watched::start(&bench, bench.spec("seq 500000")).await;
     // Nobody takes anything until it is over: 500,000 lines are more than is kept.
     eventually("the end of the flood", || {
         watched
@@ -221,11 +176,7 @@ async fn an_open_input_is_written_to_and_closed() {
 #[tokio::test]
 async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start_on(bench.spec("exec sleep 3504"), Streams::Open)
-        .await
-        .unwrap();
+    let running = bench.start_on("exec sleep 3504", Streams::Open).await;
     let input = running.input().unwrap();
     let mut taken = 0;
     while input.write(vec![b'x'; 60 << 10]).is_ok() {
@@ -243,11 +194,7 @@ async fn a_command_that_reads_nothing_takes_no_memory_and_ends() {
 #[tokio::test]
 async fn what_is_read_makes_room_for_more() {
     let bench = Bench::new();
-    let running = bench
-        .executor
-        .start_on(bench.spec("wc -c"), Streams::Open)
-        .await
-        .unwrap();
+    let running = bench.start_on("wc -c", Streams::Open).await;
     let input = running.input().unwrap();
     // Four times what may wait at once.
     for _ in 0..64 {
@@ -261,11 +208,7 @@ async fn what_is_read_makes_room_for_more() {
 #[tokio::test]
 async fn a_closed_input_ends_what_reads_it() {
     let bench = Bench::new();
-    let started = bench
-        .executor
-        .start_on(bench.spec("cat"), Streams::Open)
-        .await;
-    let running = started.unwrap();
+    let running = bench.start_on("cat", Streams::Open).await;
     running.input().unwrap().close().unwrap();
     let outcome = running.outcome().await;
     assert_eq!((outcome.exit, outcome.output.as_str()), (Some(0), ""));

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{BINARY, holding};
+use super::{BACKEND, holding};
 use crate::support::{DEADLINE, proc};
 
 /// A backend that runs one command; ended with what it started when dropped.
@@ -20,7 +20,7 @@ impl Backend {
     fn start(args: &[&str]) -> Self {
         let state = tempfile::tempdir().unwrap();
         nix::unistd::mkfifo(&state.path().join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(BACKEND)
             .arg("exec")
             .args(args)
             .current_dir(state.path())
@@ -154,7 +154,7 @@ fn a_stopped_backend_is_ended_after_it_was_told_to() {
 #[test]
 fn a_stopped_backend_is_ended_when_nobody_is_left_to_serve() {
     let state = tempfile::tempdir().unwrap();
-    let mut backend = Command::new(BINARY)
+    let mut backend = Command::new(BACKEND)
         .env("XDG_STATE_HOME", state.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -211,7 +211,7 @@ fn the_watchdog_lets_go_of_standard_input_and_output() {
 fn what_it_cannot_start_without_is_named() {
     let unshare = |line: &str| {
         let mut unshare = Command::new("unshare");
-        unshare.args(["--map-root-user", "--mount", "sh", "-c", line, BINARY]);
+        unshare.args(["--map-root-user", "--mount", "sh", "-c", line, BACKEND]);
         unshare.output().unwrap()
     };
     let empty = "mount -t tmpfs none /dev";

@@ -16,7 +16,8 @@ use crate::support::chat::Chat;
 use crate::support::http::Reply;
 use crate::support::workspace::Workspace;
 
-const WITHOUT: &str = include_str!("absent.py");
+/// Runs a program on such a kernel.
+const OLDER: &str = include_str!("older.py");
 
 /// The word that names the missing feature.
 const WHY: &str = "Landlock";
@@ -29,14 +30,11 @@ struct Backend {
 impl Backend {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("absent.py"), WITHOUT).unwrap();
+        let script = dir.path().join("older.py");
+        fs::write(&script, OLDER).unwrap();
+        let (python, script) = (python(), script.display());
+        let text = format!("#!/bin/sh\nexec {python} '{script}' none '{BACKEND}' \"$@\"\n");
         let backend = Self { dir };
-        let script = backend.dir.path().join("absent.py");
-        let text = format!(
-            "#!/bin/sh\nexec {} '{}' '{BACKEND}' \"$@\"\n",
-            python(),
-            script.display()
-        );
         fs::write(backend.path(), text).unwrap();
         fs::set_permissions(backend.path(), fs::Permissions::from_mode(0o755)).unwrap();
         backend
@@ -66,16 +64,18 @@ impl Backend {
 }
 
 #[test]
-fn exec_refuses_a_backend_of_the_settings_and_auto_takes_what_is_there() {
+fn exec_refuses_what_nothing_can_confine_and_auto_takes_what_is_there() {
     let backend = Backend::new();
     let exec = |args: &[&str], setting: &str| {
         let args = [&["exec", "--json"], args, &["echo it ran"]].concat();
         backend.run(&args, &[("CO_CLI_SANDBOX_BACKEND", setting)])
     };
-    let done = exec(&[], "landlock");
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(125), "{done:?}");
-    assert!(done.stdout.is_empty() && told.contains(WHY), "{done:?}");
+    for (args, setting) in [(&[][..], "landlock"), (&["--read-only"], "auto")] {
+        let done = exec(args, setting);
+        let told = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(125), "{done:?}");
+        assert!(done.stdout.is_empty() && told.contains(WHY), "{done:?}");
+    }
     for (args, setting) in [
         (&[][..], "auto"),
         (&["--backend", "auto"], "landlock"),

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::hostile::python;
 use super::scene::am_root;
 use super::user_home::UserHome;
@@ -108,21 +110,29 @@ impl Place {
         assert!(most >= MANY, "{what}: {most} processes at the most");
     }
 
+    /// Runs one by the backend, checks that nothing of it is left, and returns the outcome.
+    fn exec(&self, set: impl FnOnce(&mut Command), bomb: &str) -> Value {
+        let token = token();
+        let mut command = self.command(&self.home.exe(), &token);
+        command.args(["exec", "--json"]);
+        set(&mut command);
+        let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
+        for _ in 0..10 {
+            let left = proc::holding(&token);
+            assert!(left.is_empty(), "{command:?}: {left:?}");
+        }
+        serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"))
+    }
+
     /// Nothing of one is left when the backend has told its outcome.
     fn ended(&self, what: &str, bomb: &str) {
         for (level, args) in LEVELS {
-            let token = token();
-            let mut command = self.command(&self.home.exe(), &token);
-            command
-                .args(["exec", "--json", "--timeout", "1"])
-                .args(args);
             let began = Instant::now();
-            let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
-            let left = proc::holding(&token);
-            assert!(left.is_empty(), "{what}, {level}: {left:?}");
+            let set = |exec: &mut Command| {
+                exec.args(["--timeout", "1"]).args(args);
+            };
+            let told = self.exec(set, bomb);
             assert!(began.elapsed() < Duration::from_secs(30), "{what}, {level}");
-            let told: serde_json::Value =
-                serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
             assert_eq!(told["level"], level, "{what}: {told}");
         }
     }
@@ -132,18 +142,12 @@ impl Place {
 fn no_comet_goes_on(place: &Place) {
     for (level, args) in LEVELS {
         for _ in 0..6 {
-            let token = token();
-            let mut command = place.command(&place.home.exe(), &token);
-            command.args(["exec", "--json"]).args(args);
-            let done = command.arg("--").args(NICE).arg(COMET).output().unwrap();
-            let told: serde_json::Value =
-                serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
+            let set = |exec: &mut Command| {
+                exec.args(args);
+            };
+            let told = place.exec(set, COMET);
             let named = told["background"].as_array().map_or(0, Vec::len);
             assert!(named > 0, "{level}: {told}");
-            for _ in 0..10 {
-                let left = proc::holding(&token);
-                assert!(left.is_empty(), "{level}: {left:?}");
-            }
         }
     }
 }
@@ -152,21 +156,13 @@ fn no_comet_goes_on(place: &Place) {
 fn limited(place: &Place) {
     let (what, bomb) = BOMBS[0];
     for (level, args) in LEVELS {
-        let token = token();
-        let mut command = place.command(&place.home.exe(), &token);
-        command
-            .env("CO_CLI_SHELL_PROCESSES", PROCESS_LIMIT.to_string())
-            .args(["exec", "--json", "--timeout", "50"])
-            .args(args);
-        let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
-        let left = proc::holding(&token);
-        assert!(left.is_empty(), "{what}, {level}: {left:?}");
-        let told: serde_json::Value =
-            serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
-        assert_eq!(
-            told["limit"]["processes"], PROCESS_LIMIT,
-            "{what}, {level}: {told}"
-        );
+        let set = |exec: &mut Command| {
+            exec.env("CO_CLI_SHELL_PROCESSES", PROCESS_LIMIT.to_string());
+            exec.args(["--timeout", "50"]).args(args);
+        };
+        let told = place.exec(set, bomb);
+        let limit = &told["limit"]["processes"];
+        assert_eq!(*limit, PROCESS_LIMIT, "{what}, {level}: {told}");
     }
 }
 

@@ -4,57 +4,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use co_exec::sandbox::Launcher;
-use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, ExecutorSetup, Program,
-    RunningCommand,
-};
-use tempfile::TempDir;
+use co_exec::RunningCommand;
 
-use crate::support::BACKEND;
+use crate::exec::Bench;
 
 /// A workspace with a secret near the root and none in `src`, and an executor.
 struct Place {
-    _dir: TempDir,
+    bench: Bench,
     ws: PathBuf,
-    executor: Executor,
 }
 
 impl Place {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let ws = dir.path().canonicalize().unwrap().join("ws");
+        let bench = Bench::with_launcher(|_| {});
+        let ws = bench.path().canonicalize().unwrap();
         fs::create_dir_all(ws.join("src/deep")).unwrap();
         fs::write(ws.join(".env"), "KEY=hunter2\n").unwrap();
         fs::write(ws.join("src/main.rs"), "fn main() {}\n").unwrap();
-        let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
-        let executor = Executor::new(ExecutorSetup {
-            launcher: Some(launcher),
-            ..ExecutorSetup::new(ExecSettings::new(dir.path().join("spill")))
-        });
-        Self {
-            _dir: dir,
-            ws,
-            executor: executor.unwrap(),
-        }
+        Self { bench, ws }
     }
 
     /// Starts a command that prints `ready`, waits for the file `go`, and then runs `line`. Waits until it is ready.
     async fn start(&self, line: &str) -> RunningCommand {
         let text = format!("echo ready; until test -e go; do :; done; {line}");
-        let running = self.executor.start(CommandSpec {
-            program: Program::Argv(["bash", "-c", &text].map(str::to_owned).into()),
-            cwd: self.ws.clone(),
-            caller: Caller::Agent,
-            stdin: None,
-            timeout: Duration::from_secs(60),
-            confinement: Confinement::ReadOnly {
-                workspace: self.ws.clone(),
-            },
-            environment: Environment::default(),
-            extra_env: Vec::new(),
-        });
-        let running = running.await.unwrap();
+        let running = self.bench.start_spec(self.bench.read_only(&text)).await;
         running.reading().settled(Duration::ZERO).await;
         assert_eq!(running.reading().from_line(0).unwrap().text, "ready\n");
         running

@@ -1,20 +1,15 @@
 //! co removes all files that a command leaves in its private TMPDIR, without blocking.
 
+use co_exec::{CommandSpec, Program};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use co_exec::sandbox::Launcher;
-use co_exec::{
-    Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, ExecutorSetup, Program,
-    ShownSecrets,
-};
 use tempfile::TempDir;
 
 use super::hostile::python;
 use super::scene::am_root;
 use super::user_home::UserHome;
-use crate::support::{BACKEND, DEADLINE};
+use crate::exec::Bench;
+use crate::support::DEADLINE;
 
 /// A user that is neither the tests' own nor that of another test.
 const SOMEBODY: u32 = 54_324;
@@ -67,56 +62,28 @@ fn a_deep_closed_tree_is_removed() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// An executor that confines commands, in its own directory.
-struct Bench {
-    dir: TempDir,
-    executor: Executor,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let launcher = Launcher::new(BACKEND.into(), "/nonexistent".into(), Vec::new());
-        let executor = Executor::new(ExecutorSetup {
-            launcher: Some(launcher),
-            ..ExecutorSetup::new(ExecSettings::new(dir.path().join("spill")))
-        });
-        let executor = executor.unwrap();
-        Self { dir, executor }
-    }
-
-    async fn run(&self, argv: &[&str]) -> String {
-        let workspace = self.dir.path().to_owned();
-        let spec = CommandSpec {
-            program: Program::Argv(argv.iter().map(|word| (*word).to_owned()).collect()),
-            cwd: workspace.clone(),
-            caller: Caller::Agent,
-            stdin: None,
-            timeout: Duration::from_secs(60),
-            confinement: Confinement::Workspace {
-                workspace,
-                network: false,
-                shown: ShownSecrets::default(),
-            },
-            environment: Environment::default(),
-            extra_env: Vec::new(),
-        };
-        let running = self.executor.start(spec).await.unwrap();
-        running.outcome().await.output
-    }
+/// Returns the output of a command at the workspace level.
+async fn run(bench: &Bench, argv: &[&str]) -> String {
+    let [_, confinement] = bench.levels();
+    let spec = CommandSpec {
+        program: Program::Argv(argv.iter().map(|word| (*word).to_owned()).collect()),
+        confinement,
+        ..bench.spec("")
+    };
+    bench.run_spec(spec).await.output
 }
 
 #[tokio::test]
 async fn nobody_waits_while_many_files_are_removed_but_the_end_does() {
-    let bench = Bench::new();
-    let output = bench.run(&[python(), "-c", MANY]).await;
+    let bench = Bench::with_launcher(|_| {});
+    let output = run(&bench, &[python(), "-c", MANY]).await;
     let tmp = PathBuf::from(output.trim_end());
     assert!(tmp.is_absolute(), "{output}");
     assert!(
         tmp.exists(),
         "the end of the command waited for the removal"
     );
-    assert_eq!(bench.run(&["echo", "on"]).await, "on\n");
+    assert_eq!(run(&bench, &["echo", "on"]).await, "on\n");
     bench.executor.shutdown().await;
     bench.executor.finish_removals(DEADLINE).await;
     assert!(!Path::new(&tmp).exists());

@@ -6,10 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co_exec::sandbox::Launcher;
-use co_exec::{Confinement, ShownSecrets};
+use co_exec::Confinement;
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
+use crate::exec::levels;
 use crate::support::{BACKEND, DEADLINE, proc};
 
 /// Commands that would change a protected file of the workspace.
@@ -38,6 +38,10 @@ const HELD: &[&str] = &[
     "chmod 777 .envrc",
     "echo x > .nvim.lua",
     "echo x > .exrc",
+    "echo x > .nvimrc",
+    "rm .nvimrc",
+    "echo x > .lazy.lua",
+    "mv .lazy.lua x",
     "echo x > .vscode/tasks.json",
     "mv .vscode x",
     "echo x > .co/policy.toml",
@@ -68,6 +72,8 @@ fn furnish(scene: &Scene) {
         ".envrc",
         ".nvim.lua",
         ".exrc",
+        ".nvimrc",
+        ".lazy.lua",
         ".vscode/tasks.json",
         ".co/policy.toml",
     ] {
@@ -92,7 +98,15 @@ fn each_is_held(user: Option<u32>, lines: &[&str]) {
         files.retain(|path, _| {
             let below = path.strip_prefix(&scene.ws).unwrap_or(path);
             let git = [".git/hooks", ".git/config", ".git/modules"];
-            let names = [".envrc", ".nvim.lua", ".exrc", ".vscode", ".co"];
+            let names = [
+                ".envrc",
+                ".nvim.lua",
+                ".exrc",
+                ".nvimrc",
+                ".lazy.lua",
+                ".vscode",
+                ".co",
+            ];
             // The times of a submodule's directory show the placeholders in it.
             let placed = below == std::path::Path::new(".git/modules/sub");
             let kept = git.iter().chain(&names).any(|name| below.starts_with(name));
@@ -264,42 +278,21 @@ fn the_network_is_as_asked_and_the_editor_out_of_reach() {
 #[test]
 fn a_home_and_a_place_of_secrets_are_no_workspaces() {
     let scene = Scene::new(None);
-    let refused = |workspace: &PathBuf| {
-        let workspace = workspace.clone();
-        let levels = [
-            Confinement::ReadOnly {
-                workspace: workspace.clone(),
-            },
-            Confinement::Workspace {
-                workspace,
-                network: false,
-                shown: ShownSecrets::default(),
-            },
-        ];
-        levels.map(|level| {
-            let wrapped =
-                scene
-                    .launcher
-                    .wrap(&level, vec!["ls".into()], &mut Vec::new(), &scene.ws);
-            wrapped.unwrap_err().to_string()
-        })
-    };
-    for told in refused(&scene.home) {
-        assert!(told.contains("is your home directory"), "{told}");
+    let inside = "is your home directory or contains it";
+    for (place, why) in [
+        (scene.home.clone(), inside),
+        (scene.root().to_owned(), inside),
+        (scene.home.join(".ssh"), "credentials"),
+    ] {
+        for level in levels(&place) {
+            let argv = vec!["ls".into()];
+            let wrapped = scene
+                .launcher
+                .wrap(&level, argv, &mut Vec::new(), &scene.ws);
+            let told = wrapped.unwrap_err().to_string();
+            assert!(told.contains(why), "{level:?}: {told}");
+        }
     }
-    for told in refused(&scene.home.join(".ssh")) {
-        assert!(told.contains("credentials"), "{told}");
-    }
-}
-
-#[test]
-fn a_launcher_that_is_not_ours_holds_nothing() {
-    let launcher = Launcher::new("/bin/true".into(), "/root".into(), Vec::new());
-    assert!(launcher.check().is_err() && launcher.probe_failed());
-    let launcher = Launcher::new("/nonexistent".into(), "/root".into(), Vec::new());
-    let refused = launcher.check().unwrap_err().to_string();
-    assert!(refused.contains("could not be tried"), "{refused}");
-    assert!(refused.contains("did not start"), "{refused}");
 }
 
 #[test]

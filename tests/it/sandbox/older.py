@@ -58,7 +58,8 @@ def answer(asked, version):
 
 
 def main():
-    os.setsid()
+    if os.getpgrp() != os.getpid():
+        os.setsid()
     namespaces = sys.argv[1] != "--no-namespaces"
     version, *program = sys.argv[1 if namespaces else 2 :]
     asked = listen(namespaces)

@@ -216,39 +216,3 @@ fn a_configuration_that_git_cannot_read_is_refused_in_time() {
     assert!(told.contains("git cannot read its configuration"), "{told}");
     assert!(machine.exec(&ws, &["--read-only"], "true").status.success());
 }
-
-#[test]
-fn nothing_runs_confined_in_a_home() {
-    let machine = Machine::new();
-    for ws in [&machine.home, &machine.top] {
-        for line in ["echo x >> $HOME/.bashrc", "true"] {
-            for level in [&["--backend", "landlock"][..], &["--read-only"]] {
-                let done = machine.exec(ws, level, line);
-                assert_eq!(done.status.code(), Some(125), "{done:?}");
-                let told = String::from_utf8_lossy(&done.stderr).into_owned();
-                let why = "is your home directory or contains it";
-                assert!(told.contains(why), "{told}");
-                assert_eq!(told.lines().count(), 1, "{told}");
-            }
-        }
-    }
-    assert_eq!(
-        fs::read_to_string(machine.home.join(".bashrc")).unwrap(),
-        "mine\n"
-    );
-}
-
-#[test]
-fn files_that_editors_obey_are_held() {
-    let machine = Machine::new();
-    let ws = machine.repository("ws");
-    machine.lay("ws", &[(".nvimrc", ""), (".lazy.lua", "")]);
-    let deeds = &[
-        "echo x > .nvimrc",
-        "rm .nvimrc",
-        "echo x > .lazy.lua",
-        "mv .lazy.lua x",
-    ];
-    machine.each_works_free(&ws, deeds);
-    machine.each_is_held(&ws, deeds);
-}

@@ -10,9 +10,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use co_exec::Confinement;
 use co_exec::sandbox::{ConfinedCommand, Launcher, SandboxSupport};
-use co_exec::{Confinement, ShownSecrets};
 
+use crate::exec::levels;
 use crate::support::BACKEND;
 
 /// An ordinary user where the tests run as root; nobody has it.
@@ -179,17 +180,13 @@ impl Scene {
     }
 
     pub(super) fn read_only(&self) -> Confinement {
-        Confinement::ReadOnly {
-            workspace: self.ws.clone(),
-        }
+        let [read_only, _] = levels(&self.ws);
+        read_only
     }
 
     pub(super) fn workspace(&self) -> Confinement {
-        Confinement::Workspace {
-            workspace: self.ws.clone(),
-            network: false,
-            shown: ShownSecrets::default(),
-        }
+        let [_, workspace] = levels(&self.ws);
+        workspace
     }
 
     /// A trial, with a layer that only this scene has.

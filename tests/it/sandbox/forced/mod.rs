@@ -94,17 +94,6 @@ fn none_does_harm_with_the_fourth_landlock_and_without_namespaces() {
     check(&["--no-namespaces", "4"], 4);
 }
 
-#[test]
-fn none_starts_without_landlock() {
-    let place = place(5);
-    for command in sample(5, 3) {
-        let ran = place.run_confined(&["none"], &command);
-        let why = ran.refused.as_deref().unwrap_or("it started");
-        assert!(why.contains("cannot confine a command"), "{command}: {why}");
-        assert_eq!(place.harm(&ran), None, "{command}");
-    }
-}
-
 /// Otherwise the other tests would show nothing.
 #[test]
 fn each_deed_does_harm_where_nothing_confines_it() {
