@@ -9,6 +9,7 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
 //! | [`nvim`] | the connection to Neovim |
@@ -44,4 +45,5 @@ pub mod run;
 mod shared_file;
 pub mod store;
 pub mod tool;
+pub mod trial;
 pub mod trust;

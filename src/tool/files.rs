@@ -3,6 +3,7 @@
 //! These modules read files, ask the editor, and limit the size of results. `tool::judge` decides which paths they may read.
 
 mod editor;
+pub(crate) mod ignore_rules;
 mod limits;
 mod list;
 mod read;

@@ -33,8 +33,9 @@ pub use launch::launch_main;
 pub use launcher::Launcher;
 pub use names::SYSTEM as SYSTEM_PLACES;
 pub use refused::{HidingRefusal, SandboxRefusal};
+pub use removal::Removals;
 pub use support::SandboxSupport;
-pub use tmp::PrivateTmp;
+pub use tmp::{PrivateTmp, prune_in};
 pub use wrapped::ConfinedCommand;
 
 pub(crate) use appeared::WatchedPaths;

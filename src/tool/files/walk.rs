@@ -13,11 +13,11 @@ use super::limits::{FileScope, plural};
 /// The most entries of one walk.
 const MAX_ENTRIES: usize = 200_000;
 
-/// The files with git's ignore rules, below each directory.
-const RULES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+/// The files with git's ignore rules, below each directory. An earlier one prevails.
+pub(super) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
 /// The most bytes of such a file; a larger one is not a file of rules.
-const LARGEST_RULES: u64 = 4 << 20;
+pub(super) const LARGEST_RULES: u64 = 4 << 20;
 
 /// The entries below a path, in order.
 pub(crate) struct Walk<'a> {

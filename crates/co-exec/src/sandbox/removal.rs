@@ -20,7 +20,7 @@ const DIRECTORY: OFlags = OFlags::PATH
 
 /// The removals in progress. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Removals(TaskTracker);
+pub struct Removals(TaskTracker);
 
 impl Removals {
     /// Removes a directory in its own thread. Drops `kept` only after that.
@@ -38,7 +38,7 @@ impl Removals {
     }
 
     /// Waits until no removal is in progress, up to `limit`.
-    pub(super) async fn finished(&self, limit: Duration) {
+    pub async fn finished(&self, limit: Duration) {
         self.0.close();
         // The next process removes the remaining files.
         let _ = tokio::time::timeout(limit, self.0.wait()).await;

@@ -1,4 +1,4 @@
-//! The private temporary directory of a confined command.
+//! The private directories of commands: each is locked while it is in use, and removed at its end.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -34,7 +34,11 @@ impl PrivateTmp {
         Self::new_in(&std::env::temp_dir(), removals)
     }
 
-    fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
+    /// Makes a directory with a new name in `parent`.
+    ///
+    /// # Errors
+    /// It cannot be made or opened.
+    pub fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix(OUR_TMP)
             .permissions(Permissions::from_mode(0o700))
@@ -63,9 +67,14 @@ impl Drop for PrivateTmp {
     }
 }
 
-/// Removes the directories that killed processes left. Ignores errors.
+/// Removes the temporary directories that killed processes left. Ignores errors.
 pub(crate) fn prune() {
-    prune_directory(&std::env::temp_dir(), MIN_PRUNE_AGE);
+    prune_in(&std::env::temp_dir());
+}
+
+/// Removes what killed processes left of the directories in `parent`. Ignores errors.
+pub fn prune_in(parent: &Path) {
+    prune_directory(parent, MIN_PRUNE_AGE);
 }
 
 fn prune_directory(parent: &Path, fresh: Duration) {

@@ -1,0 +1,200 @@
+//! Git's rules about ignored files, for single paths: of files that a [`Walk`](super::Walk) cannot meet, because they are
+//! not in the workspace.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::walk::RULES;
+use co_exec::regular;
+
+/// The most bytes of a file of rules. A larger one has none.
+pub(crate) const MOST_BYTES: u64 = super::walk::LARGEST_RULES;
+
+/// The rules that hold in a directory: its own, and those of the directories above.
+#[derive(Debug, Clone)]
+pub(crate) struct IgnoreRules(Option<Arc<DirRules>>);
+
+#[derive(Debug)]
+struct DirRules {
+    /// In the order of [`RULES`].
+    own: [Gitignore; RULES.len()],
+    above: IgnoreRules,
+    /// Git's rules of the person, which come last.
+    global: Option<Gitignore>,
+}
+
+impl IgnoreRules {
+    /// Reads the rules of the person, and of the directories above `root`, which is a real path.
+    pub(crate) fn above(root: &Path) -> Self {
+        let (global, _faults) = GitignoreBuilder::new(root).build_global();
+        let none = || Gitignore::empty();
+        let person = Self(Some(Arc::new(DirRules {
+            own: [none(), none(), none()],
+            above: Self(None),
+            global: Some(global),
+        })));
+        let mut above: Vec<_> = root.ancestors().skip(1).collect();
+        above.reverse();
+        above.iter().fold(person, |rules, dir| {
+            rules.below(dir, |name| text(&dir.join(name)))
+        })
+    }
+
+    /// Returns the rules that hold in the directory `dir`. `text` returns the content of a file in it; see [`RULES`].
+    pub(crate) fn below(&self, dir: &Path, mut text: impl FnMut(&Path) -> Option<Vec<u8>>) -> Self {
+        let own = RULES.map(|name| text(Path::new(name)));
+        if own.iter().all(Option::is_none) {
+            return self.clone();
+        }
+        Self(Some(Arc::new(DirRules {
+            own: own.map(|text| text.map_or_else(Gitignore::empty, |text| matcher(dir, &text))),
+            above: self.clone(),
+            global: None,
+        })))
+    }
+
+    /// Returns whether these rules name a path in their directory.
+    pub(crate) fn ignore(&self, path: &Path, is_dir: bool) -> bool {
+        let chain = || std::iter::successors(self.0.as_deref(), |it| it.above.0.as_deref());
+        let found = |rules: &Gitignore| match rules.matched(path, is_dir) {
+            Match::None => None,
+            it => Some(it.is_ignore()),
+        };
+        // One kind of file after the other, each from this directory upwards.
+        (0..RULES.len())
+            .find_map(|kind| chain().find_map(|dir| found(&dir.own[kind])))
+            .or_else(|| chain().find_map(|dir| dir.global.as_ref().and_then(found)))
+            .unwrap_or(false)
+    }
+}
+
+/// Returns the content of a file of rules.
+pub(crate) fn text(path: &Path) -> Option<Vec<u8>> {
+    regular::read(path, MOST_BYTES).ok()
+}
+
+fn matcher(dir: &Path, text: &[u8]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(dir);
+    let lines = text.split(|byte| *byte == b'\n');
+    // As in the walk, the file ends where it is no text.
+    for (number, line) in lines
+        .map_while(|line| str::from_utf8(line).ok())
+        .enumerate()
+    {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let line = match number {
+            0 => line.trim_start_matches('\u{feff}'),
+            _ => line,
+        };
+        // A line that is no pattern ignores nothing.
+        let _faulty = builder.add_line(None::<PathBuf>, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    use proptest::prelude::*;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::buffers::OpenBuffers;
+    use crate::tool::files::{Deadline, FileScope, Walk};
+
+    const DIRS: [&str; 5] = ["", "a", "a/b", "a/b/c", "d"];
+    const NAMES: [&str; 4] = ["x", "y.log", ".hidden", "b"];
+
+    /// Returns what a walk meets below a directory.
+    fn walked(root: &Path) -> BTreeSet<PathBuf> {
+        let scope = FileScope {
+            path: root.to_owned(),
+            open: OpenBuffers::new(),
+            editor: None,
+            allowed: Arc::new(|_: &Path| true),
+            bytes: 0,
+            end: Deadline::new(CancellationToken::new()),
+        };
+        Walk::new(&scope, None)
+            .map(|it| it.path().to_owned())
+            .collect()
+    }
+
+    /// Returns what is not ignored below a directory.
+    fn not_ignored(root: &Path) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::from([root.to_owned()]);
+        let mut todo = vec![(root.to_owned(), IgnoreRules::above(root))];
+        while let Some((dir, above)) = todo.pop() {
+            let rules = above.below(&dir, |name| text(&dir.join(name)));
+            for entry in fs::read_dir(&dir).unwrap() {
+                let entry = entry.unwrap();
+                let is_dir = entry.file_type().unwrap().is_dir();
+                if rules.ignore(&entry.path(), is_dir) {
+                    continue;
+                }
+                found.insert(entry.path());
+                if is_dir {
+                    todo.push((entry.path(), rules.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    fn rules() -> impl Strategy<Value = String> {
+        let name = prop_oneof![
+            Just("x"),
+            Just("*.log"),
+            Just("b/"),
+            Just("b"),
+            Just("/b"),
+            Just("a/b"),
+            Just("**/c"),
+            Just("d/*"),
+            Just(".hidden"),
+            Just("work"),
+            Just("work/d"),
+            Just("*"),
+            Just("c/y.log"),
+            Just("[x"),
+            Just("# x"),
+            Just("b\r"),
+        ];
+        let line = (any::<bool>(), name).prop_map(|(not, name)| match not {
+            true => format!("!{name}"),
+            false => name.to_owned(),
+        });
+        proptest::collection::vec(line, 0..4).prop_map(|lines| lines.join("\n"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn they_ignore_what_a_walk_ignores(
+            above in rules(),
+            files in proptest::collection::vec((0..DIRS.len(), 0..RULES.len(), rules()), 0..6),
+        ) {
+            let top = tempfile::tempdir().unwrap();
+            let top = top.path().canonicalize().unwrap();
+            let root = top.join("work");
+            for dir in DIRS {
+                fs::create_dir_all(root.join(dir)).unwrap();
+            }
+            for (dir, name) in DIRS.iter().flat_map(|dir| NAMES.map(|name| (dir, name))) {
+                let _is_dir = fs::write(root.join(dir).join(name), "");
+            }
+            fs::write(top.join(".gitignore"), above).unwrap();
+            for (dir, kind, text) in files {
+                let path = root.join(DIRS[dir]).join(RULES[kind]);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            prop_assert_eq!(not_ignored(&root), walked(&root));
+        }
+    }
+}

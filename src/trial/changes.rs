@@ -1,0 +1,86 @@
+//! The changes of a trial: the differences between its layer and the workspace.
+
+mod comparison;
+mod removal;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::comparison::Comparison;
+use super::layer::Layer;
+use crate::checkpoint::{Change, Store};
+use crate::tool::files::PathFilter;
+
+/// The most bytes of the files of one trial, before and after it.
+const MOST_BYTES: u64 = 500 << 20;
+/// The most changes of one trial.
+const MOST_CHANGES: usize = 200_000;
+/// The changes of a trial. [`crate::checkpoint::Undo`] makes them.
+#[derive(Debug, Default, PartialEq)]
+pub struct TrialChanges {
+    /// At most one for each path, in their order.
+    pub changes: Vec<Change>,
+    /// In the order of their paths.
+    pub not_kept: Vec<NotKept>,
+    pub ignored: IgnoredFiles,
+    /// The paths named `.git` with changes, which are dropped.
+    pub git: Vec<PathBuf>,
+}
+
+/// A change that is dropped.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NotKept {
+    pub path: PathBuf,
+    /// The reason, as a clause.
+    pub why: String,
+}
+
+/// The changes of ignored files, which are dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IgnoredFiles {
+    pub files: usize,
+    /// The bytes that new and changed files have.
+    pub bytes: u64,
+}
+
+/// The changes of a trial cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the command changed more than {MOST_CHANGES} files, so none is kept: let it change fewer"
+    )]
+    Changes,
+    #[error("the command changed files of more than {} MB, so none is kept: let it change fewer", MOST_BYTES >> 20)]
+    Bytes,
+    #[error("the changes of the command cannot be read: {0}")]
+    Read(#[from] io::Error),
+}
+
+impl TrialChanges {
+    /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
+    /// secrets. Copies of the files are in the store afterwards.
+    ///
+    /// # Errors
+    /// There are too many, or the layer or the store cannot be used.
+    pub fn read(
+        layer: &Layer,
+        root: &Path,
+        allowed: &PathFilter,
+        store: &Store,
+    ) -> Result<Self, Error> {
+        if !layer.upper().try_exists()? {
+            // The trial did not start.
+            return Ok(Self::default());
+        }
+        let mut comparison = Comparison::new(layer, root, allowed, store)?;
+        let read = comparison.read();
+        let closed = comparison.close();
+        read?;
+        closed?;
+        let mut found = comparison.found;
+        found.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        found.not_kept.sort();
+        found.git.sort();
+        Ok(found)
+    }
+}

@@ -1,0 +1,401 @@
+//! Compares a layer with the workspace.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::super::content::Content;
+use super::super::git;
+use super::super::layer::Layer;
+use super::super::tree::{self, Kind, Node, Time, Tree};
+use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
+use crate::checkpoint::{Change, Store};
+use crate::tool::files::PathFilter;
+use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use co_exec::secrets::content;
+
+/// The reasons why a change is dropped.
+const CHANGED: &str = "it changed in the workspace while the command ran";
+const REMOVED: &str = "it was removed from the workspace while the command ran";
+const SECRET: &str = "it looks like a secret, or is a file of co's own";
+const SETUID: &str = "it has a new setuid or setgid bit";
+const NOT_TEXT: &str = "its name is not UTF-8";
+const LINKED: &str = "it has several names (hard links)";
+
+/// Compares the layer with the workspace.
+pub(super) struct Comparison<'a> {
+    pub(super) workspace: Tree,
+    layer: Tree,
+    /// The path of the layer's files.
+    upper: PathBuf,
+    pub(super) root: &'a Path,
+    allowed: &'a PathFilter,
+    store: &'a Store,
+    start: Time,
+    /// The bytes of the copies.
+    bytes: u64,
+    /// The directories of the layer that were made readable, with their modes.
+    opened: Vec<(PathBuf, u32)>,
+    pub(super) found: TrialChanges,
+}
+
+/// A directory of the layer to compare.
+struct DirTask {
+    path: PathBuf,
+    /// The trial saw what the workspace has in this directory.
+    merged: bool,
+    above: Rules,
+}
+
+/// The rules of ignored files that hold in a directory.
+#[derive(Clone)]
+struct Rules {
+    /// For what the workspace has: those of the workspace.
+    old: IgnoreRules,
+    /// For new files: those that the trial left.
+    new: IgnoreRules,
+}
+
+/// A directory of the layer, and that of the workspace with the same path.
+struct DirPair {
+    path: PathBuf,
+    merged: bool,
+    layer: OwnedFd,
+    workspace: Option<OwnedFd>,
+    rules: Rules,
+}
+
+/// The reason why a path is not compared further.
+pub(super) enum Stop {
+    /// Its change is dropped.
+    NotKept(String),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::NotKept(format!("it cannot be read: {error}"))
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(why: &str) -> Self {
+        Self::NotKept(why.to_owned())
+    }
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Self {
+        Self::NotKept(why)
+    }
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(
+        layer: &Layer,
+        root: &'a Path,
+        allowed: &'a PathFilter,
+        store: &'a Store,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            layer: Tree::open(&layer.upper())?,
+            workspace: Tree::open(root)?,
+            upper: layer.upper(),
+            root,
+            allowed,
+            store,
+            start: layer.start(),
+            bytes: 0,
+            opened: Vec::new(),
+            found: TrialChanges::default(),
+        })
+    }
+
+    pub(super) fn read(&mut self) -> Result<(), Error> {
+        let above = IgnoreRules::above(self.root);
+        let mut todo = vec![DirTask {
+            path: PathBuf::new(),
+            merged: true,
+            above: Rules {
+                old: above.clone(),
+                new: above,
+            },
+        }];
+        while let Some(task) = todo.pop() {
+            let path = task.path.clone();
+            let compared = self.compare_dir(task);
+            todo.extend(self.noted(&path, compared)?.into_iter().flatten());
+        }
+        Ok(())
+    }
+
+    /// Notes a change that is dropped.
+    pub(super) fn noted<T>(
+        &mut self,
+        path: &Path,
+        done: Result<T, Stop>,
+    ) -> Result<Option<T>, Error> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(Stop::Failed(error)) => Err(error),
+            Err(Stop::NotKept(why)) => {
+                let path = path.to_owned();
+                self.found.not_kept.push(NotKept { path, why });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Compares a directory of the layer. Returns those in it.
+    fn compare_dir(&mut self, task: DirTask) -> Result<Vec<DirTask>, Stop> {
+        let Some(layer) = self.layer.dir(&task.path)? else {
+            return Ok(Vec::new());
+        };
+        self.make_readable(&layer, &task.path)?;
+        let names = tree::names(&layer)?;
+        let workspace = self.workspace.dir(&task.path)?;
+        let merged = task.merged && !tree::is_opaque(&layer);
+        let rules = self.rules(&task, &layer, workspace.is_some(), merged);
+        let pair = DirPair {
+            path: task.path,
+            merged,
+            layer,
+            workspace,
+            rules,
+        };
+        let mut inner = Vec::new();
+        for name in &names {
+            let path = pair.path.join(name);
+            let compared = self.compare(&pair, &path, name);
+            inner.extend(self.noted(&path, compared)?.flatten());
+        }
+        if let Some(dir) = pair.workspace.as_ref().filter(|_| !merged) {
+            let names: HashSet<_> = names.into_iter().collect();
+            for name in tree::names(dir)?.iter().filter(|it| !names.contains(*it)) {
+                self.remove(dir, &pair.path.join(name), &pair.rules.old)?;
+            }
+        }
+        Ok(inner)
+    }
+
+    /// Returns the rules that hold in a directory.
+    fn rules(&self, task: &DirTask, layer: &OwnedFd, was_dir: bool, merged: bool) -> Rules {
+        let dir = self.root.join(&task.path);
+        let old = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
+        let new = |name: &Path| {
+            // Changes of `.git` are dropped.
+            if name.components().count() > 1 {
+                return old(name);
+            }
+            match Node::of(layer, name.as_os_str()) {
+                Ok(None) if merged => old(name),
+                Ok(Some(node)) if node.kind == Kind::File => {
+                    tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).ok()
+                }
+                _ => None,
+            }
+        };
+        Rules {
+            old: task.above.old.below(&dir, old),
+            new: task.above.new.below(&dir, new),
+        }
+    }
+
+    /// Compares a file of the layer. Returns it if it is a directory.
+    fn compare(
+        &mut self,
+        pair: &DirPair,
+        path: &Path,
+        name: &OsStr,
+    ) -> Result<Option<DirTask>, Stop> {
+        let Some(new) = Node::of(&pair.layer, name)? else {
+            return Ok(None);
+        };
+        let old = match &pair.workspace {
+            Some(dir) => Node::of(dir, name)?.map(|node| (dir, node)),
+            None => None,
+        };
+        if git::is_it(name) {
+            if git::is_changed(&self.layer, &self.workspace, path)? {
+                self.found.git.push(path.to_owned());
+            }
+            return Ok(None);
+        }
+        let whole = self.root.join(path);
+        let is_ignored = match old {
+            Some((_, old)) => pair.rules.old.ignore(&whole, old.kind == Kind::Dir),
+            None => pair.rules.new.ignore(&whole, new.kind == Kind::Dir),
+        };
+        if is_ignored {
+            self.count_ignored(path, new)?;
+            return Ok(None);
+        }
+        if new.kind == Kind::Whiteout {
+            if let Some((dir, _)) = old {
+                self.remove(dir, path, &pair.rules.old)?;
+            }
+            return Ok(None);
+        }
+        self.check(path)?;
+        let after = self.after(&pair.layer, path, new)?;
+        let before = match old {
+            Some((dir, old)) => Some(self.before(dir, name, old)?),
+            None if self.was_removed(pair, name, new)? => return Err(REMOVED.into()),
+            None => None,
+        };
+        let was_dir = before.as_ref().is_some_and(Content::is_dir);
+        let is_dir = after.is_dir();
+        if before.as_ref() != Some(&after) {
+            let is_file = |node: Node| node.kind == Kind::File;
+            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.names > 1);
+            if is_file(new) && (new.names > 1 || was_file) {
+                return Err(LINKED.into());
+            }
+            if after.adds_setuid(before.as_ref()) {
+                return Err(SETUID.into());
+            }
+            if was_dir && !is_dir {
+                self.empty(path, &pair.rules.old)?;
+            }
+            self.add(path, before, Some(after))?;
+        }
+        Ok(is_dir.then(|| DirTask {
+            path: path.to_owned(),
+            merged: pair.merged && was_dir,
+            above: pair.rules.clone(),
+        }))
+    }
+
+    /// Checks that a path may be shown.
+    pub(super) fn check(&self, path: &Path) -> Result<(), Stop> {
+        match (path.to_str(), (self.allowed)(&self.root.join(path))) {
+            (None, _) => Err(NOT_TEXT.into()),
+            (_, false) => Err(SECRET.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a file of the layer.
+    fn after(&self, dir: &OwnedFd, path: &Path, new: Node) -> Result<Content, Stop> {
+        let name = path.file_name().unwrap_or_default();
+        let closed = new.kind == Kind::File && new.mode & 0o400 == 0;
+        let closed = closed.then(|| tree::open(dir, name)).transpose()?;
+        if let Some(file) = &closed {
+            tree::set_mode(file, new.mode | 0o400)?;
+        }
+        let is_secret = new.kind == Kind::File && content::is_secret(&self.upper.join(path));
+        let after = Content::read(dir, name, new);
+        if let Some(file) = &closed {
+            tree::set_mode(file, new.mode)?;
+        }
+        match is_secret {
+            true => Err(SECRET.into()),
+            false => Ok(after?),
+        }
+    }
+
+    /// Reads a file of the workspace.
+    pub(super) fn before(&self, dir: &OwnedFd, name: &OsStr, old: Node) -> Result<Content, Stop> {
+        let before = Content::read(dir, name, old)?;
+        // Each new file in a directory changes its time.
+        let is_dir = before.is_dir();
+        match Node::of(dir, name)? {
+            Some(now) if is_dir || now == old && now.changed.is_before(self.start) => Ok(before),
+            _ => Err(CHANGED.into()),
+        }
+    }
+
+    /// Returns whether a file that the workspace lacks was removed from it during the trial.
+    fn was_removed(&self, pair: &DirPair, name: &OsStr, new: Node) -> io::Result<bool> {
+        if !tree::is_copy(&pair.layer, name) {
+            return Ok(false);
+        }
+        // A file may have been moved by the trial. A copied directory keeps its place.
+        let mut above = pair.path.ancestors();
+        let dir = above.find_map(|path| self.workspace.dir(path).transpose());
+        let changed = match dir.transpose()? {
+            Some(dir) => !Node::itself(&dir)?.changed.is_before(self.start),
+            None => true,
+        };
+        Ok(changed || new.kind == Kind::Dir)
+    }
+
+    pub(super) fn add(
+        &mut self,
+        path: &Path,
+        before: Option<Content>,
+        after: Option<Content>,
+    ) -> Result<(), Error> {
+        let size = |it: &Option<Content>| it.as_ref().map_or(0, Content::size);
+        self.bytes += size(&before) + size(&after);
+        if self.bytes > MOST_BYTES {
+            return Err(Error::Bytes);
+        }
+        if self.found.changes.len() >= MOST_CHANGES {
+            return Err(Error::Changes);
+        }
+        let entry = |it: Option<Content>| it.map(|it| it.into_entry(self.store)).transpose();
+        self.found.changes.push(Change {
+            path: path.to_owned(),
+            before: entry(before)?,
+            after: entry(after)?,
+        });
+        Ok(())
+    }
+
+    /// Counts the files of the layer at a path.
+    fn count_ignored(&mut self, path: &Path, node: Node) -> Result<(), Stop> {
+        if node.kind != Kind::Dir {
+            self.found.ignored.files += 1;
+            self.found.ignored.bytes += if node.kind == Kind::File {
+                node.size
+            } else {
+                0
+            };
+            return Ok(());
+        }
+        let mut todo = vec![path.to_owned()];
+        while let Some(path) = todo.pop() {
+            let Some(dir) = self.layer.dir(&path)? else {
+                continue;
+            };
+            self.make_readable(&dir, &path)?;
+            for name in tree::names(&dir)? {
+                match Node::of(&dir, &name)? {
+                    Some(node) if node.kind == Kind::Dir => todo.push(path.join(name)),
+                    Some(node) => self.count_ignored(&path.join(name), node)?,
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a directory of the layer readable, until all is read.
+    fn make_readable(&mut self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
+        let mode = Node::itself(dir)?.mode;
+        if mode & 0o700 != 0o700 {
+            tree::set_mode(dir, mode | 0o700)?;
+            self.opened.push((path.to_owned(), mode));
+        }
+        Ok(())
+    }
+
+    /// Gives the directories that were made readable their modes again.
+    pub(super) fn close(&self) -> io::Result<()> {
+        for (path, mode) in self.opened.iter().rev() {
+            if let Some(dir) = self.layer.dir(path)? {
+                tree::set_mode(&dir, *mode)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! The removals of a trial, which are those of all files below a removed directory.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use super::super::git;
+use super::super::tree::{self, Kind, Node};
+use super::Error;
+use super::comparison::{Comparison, Stop};
+use crate::tool::files::ignore_rules::{self, IgnoreRules};
+
+/// The most directories above a file that was removed.
+const MOST_DEPTH: usize = 200;
+
+const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
+const DEEP: &str = "too many directories are above it";
+
+impl Comparison<'_> {
+    /// Adds the removal of a file of the workspace, with all below it that is not ignored. Returns false if something stays.
+    pub(super) fn remove(
+        &mut self,
+        dir: &OwnedFd,
+        path: &Path,
+        rules: &IgnoreRules,
+    ) -> Result<bool, Error> {
+        let removed = self.try_remove(dir, path, rules);
+        Ok(self.noted(path, removed)?.unwrap_or(false))
+    }
+
+    fn try_remove(
+        &mut self,
+        dir: &OwnedFd,
+        path: &Path,
+        rules: &IgnoreRules,
+    ) -> Result<bool, Stop> {
+        let name = path.file_name().unwrap_or_default();
+        let Some(old) = Node::of(dir, name)? else {
+            return Ok(true);
+        };
+        if git::is_it(name) {
+            self.found.git.push(path.to_owned());
+            return Ok(false);
+        }
+        if rules.ignore(&self.root.join(path), old.kind == Kind::Dir) {
+            self.found.ignored.files += 1;
+            return Ok(false);
+        }
+        self.check(path)?;
+        let before = self.before(dir, name, old)?;
+        let is_empty = !before.is_dir() || self.remove_below(path, rules)?;
+        if is_empty {
+            self.add(path, Some(before), None)?;
+        }
+        Ok(is_empty)
+    }
+
+    /// Adds the removal of all below a directory of the workspace.
+    pub(super) fn empty(&mut self, path: &Path, rules: &IgnoreRules) -> Result<(), Stop> {
+        let known = self.found.changes.len();
+        if self.remove_below(path, rules)? {
+            return Ok(());
+        }
+        self.found.changes.truncate(known);
+        Err(STAYS.into())
+    }
+
+    fn remove_below(&mut self, path: &Path, above: &IgnoreRules) -> Result<bool, Stop> {
+        if path.components().count() > MOST_DEPTH {
+            return Err(DEEP.into());
+        }
+        let Some(dir) = self.workspace.dir(path)? else {
+            return Ok(false);
+        };
+        let whole = self.root.join(path);
+        let rules = above.below(&whole, |name| ignore_rules::text(&whole.join(name)));
+        let mut is_empty = true;
+        for name in tree::names(&dir)? {
+            is_empty &= self.remove(&dir, &path.join(name), &rules)?;
+        }
+        Ok(is_empty)
+    }
+}
