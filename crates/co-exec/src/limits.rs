@@ -43,6 +43,9 @@ pub(crate) struct CommandLimits {
     pub(crate) processes: Option<u64>,
     /// Bytes in its private temporary directory.
     pub(crate) disk: Option<u64>,
+    /// Bytes and files in the layer of a trial.
+    pub(crate) changes: Option<u64>,
+    pub(crate) changed_files: Option<u64>,
 }
 
 /// The exceeded limit for which a command was killed.
@@ -55,14 +58,27 @@ pub enum ExceededLimit {
     Processes(u64),
     /// Bytes in the private temporary directory.
     Disk(u64),
+    /// Bytes that a trial wrote in the workspace.
+    Changes(u64),
+    /// Files that a trial changed in the workspace.
+    #[serde(rename = "changed-files")]
+    ChangedFiles(u64),
 }
 
 impl CommandLimits {
-    /// Returns the limits of a command. A person's command has none.
+    /// Returns the limits of a command. A person's command has none, except of what a trial writes.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, confinement: &Confinement) -> Self {
+        let changes = match confinement {
+            Confinement::Trial { .. } => Self {
+                changes: settings.trial_size,
+                changed_files: settings.trial_files,
+                ..Self::default()
+            },
+            _ => Self::default(),
+        };
         // The engine limits a container.
         if caller == Caller::Person || matches!(confinement, Confinement::Container { .. }) {
-            return Self::default();
+            return changes;
         }
         let (mut memory, mut processes) = (settings.memory, settings.processes);
         if matches!(confinement, Confinement::ReadOnly { .. }) {
@@ -74,6 +90,7 @@ impl CommandLimits {
             memory,
             processes,
             disk: disk.filter(|_| *confinement != Confinement::Plain),
+            ..changes
         }
     }
 
@@ -102,14 +119,19 @@ impl ProcessLimits {
             more_threads: processes.map(|most| most.saturating_mul(2)),
             ..Self::default()
         };
-        if !matches!(confinement, Confinement::ReadOnly { .. }) {
-            return limits;
-        }
-        Self {
-            open_files: lower(settings.open_files, settings.unasked_open_files),
+        let unasked = Self {
             own_threads: processes.map(|most| most.saturating_add(SPARE_THREADS)),
             pending_signals: Some(UNASKED_SIGNALS),
             ..limits
+        };
+        match confinement {
+            Confinement::ReadOnly { .. } => Self {
+                open_files: lower(settings.open_files, settings.unasked_open_files),
+                ..unasked
+            },
+            // A build opens more files.
+            Confinement::Trial { .. } => unasked,
+            _ => limits,
         }
     }
 
@@ -197,6 +219,8 @@ impl fmt::Display for ExceededLimit {
             Self::Memory(most) => write!(to, "more than {} of memory", size(*most)),
             Self::Processes(most) => write!(to, "more than {most} processes and threads"),
             Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size(*most)),
+            Self::Changes(most) => write!(to, "more than {} of changed files", size(*most)),
+            Self::ChangedFiles(most) => write!(to, "more than {most} changed files"),
         }
     }
 }
@@ -265,5 +289,25 @@ mod tests {
         assert_eq!(unasked.disk, settings.tmp_size);
         assert_eq!(of(Caller::Agent, &Confinement::Plain).disk, None);
         assert!(of(Caller::Person, &read_only).is_empty());
+        assert_eq!(unasked.changes, None);
+    }
+
+    #[test]
+    fn what_a_trial_writes_is_limited_for_everybody() {
+        let mut settings = ExecSettings::new("/nonexistent".into());
+        settings.memory = Some(1 << 40);
+        let trial = Confinement::Trial {
+            workspace: "/w".into(),
+            layer: "/l".into(),
+        };
+        let of = |caller| CommandLimits::of(&settings, caller, &trial);
+        let (agent, person) = (of(Caller::Agent), of(Caller::Person));
+        assert_eq!(agent.memory, Some(1 << 40));
+        assert_eq!(agent.disk, settings.tmp_size);
+        assert_eq!((person.memory, person.disk), (None, None));
+        for limits in [agent, person] {
+            assert_eq!(limits.changes, Some(2 << 30));
+            assert_eq!(limits.changed_files, Some(1_000_000));
+        }
     }
 }

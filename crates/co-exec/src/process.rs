@@ -7,6 +7,7 @@ pub(crate) mod cgroup;
 pub(crate) mod children;
 pub(crate) mod command_processes;
 pub(crate) mod cwd;
+pub(crate) mod disk_checks;
 pub(crate) mod env;
 pub(crate) mod input;
 pub(crate) mod limit_checks;

@@ -61,6 +61,9 @@ pub struct ExecSettings {
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
+    /// The most bytes and files that a trial may write in the workspace.
+    pub trial_size: Option<u64>,
+    pub trial_files: Option<u64>,
     /// The limits of memory and processes for commands that run unasked, if they are lower.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
@@ -100,6 +103,8 @@ impl ExecSettings {
             memory: default_memory(),
             processes: Some(default_processes()),
             tmp_size: Some(4 << 30),
+            trial_size: Some(2 << 30),
+            trial_files: Some(1_000_000),
             unasked_memory: Some(2 << 30),
             unasked_processes: Some(unasked_processes),
             unasked_open_files: Some(default_unasked_open_files(unasked_processes)),
@@ -134,6 +139,8 @@ impl ExecSettings {
             ("shell_memory", self.memory, 1 << 20..=u64::MAX),
             ("shell_processes", self.processes, 8..=1 << 22),
             ("shell_tmp_size", self.tmp_size, 1 << 20..=u64::MAX),
+            ("trial_size", self.trial_size, 1 << 20..=u64::MAX),
+            ("trial_files", self.trial_files, 1_000..=u64::MAX),
             ("unasked_memory", self.unasked_memory, 1 << 20..=u64::MAX),
             ("unasked_processes", self.unasked_processes, 8..=1 << 22),
             ("unasked_open_files", self.unasked_open_files, 8..=1 << 20),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use co_exec::{CommandOutcome, Error, ExceededLimit, ExecSettings};
+use co_exec::{
+    Caller, CommandOutcome, CommandSpec, Confinement, Error, ExceededLimit, ExecSettings,
+};
 
 use super::{BACKEND, Bench};
 
@@ -156,6 +158,46 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
         let told = "[ended: it took more than 8 MiB in its TMPDIR]\n";
         assert!(outcome.output.ends_with(told), "{outcome:?}");
     }
+}
+
+#[tokio::test]
+async fn a_trial_that_writes_too_much_is_ended_and_told() {
+    let fill = "yes | head -c 20000000 > a; sleep 300";
+    // Files that have no name any more.
+    let nameless =
+        "for i in 1 2 3; do exec {fd}<>a; yes | head -c 5000000 >&$fd; rm a; done; sleep 300";
+    // A directory that nobody can list.
+    let closed = "mkdir d; yes | head -c 20000000 > d/a; chmod 0 d; sleep 300";
+    let many = "mkdir d; cd d; for ((i = 0; i < 1001; i++)); do : > $i; done; sleep 300";
+    let bytes = ExceededLimit::Changes(8 << 20);
+    for (line, limit) in [
+        (fill, bytes),
+        (nameless, bytes),
+        (closed, bytes),
+        (many, ExceededLimit::ChangedFiles(1000)),
+    ] {
+        for caller in [Caller::Agent, Caller::Person] {
+            let bench = limited(|settings| {
+                settings.trial_size = Some(8 << 20);
+                settings.trial_files = Some(1000);
+            });
+            let [workspace, layer] = ["ws", "layer"].map(|name| bench.path().join(name));
+            std::fs::create_dir(&workspace).unwrap();
+            std::fs::create_dir(&layer).unwrap();
+            let spec = CommandSpec {
+                cwd: workspace.clone(),
+                caller,
+                confinement: Confinement::Trial { workspace, layer },
+                ..bench.spec(line)
+            };
+            let outcome = bench.run_spec(spec).await;
+            assert_eq!(outcome.level, "trial", "{outcome:?}");
+            assert_eq!(outcome.limit, Some(limit), "{line}: {outcome:?}");
+            let told = format!("[ended: it took {limit}]\n");
+            assert!(outcome.output.ends_with(&told), "{outcome:?}");
+        }
+    }
+    assert_eq!(bytes.to_string(), "more than 8 MiB of changed files");
 }
 
 #[tokio::test]

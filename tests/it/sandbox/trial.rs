@@ -308,9 +308,11 @@ fn a_layer_serves_one_command_at_a_time() {
         .unwrap();
     let told = refused(&scene.launcher, &scene.ws, &scene.layer).to_string();
     assert!(told.contains("another trial writes to"), "{told}");
+    let layer = scene.root().join("layer2");
+    fs::create_dir(&layer).unwrap();
     let other = Confinement::Trial {
         workspace: scene.ws.clone(),
-        layer: scene.out.clone(),
+        layer,
     };
     let done = scene.bash(&other, "cat new; echo two > new; cat new");
     assert_eq!(stdout(&done), "two\n", "{done:?}");

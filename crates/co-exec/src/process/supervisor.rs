@@ -23,6 +23,7 @@ use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
 use crate::process::cgroup::Group;
 use crate::process::command_processes::CommandProcesses;
+use crate::process::disk_checks::{self, DirectoryLimits, Excess};
 use crate::process::start::StartedProcess;
 use crate::process::streams::Streams;
 use crate::process::{children, limit_checks};
@@ -228,9 +229,14 @@ impl Supervisor {
             .as_ref()
             .and_then(ConfinedCommand::tmp_on_disk);
         if let (Some(most), Some(tmp)) = (self.limits.disk, tmp)
-            && limit_checks::nameless(&self.processes.members(), tmp) > most
+            && disk_checks::nameless(&self.processes.members(), tmp) > most
         {
             return Some(ExceededLimit::Disk(most));
+        }
+        if let Some(most) = self.limits.changes
+            && disk_checks::nameless_in_overlays(&self.processes.members()) > most
+        {
+            return Some(ExceededLimit::Changes(most));
         }
         if self.processes.is_limited_by_kernel() {
             // Checking many processes takes long if each of them gets as much processor time as this one.
@@ -243,19 +249,30 @@ impl Supervisor {
         limit_checks::exceeded(&self.limits, &self.processes.members(), tmp)
     }
 
-    /// Returns once the private temporary directory exceeds its limit, or never if there is no limit.
+    /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
-        let tmp = self
-            .confined
-            .as_ref()
-            .and_then(ConfinedCommand::tmp_on_disk);
-        let watched = tmp.map(Path::to_owned).zip(self.limits.disk);
+        let confined = self.confined.as_ref();
+        let limits = |dir: Option<&Path>, bytes, files| {
+            dir.map(|dir| DirectoryLimits {
+                dir: dir.to_owned(),
+                bytes,
+                files,
+            })
+        };
+        let tmp = confined.and_then(ConfinedCommand::tmp_on_disk);
+        let tmp = limits(tmp, self.limits.disk, None);
+        let layer = confined.and_then(ConfinedCommand::changes);
+        let layer = limits(layer, self.limits.changes, self.limits.changed_files);
         async move {
-            let Some((dir, most)) = watched else {
-                return std::future::pending().await;
-            };
-            limit_checks::disk(dir, most).await;
-            ExceededLimit::Disk(most)
+            tokio::select! {
+                excess = DirectoryLimits::exceeded(tmp) => match excess {
+                    Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Disk(most),
+                },
+                excess = DirectoryLimits::exceeded(layer) => match excess {
+                    Excess::Bytes(most) => ExceededLimit::Changes(most),
+                    Excess::Files(most) => ExceededLimit::ChangedFiles(most),
+                },
+            }
         }
     }
 

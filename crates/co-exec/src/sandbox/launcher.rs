@@ -398,7 +398,7 @@ impl Launcher {
         let wrapped = ConfinedCommand {
             watched,
             pid_namespace: processes.is_some(),
-            _layer: layer,
+            layer,
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
         };

@@ -4,7 +4,7 @@ use std::fs::{self, FileTimes, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::plan::{Overlay, PathBytes};
 use super::refused::SandboxRefusal;
@@ -18,6 +18,7 @@ const WORK: &str = "work";
 /// A layer that a command uses. No other command gets it meanwhile.
 #[derive(Debug)]
 pub(super) struct Layer {
+    upper: PathBuf,
     /// Locked.
     _held: OwnedFd,
 }
@@ -48,7 +49,15 @@ impl Layer {
             Ok(()) | Err(_) => {}
         }
         make(overlay).map_err(refused)?;
-        Ok(Self { _held: held })
+        Ok(Self {
+            upper: upper.clone(),
+            _held: held,
+        })
+    }
+
+    /// Returns the directory with what the command wrote.
+    pub(super) fn upper(&self) -> &Path {
+        &self.upper
     }
 }
 

@@ -28,7 +28,7 @@ pub struct ConfinedCommand {
     /// The plan that the launcher reads, if the launcher starts the command.
     pub(super) plan: Option<PlanFile>,
     /// The layer of a trial.
-    pub(super) _layer: Option<Layer>,
+    pub(super) layer: Option<Layer>,
     /// The secrets of the workspace, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
@@ -46,7 +46,7 @@ impl ConfinedCommand {
             pid_namespace: false,
             tmp_in_memory: false,
             plan: None,
-            _layer: None,
+            layer: None,
             secrets: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
@@ -80,6 +80,11 @@ impl ConfinedCommand {
     pub(crate) fn tmp_in_memory(&self) -> Option<&Path> {
         let tmp = self.tmp.as_ref().filter(|_| self.tmp_in_memory);
         tmp.map(|tmp| tmp.path())
+    }
+
+    /// Returns the directory with what a trial wrote in the workspace.
+    pub(crate) fn changes(&self) -> Option<&Path> {
+        self.layer.as_ref().map(Layer::upper)
     }
 
     /// Returns the watch for secrets that appear where the command can read.

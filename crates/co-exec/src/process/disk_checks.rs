@@ -1,0 +1,261 @@
+//! Checks what a command takes of the disk: the files in a directory, and those without a name that it holds open.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::process::procfs::Process;
+
+/// The pause between two looks at the free room of the file system.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// The longest pause between two counts of the files, as a multiple of the duration of one.
+const COUNT_INTERVAL_FACTOR: u32 = 20;
+
+/// The type of overlay file systems (`linux/magic.h`).
+const OVERLAY: i64 = 0x794c_7630;
+
+/// A directory, and the most that may be in it.
+#[derive(Debug, Clone)]
+pub(crate) struct DirectoryLimits {
+    pub(crate) dir: PathBuf,
+    pub(crate) bytes: Option<u64>,
+    /// Files and directories.
+    pub(crate) files: Option<u64>,
+}
+
+/// The limit of a directory that is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excess {
+    Bytes(u64),
+    Files(u64),
+}
+
+/// The bytes and files of a directory, or those that are free on its file system.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amount {
+    bytes: u64,
+    files: u64,
+}
+
+/// The result of a count.
+#[derive(Debug, Default)]
+struct Count {
+    used: Amount,
+    /// True if a directory could not be listed.
+    partial: bool,
+}
+
+impl DirectoryLimits {
+    /// Returns once the directory exceeds a limit, or never if there are none.
+    pub(crate) async fn exceeded(limits: Option<Self>) -> Excess {
+        match limits.filter(|limits| limits.bytes.is_some() || limits.files.is_some()) {
+            Some(limits) => limits.wait().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn wait(self) -> Excess {
+        let at_first = Amount::free(&self.dir);
+        let mut pause = INTERVAL;
+        let (mut before, mut left) = (at_first, self.left(Amount::default()));
+        loop {
+            let slept = Instant::now();
+            // A count of many files takes long. In between, the free room tells how much may have been written.
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let gone = before.without(Amount::free(&self.dir));
+                if slept.elapsed() >= pause || !gone.fits(left) {
+                    break;
+                }
+            }
+            let began = Instant::now();
+            before = Amount::free(&self.dir);
+            let (tell, told) = oneshot::channel();
+            let counted = self.clone();
+            let look = std::thread::Builder::new().name("disk".to_owned());
+            // No thread may be available, as beside a fork bomb. Then the next check tries again.
+            let _ = look.spawn(move || tell.send(counted.count()));
+            if let Ok(count) = told.await {
+                let mut used = count.used;
+                if count.partial {
+                    // All that went from the file system may be in a directory that cannot be listed.
+                    used = used.at_least(at_first.without(before));
+                }
+                if let Some(excess) = self.excess(used) {
+                    return excess;
+                }
+                left = self.left(used);
+            }
+            pause = INTERVAL.max(began.elapsed() * COUNT_INTERVAL_FACTOR);
+        }
+    }
+
+    fn excess(&self, used: Amount) -> Option<Excess> {
+        let bytes = self.bytes.filter(|most| used.bytes > *most);
+        let files = self.files.filter(|most| used.files > *most);
+        bytes.map(Excess::Bytes).or(files.map(Excess::Files))
+    }
+
+    /// Returns the amount that may still be written.
+    fn left(&self, used: Amount) -> Amount {
+        let most = Amount {
+            bytes: self.bytes.unwrap_or(u64::MAX),
+            files: self.files.unwrap_or(u64::MAX),
+        };
+        most.without(used)
+    }
+
+    /// Counts what is in the directory. Stops above a limit.
+    fn count(&self) -> Count {
+        let mut count = Count::default();
+        // Files that have several names count once.
+        let mut linked = HashSet::new();
+        let mut left = vec![self.dir.clone()];
+        while let Some(dir) = left.pop() {
+            let Ok(entries) = fs::read_dir(dir) else {
+                count.partial = true;
+                continue;
+            };
+            for entry in entries.flatten() {
+                let Ok(facts) = entry.metadata() else {
+                    continue;
+                };
+                if facts.is_dir() {
+                    left.push(entry.path());
+                } else if facts.nlink() > 1 && !linked.insert((facts.dev(), facts.ino())) {
+                    continue;
+                }
+                count.used.bytes += bytes(&facts);
+                count.used.files += 1;
+                if self.excess(count.used).is_some() {
+                    return count;
+                }
+            }
+        }
+        count
+    }
+}
+
+impl Amount {
+    /// Returns the amount that is free on the file system of `dir`.
+    fn free(dir: &Path) -> Self {
+        rustix::fs::statvfs(dir).map_or_else(
+            |_| Self::default(),
+            |facts| Self {
+                bytes: facts.f_bfree * facts.f_frsize,
+                files: facts.f_ffree,
+            },
+        )
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+        }
+    }
+
+    fn at_least(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.max(other.bytes),
+            files: self.files.max(other.files),
+        }
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.bytes <= room.bytes && self.files <= room.files
+    }
+}
+
+/// Returns the bytes of the disk that a file takes.
+fn bytes(facts: &Metadata) -> u64 {
+    // In units of 512 bytes, whatever the file system's are.
+    facts.blocks() * 512
+}
+
+/// Returns the bytes of files without a name that processes hold open, on the file system of `dir`.
+pub(crate) fn nameless(members: &[Process], dir: &Path) -> u64 {
+    let Ok(device) = dir.metadata().map(|facts| facts.dev()) else {
+        return 0;
+    };
+    sum_nameless(members, |_, facts| facts.dev() == device)
+}
+
+/// Returns the bytes of files without a name that processes hold open in overlays.
+pub(crate) fn nameless_in_overlays(members: &[Process]) -> u64 {
+    sum_nameless(members, |path, _| {
+        rustix::fs::statfs(path).is_ok_and(|facts| facts.f_type == OVERLAY)
+    })
+}
+
+fn sum_nameless(members: &[Process], counts: impl Fn(&Path, &Metadata) -> bool) -> u64 {
+    let mut seen = HashSet::new();
+    let mut sum = 0;
+    for process in members {
+        let open = fs::read_dir(format!("/proc/{}/fd", process.pid));
+        for entry in open.into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(facts) = fs::metadata(&path) else {
+                continue;
+            };
+            let nameless = facts.is_file() && facts.nlink() == 0 && counts(&path, &facts);
+            if nameless && seen.insert((facts.dev(), facts.ino())) {
+                sum += bytes(&facts);
+            }
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::process::procfs;
+
+    #[test]
+    fn open_files_without_a_name_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Process::read(procfs::own_pid()).unwrap();
+        let mut file = tempfile::tempfile_in(dir.path()).unwrap();
+        io::Write::write_all(&mut file, &vec![1; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+        assert!(nameless(&[own], dir.path()) >= 1 << 20);
+    }
+
+    fn limits(dir: &Path) -> DirectoryLimits {
+        DirectoryLimits {
+            dir: dir.to_owned(),
+            bytes: Some(u64::MAX),
+            files: Some(5),
+        }
+    }
+
+    #[test]
+    fn a_file_with_several_names_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        fs::write(dir.path().join("file"), vec![1; 1 << 20]).unwrap();
+        let once = limits(dir.path()).count().used;
+        assert!(once.bytes >= 1 << 20 && once.files == 2);
+        for name in ["other", "inner/third"] {
+            fs::hard_link(dir.path().join("file"), dir.path().join(name)).unwrap();
+        }
+        assert_eq!(limits(dir.path()).count().used, once);
+    }
+
+    #[test]
+    fn the_first_limit_that_is_exceeded_is_told() {
+        let limits = limits(Path::new("/"));
+        let excess = |bytes, files| limits.excess(Amount { bytes, files });
+        assert_eq!(excess(1 << 40, 5), None);
+        assert_eq!(excess(0, 6), Some(Excess::Files(5)));
+        let left = limits.left(Amount { bytes: 1, files: 9 });
+        assert_eq!((left.bytes, left.files), (u64::MAX - 1, 0));
+    }
+}
