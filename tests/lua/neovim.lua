@@ -79,7 +79,8 @@ local function in_terminal(command, columns, lines, env)
   vim.o.columns, vim.o.lines = columns, lines + 1
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_win_set_buf(0, buf)
-  env = vim.tbl_extend('force', { TERM = 'xterm-256color', COLORTERM = 'truecolor' }, env)
+  local own = { TERM = 'xterm-256color', COLORTERM = 'truecolor', NVIM_NOTTYFAST = '1' }
+  env = vim.tbl_extend('force', own, env)
   if vim.fn.has('nvim-0.11') == 1 then
     return vim.fn.jobstart(command, { term = true, env = env }), buf
   end
@@ -121,8 +122,9 @@ function M.start(opts)
   end)
   self.channel = connect(socket)
   if opts.screen then
+    -- Since 0.12, it asks the terminal for its colours first. It answers requests meanwhile, but takes no keys.
     M.wait('its screen', function()
-      return #self:request('nvim_list_uis') > 0
+      return self:lua('return vim.v.vim_did_enter') == 1 and #self:request('nvim_list_uis') > 0
     end)
   end
   if opts.root ~= false then
