@@ -85,8 +85,8 @@ local function view()
     whole = state.page ~= 'question',
     -- No turn waits for it: keep the float small.
     share = question and not question.kind.holds_turn and 0.3 or 0.6,
-    title = function(hidden)
-      return caption.title(state, hidden)
+    title = function(hidden, width)
+      return caption.title(state, hidden, width)
     end,
     footer = function(width)
       return caption.footer(state, M.focused(), width)

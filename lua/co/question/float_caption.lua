@@ -71,26 +71,31 @@ function M.footer(state, focused, width)
   return vim.fn.strdisplaywidth(long) <= width and long or brief
 end
 
---- Returns the title.
+--- Returns the title. If it is too wide, it does not name the question.
 ---@param state co.float.State
 ---@param hidden number lines that do not fit
+---@param width number
 ---@return string
-function M.title(state, hidden)
+function M.title(state, hidden, width)
   if state.held then
     return (' co · %d more '):format(state.total)
   elseif state.finishing then
     return ' co · nothing waits '
-  elseif state.page == 'list' or state.page == 'list_help' then
+  end
+  local lines = hidden == 1 and '1 more line' or ('%d more lines'):format(hidden)
+  if state.page == 'list' or state.page == 'list_help' then
     local text = (' co · %d questions '):format(state.total)
-    return hidden > 0 and ('%s· %d more lines '):format(text, hidden) or text
+    return hidden > 0 and ('%s· %s '):format(text, lines) or text
   end
   local question = state.question
-  local about = question and ('%s · #%d'):format(question.kind.title(question), question.number)
+  local about = question
+      and ('· %s · #%d '):format(question.kind.title(question), question.number)
     or ''
-  local text = (' co 1/%d · %s '):format(state.total, about)
   local d = float_keys.name('d')
-  local more = ('%s%d more lines '):format(d and d .. ': ' or '', hidden)
-  return hidden > 0 and ('%s· %s'):format(text, more) or text
+  local more = hidden > 0 and ('· %s%s '):format(d and d .. ': ' or '', lines) or ''
+  local number = (' co 1/%d '):format(state.total)
+  local title = number .. about .. more
+  return vim.fn.strdisplaywidth(title) <= width and title or number .. more
 end
 
 return M

@@ -13,7 +13,7 @@ local WIDTH = 80
 ---@field large boolean it may be as wide and as high as the screen
 ---@field whole boolean all lines must be visible
 ---@field share number the most of the screen's height, if neither holds
----@field title fun(hidden: number): string gets the number of lines that do not fit
+---@field title fun(hidden: number, width: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
 --- Returns the number of rows that the lines need.
@@ -35,7 +35,7 @@ end
 ---@return integer most
 local function place_for(lines, view)
   local corner = float_place.corner()
-  local widest = vim.fn.strdisplaywidth(view.title(1000))
+  local widest = vim.fn.strdisplaywidth(view.title(1000, math.huge))
   for _, line in ipairs(lines) do
     widest = math.max(widest, vim.fn.strdisplaywidth(line))
   end
@@ -79,7 +79,7 @@ function M.geometry(lines, view)
     col = place.right,
     width = width,
     height = height,
-    title = view.title(wanted - height),
+    title = view.title(wanted - height, width),
     footer = view.footer(width),
     footer_pos = 'right',
   }
