@@ -73,6 +73,28 @@ describe('an odd Neovim', function()
     end
   end)
 
+  it('with a window of one row shows the chat there without a winbar', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      vim.cmd('Co')
+      local place = { relative = 'editor', row = 0, col = 0, width = 9, height = 1 }
+      local chat = require('co.chat.registry').current()
+      _G.small = vim.api.nvim_open_win(chat.buf, true, place)
+      require('co.chat.window_options').update_winbar(chat)
+    ]])
+    same('', nvim:lua('return vim.v.errmsg'))
+    nvim:lua([[
+      vim.api.nvim_win_set_height(_G.small, 3)
+      require('co.chat').update_winbars()
+    ]])
+    same(1, nvim:lua('return vim.fn.getwininfo(_G.small)[1].winbar'))
+    nvim:lua([[
+      vim.api.nvim_win_set_height(_G.small, 1)
+      require('co.chat').update_winbars()
+    ]])
+    same('', nvim:lua('return vim.v.errmsg'))
+  end)
+
   it('that hides no changes shows the chat beside them, and opens files there', function()
     local nvim = neovim.start()
     local dir = neovim.dir()

@@ -16,12 +16,16 @@ local COMMON = {
   spell = false,
 }
 
---- Returns the winbar of a window that shows the text of a chat.
+--- Returns the winbar of a window that shows the text of a chat. A window of one row has no room for one.
 ---@param chat co.Chat
 ---@param win integer
 ---@return string
 local function winbar_of(chat, win)
-  return winbar.text(chat.state, backend.status().isolation, vim.api.nvim_win_get_width(win))
+  local info = vim.fn.getwininfo(win)[1]
+  if info.height <= 1 and info.winbar == 0 then
+    return ''
+  end
+  return winbar.text(chat.state, backend.status().isolation, info.width)
 end
 
 --- Sets the options of a window that shows the text of a chat.
