@@ -27,11 +27,14 @@ local LONGEST = 64 * 1024
 local function directories(cwd)
   -- The same for each NVIM_APPNAME, like the other files of co.
   local config = vim.fs.dirname(vim.fn.stdpath('config') --[[@as string]])
-  local workspace = vim.fs.root(cwd, '.git') or cwd
-  return {
-    { path = config .. '/co-nvim/prompts', personal = true },
-    { path = workspace .. '/.co/prompts', personal = false },
-  }
+  ---@type { path: string, personal: boolean }[]
+  local found = { { path = config .. '/co-nvim/prompts', personal = true } }
+  -- If the directory no longer exists, its name is empty.
+  if cwd ~= '' then
+    local workspace = vim.fs.root(cwd, '.git') or cwd
+    found[2] = { path = workspace .. '/.co/prompts', personal = false }
+  end
+  return found
 end
 
 --- Reads a prompt file; nil if there is none.
