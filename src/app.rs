@@ -211,6 +211,9 @@ impl App {
                 };
                 self.tell(chat, &cwd, message);
             }
+            FromEditor::CheckPromptFile { chat, cwd, check } => {
+                self.tell(chat, &cwd, Msg::CheckPromptFile(check));
+            }
             FromEditor::WriteCommit { chat, cwd, changes } => {
                 let changes = String::from_utf8_lossy(&changes).into_owned();
                 self.tell(chat, &cwd, Msg::WriteCommit(changes));

@@ -161,6 +161,7 @@ impl Chat {
     async fn message(&mut self, message: Msg) {
         match message {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
+            Msg::CheckPromptFile(check) => self.check_prompt_file(check).await,
             Msg::Cancel => self.cancel_turn(),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::WriteCommit(changes) => self.write_commit(changes),

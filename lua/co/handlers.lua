@@ -92,6 +92,9 @@ local handlers = {
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
   end,
+  prompt_file_checked = function(message)
+    require('co.chat.prompt_file_trust').receive(message)
+  end,
   quickfix = function(message)
     require('co.ui.locations').list(message)
   end,
@@ -104,6 +107,7 @@ local handlers = {
   settled = function(message)
     require('co.question').settle(message)
     require('co.question.changes').settle(message)
+    require('co.chat.prompt_file_trust').settle(message)
   end,
   run_started = function(message)
     require('co.run').started(message)

@@ -216,7 +216,7 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, unless a question is open. `slash` is the slash command that sends it.
+/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it.
 pub(super) fn ask(
     services: &Services,
     state: &mut AnswerState,
@@ -224,9 +224,9 @@ pub(super) fn ask(
     name: String,
     notes: Vec<String>,
     slash: Option<&str>,
-) {
-    if state.questions.iter().any(|it| it.is_about(file)) {
-        return;
+) -> u64 {
+    if let Some(open) = state.questions.iter().find(|it| it.is_about(file)) {
+        return open.id;
     }
     let question = OpenTrustQuestion {
         id: services.id(),
@@ -244,7 +244,9 @@ pub(super) fn ask(
         notes,
         slash: question.slash.clone(),
     }));
+    let id = question.id;
     state.questions.push(question);
+    id
 }
 
 fn notes(file: &FileText, changed: bool) -> Vec<String> {
@@ -312,7 +314,7 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
     state.changes += 1;
     drop(state);
     let message = match (entry.trusted, slash) {
-        (true, Some(slash)) => format!("{name} is trusted: send {slash} again"),
+        (true, Some(slash)) => format!("{name} is trusted: {slash} sends it"),
         (true, None) => format!("{name} is sent to the model from the next prompt on"),
         (false, _) => format!("{name} is not sent to the model; :Co /rules takes that answer back"),
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{LineRange, PromptFile, QuestionAnswer, RunOptions};
+use crate::protocol::{LineRange, PromptFile, PromptFileCheck, QuestionAnswer, RunOptions};
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
@@ -17,6 +17,8 @@ const CUT: &str = "… cut after ";
 /// A message to a chat.
 pub enum Msg {
     Prompt(Prompt),
+    /// The editor asks whether the person trusts a prompt file.
+    CheckPromptFile(PromptFileCheck),
     /// Cancels the turn. The second one in a row drops the queued prompts too.
     Cancel,
     Command {

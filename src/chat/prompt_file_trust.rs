@@ -1,8 +1,11 @@
 //! The trust in the prompt files of a workspace: a file is sent only after the person trusts its text.
+//!
+//! The editor asks before it reads the contexts that the text names. The chat looks again when it gets the prompt.
 
-use super::blocking::blocking;
+use super::services::instruction_answers::AnswerState;
 use super::text::one_line;
 use super::{Chat, Prompt, instructions};
+use crate::protocol::{PromptFileCheck, ToEditor};
 use crate::trust::{FileText, TrustAnswer};
 
 impl Chat {
@@ -16,53 +19,82 @@ impl Chat {
         }
     }
 
-    /// Returns false if the prompt comes from a file whose text the person does not trust. Then it asks about the text,
-    /// or says that the person refused it.
+    /// Returns false, after a notice, if the prompt comes from a file whose text the person does not trust.
     async fn may_send_file_of(&self, prompt: &Prompt) -> bool {
-        let Some(file) = &prompt.file else {
+        let Some((path, file)) =
+            (prompt.file.as_ref()).and_then(|file| Some((file.path.as_ref()?, file)))
+        else {
             return true;
         };
-        let Some(path) = &file.path else {
-            return true;
-        };
-        let slash = prompt.text.split_whitespace().next().unwrap_or_default();
         let file = FileText::given(path.clone(), file.text.clone());
-        let shared = &self.services.instructions;
-        let trust = shared.trust.clone();
-        // After the answers that are being saved.
-        let alone = shared.writing.lock().await;
-        let saved = match blocking(move || trust.entries()).await {
-            Ok(saved) => saved,
+        let trusted = self.services.instructions.with_saved(|state, saved| {
+            let answer = state.answer(saved, &file.path);
+            answer.is_some_and(|answer| answer.trusted && answer.sha256 == file.sha256)
+        });
+        match trusted.await {
+            Ok(true) => true,
+            Ok(false) => {
+                self.complain(format!("not sent: you do not trust {}", path.display()));
+                false
+            }
             Err(why) => {
                 self.complain(why);
-                return false;
-            }
-        };
-        let mut state = shared.state();
-        drop(alone);
-        let answer = state.answer(&saved, &file.path);
-        match answer.filter(|answer| answer.sha256 == file.sha256) {
-            Some(TrustAnswer { trusted: true, .. }) => return true,
-            Some(TrustAnswer { trusted: false, .. }) => self.complain(format!(
-                "{slash} was not sent: you refused {}; /rules takes that answer back",
-                file.path.display()
-            )),
-            None => {
-                let notes = match answer {
-                    Some(_) => vec![instructions::TEXT_CHANGED.to_owned()],
-                    None => Vec::new(),
-                };
-                instructions::withdraw(&self.services, &mut state, |question| {
-                    question.path == file.path && !question.is_about(&file)
-                });
-                let name = file.path.strip_prefix(&self.dirs.workspace);
-                let name = one_line(&name.unwrap_or(&file.path).display().to_string());
-                instructions::ask(&self.services, &mut state, &file, name, notes, Some(slash));
-                self.say(format!(
-                    "{slash} is not sent until you trust its file: :Co /approve shows the question"
-                ));
+                false
             }
         }
-        false
+    }
+
+    /// Tells the editor whether the person trusts a prompt file. Asks the person if they have not answered yet.
+    pub(super) async fn check_prompt_file(&self, check: PromptFileCheck) {
+        let file = FileText::given(check.path, check.text);
+        let slash = format!("/{}", check.name);
+        let shared = &self.services.instructions;
+        let judged = shared.with_saved(|state, saved| {
+            let answer = state.answer(saved, &file.path);
+            match answer.filter(|answer| answer.sha256 == file.sha256) {
+                Some(TrustAnswer { trusted: true, .. }) => (true, None),
+                Some(TrustAnswer { trusted: false, .. }) => {
+                    self.complain(format!(
+                        "{slash} was not sent: you refused {}; /rules takes that answer back",
+                        file.path.display()
+                    ));
+                    (false, None)
+                }
+                None => {
+                    let changed = answer.is_some();
+                    (false, Some(self.ask_about(state, &file, &slash, changed)))
+                }
+            }
+        });
+        let (trusted, question) = judged.await.unwrap_or_else(|why| {
+            self.complain(why);
+            (false, None)
+        });
+        self.services.editor.tell(ToEditor::PromptFileChecked {
+            request: check.request,
+            trusted,
+            question,
+        });
+    }
+
+    /// Asks the person about a prompt file. Returns the id of the question.
+    fn ask_about(
+        &self,
+        state: &mut AnswerState,
+        file: &FileText,
+        slash: &str,
+        changed: bool,
+    ) -> u64 {
+        let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
+        instructions::withdraw(&self.services, state, |question| {
+            question.path == file.path && !question.is_about(file)
+        });
+        let name = file.path.strip_prefix(&self.dirs.workspace);
+        let name = one_line(&name.unwrap_or(&file.path).display().to_string());
+        let notes = notes.into_iter().collect();
+        self.say(format!(
+            "{slash} is sent when you trust its file: :Co /approve shows the question"
+        ));
+        instructions::ask(&self.services, state, file, name, notes, Some(slash))
     }
 }

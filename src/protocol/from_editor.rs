@@ -46,6 +46,13 @@ pub enum FromEditor {
         #[serde(default)]
         file: Option<PromptFile>,
     },
+    /// Asks whether the person trusts a prompt file of the workspace.
+    CheckPromptFile {
+        chat: u64,
+        cwd: String,
+        #[serde(flatten)]
+        check: PromptFileCheck,
+    },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
     /// A slash command for the backend; `name` has no slash.
@@ -237,6 +244,17 @@ pub struct EditorEntry {
     pub column: Option<u64>,
     #[serde(deserialize_with = "bytes")]
     pub text: Vec<u8>,
+}
+
+/// The text of a prompt file that the person may trust.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PromptFileCheck {
+    pub request: u64,
+    /// The name of the slash command, without the slash.
+    pub name: String,
+    pub path: PathBuf,
+    /// The whole text of the file.
+    pub text: String,
 }
 
 /// A prompt that a file has. The person types only a slash command.

@@ -182,6 +182,13 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
     },
+    /// The answer to [`super::FromEditor::CheckPromptFile`]. `question` is the question that waits for the person's answer.
+    PromptFileChecked {
+        request: u64,
+        trusted: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<u64>,
+    },
     /// A `User` autocommand, e.g. `CoTurnDone`.
     Event {
         name: String,

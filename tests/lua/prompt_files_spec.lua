@@ -25,20 +25,51 @@ local function sent(nvim)
   return prompts[#prompts]
 end
 
+--- Answers the last request whether the person trusts a file.
+---@param nvim table
+---@param answer table
+---@return table request
+local function check(nvim, answer)
+  local requests = nvim:sent('check_prompt_file')
+  local request = requests[#requests]
+  answer.type, answer.request = 'prompt_file_checked', request.request
+  nvim:receive(answer)
+  return request
+end
+
+--- Carries out a command and lets the backend answer that the person trusts the file.
+---@param nvim table
+---@param command string
+---@return table message the last prompt
+local function sent_by(nvim, command)
+  nvim:lua('vim.cmd(...)', command)
+  check(nvim, { trusted = true })
+  nvim:wait('return sent[#sent].type == "prompt"')
+  return sent(nvim)
+end
+
+--- Returns the text of the draft.
+---@param nvim table
+---@return string
+local function draft(nvim)
+  local lines = nvim:lua(
+    "return vim.api.nvim_buf_get_lines(require('co.chat.registry').get(1).prompt.buf, 0, -1, false)"
+  )
+  return table.concat(lines, '|')
+end
+
 describe('prompt files', function()
   it('of the workspace are sent with their text, so that the backend can ask', function()
     local lines = { '---', 'description: Fix it', '---', '', 'Fix $1 in `$2`: $ARGUMENTS. $100 $' }
     local nvim, work = editor({ [WORK .. 'fix.md'] = lines })
-    nvim:lua([[vim.cmd([==[Co /fix "the test" a.rb $1]==])]])
-    local message = sent(nvim)
+    local message = sent_by(nvim, 'Co /fix "the test" a.rb $1')
     same('/fix "the test" a.rb $1', message.text)
     same({
       path = work .. '/.co/prompts/fix.md',
       text = table.concat(lines, '\n') .. '\n',
       prompt = 'Fix the test in `a.rb`: "the test" a.rb $1. $100 $',
     }, message.file)
-    nvim:lua("vim.cmd('Co /fix')")
-    same('/fix', sent(nvim).text)
+    same('/fix', sent_by(nvim, 'Co /fix').text)
     same('Fix  in ``: . $100 $', sent(nvim).file.prompt)
   end)
 
@@ -71,8 +102,83 @@ describe('prompt files', function()
     })
     nvim:lua("vim.cmd('Co /mine  and more ')")
     same({ text = 'Mine.\n', prompt = 'Mine.\n\nand more' }, sent(nvim).file)
-    nvim:lua("vim.cmd('Co /both')")
-    same('Theirs.', sent(nvim).file.prompt)
+    same('Theirs.', sent_by(nvim, 'Co /both').file.prompt)
+  end)
+
+  --- An editor with a file of the workspace that names contexts, and a git that makes the file `ran`.
+  local function curious()
+    local nvim, work = editor({
+      [WORK .. 'see.md'] = { 'See @diff and @selection.' },
+      ['work/notes.txt'] = { 'one', 'two', 'three' },
+      ['bin/git'] = { '#!/bin/sh', 'echo changed | tee -a ran' },
+    })
+    local bin = vim.fs.dirname(work) .. '/bin'
+    vim.fn.setfperm(bin .. '/git', 'rwxr-xr-x')
+    nvim:lua("vim.env.PATH = ... .. ':' .. vim.env.PATH vim.cmd('edit notes.txt')", bin)
+    return nvim, work
+  end
+
+  local function names(nvim)
+    return vim.tbl_map(function(context)
+      return { context.name, context.text }
+    end, sent(nvim).context)
+  end
+
+  it('of the workspace are trusted before their contexts are read, and keep their range', function()
+    local nvim, work = curious()
+    nvim:lua("vim.cmd('2Co /see it') vim.cmd('3Co /see it')")
+    local request = check(nvim, { question = 7 })
+    same({ 'see', work .. '/.co/prompts/see.md', 'See @diff and @selection.\n' }, {
+      request.name,
+      request.path,
+      request.text,
+    })
+    same(2, check(nvim, { question = 7 }).request)
+    same({}, nvim:lua("return require('co.chat.registry').get(1).waiting_prompts"))
+    same(0, vim.fn.filereadable(work .. '/ran'))
+    nvim:receive({ type = 'settled', id = 6, decision = 'approved' })
+    same(nil, sent(nvim))
+    nvim:receive({ type = 'settled', id = 7, decision = 'approved' })
+    nvim:wait("return #vim.tbl_filter(function(m) return m.type == 'prompt' end, sent) == 2")
+    same({ { '@diff', 'changed\n' }, { '@selection notes.txt:3', 'three\n' } }, names(nvim))
+    local first = nvim:sent('prompt')[1]
+    same({ '/see it', 'two\n' }, { first.text, first.context[2].text })
+    same('', draft(nvim))
+  end)
+
+  it('that the person refuses leave the draft as it was', function()
+    local nvim, work = curious()
+    nvim:lua("vim.cmd('Co')")
+    nvim:keys('ia draft<Esc>')
+    for _, answer in ipairs({ { trusted = false }, { question = 7 } }) do
+      nvim:lua("vim.cmd('Co /see it')")
+      check(nvim, answer)
+    end
+    nvim:receive({ type = 'settled', id = 7, decision = 'denied' })
+    same('a draft', draft(nvim))
+    for id, decision in ipairs({ 'denied', 'withdrawn' }) do
+      nvim:keys('cc/see  it<Esc><C-s>')
+      nvim:wait("return #sent > 0 and sent[#sent].type == 'check_prompt_file'")
+      same('', draft(nvim))
+      check(nvim, { question = id })
+      nvim:receive({ type = 'settled', id = id, decision = decision })
+      same('/see it', draft(nvim))
+    end
+    same(nil, sent(nvim))
+    same(0, vim.fn.filereadable(work .. '/ran'))
+  end)
+
+  it('that still wait when the backend ends come back if they were typed', function()
+    local nvim = curious()
+    nvim:lua("vim.cmd('Co /see this') vim.cmd('Co')")
+    check(nvim, { question = 7 })
+    nvim:keys('i/see that<C-s>')
+    nvim:wait('return #sent == 2')
+    check(nvim, { question = 7 })
+    nvim:lua("require('co.backend').handle_exit('gone')")
+    same('/see that', draft(nvim))
+    nvim:lua("vim.cmd('Co more')")
+    same('more', sent(nvim).text)
   end)
 
   it('attach the contexts that they name, and the lines of a range', function()
@@ -81,13 +187,10 @@ describe('prompt files', function()
       ['work/notes.txt'] = { 'one', 'two' },
     })
     nvim:lua("vim.cmd('edit notes.txt') vim.cmd('2Co /see notes.txt')")
-    local names = vim.tbl_map(function(context)
-      return { context.name, context.text }
-    end, sent(nvim).context)
     same({
       { '@file:notes.txt', 'one\ntwo' },
       { '@selection notes.txt:2', 'two\n' },
-    }, names)
+    }, names(nvim))
   end)
 
   it('are found from a directory below, and in the prompt of a chat', function()
@@ -96,7 +199,10 @@ describe('prompt files', function()
     nvim:keys('i/fi<C-x><C-o>')
     nvim:wait("return vim.api.nvim_get_current_line() == '/fix'")
     nvim:keys(' it<C-s>')
-    nvim:wait("return vim.tbl_contains(vim.tbl_map(function(m) return m.type end, sent), 'prompt')")
+    nvim:wait(
+      "return vim.tbl_contains(vim.tbl_map(function(m) return m.type end, sent), 'check_prompt_file')"
+    )
+    check(nvim, { trusted = true })
     same('Fix it.', sent(nvim).file.prompt)
     same(work .. '/lib', sent(nvim).cwd)
   end)

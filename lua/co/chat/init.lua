@@ -28,7 +28,7 @@ local windows = require('co.ui.windows')
 ---@field state co.State
 ---@field cwd string the directory that it was opened in; `state` has the present one
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
----@field reading? boolean the attachments of a prompt are being read
+---@field gathering co.GatheringPrompt[] those of the waiting prompts that are not sent yet, as their contexts are being gathered
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 
@@ -160,6 +160,7 @@ local function create(id, cwd, existing)
     prompt = make_prompt(id, existing.prompt),
     cwd = cwd,
     waiting_prompts = {},
+    gathering = {},
     state = {
       state = 'idle',
       detail = '',
@@ -327,12 +328,7 @@ end
 function M.unsent(message)
   local chat = of_message(message)
   if chat then
-    for index, text in ipairs(chat.waiting_prompts) do
-      if text == message.text then
-        table.remove(chat.waiting_prompts, index)
-        break
-      end
-    end
+    require('co.chat.send').waits_no_longer(chat, message.text)
     chat.prompt:restore(message.text)
   end
 end
@@ -443,12 +439,18 @@ local function handle_exit(chat, reason, held)
   chat.unloaded = chat.state.transcript or chat.unloaded
   -- The next backend numbers its own blocks.
   chat.text.blocks = {}
+  local gathering = vim.tbl_map(function(prompt)
+    require('co.chat.send').waits_no_longer(chat, prompt.message.text)
+    return prompt.message.text
+  end, chat.gathering)
+  chat.gathering = {}
   local prompts = vim.tbl_filter(function(message)
     return message.type == 'prompt' and message.chat == chat.id
   end, held)
   local waiting = chat.waiting_prompts
   local unread = vim.list_slice(waiting, 1, #waiting - #prompts)
   chat.waiting_prompts = vim.list_slice(waiting, #unread + 1)
+  vim.list_extend(unread, gathering)
   local fresh =
     { state = 'idle', detail = '', commands = {}, queued = 0, steering = 0, taken_prompts = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)

@@ -4,6 +4,7 @@ local M = {}
 local backend = require('co.backend')
 local callbacks = require('co.chat.callbacks')
 local notify = require('co.ui.notify')
+local prompt_file_trust = require('co.chat.prompt_file_trust')
 local registry = require('co.chat.registry')
 local utf8 = require('co.ui.utf8')
 local windows = require('co.ui.windows')
@@ -90,31 +91,110 @@ function M.steer(chat, text, cwd)
   return taken
 end
 
---- Sends a prompt with the contexts that `text` names.
+--- A prompt whose contexts must be gathered before it is sent.
+---@class (exact) co.GatheringPrompt
+---@field message co.Prompt without its contexts
+---@field text string the text that names the contexts
+---@field extra? co.Context[]
+---@field range? co.Context the lines for `@selection`
+---@field untrusted? co.PromptFile its file, if the person must trust it first
+---@field typed? boolean it was typed into the chat
+---@field ended? fun(how: 'sent'|'unsent'|'asked'|'refused')
+
+--- Takes a prompt out of those that wait for their turn.
 ---@param chat co.Chat
----@param message co.Prompt without its contexts
 ---@param text string
----@param extra? co.Context[]
----@return boolean taken
-local function send_prompt(chat, message, text, extra)
-  if chat.reading then
-    notify.info('not sent: co still reads what the last prompt names; try again in a moment')
-    return false
-  end
-  local late, done, taken = false, false, true
-  require('co.chat.context').gather(text, extra, chat.range, function(contexts)
-    chat.reading, done = nil, true
-    message.context = contexts
-    taken = registry.get(chat.id) == chat and M.message(chat, message, message.cwd)
-    if late and not taken then
-      callbacks.unsent({ type = 'unsent', chat = chat.id, text = message.text })
+function M.waits_no_longer(chat, text)
+  for index, waiting in ipairs(chat.waiting_prompts) do
+    if waiting == text then
+      table.remove(chat.waiting_prompts, index)
+      return
     end
+  end
+end
+
+--- Gathers the contexts of a prompt and sends it.
+---@param chat co.Chat
+---@param prompt co.GatheringPrompt
+---@param ended fun(how: 'sent'|'unsent')
+local function gather(chat, prompt, ended)
+  local message = prompt.message
+  require('co.chat.context').gather(prompt.text, prompt.extra, prompt.range, function(contexts)
+    message.context = contexts
+    -- If the backend ended meanwhile, the prompt was given back.
+    local wanted = registry.get(chat.id) == chat and chat.gathering[1] == prompt
+    ended(wanted and M.message(chat, message, message.cwd) and 'sent' or 'unsent')
   end)
-  late, chat.reading = true, not done or nil
+end
+
+---@type fun(chat: co.Chat, prompt: co.GatheringPrompt): boolean
+local send_prompt
+
+--- Sends the first of the prompts whose contexts must be gathered, then the next.
+---@param chat co.Chat
+local function send_first(chat)
+  local prompt = chat.gathering[1]
+  if not prompt then
+    return
+  end
+  local function ended(how)
+    if chat.gathering[1] == prompt then
+      table.remove(chat.gathering, 1)
+      assert(prompt.ended)(how)
+      send_first(chat)
+    end
+  end
+  local file = prompt.untrusted
+  if not file then
+    return gather(chat, prompt, ended)
+  end
+  local function send(request)
+    return M.message(chat, request, request.cwd)
+  end
+  local function answered(answer)
+    if answer == 'trusted' then
+      gather(chat, prompt, ended)
+    else
+      ended(answer)
+    end
+  end
+  local function settled(trusted)
+    prompt.untrusted = nil
+    if registry.get(chat.id) ~= chat or trusted and send_prompt(chat, prompt) then
+      return
+    elseif trusted or prompt.typed then
+      chat.prompt:restore(prompt.message.text)
+    end
+  end
+  if not prompt_file_trust.ask(prompt.message, file, send, answered, settled) then
+    ended('unsent')
+  end
+end
+
+--- Sends a prompt with the contexts that its text names, after the prompts before it.
+---@param chat co.Chat
+---@param prompt co.GatheringPrompt this sets its `ended`
+---@return boolean taken
+send_prompt = function(chat, prompt)
+  local text, waiting = prompt.message.text, chat.waiting_prompts
+  local late, taken = false, true
+  prompt.ended = function(how)
+    taken = how == 'sent'
+    if taken then
+      return
+    elseif late and (how == 'unsent' or how == 'refused' and prompt.typed) then
+      callbacks.unsent({ type = 'unsent', chat = chat.id, text = text })
+    else
+      M.waits_no_longer(chat, text)
+    end
+  end
+  table.insert(waiting, prompt.message.steer and first_queued(chat) or #waiting + 1, text)
+  table.insert(chat.gathering, prompt)
+  if #chat.gathering == 1 then
+    send_first(chat)
+  end
+  late = true
   if taken then
-    chat.range = nil
-    local waiting = chat.waiting_prompts
-    table.insert(waiting, message.steer and first_queued(chat) or #waiting + 1, message.text)
     windows.scroll_to_end(chat.buf)
   end
   return taken
@@ -129,7 +209,7 @@ end
 ---@param steer? boolean it goes with the next request of the turn that runs
 ---@return boolean taken
 function M.prompt(chat, text, cwd, extra, range, steer)
-  return send_prompt(chat, {
+  local message = {
     type = 'prompt',
     chat = chat.id,
     text = text,
@@ -137,7 +217,22 @@ function M.prompt(chat, text, cwd, extra, range, steer)
     context = {},
     range = range,
     steer = steer,
-  }, text, extra)
+  }
+  local taken =
+    send_prompt(chat, { message = message, text = text, extra = extra, range = chat.range })
+  chat.range = not taken and chat.range or nil
+  return taken
+end
+
+--- Returns whether the draft has this text, but for its blanks.
+---@param chat co.Chat
+---@param text string
+---@return boolean
+local function in_draft(chat, text)
+  local function words(of)
+    return table.concat(vim.split(of, '%s+', { trimempty = true }), ' ')
+  end
+  return words(table.concat(chat.prompt:lines(), ' ')) == words(text)
 end
 
 --- Sends the prompt of a prompt file, with the contexts that it names.
@@ -156,7 +251,7 @@ function M.prompt_file(chat, file, args, cwd, extra)
     notify.error(('/%s was not sent: %s'):format(file.name, problem))
     return false
   end
-  return send_prompt(chat, {
+  local message = {
     type = 'prompt',
     chat = chat.id,
     text = vim.trim(('/%s %s'):format(file.name, args)),
@@ -167,7 +262,17 @@ function M.prompt_file(chat, file, args, cwd, extra)
       text = file.text,
       prompt = text,
     },
-  }, text, extra)
+  }
+  local taken = send_prompt(chat, {
+    message = message,
+    text = text,
+    extra = extra,
+    range = chat.range,
+    untrusted = not file.personal and file or nil,
+    typed = in_draft(chat, message.text),
+  })
+  chat.range = not taken and chat.range or nil
+  return taken
 end
 
 --- Runs a command of the person in a chat: the text of a prompt after its `!`.

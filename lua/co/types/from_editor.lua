@@ -41,6 +41,16 @@
 ---@field text string the whole text of the file
 ---@field prompt string what the model gets in place of `text`
 
+--- Asks whether the person trusts a prompt file of the workspace.
+---@class (exact) co.CheckPromptFile
+---@field type 'check_prompt_file'
+---@field chat integer
+---@field cwd string
+---@field request integer
+---@field name string of the slash command, without the slash
+---@field path string
+---@field text string the whole text of the file
+
 ---@class (exact) co.LineRange
 ---@field file string its real path
 ---@field first integer from 1
@@ -195,7 +205,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+---@alias co.FromEditor co.CheckPromptFile|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

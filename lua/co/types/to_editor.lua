@@ -214,6 +214,13 @@
 ---@field notes string[]
 ---@field slash? string the slash command that sends it; nil if it goes with each prompt
 
+--- The answer to `co.CheckPromptFile`.
+---@class (exact) co.PromptFileChecked
+---@field type 'prompt_file_checked'
+---@field request integer
+---@field trusted boolean
+---@field question? integer the id of the open question about it
+
 --- The questions of the chat have this `no_undo` now.
 ---@class (exact) co.NoUndo
 ---@field type 'no_undo'

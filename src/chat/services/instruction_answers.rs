@@ -75,6 +75,23 @@ impl InstructionAnswers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Calls `use_answers` with the state and all answers on disk.
+    ///
+    /// # Errors
+    /// The answers cannot be read.
+    pub(in crate::chat) async fn with_saved<T>(
+        &self,
+        use_answers: impl FnOnce(&mut AnswerState, &[TrustAnswer]) -> T,
+    ) -> Result<T, String> {
+        // After the answers that are being saved: until then, they are in the state.
+        let alone = self.writing.lock().await;
+        let trust = self.trust.clone();
+        let saved = blocking(move || trust.entries()).await?;
+        let mut state = self.state();
+        drop(alone);
+        Ok(use_answers(&mut state, &saved))
+    }
+
     /// Returns the answers about files below any of the directories.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::chat::{Chat, answered, says};
 use crate::chat::{Msg, Prompt, instructions};
-use crate::protocol::{Answer, NoticeLevel, PromptFile, ToEditor, TrustQuestion};
+use crate::protocol::{Answer, NoticeLevel, PromptFile, PromptFileCheck, ToEditor, TrustQuestion};
 
 const FIX: &str = "Fix $1.";
 
@@ -41,15 +41,31 @@ async fn say(chat: &mut Chat, id: u64, decision: Answer) -> String {
     }
 }
 
+/// Asks whether the file is trusted. Returns that, and the question that is open about it.
+async fn check(chat: &mut Chat, text: &str) -> (bool, Option<u64>) {
+    chat.send(Msg::CheckPromptFile(PromptFileCheck {
+        request: 7,
+        name: "fix".into(),
+        path: chat.work.join(".co/prompts/fix.md"),
+        text: text.into(),
+    }));
+    chat.until(pick!(
+        ToEditor::PromptFileChecked { request: 7, trusted, question } => (*trusted, *question)
+    ))
+    .await
+}
+
 #[tokio::test]
 async fn a_prompt_file_of_the_workspace_is_sent_after_a_yes() {
     let mut chat = Chat::new([says("Aye.")]);
-    send(&chat, of_workspace(&chat, FIX));
-    assert_eq!(chat.unsent().await, "/fix it", "what was typed");
-    send(&chat, of_workspace(&chat, FIX));
-    chat.unsent().await;
+    let (trusted, question) = check(&mut chat, FIX).await;
+    assert!(!trusted);
+    assert_eq!(
+        check(&mut chat, FIX).await,
+        (false, question),
+        "one question for both"
+    );
     let asked = questions(&chat);
-    assert_eq!(asked.len(), 1, "one question for both");
     assert_eq!(
         (
             asked[0].name.as_str(),
@@ -58,10 +74,14 @@ async fn a_prompt_file_of_the_workspace_is_sent_after_a_yes() {
         ),
         (".co/prompts/fix.md", Some("/fix"), FIX)
     );
+    assert_eq!((asked.len(), Some(asked[0].id)), (1, question));
     assert!(asked[0].notes.is_empty(), "{:?}", asked[0].notes);
+    send(&chat, of_workspace(&chat, FIX));
+    assert_eq!(chat.unsent().await, "/fix it", "what was typed");
     assert!(chat.model.requests().is_empty());
     let told = say(&mut chat, asked[0].id, Answer::Once).await;
-    assert_eq!(told, ".co/prompts/fix.md is trusted: send /fix again");
+    assert_eq!(told, ".co/prompts/fix.md is trusted: /fix sends it");
+    assert_eq!(check(&mut chat, FIX).await, (true, None));
 
     send(&chat, of_workspace(&chat, FIX));
     assert_eq!(chat.ended().await, "done");
@@ -77,26 +97,25 @@ async fn a_prompt_file_of_the_workspace_is_sent_after_a_yes() {
 #[tokio::test]
 async fn a_changed_prompt_file_asks_again_and_a_refused_one_is_not_sent() {
     let mut chat = Chat::new([]);
-    send(&chat, of_workspace(&chat, FIX));
-    chat.unsent().await;
-    let first = questions(&chat).remove(0);
-    send(&chat, of_workspace(&chat, "Delete $1."));
-    chat.unsent().await;
-    assert!(chat.was_withdrawn(first.id), "the text is another one");
-    let second = questions(&chat).remove(1);
-    say(&mut chat, second.id, Answer::Deny).await;
-    send(&chat, of_workspace(&chat, "Delete $1."));
-    let (level, told) = chat.noticed().await;
-    assert_eq!(level, NoticeLevel::Error);
+    let (_, first) = check(&mut chat, FIX).await;
+    let (_, second) = check(&mut chat, "Delete $1.").await;
+    assert!(
+        chat.was_withdrawn(first.unwrap()),
+        "the text is another one"
+    );
+    say(&mut chat, second.unwrap(), Answer::Deny).await;
+    assert_eq!(check(&mut chat, "Delete $1.").await, (false, None));
     let path = chat.work.join(".co/prompts/fix.md");
     let expected = format!(
         "/fix was not sent: you refused {}; /rules takes that answer back",
         path.display()
     );
-    assert_eq!(told, expected);
+    assert!(chat.seen.iter().any(|seen| matches!(
+        seen, ToEditor::Notice { level: NoticeLevel::Error, message, .. } if *message == expected
+    )));
+    send(&chat, of_workspace(&chat, "Delete $1."));
     chat.unsent().await;
-    send(&chat, of_workspace(&chat, FIX));
-    chat.unsent().await;
+    check(&mut chat, FIX).await;
     assert_eq!(
         questions(&chat).remove(2).notes,
         ["its text changed since your last answer"]

@@ -90,3 +90,29 @@ fn keys_typed_ahead_of_the_question_trust_nothing() {
     assert!(screen.contains("Use spaces."), "{screen}");
     assert!(screen.contains("its text changed since"), "{screen}");
 }
+
+#[test]
+fn a_prompt_file_waits_for_its_trust_with_its_range_and_contexts() {
+    let workspace = Workspace::new();
+    workspace.write(".co/prompts/see.md", "See $1 in @file:notes.txt.\n");
+    workspace.write("notes.txt", "one\ntwo\nthree\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.server.reply(Reply::text("Aye."));
+    scene.type_keys(":edit notes.txt<CR>");
+    scene.wait_text("three");
+    scene.type_keys(":2Co /see it<CR>");
+    scene.wait_ask("1/1");
+    scene.answer("y");
+    let request = scene.server.wait_requests(1)[0].body.to_string();
+    for part in ["See it in", "one\\ntwo\\nthree", "@selection notes.txt:2"] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    scene.wait_turns(1);
+
+    scene.workspace.write(".co/prompts/see.md", "See $1.\n");
+    scene.type_keys(":Co<CR>i/see all<C-s><Esc>");
+    scene.wait_ask("1/1");
+    scene.answer("n");
+    scene.wait_buffer("co://chat/1/prompt", "/see all");
+    assert_eq!(scene.server.requests().len(), 1);
+}
