@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{BUSYBOX, Engine, engines, exec, workspace};
-use crate::support::chat::Chat;
 use crate::support::http::Reply;
 use crate::support::scene::Scene;
 
@@ -11,25 +10,24 @@ use crate::support::scene::Scene;
 fn a_model_learns_it_before_the_person_is_asked() {
     let settings =
         json!({ "sandbox_backend": "docker", "container_engine": "/nonexistent/podman" });
-    let chat = Chat::start(workspace(), &settings);
-    chat.server.reply(Reply::shell("c1", "echo x > made"));
-    chat.server.reply(Reply::text("I cannot."));
-    chat.co(" write");
-    chat.wait_turns(1);
-    let told = chat.server.requests()[1].last("tool").unwrap();
+    let scene = Scene::in_workspace(workspace(), settings, &[]);
+    scene.replies([
+        Reply::shell("c1", "echo x > made"),
+        Reply::text("I cannot."),
+    ]);
+    scene.co("write");
+    scene.wait_turns(1);
+    let told = scene.told(1);
     assert_eq!(
         told,
         "there is no program /nonexistent/podman; install docker or podman, or set container_engine to its path"
     );
-    assert_eq!(chat.events("CoApprovalRequested"), 0);
-    chat.co(" /sandbox docker");
-    chat.wait_text("the sandbox is not changed: there is no program");
-    chat.co("! echo x > made");
-    chat.wait_buffer(
-        "co://shell",
-        "not run: there is no program /nonexistent/podman",
-    );
-    assert!(!chat.workspace.exists("made"));
+    assert_eq!(scene.events("CoApprovalRequested"), 0);
+    scene.co("/sandbox docker");
+    scene.wait_text("the sandbox is not changed: there is no program");
+    scene.run("echo x > made");
+    scene.wait_shell("not run: there is no program /nonexistent/podman");
+    assert!(!scene.workspace.exists("made"));
 }
 
 #[test]
@@ -106,15 +104,14 @@ fn a_command_of_the_engine_waits_until_it_answers() {
         scene.run("env X=1 docker compose up -d");
         scene.wait_shell(told);
         if told.starts_with("not run") {
-            scene
-                .server
-                .reply(Reply::shell("c1", "bash -c 'docker ps'"));
-            scene.server.reply(Reply::text("It is down."));
+            scene.replies([
+                Reply::shell("c1", "bash -c 'docker ps'"),
+                Reply::text("It is down."),
+            ]);
             scene.co("what runs?");
-            scene.wait_ask("1/1");
-            scene.answer("y");
+            scene.approve();
             scene.wait_turns(1);
-            let told = scene.server.requests()[1].last("tool").unwrap();
+            let told = scene.told(1);
             assert!(told.starts_with("docker does not answer"), "{told}");
             scene.co("!docker ps");
             scene
@@ -134,12 +131,9 @@ fn a_wait_for_the_engine_can_be_cancelled() {
     let settings = json!({ "docker_start_command": ["true"] });
     let scene = Scene::in_workspace(workspace(), settings, &[("PATH", &path)]);
     scene.co("!docker ps");
-    scene.nvim.wait_text("waiting for docker, 1 of 10");
-    scene.nvim.type_keys(":Co<CR>");
-    let prompt = "vim.bo.filetype == 'co-prompt'";
-    scene.nvim.wait_for(prompt, "the chat");
-    scene.nvim.type_keys("<C-c>");
-    scene.nvim.wait_text("`docker ps` ended: cancelled");
+    scene.wait_text("waiting for docker, 1 of 10");
+    scene.interrupt();
+    scene.wait_text("`docker ps` ended: cancelled");
 }
 
 /// An engine that tells what it is asked for.

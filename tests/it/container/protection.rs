@@ -1,7 +1,7 @@
 //! Files of the workspace that other programs run or obey, and secrets: what a command in a container cannot do to them.
 
 use super::{BASH, engines, exec, give_away, told};
-use crate::support::chat::Chat;
+use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
 use crate::support::{DEADLINE, proc};
 
@@ -74,28 +74,28 @@ fn a_file_that_takes_the_place_of_a_protected_one_is_protected() {
         let workspace = repository();
         workspace.write(".env", "KEY=one\n");
         give_away(&workspace);
-        let chat = Chat::start(workspace, &engine.settings(BASH));
-        chat.co("! cat .e*; echo on$((0))e");
-        chat.wait_buffer("co://shell", "\non0e");
+        let scene = Scene::in_workspace(workspace, engine.settings(BASH), &[]);
+        scene.run("cat .e*; echo on$((0))e");
+        scene.wait_shell("\non0e");
         for name in [".env", ".git/config"] {
-            let text = chat.workspace.read(name).unwrap();
-            chat.workspace.write("new", &text);
+            let text = scene.workspace.read(name).unwrap();
+            scene.workspace.write("new", &text);
             std::fs::rename(
-                chat.workspace.path().join("new"),
-                chat.workspace.path().join(name),
+                scene.workspace.path().join("new"),
+                scene.workspace.path().join(name),
             )
             .unwrap();
         }
-        give_away(&chat.workspace);
-        chat.co("! cat .e*; echo x >> .git/config; echo tw$((0))o");
-        chat.wait_buffer("co://shell", "\ntw0o");
-        let shown = chat.nvim.buffer_text("co://shell").unwrap();
+        give_away(&scene.workspace);
+        scene.run("cat .e*; echo x >> .git/config; echo tw$((0))o");
+        scene.wait_shell("\ntw0o");
+        let shown = scene.buffer_text("co://shell").unwrap();
         assert!(!shown.contains("KEY=one"), "{engine:?}: {shown}");
-        let config = chat.workspace.read(".git/config").unwrap();
+        let config = scene.workspace.read(".git/config").unwrap();
         assert!(!config.contains("\nx"), "{engine:?}: {config}");
         // The one before it is gone.
         proc::wait_until(DEADLINE, "one container", || {
-            (engine.containers(&chat.workspace).len() == 1).then_some(())
+            (engine.containers(&scene.workspace).len() == 1).then_some(())
         });
     }
 }

@@ -40,7 +40,7 @@ fn a_plugin_asks_answers_and_lists() {
     assert_eq!(asked[0]["command"], "touch out");
     assert_eq!(asked[0]["chat"], 1);
     assert!(!scene.workspace.exists("out"));
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert!(told.contains("only explain"), "{told}");
     scene.run("echo hi");
     scene.wait_shell("exit 0");
@@ -82,7 +82,7 @@ fn hooks_refuse_commands_and_see_edits() {
     scene.wait_chat("not run: a plugin refuses it: not that one");
     scene.wait_chat("Done.");
     assert!(!scene.workspace.exists("private"));
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert_eq!(told, "a plugin refuses it: not that one");
     let seen = scene.eval("{ plugin.planned, plugin.edited }");
     assert_eq!(seen[0][0]["command"], "touch private");

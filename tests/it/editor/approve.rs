@@ -1,7 +1,6 @@
 //! The question whether a command may run.
 
-use serde_json::json;
-
+use crate::support::assert_order;
 use crate::support::http::Reply;
 
 use super::scene::Scene;
@@ -29,10 +28,6 @@ fn yes_runs_it_once_and_the_model_comments_below_the_output() {
     let text = scene.wait_chat("All through.");
     scene.wait_turns(1);
     assert!(scene.workspace.exists("out"));
-    let at = |part: &str| {
-        text.find(part)
-            .unwrap_or_else(|| panic!("no {part} in {text}"))
-    };
     let order = [
         "## You",
         "make it",
@@ -42,8 +37,8 @@ fn yes_runs_it_once_and_the_model_comments_below_the_output() {
         "\nmade\n",
         "All through.",
     ];
-    assert!(order.map(at).is_sorted(), "{text}");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_order(&text, &order);
+    let told = scene.told(1);
     assert!(told.contains("made"), "{told}");
     scene.assert_outcomes(1);
     assert_eq!(scene.events("CoApprovalRequested"), 1);
@@ -71,8 +66,7 @@ fn always_holds_for_that_command_alone() {
         Reply::text("All through."),
     ]);
     scene.co("make it");
-    scene.wait_ask("1/1");
-    scene.answer("a");
+    scene.answer_ask("1/1", "a");
     scene.wait_text("Always allow:");
     scene.type_keys("c");
     scene.wait_for(
@@ -83,8 +77,7 @@ fn always_holds_for_that_command_alone() {
     assert_eq!(text.matches("$ `touch a b`").count(), 2, "{text}");
     assert!(text.contains("*allowed by your rule `"), "{text}");
     assert!(!scene.workspace.exists("c"));
-    scene.wait_ask("1/1");
-    scene.answer("n");
+    scene.answer_ask("1/1", "n");
     scene.wait_chat("All through.");
     assert!(!scene.workspace.exists("c"));
 }
@@ -127,30 +120,8 @@ fn quitting_asks_first_and_is_no_denial() {
 }
 
 #[test]
-fn auto_confirm_runs_unasked_and_a_deny_rule_still_refuses() {
-    let scene = Scene::with(
-        json!({ "auto_confirm": true, "deny": ["touch forbidden"] }),
-        &[],
-    );
-    scene.server.reply(Reply::shell("c1", "touch out"));
-    scene.server.reply(Reply::shell("c2", "touch forbidden"));
-    scene.server.reply(Reply::text("All through."));
-    scene.co("make it");
-    let text = scene.wait_chat("All through.");
-    assert!(scene.workspace.exists("out"));
-    assert!(!scene.workspace.exists("forbidden"));
-    assert!(text.contains("*refused: "), "{text}");
-    let told = scene.server.requests()[2].last("tool").unwrap();
-    assert!(told.starts_with("Refused by a deny rule"), "{told}");
-    assert_eq!(scene.events("CoApprovalRequested"), 0);
-    scene.wait_turns(1);
-    scene.assert_outcomes(2);
-}
-
-#[test]
 fn a_cancelled_turn_takes_its_questions_away() {
-    let both =
-        Reply::shell("c1", "touch a").call("c2", "run_shell_command", &json!({ "cmd": "touch b" }));
+    let both = Reply::shell("c1", "touch a").and_shell("c2", "touch b");
     let scene = Scene::scripted([both]);
     scene.co("make them");
     scene.wait_ask("1/2");

@@ -40,10 +40,10 @@ fn an_answer_that_breaks_off_anywhere_loses_nothing_and_runs_nothing_twice() {
         let whole = stream(&format!("printf x >>{name}"));
         let bytes = &whole.as_bytes()[..whole.len() * cut / (CUTS - 1)];
         scene.server.forget();
-        scene.server.reply(Reply::new().raw(bytes).cut());
-        scene
-            .server
-            .reply(Reply::text(&format!("The end of {cut}.")));
+        scene.replies([
+            Reply::new().raw(bytes).cut(),
+            Reply::text(&format!("The end of {cut}.")),
+        ]);
         let before = scene.server.requests().len();
         scene.co(&format!("begin {cut}"));
         scene.wait_turns(cut as u64 + 1);

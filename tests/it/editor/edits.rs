@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::ROOT;
+use crate::support::assert_order;
 use crate::support::http::Reply;
 use crate::support::proc;
 
@@ -36,10 +37,6 @@ fn yes_makes_the_change_that_the_float_shows() {
         scene.workspace.read("notes.txt").unwrap(),
         "one\r\n2\r\n3\r\n"
     );
-    let at = |part: &str| {
-        text.find(part)
-            .unwrap_or_else(|| panic!("no {part} in {text}"))
-    };
     let order = [
         "`edit_file notes.txt`",
         "*approved*",
@@ -47,8 +44,8 @@ fn yes_makes_the_change_that_the_float_shows() {
         "*+2 -1*",
         "All through.",
     ];
-    assert!(order.map(at).is_sorted(), "{text}");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    assert_order(&text, &order);
+    let told = scene.told(1);
     assert!(told.starts_with("Done: notes.txt +2 -1."), "{told}");
 }
 
@@ -87,7 +84,7 @@ fn what_the_person_types_during_the_question_stays() {
         text.contains("*+2 -1, not saved: it had unsaved changes*"),
         "{text}"
     );
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert!(told.contains("The change is in the buffer only"), "{told}");
 }
 
@@ -112,7 +109,7 @@ fn the_model_reads_and_changes_what_the_person_has_not_saved() {
     scene.wait_chat("All through.");
     scene.wait_for(&format!("{BUFFER} == 'changed'"), "the change");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n");
-    let [found, read] = [1, 2].map(|at| scene.server.requests()[at].last("tool").unwrap());
+    let [found, read] = [1, 2].map(|at| scene.told(at));
     assert!(found.contains("notes.txt:1:unsaved\n"), "{found}");
     let summary = "[1 matching line in 1 file; 1 searched with unsaved changes]";
     assert!(found.ends_with(summary), "{found}");
@@ -137,7 +134,7 @@ fn the_review_of_lines_that_the_person_named_opens_at_once() {
     scene.type_keys("y");
     scene.wait_chat("All through.");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n2\n");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert!(
         told.contains("a change of line 2 only, and this changes line 1"),
         "{told}"
@@ -163,10 +160,8 @@ fn buffers_follow_files_that_are_moved_and_deleted_and_come_back() {
     scene.command("edit notes.txt");
     scene.command("split other.txt");
     scene.co("move it");
-    scene.wait_ask("1/2");
-    scene.answer("y");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.answer_ask("1/2", "y");
+    scene.approve();
     scene.wait_chat("All through.");
     let names = "vim.iter(vim.fn.getbufinfo({ buflisted = 1 })):map(function(it) return vim.fn.fnamemodify(it.name, ':.') end):join(' ')";
     let has = |name: &str, other: &str| {
@@ -205,15 +200,13 @@ fn the_failing_test_of_the_demo_is_fixed() {
     }
     scene.nvim.command("edit change.py");
     scene.co("fix the failing test");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.nvim.wait_text("edit_file change.py  +1 -1");
     scene.answer("y");
     scene.wait_chat("Now the tests again.");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_chat("All tests pass.");
-    let told = |request: usize| scene.server.requests()[request].last("tool").unwrap();
+    let told = |request: usize| scene.told(request);
     assert!(told(1).contains("FAILED (failures=1)"), "{}", told(1));
     assert!(told(2).contains("if cents >= coin"), "{}", told(2));
     assert!(told(3).starts_with("Done: change.py +1 -1."), "{}", told(3));

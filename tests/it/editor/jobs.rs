@@ -2,119 +2,93 @@
 
 use serde_json::json;
 
-use crate::support::nvim::{Nvim, Options};
+use crate::support::nvim::Nvim;
 use crate::support::proc;
-use crate::support::{DEADLINE, workspace::Workspace};
 
-fn start(workspace: &Workspace) -> Nvim {
-    let nvim = Nvim::start(Options {
-        size: (100, 30),
-        ..Options::default()
-    });
-    nvim.lua("vim.cmd.cd(...)", json!([workspace.path()]));
-    nvim
-}
+use super::scene::{Scene, wait_gone};
 
 #[test]
 fn an_open_input_is_written_to_and_closed_from_the_list() {
-    let workspace = Workspace::new();
-    let nvim = start(&workspace);
-    nvim.type_keys(":Co! ++stdin cat; echo over<CR>");
-    nvim.wait_text("$ cat; echo over");
-    nvim.type_keys(":Co /jobs<CR>");
-    nvim.wait_text("   1  running");
-    nvim.type_keys("i");
-    nvim.wait_text("stdin of run 1:");
-    nvim.type_keys("one and 漢<CR>");
-    nvim.wait_text("one and 漢");
-    nvim.wait_for(
-        "vim.fn.bufnr('^co://shell$') > 0 and vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 2)[1] == 'one and 漢'",
-        "what was written, in the run's block",
-    );
-    nvim.type_keys("I");
-    nvim.wait_text("   1  exit 0");
-    let text = nvim.buffer_text("co://shell").unwrap();
-    let start = "$ cat; echo over\none and 漢\nover\nexit 0";
-    assert!(text.starts_with(start), "{text}");
+    let scene = Scene::new();
+    scene.run("++stdin cat; echo over");
+    scene.wait_text("$ cat; echo over");
+    scene.type_keys(":Co /jobs<CR>");
+    scene.wait_text("   1  running");
+    scene.type_keys("i");
+    scene.wait_text("stdin of run 1:");
+    scene.type_keys("one and 漢<CR>");
+    scene.wait_text("one and 漢");
+    scene.wait_shell("$ cat; echo over\none and 漢\n");
+    scene.type_keys("I");
+    scene.wait_text("   1  exit 0");
+    scene.wait_shell("$ cat; echo over\none and 漢\nover\nexit 0");
 }
 
 #[test]
 fn a_run_in_the_background_goes_on_and_its_end_is_told() {
-    let workspace = Workspace::new();
-    let nvim = start(&workspace);
-    nvim.type_keys(":Co! until test -e go; do sleep 0.05; done; echo went<CR>");
-    nvim.wait_text("… running");
-    nvim.lua(
+    let scene = Scene::new();
+    scene.run("until test -e go; do sleep 0.05; done; echo went");
+    scene.wait_text("… running");
+    scene.lua(
         "vim.api.nvim_set_current_win(vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$'))[1])",
         json!([]),
     );
-    nvim.type_keys("<C-z>");
-    nvim.wait_text("… running in the background, :Co /jobs lists it");
-    nvim.type_keys("q");
-    workspace.write("go", "");
-    nvim.wait_text("co: run 1: exit 0, after");
-    let text = nvim.buffer_text("co://shell").unwrap();
-    assert!(text.contains("\nwent\nexit 0"), "{text}");
+    scene.type_keys("<C-z>");
+    scene.wait_text("… running in the background, :Co /jobs lists it");
+    scene.type_keys("q");
+    scene.workspace.write("go", "");
+    scene.wait_text("co: run 1: exit 0, after");
+    scene.wait_shell("\nwent\nexit 0");
 }
 
 #[test]
 fn a_terminal_is_one_is_typed_to_and_follows_its_window() {
-    let workspace = Workspace::new();
-    let nvim = start(&workspace);
+    let scene = Scene::new();
     let script = "test -t 1 || exit 1\nold=$(stty size)\necho \"$old\"\nread -r line\necho \"<$line>\"\n\
                   while test \"$(stty size)\" = \"$old\"; do sleep 0.05; done\nstty size\n\
                   while read -r line; do :; done\necho over\n";
-    workspace.write("script.sh", script);
-    nvim.type_keys(":Co! ++pty bash script.sh<CR>");
-    nvim.wait_for("vim.bo.buftype == 'terminal'", "a terminal");
+    scene.workspace.write("script.sh", script);
+    scene.run("++pty bash script.sh");
+    scene.wait_for("vim.bo.buftype == 'terminal'", "a terminal");
     let size = |nvim: &Nvim| {
         let code = "return vim.api.nvim_win_get_height(0) .. ' ' .. vim.api.nvim_win_get_width(0)";
         nvim.lua(code, json!([])).as_str().unwrap().to_owned()
     };
-    nvim.wait_text(&size(&nvim));
-    nvim.wait_mode("t");
-    nvim.type_keys("some 漢字<CR>");
-    nvim.wait_text("<some 漢字>");
-    nvim.resize(70, 24);
-    nvim.wait_text(&size(&nvim));
-    nvim.type_keys("<C-d>");
-    let lines = nvim.wait_text("[exit 0, after");
+    scene.wait_text(&size(&scene));
+    scene.wait_mode("t");
+    scene.type_keys("some 漢字<CR>");
+    scene.wait_text("<some 漢字>");
+    scene.resize(70, 34);
+    scene.wait_text(&size(&scene));
+    scene.type_keys("<C-d>");
+    let lines = scene.wait_text("[exit 0, after");
     assert!(lines.iter().any(|line| line == "over"), "{lines:#?}");
-    nvim.type_keys("x");
-    nvim.wait_mode("nt");
-    nvim.type_keys("q:Co /jobs<CR>");
-    nvim.wait_text("   1  exit 0");
+    scene.type_keys("x");
+    scene.wait_mode("nt");
+    scene.type_keys("q:Co /jobs<CR>");
+    scene.wait_text("   1  exit 0");
 }
 
 #[test]
 fn a_terminal_that_is_wiped_hangs_up() {
-    let workspace = Workspace::new();
-    let nvim = start(&workspace);
-    nvim.type_keys(":Co! ++pty trap '' HUP; echo pid $$ .; sleep 3601; sleep 3602<CR>");
+    let scene = Scene::new();
+    scene.run("++pty trap '' HUP; echo pid $$ .; sleep 3601; sleep 3602");
     let pid_on = |lines: &[String]| {
         let line = lines.iter().find_map(|line| line.strip_prefix("pid "));
         line.and_then(|line| line.strip_suffix(" .")?.parse::<i32>().ok())
     };
-    let lines = nvim.wait_screen(|lines| pid_on(lines).is_some(), "the program's id");
+    let lines = scene.wait_screen(|lines| pid_on(lines).is_some(), "the program's id");
     let pid = pid_on(&lines).unwrap();
     assert!(proc::alive(pid));
-    nvim.type_keys("<C-\\><C-n>:bwipeout!<CR>");
-    proc::wait_until(DEADLINE, "the end of the program", || {
-        (!proc::alive(pid)).then_some(())
-    });
+    scene.type_keys("<C-\\><C-n>:bwipeout!<CR>");
+    wait_gone(&[pid]);
 }
 
 #[test]
 fn the_sandbox_holds_a_terminal_too() {
-    let workspace = Workspace::new();
-    let nvim = Nvim::start(Options {
-        size: (100, 30),
-        settings: json!({ "sandbox_backend": "auto" }),
-        ..Options::default()
-    });
-    nvim.lua("vim.cmd.cd(...)", json!([workspace.path()]));
-    nvim.type_keys(":Co! ++pty test -t 0 && stty size && echo in > inside && echo 'done' .<CR>");
-    nvim.wait_text("done .");
-    assert_eq!(workspace.read("inside").as_deref(), Some("in\n"));
-    nvim.wait_text("[exit 0, after");
+    let scene = Scene::with(json!({ "sandbox_backend": "auto" }), &[]);
+    scene.run("++pty test -t 0 && stty size && echo in > inside && echo 'done' .");
+    scene.wait_text("done .");
+    assert_eq!(scene.workspace.read("inside").as_deref(), Some("in\n"));
+    scene.wait_text("[exit 0, after");
 }

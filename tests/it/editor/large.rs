@@ -12,20 +12,13 @@ fn fill(scene: &Scene, mib: usize) {
     scene.lua(fill, json!([mib]));
 }
 
-fn log_says(scene: &Scene, part: &str) {
-    scene.wait_for(
-        &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
-        part,
-    );
-}
-
 #[test]
 fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
     let scene = Scene::new();
     fill(&scene, 20);
     scene.type_keys(":%Co! wc -c<CR>");
     scene.wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
-    log_says(&scene, "save the input to a file and redirect it");
+    scene.wait_notice("save the input to a file and redirect it");
     assert_eq!(scene.buffer_text("co://shell"), None);
     scene.type_keys(":1,15360Co! wc -c<CR>");
     scene.wait_shell("\n15728640");
@@ -42,7 +35,7 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     scene.lua(paste, json!([]));
     scene.type_keys("<Esc><CR>");
     scene.wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
-    log_says(&scene, "name it with @file:");
+    scene.wait_notice("name it with @file:");
     let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
     assert_eq!(scene.lua(kept, json!([])), json!(17 << 20));
     assert_eq!(scene.server.requests().len(), 1);

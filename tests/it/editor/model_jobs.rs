@@ -86,13 +86,12 @@ fn a_killed_backend_leaves_no_job_and_the_model_is_told() {
     scene.kill9();
     wait_gone(&all);
     scene.restart();
-    let id = scene.chat_id();
-    scene.co(&format!("/resume {id}"));
+    scene.resume();
     scene.wait_chat("ended: interrupted");
-    scene
-        .server
-        .reply(Reply::new().call("c2", "job_output", &json!({ "job": 1 })));
-    scene.server.reply(Reply::text("It is gone."));
+    scene.replies([
+        Reply::new().call("c2", "job_output", &json!({ "job": 1 })),
+        Reply::text("It is gone."),
+    ]);
     scene.co("does it run?");
     scene.wait_chat("It is gone.");
     let requests = scene.server.requests();

@@ -92,14 +92,10 @@ fn nothing_of_one_provider_reaches_another_after_model() {
         { "type": "reasoning.encrypted", "data": "first-thought", "id": "r", "index": 0 }
     ] } }] });
     let thought = format!("data: {encrypted}\n\n");
-    scene
-        .server
-        .reply(Reply::new().raw(thought.as_bytes()).call(
-            "c1",
-            "run_shell_command",
-            &json!({ "cmd": "pwd" }),
-        ));
-    scene.server.reply(Reply::text("Here."));
+    scene.replies([
+        Reply::new().raw(thought.as_bytes()).and_shell("c1", "pwd"),
+        Reply::text("Here."),
+    ]);
     scene.co("where are we?");
     scene.wait_turns(1);
     scene.co("/model work/other");
@@ -258,10 +254,7 @@ fn tokens_of_failed_and_cancelled_turns_count() {
         scene.co("go");
         if ending == Ending::Hang {
             scene.wait_chat("half");
-            scene.type_keys(":Co<CR>");
-            let focus = "vim.bo.filetype == 'co-prompt'";
-            scene.wait_for(focus, "the chat");
-            scene.type_keys("<C-c>");
+            scene.interrupt();
         }
         scene.wait_turns(1);
         let end = scene.items().pop().unwrap();

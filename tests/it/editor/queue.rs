@@ -32,36 +32,11 @@ fn assert_home(scene: &Scene) {
     assert_eq!(yanked, "", "a key yanked something");
 }
 
-/// The results that the model was told, in the order of the request.
-fn told(scene: &Scene) -> Vec<(String, String)> {
-    let request = &scene.server.requests()[1];
-    let messages = request.body["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-    results
-        .map(|result| (text(&result["tool_call_id"]), text(&result["content"])))
-        .collect()
-}
-
-#[test]
-fn a_read_that_follows_a_write_sees_what_was_written() {
-    let scene = step(&["echo new > v", "cat v"]);
-    scene.workspace.write("v", "old\n");
-    scene.co("write and read");
-    scene.wait_ask("1/1");
-    scene.answer("y");
-    scene.wait_chat("All through.");
-    let told = told(&scene);
-    assert_eq!((told[0].0.as_str(), told[1].0.as_str()), ("c1", "c2"));
-    assert!(told[1].1.contains("new"), "{told:?}");
-}
-
 #[test]
 fn the_float_keeps_the_focus_until_the_last_answer_and_no_key_after_it_reaches_a_buffer() {
     let scene = step(&["touch f1", "touch f2", "touch f3"]);
     scene.co("make them");
-    scene.wait_ask("1/3");
-    scene.answer("yyy");
+    scene.answer_ask("1/3", "yyy");
     scene.wait_ask("1/2");
     scene.wait_text("│touch f2 ");
     scene.press("n");
@@ -81,8 +56,7 @@ fn the_list_approves_what_it_shows_but_nothing_destructive() {
     let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
     scene.workspace.write("precious/work", "");
     scene.co("make them");
-    scene.wait_ask("1/3");
-    scene.answer("Yy");
+    scene.answer_ask("1/3", "Yy");
     scene.wait_text("y approves 2 of these 3");
     scene.wait_text("! rm -rf precious");
     assert!(
@@ -106,8 +80,7 @@ fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     let scene = step(&["touch f1", "cp .env copy", &outside]);
     scene.workspace.write(".env", "KEY=value\n");
     scene.co("make them");
-    scene.wait_ask("1/3");
-    scene.answer("Y");
+    scene.answer_ask("1/3", "Y");
     scene.wait_text("y approves 1 of these 3");
     scene.wait_text("`.env` looks like a secret");
     scene.wait_text("is outside the workspace");
@@ -117,24 +90,4 @@ fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     scene.wait_chat("All through.");
     assert!(scene.workspace.exists("f1") && !scene.workspace.exists("copy"));
     assert!(!away.path().join("out").exists());
-}
-
-#[test]
-fn an_early_answer_is_asked_for_again_when_its_glob_matches_more() {
-    let wait = "until test -e go; do sleep 0.05; done; touch new.o";
-    let scene = step(&[wait, "rm *.o"]);
-    scene.workspace.write("old.o", "");
-    scene.co("clean up");
-    scene.wait_ask("1/2");
-    scene.answer("y");
-    scene.wait_text("│rm *.o ");
-    scene.press("y");
-    assert_home(&scene);
-    scene.workspace.write("go", "");
-    scene.wait_text("│rm *.o ");
-    scene.wait_ask("1/1");
-    assert!(scene.workspace.exists("old.o"));
-    scene.answer("n");
-    scene.wait_chat("All through.");
-    assert!(scene.workspace.exists("old.o") && scene.workspace.exists("new.o"));
 }

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::support::http::Reply;
-use crate::support::{DEADLINE, proc};
+use crate::support::proc;
 
-use super::scene::{Scene, below, wait_gone};
+use super::scene::{Scene, wait_gone};
 
 /// No trace of the refusal is left: the person is where they were.
 const CLEAN: &str = "not vim.iter(vim.api.nvim_list_bufs()):any(function(buf)
@@ -20,11 +20,7 @@ fn sleeping(seconds: &str) -> (Scene, Vec<i32>) {
     scene.run(&format!("sleep {seconds}"));
     scene.wait_shell("running");
     scene.type_keys(":only<CR>");
-    let name = format!("sleep {seconds}");
-    let pids = proc::wait_until(DEADLINE, &name, || {
-        let pids = below(scene.pid(), &name);
-        (!pids.is_empty()).then_some(pids)
-    });
+    let pids = scene.wait_below(&format!("sleep {seconds}"));
     (scene, pids)
 }
 
@@ -111,8 +107,7 @@ fn the_commands_of_a_chat_count_and_the_chat_stays() {
     scene.type_keys(":Co<CR>:only<CR>i!sleep 3705<C-s>");
     scene.wait_chat("$ `sleep 3705`");
     scene.type_keys("sleep<C-s><Esc>");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_text("running: touch made; sleep 3704");
     // The float keeps the focus for a moment, and would be what closes.
     scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat to be entered");
@@ -141,8 +136,7 @@ fn a_job_counts_also_one_that_is_kept() {
         Reply::text("It serves."),
     ]);
     scene.co("serve");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_turns(1);
     scene.type_keys(":Co /jobs<CR>");
     scene.wait_for("vim.bo.filetype == 'co-jobs'", "the list");

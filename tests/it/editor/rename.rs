@@ -123,7 +123,7 @@ fn a_rename_that_reaches_a_secret_or_another_place_is_refused_whole() {
         scene.command(&server(&["a.txt", file]));
         scene.co("rename it");
         scene.wait_chat("All through.");
-        let told = scene.server.requests()[1].last("tool").unwrap();
+        let told = scene.told(1);
         assert!(told.starts_with("Refused: cannot rename name: `"), "{told}");
         assert!(told.contains(why), "{told}");
         assert_eq!(
@@ -138,7 +138,7 @@ fn a_rename_without_a_language_server_is_refused() {
     let scene = renames();
     scene.co("rename it");
     scene.wait_chat("All through.");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert_eq!(
         told,
         "Refused: cannot rename name: no language server is attached to it."
@@ -152,10 +152,9 @@ fn a_rename_that_fails_half_way_is_taken_back() {
     // A formatter that changes the other file.
     scene.command("autocmd BufWritePost a.txt ++once call writefile(['my name'], 'c.txt')");
     scene.co("rename it");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_chat("All through.");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert_eq!(
         told,
         "Nothing was changed: cannot change c.txt: the lines to change have changed meanwhile: read it again."
@@ -172,8 +171,7 @@ fn the_files_of_a_rename_are_reviewed_by_parts() {
     let scene = renames();
     scene.command(&server(&["a.txt", "b.txt", "c.txt"]));
     scene.co("rename it");
-    scene.wait_ask("1/1");
-    scene.answer("d");
+    scene.answer_ask("1/1", "d");
     for (file, key) in [
         ("1 of 3 · a.txt", "n"),
         ("2 of 3 · b.txt", "y"),
@@ -183,7 +181,7 @@ fn the_files_of_a_rename_are_reviewed_by_parts() {
         scene.type_keys(key);
     }
     scene.wait_chat("All through.");
-    let told = scene.server.requests()[1].last("tool").unwrap();
+    let told = scene.told(1);
     assert!(told.starts_with("Done: b.txt +1 -1.\n"), "{told}");
     assert!(told.contains("\nNote: a.txt was not changed.\n"), "{told}");
     assert_eq!(scene.workspace.read("c.txt").unwrap(), "other\r\ntwo\r\n");

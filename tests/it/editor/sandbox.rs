@@ -8,15 +8,6 @@ use crate::support::workspace::Workspace;
 
 use super::scene::{Scene, gate, open_gate};
 
-/// Waits until co shows the person a sentence that contains this part.
-#[track_caller]
-fn wait_told(scene: &Scene, part: &str) {
-    scene.wait_for(
-        &format!("table.concat(require('co.ui.log').lines(), '\\n'):find({part:?}, 1, true)"),
-        part,
-    );
-}
-
 /// Returns a command that writes a file outside the workspace.
 fn outside(scene: &Scene, name: &str) -> String {
     format!("touch {}", scene.home.path().join(name).display())
@@ -40,7 +31,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     let go = gate(&scene.workspace, "go");
     scene.run(&format!("read x < go; {}", outside(&scene, "before")));
     scene.co("/sandbox landlock");
-    wait_told(&scene, "approved commands write in the workspace");
+    scene.wait_notice("approved commands write in the workspace");
     // The running command is not affected.
     open_gate(&go);
     scene.wait_shell("exit 0, after");
@@ -52,7 +43,7 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     let chat = "require('co.chat.registry').all()[1].state.confinement == 'landlock'";
     scene.wait_for(chat, "the first chat to know");
     scene.co("/sandbox subprocess");
-    wait_told(&scene, "approved commands run unconfined");
+    scene.wait_notice("approved commands run unconfined");
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
     assert!(!made(&scene, "held") && made(&scene, "free"));
@@ -74,12 +65,11 @@ fn a_confined_command_that_fails_says_so_once_in_a_turn() {
     }
     scene.server.reply(Reply::text("Done."));
     scene.co("/sandbox landlock");
-    wait_told(&scene, "approved commands write in the workspace");
+    scene.wait_notice("approved commands write in the workspace");
     scene.co("make it");
     for id in 0..3 {
         scene.wait_text(&format!(": {id}; "));
-        scene.wait_ask("1/1");
-        scene.answer("y");
+        scene.approve();
     }
     let chat = scene.wait_chat("Done.");
     assert_eq!(chat.matches(HINT).count(), 1, "{chat}");
@@ -89,7 +79,7 @@ fn a_confined_command_that_fails_says_so_once_in_a_turn() {
         "{chat}"
     );
     assert!(after.contains("cannot touch"), "{chat}");
-    let told: Vec<_> = (1..=3).map(|request| told(&scene, request)).collect();
+    let told: Vec<_> = (1..=3).map(|request| scene.told(request)).collect();
     let with_hint: Vec<_> = told.iter().map(|told| told.contains(HINT)).collect();
     assert_eq!(with_hint, [false, true, false], "{told:#?}");
 }
@@ -100,7 +90,7 @@ fn the_shell_buffer_names_the_confinement_of_each_run() {
     scene.run("echo fr$((0))ee");
     assert!(!scene.wait_shell("\nfr0ee").contains("confined"));
     scene.co("/sandbox landlock");
-    wait_told(&scene, "approved commands write in the workspace");
+    scene.wait_notice("approved commands write in the workspace");
     let go = gate(&scene.workspace, "go");
     scene.run("read x < go");
     scene.wait_shell("… running; confined to the workspace (landlock)");
@@ -117,7 +107,7 @@ fn the_shell_buffer_names_the_confinement_of_each_run() {
 fn the_choice_outlives_a_backend_that_dies_and_not_a_restart() {
     let scene = Scene::new();
     scene.co("/sandbox landlock");
-    wait_told(&scene, "approved commands write in the workspace");
+    scene.wait_notice("approved commands write in the workspace");
     proc::kill9(scene.backend());
     scene.wait_text("the backend ended");
     scene.run(&outside(&scene, "held"));
@@ -136,10 +126,9 @@ fn another_word_changes_nothing() {
     let scene = Scene::new();
     for word in ["none", "landlock x"] {
         scene.co(&format!("/sandbox {word}"));
-        wait_told(
-            &scene,
-            &format!("/sandbox takes landlock, docker, subprocess or auto, not \"{word}\""),
-        );
+        scene.wait_notice(&format!(
+            "/sandbox takes landlock, docker, subprocess or auto, not \"{word}\""
+        ));
     }
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
@@ -158,14 +147,8 @@ fn confined_with_secret(settings: serde_json::Value, commands: &[&str]) -> Scene
     }
     scene.server.reply(Reply::text("Done."));
     scene.co("/sandbox landlock");
-    wait_told(&scene, "approved commands write in the workspace");
+    scene.wait_notice("approved commands write in the workspace");
     scene
-}
-
-/// Returns what the model was told of the call before this request.
-fn told(scene: &Scene, request: usize) -> String {
-    let requests = scene.server.requests();
-    requests[request].last("tool").unwrap().to_owned()
 }
 
 #[test]
@@ -184,17 +167,17 @@ fn a_yes_opens_the_secrets_that_a_confined_command_names() {
     scene.answer("y");
     scene.wait_text("python3 -c");
     scene.wait_ask("1/1");
-    assert!(told(&scene, 1).contains("MODE=of the file"));
+    assert!(scene.told(1).contains("MODE=of the file"));
     let screen = scene.screen().join("\n");
     assert!(!screen.contains("a yes lets it open"), "{screen}");
     scene.answer("y");
     scene.wait_text("a yes lets it open `.env`");
-    let refused = told(&scene, 2);
+    let refused = scene.told(2);
     assert!(refused.contains("Permission denied"), "{refused}");
     assert!(refused.contains("put `: .env; ` in front"), "{refused}");
     scene.answer("y");
     scene.wait_turns(1);
-    assert!(told(&scene, 3).contains("MODE=of the file"));
+    assert!(scene.told(3).contains("MODE=of the file"));
 }
 
 #[test]
@@ -212,8 +195,7 @@ fn a_command_of_the_person_opens_the_secrets_that_it_names() {
 fn a_setting_shows_all_secrets_to_confined_commands() {
     let scene = confined_with_secret(json!({ "hide_secrets": false }), &[UNNAMED]);
     scene.co("what is the mode?");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_turns(1);
-    assert!(told(&scene, 1).contains("MODE=of the file"));
+    assert!(scene.told(1).contains("MODE=of the file"));
 }

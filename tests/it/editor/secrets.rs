@@ -1,5 +1,4 @@
-//! Keys in Neovim's environment serve requests, and no process of the backend shows them. The chat says that the model
-//! got less than the person sees.
+//! Keys in Neovim's environment serve requests, and no process of the backend shows them.
 
 use serde_json::json;
 
@@ -63,29 +62,4 @@ fn a_program_that_prints_the_key_and_an_inherited_environment_have_the_variables
     assert_eq!(keys(&scene), [format!("Bearer {KEY}")]);
     scene.run("++env=inherit echo \"<$WORK_KEY>\"");
     scene.wait_shell(&format!("<{KEY}>"));
-}
-
-#[test]
-fn the_chat_says_how_many_values_are_hidden_from_the_model() {
-    let scene = Scene::scripted([
-        Reply::shell("c1", "cat .env; echo postgresql"),
-        Reply::text("All through."),
-    ]);
-    scene.workspace.write(
-        ".env",
-        "DB_PASSWORD=postgres\nAPI_TOKEN=correct-horse_battery\n",
-    );
-    scene.co("look");
-    scene.wait_ask("1/1");
-    scene.answer("y");
-    let text = scene.wait_chat("All through.");
-    assert!(text.contains("API_TOKEN=correct-horse_battery"), "{text}");
-    assert!(
-        text.contains("*2 values hidden from the model*\n\n*exit 0"),
-        "{text}"
-    );
-    let told = scene.server.requests()[1].last("tool").unwrap();
-    let hidden = "[redacted: secret value]";
-    let expected = format!("DB_PASSWORD={hidden}\nAPI_TOKEN={hidden}\npostgresql\n");
-    assert!(told.contains(&expected), "{told}");
 }

@@ -1,7 +1,7 @@
 //! Settings that are given after the first `:Co`, and `/restart`.
 
 use crate::support::http::{Gate, Reply};
-use crate::support::{DEADLINE, proc};
+use crate::support::proc;
 
 use super::scene::{Scene, below, wait_gone};
 
@@ -12,19 +12,12 @@ fn setup(scene: &Scene, settings: &str) {
     scene.type_keys(&keys);
 }
 
-/// Waits until the log of notices says `text`.
-#[track_caller]
-fn wait_notice(scene: &Scene, text: &str) {
-    let said = format!("table.concat(require('co.ui.log').lines(), '\\n'):find({text:?}, 1, true)");
-    scene.wait_for(&said, text);
-}
-
 /// Starts a new backend, and returns the old and the new one.
 #[track_caller]
 fn restart(scene: &Scene, command: &str) -> (i32, i32) {
     let old = scene.backend();
     scene.co(command);
-    wait_notice(scene, "a new backend runs");
+    scene.wait_notice("a new backend runs");
     (old, scene.backend())
 }
 
@@ -93,10 +86,7 @@ fn a_restart_ends_nothing_that_runs_unless_it_is_told_to() {
     let scene = Scene::new();
     scene.run("echo up; sleep 108");
     scene.wait_shell("\nup");
-    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.pid(), "sleep 108");
-        (!found.is_empty()).then_some(found)
-    });
+    let sleeping = scene.wait_below("sleep 108");
     let first = scene.backend();
     scene.co("/restart");
     scene.wait_text("not restarted: run 1 (echo up; sleep 108) would end; :Co /restart! ends");
@@ -170,7 +160,7 @@ fn a_prompt_and_a_command_sent_during_a_restart_reach_the_new_backend() {
     ];
     scene.type_keys(&keys.concat());
     scene.wait_chat("Still here.");
-    wait_notice(&scene, "the last turn");
+    scene.wait_notice("the last turn");
     assert_ne!(old, scene.backend());
     let last = scene.server.requests().pop().unwrap();
     assert_eq!(last.last("user").as_deref(), Some("again"));

@@ -34,10 +34,7 @@ fn ctrl_c_ends_the_run_under_the_cursor() {
     let scene = Scene::new();
     scene.run("echo up; sleep 100");
     scene.wait_shell("\nup");
-    let sleeping = proc::wait_until(DEADLINE, "sleep", || {
-        let found = below(scene.pid(), "sleep 100");
-        (!found.is_empty()).then_some(found)
-    });
+    let sleeping = scene.wait_below("sleep 100");
     scene.type_keys("<C-w>b");
     scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
     let begun = Instant::now();

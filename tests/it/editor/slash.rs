@@ -77,10 +77,7 @@ fn every_command_that_is_listed_is_there() {
         scene.co(&format!("/{name}"));
     }
     scene.co("/sandbox");
-    scene.wait_for(
-        "table.concat(require('co.ui.log').lines(), '\\n'):find('sandbox', 1, true)",
-        "what holds commands",
-    );
+    scene.wait_notice("sandbox");
     let log = scene.eval("table.concat(require('co.ui.log').lines(), '\\n')");
     let log = log.as_str().unwrap();
     assert!(!log.contains("there is no command"), "{log}");

@@ -80,8 +80,7 @@ fn a_stop_keeps_what_was_done() {
     scene.type_keys(":set autoread | edit notes.txt<CR>");
     scene.wait_text("by me");
     scene.co("change my notes");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_chat("And now");
     scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(1);

@@ -79,16 +79,11 @@ fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_replaced() {
 #[test]
 fn a_crash_during_a_command_is_resumed_from() {
     let mut scene = Scene::scripted([
-        Reply::text("I will wait.").call(
-            "c1",
-            "run_shell_command",
-            &json!({ "cmd": "echo begun; exec sleep 107" }),
-        ),
+        Reply::text("I will wait.").and_shell("c1", "echo begun; exec sleep 107"),
         Reply::text("On we go."),
     ]);
     scene.co("wait for it");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_chat("\nbegun");
     let all = scene.descendants();
     assert!(!below(scene.pid(), "sleep 107").is_empty());
@@ -105,8 +100,7 @@ fn a_crash_during_a_command_is_resumed_from() {
         ["user", "surroundings", "text", "call", "decision"]
     );
     scene.restart();
-    let id = scene.chat_id();
-    scene.co(&format!("/resume {id}"));
+    scene.resume();
     let text = scene.wait_chat("> interrupted");
     for part in [
         "wait for it",
@@ -157,8 +151,7 @@ fn a_torn_last_line_is_skipped_with_a_notice() {
 fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
     let mut scene = Scene::scripted([Reply::shell("c1", "echo begun; exec sleep 109")]);
     scene.co("wait for it");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_chat("\nbegun");
     let all = scene.descendants();
     scene.kill9();
@@ -171,8 +164,10 @@ fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
 fn what_a_chat_costs_is_said_where_the_price_is_known() {
     let prices = json!({ "openai/scripted": { "input": 2000, "output": 4000 } });
     let scene = Scene::with(json!({ "prices": prices }), &[]);
-    scene.server.reply(Reply::text("Dear.").usage(10, 5));
-    scene.server.reply(Reply::text("Dearer.").usage(20, 5));
+    scene.replies([
+        Reply::text("Dear.").usage(10, 5),
+        Reply::text("Dearer.").usage(20, 5),
+    ]);
     scene.co("what will it cost?");
     scene.wait_text("10 in 5 out $0.04");
     scene.co("and now?");

@@ -13,18 +13,13 @@ fn changed(before: impl FnOnce(&Scene)) -> Scene {
     let edit = json!({ "path": "notes.txt", "edits": [{ "old": "two", "new": "2" }] });
     let scene = Scene::scripted([
         Reply::new().call("c1", "edit_file", &edit),
-        Reply::new().call(
-            "c2",
-            "run_shell_command",
-            &json!({ "cmd": "echo new > new.txt" }),
-        ),
+        Reply::shell("c2", "echo new > new.txt"),
         Reply::text("All through."),
     ]);
     scene.workspace.write("notes.txt", "one\ntwo\nthree\n");
     before(&scene);
     scene.co("change it");
-    scene.wait_ask("1/1");
-    scene.answer("y");
+    scene.approve();
     scene.wait_text("echo new");
     wait_checkpoint(&scene);
     scene.answer("y");
@@ -63,10 +58,7 @@ fn a_turn_is_taken_back_after_a_yes() {
 #[test]
 fn a_file_that_is_saved_during_a_command_is_the_persons() {
     let wait = "touch go; until [ -e end ]; do sleep 0.05; done; rm end; echo co > co.txt";
-    let scene = Scene::scripted([
-        Reply::new().call("c1", "run_shell_command", &json!({ "cmd": wait })),
-        Reply::text("All through."),
-    ]);
+    let scene = Scene::scripted([Reply::shell("c1", wait), Reply::text("All through.")]);
     scene.workspace.write("notes.txt", "one\n");
     scene.command("edit notes.txt");
     scene.co("run it");
@@ -240,8 +232,7 @@ fn turns_that_were_brought_back_together_are_taken_back_together() {
         ("/redo", "2 files brought back"),
     ] {
         scene.co(command);
-        scene.wait_ask("1/1");
-        scene.answer("y");
+        scene.approve();
         scene.wait_text(end);
     }
     scene.co("/rewind 2 files");

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::support::DEADLINE;
-use crate::support::chat::Chat;
 use crate::support::http::Reply;
 use crate::support::proc::wait_until;
+use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
 
 /// Returns the decisions in their order.
@@ -34,15 +34,17 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
     std::os::unix::fs::chown(&file, Some(54_321), Some(54_321)).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let command = "cat a.txt";
-    let chat = Chat::start(workspace, &json!({}));
-    chat.server.reply(Reply::shell("c1", command));
-    chat.server.reply(Reply::shell("c2", command));
-    chat.server.reply(Reply::text("There it is."));
-    chat.co(" what happened?");
-    let screen = chat.answer("read-only sandbox;", "y").join("\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.replies([
+        Reply::shell("c1", command),
+        Reply::shell("c2", command),
+        Reply::text("There it is."),
+    ]);
+    scene.co("what happened?");
+    let screen = scene.answer_text("read-only sandbox;", "y").join("\n");
     assert!(screen.contains(command), "{screen}");
-    chat.wait_turns(1);
-    let items = chat.items();
+    scene.wait_turns(1);
+    let items = scene.items();
     assert_eq!(decisions(&items), ["unasked", "approved"]);
     let outcomes = of(&items, "outcome");
     let first = outcomes[0]["text"].as_str().unwrap();
@@ -54,7 +56,7 @@ fn what_fails_in_the_sandbox_is_offered_again_outside_of_it() {
     let second = outcomes[1]["text"].as_str().unwrap();
     assert!(second.contains("of another user"), "{second}");
     // What it printed the first time stays on the screen.
-    let text = chat.buffer_text("co://chat/1").unwrap();
+    let text = scene.buffer_text("co://chat/1").unwrap();
     assert!(
         text.contains("Permission denied") && text.contains("of another user"),
         "{text}"
@@ -66,16 +68,17 @@ fn a_command_that_fails_for_its_own_reason_runs_again_without_a_question() {
     let workspace = Workspace::new();
     workspace.write("a.txt", "one\n");
     workspace.write("b.txt", "two\n");
-    let chat = Chat::start(workspace, &json!({}));
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
     let commands = ["test -e a.txt && diff a.txt b.txt", "cat missing"];
     for (index, command) in commands.iter().flat_map(|it| [it, it]).enumerate() {
-        chat.server
+        scene
+            .server
             .reply(Reply::shell(&format!("c{index}"), command));
     }
-    chat.server.reply(Reply::text("They differ."));
-    chat.co(" compare them");
-    chat.wait_turns(1);
-    let items = chat.items();
+    scene.server.reply(Reply::text("They differ."));
+    scene.co("compare them");
+    scene.wait_turns(1);
+    let items = scene.items();
     assert_eq!(decisions(&items), ["unasked"; 4]);
     for outcome in of(&items, "outcome") {
         let told = outcome["text"].as_str().unwrap();
@@ -85,12 +88,13 @@ fn a_command_that_fails_for_its_own_reason_runs_again_without_a_question() {
 
 #[test]
 fn a_question_marks_what_its_reason_speaks_of() {
-    let chat = Chat::start(Workspace::new(), &json!({}));
-    chat.server
-        .reply(Reply::shell("c1", "ls && find . -delete"));
-    chat.server.reply(Reply::text("Then not."));
-    chat.co(" clean up");
-    chat.wait_text("deletes the files it finds");
+    let scene = Scene::in_workspace(Workspace::new(), json!({}), &[]);
+    scene.replies([
+        Reply::shell("c1", "ls && find . -delete"),
+        Reply::text("Then not."),
+    ]);
+    scene.co("clean up");
+    scene.wait_text("deletes the files it finds");
     let marks = "local found = {}
         for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
             local space = vim.api.nvim_get_namespaces()['co.approval']
@@ -102,53 +106,57 @@ fn a_question_marks_what_its_reason_speaks_of() {
             end
         end
         return found";
-    assert_eq!(chat.lua(marks, json!([])), json!(["find . -delete"]));
-    chat.answer("co 1/1", "n");
-    chat.wait_turns(1);
+    assert_eq!(scene.lua(marks, json!([])), json!(["find . -delete"]));
+    scene.answer_text("co 1/1", "n");
+    scene.wait_turns(1);
 }
 
 #[test]
 fn a_job_that_fails_in_the_sandbox_between_two_requests_is_offered_again_too() {
     let workspace = Workspace::new();
     workspace.write(".env", "KEY=x\n");
-    let chat = Chat::start(workspace, &json!({}));
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
     let arguments = json!({ "cmd": "cat - $(ls -A)", "background": true });
     let job = |id: &str| Reply::new().call(id, "run_shell_command", &arguments);
-    chat.server.reply(job("c1"));
-    chat.server.reply(Reply::shell("c2", "mkdir out"));
-    chat.server.reply(job("c3"));
-    chat.server.reply(Reply::text("Then not."));
-    chat.co(" follow it");
-    chat.wait_text("co 1/1");
+    scene.replies([
+        job("c1"),
+        Reply::shell("c2", "mkdir out"),
+        job("c3"),
+        Reply::text("Then not."),
+    ]);
+    scene.co("follow it");
+    scene.wait_text("co 1/1");
     let close = "local run = require('co.run').all()[1]
         require('co.backend').send_if_running({ type = 'run_input', run = run.id, close = true })";
-    chat.lua(close, json!([]));
+    scene.lua(close, json!([]));
     wait_until(DEADLINE, "the job ends", || {
-        (chat.events("CoJobDone") == 1).then_some(())
+        (scene.events("CoJobDone") == 1).then_some(())
     });
-    chat.answer("co 1/1", "y");
-    chat.answer("read-only sandbox;", "n");
-    chat.wait_turns(1);
-    let items = chat.items();
+    scene.approve();
+    scene.answer_text("read-only sandbox;", "n");
+    scene.wait_turns(1);
+    let items = scene.items();
     assert_eq!(decisions(&items), ["unasked", "approved", "denied"]);
 }
 
 #[test]
 fn a_command_that_runs_unasked_has_a_time_of_its_own() {
     let endless = "awk 'BEGIN { while (1) ; }'";
-    let chat = Chat::start(Workspace::new(), &json!({ "unasked_timeout": 1 }));
-    chat.server.reply(Reply::shell("c1", endless));
-    chat.server.reply(Reply::shell("c2", endless));
-    chat.server.reply(Reply::text("Then not."));
-    chat.co(" loop");
-    chat.answer("read-only sandbox;", "n");
-    chat.wait_turns(1);
-    let items = chat.items();
+    let scene = Scene::in_workspace(Workspace::new(), json!({ "unasked_timeout": 1 }), &[]);
+    scene.replies([
+        Reply::shell("c1", endless),
+        Reply::shell("c2", endless),
+        Reply::text("Then not."),
+    ]);
+    scene.co("loop");
+    scene.answer_text("read-only sandbox;", "n");
+    scene.wait_turns(1);
+    let items = scene.items();
     let told = of(&items, "outcome")[0]["text"].as_str().unwrap();
     assert!(
         told.contains("timed out after 1.") && told.contains("after 1 s, the limit"),
         "{told}"
     );
-    let text = chat.buffer_text("co://chat/1").unwrap();
+    let text = scene.buffer_text("co://chat/1").unwrap();
     assert!(text.contains(": unasked_timeout*"), "{text}");
 }

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::hostile::python;
 use crate::support::BACKEND;
-use crate::support::chat::Chat;
 use crate::support::http::Reply;
+use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
 
 /// Runs a program on such a kernel.
@@ -54,12 +54,12 @@ impl Backend {
     }
 
     /// A chat with this backend.
-    fn chat(&self, settings: &Value) -> Chat {
+    fn chat(&self, settings: &Value) -> Scene {
         let mut settings = settings.clone();
         settings["bin"] = json!(self.path());
         let workspace = Workspace::new();
         workspace.write("a.txt", "one\n");
-        Chat::start(workspace, &settings)
+        Scene::in_workspace(workspace, settings, &[])
     }
 }
 
@@ -94,22 +94,21 @@ fn exec_refuses_what_nothing_can_confine_and_auto_takes_what_is_there() {
 #[test]
 fn the_bar_and_the_health_check_say_that_nothing_confines() {
     let backend = Backend::new();
-    let chat = backend.chat(&json!({}));
-    chat.server.reply(Reply::shell("c1", "cat a.txt"));
-    chat.server.reply(Reply::text("Read."));
-    chat.co(" read it");
-    chat.wait_turns(1);
+    let scene = backend.chat(&json!({}));
+    scene.replies([Reply::shell("c1", "cat a.txt"), Reply::text("Read.")]);
+    scene.co("read it");
+    scene.wait_turns(1);
     // Its arguments are literal and it opens nothing of the person's, so it runs unconfined.
-    assert_eq!(chat.events("CoApprovalRequested"), 0);
-    chat.wait_for(
+    assert_eq!(scene.events("CoApprovalRequested"), 0);
+    scene.wait_for(
         "vim.wo[vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]].winbar:find('approved: unconfined · no sandbox', 1, true)",
         "the winbar",
     );
-    chat.co(" /sandbox");
-    chat.wait_text("because nothing can confine it");
-    chat.type_keys("<CR>");
-    chat.command("checkhealth co");
-    let said = chat.eval("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')");
+    scene.co("/sandbox");
+    scene.wait_text("because nothing can confine it");
+    scene.type_keys("<CR>");
+    scene.command("checkhealth co");
+    let said = scene.eval("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')");
     let said = said.as_str().unwrap();
     assert!(said.contains("nearly every command asks"), "{said}");
 }
@@ -117,22 +116,21 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
 #[test]
 fn a_backend_asked_for_by_name_runs_nothing() {
     let backend = Backend::new();
-    let chat = backend.chat(&json!({ "sandbox_backend": "landlock" }));
-    chat.co("! echo ran > made");
-    let shell = chat.wait_buffer(
-        "co://shell",
-        "not run: this system cannot confine a command",
-    );
+    let scene = backend.chat(&json!({ "sandbox_backend": "landlock" }));
+    scene.run("echo ran > made");
+    let shell = scene.wait_shell("not run: this system cannot confine a command");
     assert!(shell.contains(WHY), "{shell}");
-    chat.server.reply(Reply::shell("c1", "echo ran > made"));
-    chat.server.reply(Reply::text("So be it."));
-    chat.co(" make it");
-    chat.answer("co 1/1", "y");
-    chat.wait_turns(1);
-    let told = chat.server.requests()[1].last("tool").unwrap();
+    scene.replies([
+        Reply::shell("c1", "echo ran > made"),
+        Reply::text("So be it."),
+    ]);
+    scene.co("make it");
+    scene.approve();
+    scene.wait_turns(1);
+    let told = scene.told(1);
     assert!(
         told.contains("this system cannot confine a command"),
         "{told}"
     );
-    assert!(!chat.workspace.exists("made"));
+    assert!(!scene.workspace.exists("made"));
 }

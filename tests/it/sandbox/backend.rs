@@ -8,31 +8,34 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::chat::Chat;
 use crate::support::http::Reply;
 use crate::support::proc;
+use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
 use crate::support::{BACKEND, DEADLINE};
 
-fn landlocked() -> Chat {
-    Chat::start(Workspace::new(), &json!({ "sandbox_backend": "landlock" }))
+fn landlocked() -> Scene {
+    Scene::in_workspace(
+        Workspace::new(),
+        json!({ "sandbox_backend": "landlock" }),
+        &[],
+    )
 }
 
 #[test]
 fn an_approved_command_writes_in_the_workspace_alone() {
     let outside = tempfile::tempdir().unwrap();
     let out = outside.path().join("out");
-    let chat = landlocked();
+    let scene = landlocked();
     let command = format!("echo in > inside; echo out > {}", out.display());
-    chat.server.reply(Reply::shell("c1", &command));
-    chat.server.reply(Reply::text("Half of it."));
-    chat.co(" write");
-    let screen = chat.answer("co 1/1", "y").join("\n");
+    scene.replies([Reply::shell("c1", &command), Reply::text("Half of it.")]);
+    scene.co("write");
+    let screen = scene.answer_text("co 1/1", "y").join("\n");
     assert!(screen.contains("landlock"), "{screen}");
-    chat.wait_turns(1);
-    let told = chat.server.requests()[1].last("tool").unwrap();
+    scene.wait_turns(1);
+    let told = scene.told(1);
     assert!(told.contains("[exit 1]"), "{told}");
-    assert_eq!(chat.workspace.read("inside").as_deref(), Some("in\n"));
+    assert_eq!(scene.workspace.read("inside").as_deref(), Some("in\n"));
     assert!(!out.exists());
 }
 
@@ -40,18 +43,18 @@ fn an_approved_command_writes_in_the_workspace_alone() {
 fn a_run_writes_in_the_workspace_alone_and_tells_what_appeared() {
     let outside = tempfile::tempdir().unwrap();
     let out = outside.path().join("out");
-    let chat = landlocked();
-    chat.co(&format!(
-        "! echo in > inside; echo x > .envrc; echo out > {}",
+    let scene = landlocked();
+    scene.run(&format!(
+        "echo in > inside; echo x > .envrc; echo out > {}",
         out.display()
     ));
-    let shell = chat.wait_buffer("co://shell", "exit 1");
+    let shell = scene.wait_shell("exit 1");
     assert!(
         shell.contains("made or replaced, and other programs run or read it: "),
         "{shell}"
     );
     assert!(shell.contains("/.envrc"), "{shell}");
-    assert_eq!(chat.workspace.read("inside").as_deref(), Some("in\n"));
+    assert_eq!(scene.workspace.read("inside").as_deref(), Some("in\n"));
     assert!(!out.exists());
 }
 

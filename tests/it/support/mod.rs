@@ -1,7 +1,6 @@
 //! The support of the tests and of the editor's benchmark: a real Neovim, model servers, a reader of processes,
 //! throwaway workspaces.
 
-pub(crate) mod chat;
 pub(crate) mod http;
 pub(crate) mod model;
 pub(crate) mod nvim;
@@ -59,4 +58,14 @@ pub(crate) fn tool(name: &str) -> String {
         Ok(value) if !value.is_empty() => value,
         _ => panic!("{name} is not set: run the tests with `make test`, which gets what they need"),
     }
+}
+
+/// Checks that the parts stand in a text in this order.
+#[track_caller]
+pub(crate) fn assert_order(text: &str, parts: &[&str]) {
+    let at = |part: &&str| {
+        let found = text.find(*part);
+        found.unwrap_or_else(|| panic!("no {part} in {text}"))
+    };
+    assert!(parts.iter().map(at).is_sorted(), "{parts:?}: {text}");
 }

@@ -74,10 +74,13 @@ impl Scene {
     /// One whose model gives these answers, in this order.
     pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
         let scene = Self::new();
-        replies
-            .into_iter()
-            .for_each(|reply| scene.server.reply(reply));
+        scene.replies(replies);
         scene
+    }
+
+    /// Adds answers to the end of the model's script.
+    pub(crate) fn replies(&self, replies: impl IntoIterator<Item = Reply>) {
+        replies.into_iter().for_each(|it| self.server.reply(it));
     }
 
     /// Another Neovim of the same person, in place of this one.
@@ -166,6 +169,62 @@ impl Scene {
             "the question to have the focus",
         );
         self.press(keys);
+    }
+
+    /// Waits for the only question and answers it with a yes.
+    #[track_caller]
+    pub(crate) fn approve(&self) {
+        self.answer_ask("1/1", "y");
+    }
+
+    /// Waits for the question at a position, answers it with keys, and returns the screen that showed it.
+    #[track_caller]
+    pub(crate) fn answer_ask(&self, position: &str, keys: &str) -> Vec<String> {
+        self.answer_text(&format!("co {position} "), keys)
+    }
+
+    /// Waits for a question that says `text`, answers it with keys, and returns the screen that showed it.
+    #[track_caller]
+    pub(crate) fn answer_text(&self, text: &str, keys: &str) -> Vec<String> {
+        let screen = self.wait_text(text);
+        self.answer(keys);
+        screen
+    }
+
+    /// Goes to the chat and types `<C-c>`.
+    #[track_caller]
+    pub(crate) fn interrupt(&self) {
+        self.type_keys(":Co<CR>");
+        self.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
+        self.type_keys("<C-c>");
+    }
+
+    /// Waits until co's log of notices says `text`.
+    #[track_caller]
+    pub(crate) fn wait_notice(&self, text: &str) {
+        let log = "table.concat(require('co.ui.log').lines(), '\\n')";
+        self.wait_for(&format!("{log}:find({text:?}, 1, true)"), text);
+    }
+
+    /// Resumes the first chat.
+    #[track_caller]
+    pub(crate) fn resume(&self) {
+        self.co(&format!("/resume {}", self.chat_id()));
+    }
+
+    /// Returns the outcome of a call that the model read last in this request.
+    #[track_caller]
+    pub(crate) fn told(&self, request: usize) -> String {
+        self.server.requests()[request].last("tool").unwrap()
+    }
+
+    /// Waits for at least one process below Neovim whose command line has `text`, and returns all.
+    #[track_caller]
+    pub(crate) fn wait_below(&self, text: &str) -> Vec<i32> {
+        proc::wait_until(DEADLINE, text, || {
+            let found = below(self.pid(), text);
+            (!found.is_empty()).then_some(found)
+        })
     }
 
     /// Types into a question that has had the focus long enough to take keys for answers.

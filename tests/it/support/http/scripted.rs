@@ -39,7 +39,12 @@ impl Reply {
 
     /// An answer that is one call of `run_shell_command`.
     pub(crate) fn shell(id: &str, cmd: &str) -> Self {
-        Self::new().call(id, "run_shell_command", &json!({ "cmd": cmd }))
+        Self::new().and_shell(id, cmd)
+    }
+
+    /// One more call of `run_shell_command`.
+    pub(crate) fn and_shell(self, id: &str, cmd: &str) -> Self {
+        self.call(id, "run_shell_command", &json!({ "cmd": cmd }))
     }
 
     /// A refusal.
