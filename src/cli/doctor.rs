@@ -124,7 +124,7 @@ pub async fn checks(
     };
     let LoadedSettings { given, problems } = layers.read();
     let config = given.config();
-    checks.extend(settings(problems));
+    checks.extend(settings(problems, args.lua.is_null()));
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
@@ -137,9 +137,14 @@ pub async fn checks(
     checks
 }
 
-fn settings(problems: Vec<String>) -> Vec<Check> {
+fn settings(problems: Vec<String>, in_shell: bool) -> Vec<Check> {
     if problems.is_empty() {
-        return vec![Check::ok("settings", "every setting given is understood")];
+        let understood = "every setting given is understood";
+        let unseen = "only :checkhealth co knows those of vim.g.co and setup{}";
+        return vec![match in_shell {
+            true => Check::ok("settings", format!("{understood}; {unseen}")),
+            false => Check::ok("settings", understood),
+        }];
     }
     let advice = "correct or remove it; :help co-settings lists every setting";
     problems

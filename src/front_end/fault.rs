@@ -11,7 +11,11 @@ impl From<&Fault> for ErrorText {
         match fault {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
-                format!("{}, or start {}", set_a_key(), FALLBACK.title),
+                format!(
+                    "{}, start {}, or set base_url to the address of another server",
+                    set_a_key(),
+                    FALLBACK.title
+                ),
             ),
             Fault::UnknownProvider { .. } => {
                 Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
@@ -140,7 +144,7 @@ mod tests {
         assert_eq!(
             text_of(&Fault::NoProvider).plain(),
             "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
-             or start Ollama"
+             start Ollama, or set base_url to the address of another server"
         );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
         let fault = Fault::Unreachable {

@@ -39,6 +39,9 @@ pub(super) async fn check(config: &Config, found: Result<Engine, EngineFault>) -
             fault.to_string(),
             "correct that, or set sandbox_backend to what works here",
         ),
-        Err(fault) => Check::ok("container", format!("no command can run in one: {fault}")),
+        Err(fault) => Check::ok(
+            "container",
+            format!("your settings need none, and none can run: {fault}"),
+        ),
     }
 }

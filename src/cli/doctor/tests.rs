@@ -54,6 +54,23 @@ async fn a_sound_machine_has_no_errors_in_its_own_matters() {
     )
     .await;
     check(&[], "shell", &[(CheckLevel::Ok, "bash, version ")]).await;
+    check(
+        &[("PATH", "/nonexistent")],
+        "container",
+        &[(CheckLevel::Ok, "your settings need none")],
+    )
+    .await;
+    check(&[], "settings", &[(CheckLevel::Ok, "vim.g.co")]).await;
+    let editor = DoctorArguments {
+        lua: json!({}),
+        ..Default::default()
+    };
+    let checks = looked(editor, &[]).await;
+    let settings = checks.iter().find(|check| check.name == "settings");
+    assert_eq!(
+        settings.unwrap().message,
+        "every setting given is understood"
+    );
     check(&[], "neovim", &[]).await;
 }
 
