@@ -37,14 +37,20 @@ describe('the help', function()
     end
   end)
 
-  it('has every setting that Lua reads, and every key', function()
+  it('has every setting that Lua reads, no other, and every key', function()
     local config = require('co.config').get()
-    for _, name in ipairs({ 'bin', 'layout', 'shell_height', 'float_focus', 'keys' }) do
-      tagged('co-' .. name)
+    local section = assert(text:match('%*co%-settings%-late%*(.-)%*co%-backend%-settings%*'))
+    local listed = {}
+    for name in section:gmatch('\n[%w_]+ +%*co%-([%w_]+)%*') do
+      listed[name] = true
     end
+    -- It has no default.
+    same(nil, config.bin)
+    local known = { bin = true }
     for name in pairs(config) do
-      tagged('co-' .. name)
+      known[name] = true
     end
+    same(known, listed)
     for _, keys in pairs(config.keys) do
       for action, lhs in pairs(keys) do
         yes(text:find(action .. ' = ', 1, true), 'no key action ' .. action)

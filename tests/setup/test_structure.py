@@ -92,6 +92,16 @@ class DocumentsTest(unittest.TestCase):
                 self.assertIn(title, (ROOT / "tests" / "lua" / f"{spec}.lua").read_text(), f"{name} names {spec}")
 
 
+    def test_the_targets_and_scripts_that_they_name_exist(self) -> None:
+        targets = re.search(r"\.PHONY: (.+)", (ROOT / "Makefile").read_text())[1].split()
+        for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+            text = file.read_text()
+            for target in re.findall(r"(?m)(?:`|^    )make ([a-z]+)", text):
+                self.assertIn(target, targets, file.name)
+            for script in re.findall(r"scripts/\w+\.\w+", text):
+                self.assertTrue((ROOT / script).exists(), f"{file.name} names {script}")
+
+
 class ModulesTest(unittest.TestCase):
     def test_they_use_only_those_below_them(self) -> None:
         listed = re.findall(r"^//! \| \[`(\w+)`\]", (ROOT / "src" / "lib.rs").read_text(), re.MULTILINE)
