@@ -27,7 +27,7 @@ pub mod text;
 mod turn;
 mod undo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, watch};
@@ -79,6 +79,8 @@ struct Chat {
     seen_texts: SeenTexts,
     /// The instructions that the last turn got.
     instructions: Instructions,
+    /// The prompt files of the workspace whose texts the last turn got.
+    prompt_files: Vec<PathBuf>,
     /// Receives the files that the person no longer trusts.
     revoked: broadcast::Receiver<PathBuf>,
     status: Status,
@@ -112,6 +114,7 @@ impl Chat {
             range: None,
             seen_texts: SeenTexts::default(),
             instructions: Instructions::default(),
+            prompt_files: Vec::new(),
             revoked: services.instructions.revoked(),
             status: Status::default(),
             answering: false,
@@ -137,7 +140,7 @@ impl Chat {
                     None => self.ended().await,
                 },
                 () = self.recorder.due() => self.flush().await,
-                path = self.revoked.recv() => self.end_turn_sent(path.ok().as_deref()),
+                path = self.revoked.recv() => self.trust_revoked(path.ok().as_deref()),
                 // A running turn gets the ends of jobs before its next request.
                 () = self.jobs.ended(), if self.running.is_none() => self.tell_job_ends().await,
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
@@ -193,6 +196,7 @@ impl Chat {
             return self.give_all_back(prompt);
         }
         let range = prompt.range.clone();
+        self.prompt_files.clear();
         if self.take(prompt).await {
             self.range = range;
             self.start_turn(Purpose::Answer).await;
@@ -210,6 +214,8 @@ impl Chat {
             self.give_all_back(prompt);
             return false;
         }
+        self.prompt_files
+            .extend(prompt.untrusted_file().map(Path::to_owned));
         self.queue.count_taken();
         self.answering = false;
         // Lua gets the file's id before the text. If the backend dies between the two, the person can resume all that is

@@ -329,21 +329,11 @@ fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, pro
 }
 
 impl Chat {
-    /// Cancels the running turn if it got instructions that the person no longer trusts. If `path` is none, this may be any
-    /// file.
-    pub(super) fn end_turn_sent(&self, path: Option<&Path>) {
+    /// Returns the name of a file whose instructions the last turn got. If `path` is none, this may be any file.
+    pub(super) fn sent_instructions(&self, path: Option<&Path>) -> Option<&str> {
         let mut trusted = self.instructions.trusted.iter();
         let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));
-        let (Some((_, sent)), Some(running)) = (sent, &self.running) else {
-            return;
-        };
-        if !running.cancel.is_cancelled() {
-            running.cancel.cancel();
-            self.say(format!(
-                "the turn of chat {} is cancelled: it was sent {}; /retry continues without it",
-                self.id, sent.name
-            ));
-        }
+        sent.map(|(_, file)| file.name.as_str())
     }
 
     /// Reads the instructions for a new turn. The chat shows a notice about each file that waits for an answer.

@@ -56,6 +56,11 @@ impl Prompt {
         self.file.as_ref().map_or(&self.text, |file| &file.prompt)
     }
 
+    /// Returns the file that the prompt comes from, if the person must trust it.
+    pub(super) fn untrusted_file(&self) -> Option<&Path> {
+        self.file.as_ref()?.path.as_deref()
+    }
+
     /// Leaves out the lines of secret files that a search of the editor found. In each line, a NUL is after the name of
     /// the file and after the number.
     pub(super) fn without_secret_files(mut self) -> Self {

@@ -1,6 +1,9 @@
 //! The trust in the prompt files of a workspace: a file is sent only after the person trusts its text.
 //!
-//! The editor asks before it reads the contexts that the text names. The chat looks again when it gets the prompt.
+//! The editor asks before it reads the contexts that the text names. The chat looks again when it gets the prompt. If the
+//! person takes an answer back, a turn that was sent the file ends.
+
+use std::path::Path;
 
 use super::services::instruction_answers::AnswerState;
 use super::text::one_line;
@@ -21,27 +24,59 @@ impl Chat {
 
     /// Returns false, after a notice, if the prompt comes from a file whose text the person does not trust.
     async fn may_send_file_of(&self, prompt: &Prompt) -> bool {
-        let Some((path, file)) =
-            (prompt.file.as_ref()).and_then(|file| Some((file.path.as_ref()?, file)))
-        else {
+        let (Some(path), Some(file)) = (prompt.untrusted_file(), &prompt.file) else {
             return true;
         };
-        let file = FileText::given(path.clone(), file.text.clone());
+        let file = FileText::given(path.to_owned(), file.text.clone());
         let trusted = self.services.instructions.with_saved(|state, saved| {
             let answer = state.answer(saved, &file.path);
             answer.is_some_and(|answer| answer.trusted && answer.sha256 == file.sha256)
         });
-        match trusted.await {
-            Ok(true) => true,
-            Ok(false) => {
-                self.complain(format!("not sent: you do not trust {}", path.display()));
-                false
-            }
-            Err(why) => {
-                self.complain(why);
-                false
-            }
+        let why = match trusted.await {
+            Ok(true) => return true,
+            Ok(false) => format!("not sent: you do not trust {}", file.path.display()),
+            Err(why) => why,
+        };
+        self.complain(why);
+        false
+    }
+
+    /// Cancels the running turn if it was sent a file that the person no longer trusts, and gives queued prompts of that
+    /// file back. If `path` is none, this may be any file.
+    pub(super) fn trust_revoked(&mut self, path: Option<&Path>) {
+        let waiting = self.queue.take_from_file(path);
+        if !waiting.is_empty() {
+            waiting
+                .into_iter()
+                .rev()
+                .for_each(|prompt| self.give_back(prompt));
+            self.show_state();
         }
+        let Some(running) = self.running.as_ref().filter(|it| !it.cancel.is_cancelled()) else {
+            return;
+        };
+        let mut prompt_files = self.prompt_files.iter();
+        let sent = match prompt_files.find(|sent| path.is_none_or(|path| path == *sent)) {
+            Some(file) => format!(
+                "{}; /rewind takes it out of the chat",
+                self.short_name(file)
+            ),
+            None => match self.sent_instructions(path) {
+                Some(name) => format!("{name}; /retry continues without it"),
+                None => return,
+            },
+        };
+        running.cancel.cancel();
+        self.say(format!(
+            "the turn of chat {} is cancelled: it was sent {sent}",
+            self.id
+        ));
+    }
+
+    /// Returns the name of a file of the workspace.
+    fn short_name(&self, file: &Path) -> String {
+        let name = file.strip_prefix(&self.dirs.workspace);
+        one_line(&name.unwrap_or(file).display().to_string())
     }
 
     /// Tells the editor whether the person trusts a prompt file. Asks the person if they have not answered yet.
@@ -89,8 +124,7 @@ impl Chat {
         instructions::withdraw(&self.services, state, |question| {
             question.path == file.path && !question.is_about(file)
         });
-        let name = file.path.strip_prefix(&self.dirs.workspace);
-        let name = one_line(&name.unwrap_or(&file.path).display().to_string());
+        let name = self.short_name(&file.path);
         let notes = notes.into_iter().collect();
         self.say(format!(
             "{slash} is sent when you trust its file: :Co /approve shows the question"

@@ -1,6 +1,7 @@
 //! The prompts that wait: for the next turn, or for the next request of the turn that runs (steering).
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use super::{Chat, Prompt};
 
@@ -48,6 +49,17 @@ impl PromptQueue {
     /// Takes all prompts off the queue, to give them back.
     pub(super) fn take_all(&mut self) -> impl DoubleEndedIterator<Item = Prompt> + use<> {
         std::mem::take(&mut self.waiting).into_iter()
+    }
+
+    /// Takes the prompts of a prompt file off the queue; of any prompt file, if `path` is none.
+    pub(super) fn take_from_file(&mut self, path: Option<&Path>) -> Vec<Prompt> {
+        let from_file = |prompt: &Prompt| {
+            (prompt.untrusted_file()).is_some_and(|file| path.is_none_or(|path| path == file))
+        };
+        let waiting = std::mem::take(&mut self.waiting);
+        let (taken, kept): (Vec<_>, _) = waiting.into_iter().partition(from_file);
+        self.waiting = kept.into();
+        taken
     }
 
     /// Drops all prompts.

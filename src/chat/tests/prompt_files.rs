@@ -1,6 +1,6 @@
 //! Prompts that a file of the workspace has: they are sent only after the person trusts the file.
 
-use super::chat::{Chat, answered, says};
+use super::chat::{Chat, answered, calls, says};
 use crate::chat::{Msg, Prompt, instructions};
 use crate::protocol::{Answer, NoticeLevel, PromptFile, PromptFileCheck, ToEditor, TrustQuestion};
 
@@ -133,4 +133,33 @@ async fn a_prompt_file_of_the_person_needs_no_trust() {
     assert_eq!(chat.ended().await, "done");
     assert!(questions(&chat).is_empty());
     chat.assert_shown("Fix it.");
+}
+
+#[tokio::test]
+async fn a_turn_that_has_a_prompt_file_ends_when_its_trust_is_taken_back() {
+    let mut chat = Chat::new([calls(&[("1", "touch a")])]);
+    let (_, question) = check(&mut chat, FIX).await;
+    say(&mut chat, question.unwrap(), Answer::Once).await;
+    send(&chat, of_workspace(&chat, FIX));
+    chat.asked().await;
+    send(&chat, of_workspace(&chat, FIX));
+    chat.model.push(says("ok"));
+    chat.say("go on");
+    let path = chat.work.join(".co/prompts/fix.md");
+    chat.command("rules", &format!("file:{}", path.display()));
+    assert_eq!(chat.unsent().await, "/fix it", "the one that was queued");
+    assert_eq!(chat.ended().await, "cancelled");
+    let why = "the turn of chat 1 is cancelled: it was sent .co/prompts/fix.md; /rewind takes it out of the chat";
+    let said =
+        |message: &ToEditor| matches!(message, ToEditor::Notice { message, .. } if message == why);
+    assert!(chat.seen.iter().any(said), "{:?}", chat.seen);
+    assert_eq!(chat.ended().await, "done", "the next prompt");
+
+    chat.model.push(calls(&[("2", "touch a")]));
+    let command = chat.question("go").await;
+    let (_, question) = check(&mut chat, FIX).await;
+    say(&mut chat, question.unwrap(), Answer::Deny).await;
+    chat.model.push(says("ok"));
+    chat.answer(command.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done", "the turn of another prompt");
 }
