@@ -1,11 +1,14 @@
 //! Checkpoints of a workspace: the files before and after each call that may change them, so that a turn can be taken
 //! back.
 //!
-//! `snapshot` reads the files and has the limits, [`Workspace`] decides when and whose changes they are, [`Store`] keeps copies of the files in the state directory, `log` keeps the changes of
-//! each chat, and `undo` takes changes back. This module knows no chat and asks no person. All of it blocks on files: call
-//! it from `spawn_blocking`.
+//! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
+//! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
+//! a trial, `apply` does it, and `journal` finishes what a killed process was keeping. This module knows no chat and asks no
+//! person. All of it blocks on files: call it from `spawn_blocking`.
 
+mod apply;
 mod change;
+mod journal;
 mod log;
 mod parts;
 mod snapshot;
@@ -19,9 +22,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
+use co_llm::transcript::Decision;
+use journal::Journal;
 
 pub use change::{Change, Entry};
+pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
 pub use store::Store;
@@ -151,6 +158,51 @@ impl Checkpoints {
     /// They cannot be written.
     pub fn append(&self, chat: &str, record: &Record) -> io::Result<()> {
         log::append(&self.dir, chat, record)
+    }
+
+    /// Makes the changes of the trial of the command `what` in the workspace `root`, apart from those of buffers. If co is
+    /// killed meanwhile, [`Self::finish`] makes the rest.
+    ///
+    /// # Errors
+    /// Nothing was changed, because the changes could not be noted before.
+    pub fn keep(&self, undo: Undo, root: &Path, what: &str) -> io::Result<UndoResult> {
+        let store = self.store()?;
+        let record = Record {
+            planned: true,
+            turn: 0,
+            by: By::Call {
+                what: what.to_owned(),
+                decision: Decision::Approved,
+                command: true,
+            },
+            workspace: root.to_owned(),
+            changes: undo.changes,
+            unclear: Vec::new(),
+            unknown: None,
+        };
+        let journal = Journal::begin(&self.dir, &record)?;
+        for change in &record.changes {
+            // A command of a chat may run.
+            self.saved(&root.join(&change.path));
+        }
+        let options = WriteOptions {
+            unfinished: &journal.unfinished(),
+            mode: None,
+            // The journal is not either.
+            sync: false,
+        };
+        let done = apply::apply(record.changes, root, &store, options);
+        journal.end();
+        Ok(done)
+    }
+
+    /// Finishes what a killed process was keeping.
+    pub fn finish(&self) -> Vec<InterruptedKeep> {
+        if !log::keeps(&self.dir).exists() {
+            return Vec::new();
+        }
+        let store = self.store();
+        store.map_or_else(|_| Vec::new(), |store| journal::finish(&self.dir, &store))
     }
 
     /// Removes the changes of a chat.

@@ -206,12 +206,10 @@ pub(super) fn copy(store: &Path, from: &str, to: &str, end: usize) {
     }
 }
 
-/// Returns the files of all chats, those changed last first.
+/// Returns the files with records of all chats and journals, those changed last first.
 pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(store.join("chats"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let dirs = [store.join("chats"), keeps(store)];
+    let entries = dirs.iter().flat_map(fs::read_dir).flatten().flatten();
     let mut files: Vec<_> = entries
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
@@ -237,6 +235,11 @@ fn read(file: &Path) -> Vec<Record> {
     lines
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect()
+}
+
+/// Returns the directory of the journals, which have the form of the file of a chat.
+pub(super) fn keeps(store: &Path) -> PathBuf {
+    store.join("keeps")
 }
 
 /// Returns the file of a chat. Ids have no slash: `Store::path` checks those of a person.

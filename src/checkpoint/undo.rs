@@ -1,24 +1,21 @@
-//! Takes changes back: the inverse of each is merged into the file as it is now, so that later work stays.
+//! Takes changes back, or makes those of a trial: each is merged into the file as it is now, so that later work stays.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Entry};
-use super::snapshot::{entry_at, leads_through_link};
+use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
-use crate::tool::edits::disk;
 use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
 
-/// The changes that take others back. Nothing is changed yet.
+/// The changes that take others back, or make them. Nothing is changed yet.
 #[derive(Debug, Default, PartialEq)]
 pub struct Undo {
     /// At most one for each path.
@@ -76,41 +73,24 @@ impl Undo {
         undo
     }
 
+    /// Returns what makes `changes` of the workspace `root`, which nobody has made yet; see [`Self::of`].
+    pub fn making(
+        changes: &[Change],
+        root: &Path,
+        store: &Store,
+        open: &OpenBuffers,
+        overlap: Overlap,
+    ) -> Self {
+        let inverse: Vec<_> = changes.iter().map(Change::inverse).collect();
+        Self::of(inverse.iter(), root, store, open, overlap)
+    }
+
     /// Returns all changes, in the order of their paths.
     pub fn all(&self) -> Vec<&Change> {
         let buffers = self.buffers.iter().map(|(_, change)| change);
         let mut all: Vec<_> = self.changes.iter().chain(buffers).collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
-    }
-
-    /// Changes the files that still are as they were.
-    pub fn apply(self, root: &Path, store: &Store) -> UndoResult {
-        let mut undone = UndoResult::default();
-        // Removed from the inside, then made from the outside.
-        let mut made = Vec::new();
-        for change in self.changes.into_iter().rev() {
-            match remove(&change, root, store) {
-                Ok(true) => made.push(change),
-                Ok(false) => {}
-                Err(error) => undone.failed.push((change.path, error.to_string())),
-            }
-        }
-        for change in made.into_iter().rev() {
-            match make(&change, root, store) {
-                Ok(()) => undone.changes.push(change),
-                Err(error) => undone.failed.push((change.path, error.to_string())),
-            }
-        }
-        for change in undone.changes.iter().rev() {
-            // A directory that nobody may write gets its mode last.
-            if let Some(Entry::Dir { mode }) = &change.after
-                && let Err(error) = set_mode(&root.join(&change.path), *mode)
-            {
-                undone.failed.push((change.path.clone(), error.to_string()));
-            }
-        }
-        undone
     }
 }
 
@@ -294,7 +274,7 @@ fn merged(
 }
 
 /// Returns whether two entries differ in their modes at most.
-fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool {
+pub(super) fn has_content_of(one: &Option<Entry>, other: &Option<Entry>) -> bool {
     match (one, other) {
         (Some(Entry::File { blob: one, .. }), Some(Entry::File { blob: other, .. })) => {
             one == other
@@ -333,75 +313,6 @@ fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<
         })
         .collect();
     Some(apply_hunks(now, &moved?))
-}
-
-/// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.
-fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
-    let path = root.join(&change.path);
-    if entry_at(root, &change.path, store)? != change.before {
-        return Err(io::Error::other("it has changed meanwhile"));
-    }
-    match (&change.before, &change.after) {
-        (Some(Entry::File { .. }), Some(Entry::File { .. }))
-        | (Some(Entry::Dir { .. }), Some(Entry::Dir { .. }))
-        | (None, _) => {}
-        (Some(before @ Entry::File { .. }), _) => {
-            write_back(&path, Some(&bytes_of(before, store)?), None)?;
-        }
-        (Some(Entry::Link { .. }), _) => fs::remove_file(path)?,
-        (Some(Entry::Dir { .. }), after) => match fs::remove_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && after.is_none() => {
-                return Ok(false);
-            }
-            removed => removed?,
-        },
-    }
-    Ok(true)
-}
-
-/// Makes what a change makes or changes, apart from the mode of a directory.
-fn make(change: &Change, root: &Path, store: &Store) -> io::Result<()> {
-    let path = root.join(&change.path);
-    if change.after.is_some() && leads_through_link(root, &change.path) {
-        return Err(io::Error::other("its directory is a link"));
-    }
-    match (&change.before, &change.after) {
-        (Some(Entry::Dir { .. }), Some(Entry::Dir { .. })) | (_, None) => Ok(()),
-        (_, Some(Entry::Dir { .. })) => fs::create_dir_all(path),
-        (_, Some(Entry::Link { target })) => {
-            fs::create_dir_all(path.parent().unwrap_or(root))?;
-            symlink(target, path)
-        }
-        (before, Some(after @ Entry::File { mode: wanted, .. })) => {
-            let before = before
-                .as_ref()
-                .filter(|it| matches!(it, Entry::File { .. }));
-            let old = before.map(|it| bytes_of(it, store)).transpose()?;
-            let new = bytes_of(after, store)?;
-            if old.as_ref() != Some(&new) {
-                // A read-only file is replaced too: the person said yes to that.
-                if let Some(Entry::File { mode, .. }) = before {
-                    set_mode(&path, mode | 0o200)?;
-                }
-                write_back(&path, old.as_deref(), Some(&new))?;
-            }
-            set_mode(&path, *wanted)
-        }
-    }
-}
-
-/// Writes a file whose text was `old`; none stands for no file.
-fn write_back(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>) -> io::Result<()> {
-    match (old, new) {
-        (Some(old), Some(new)) => disk::replace(path, old, new),
-        (Some(old), None) => disk::remove(path, old),
-        (None, Some(new)) => disk::create(path, new),
-        (None, None) => Ok(()),
-    }
-}
-
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 fn mode(entry: &Option<Entry>) -> Option<u32> {

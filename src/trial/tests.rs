@@ -1,5 +1,7 @@
 //! Trials of a real directory, in a real overlay.
 
+mod keep;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use tempfile::TempDir;
 
 use super::{Layer, TrialChanges};
-use crate::checkpoint::{Change, Entry, Store};
+use crate::checkpoint::{Change, Checkpoints, Entry};
 use crate::tool::files::PathFilter;
 use co_exec::sandbox::Removals;
 
@@ -18,13 +20,16 @@ pub(super) struct Scene {
     /// The directory above the workspace.
     pub(super) top: PathBuf,
     _dir: TempDir,
-    pub(super) store: Store,
+    checkpoints: Checkpoints,
 }
 
-/// Mounts the overlay of the layer `$1` over the workspace `$0`, as co-exec does, and runs `$2` in it.
+/// Mounts the overlay of the layer `$1` over the workspace `$0`, as co-exec does, and runs `$2` in it, by the program `$3`.
 const MOUNT: &str = r#"mkdir -p -m "$(stat -c %a "$0")" "$1/upper" "$1/work"
 mount -t overlay -o "userxattr,lowerdir=$0,upperdir=$1/upper,workdir=$1/work" overlay "$0" || exit 99
-cd "$0" && exec bash -ec "$2""#;
+cd "$0" && exec $3 bash -ec "$2""#;
+
+/// Makes the root of a user namespace an ordinary user.
+const ORDINARY: &str = "setpriv --bounding-set=-all --inh-caps=-all";
 
 impl Scene {
     /// Returns the scene of a workspace that a script makes.
@@ -32,11 +37,10 @@ impl Scene {
         let dir = TempDir::with_prefix("co-trial-").unwrap();
         let top = dir.path().canonicalize().unwrap();
         fs::create_dir(top.join("work")).unwrap();
-        let store = Store::open(&top.join("store"), 1 << 30).unwrap();
         let scene = Self {
+            checkpoints: Checkpoints::new(top.join("checkpoints")),
             top,
             _dir: dir,
-            store,
         };
         scene.run(script);
         scene
@@ -64,7 +68,9 @@ impl Scene {
         }
         let mut unshare = Command::new("unshare");
         unshare.args(["-Urm", "bash", "-c", MOUNT]);
-        let done = unshare.args([self.root(), layer.path()]).arg(script);
+        let is_root = rustix::process::geteuid().is_root();
+        let done = unshare.args([self.root(), layer.path()]);
+        let done = done.args([script, if is_root { "" } else { ORDINARY }]);
         expect_success(&done.output().unwrap(), script);
         true
     }
@@ -74,7 +80,8 @@ impl Scene {
             let name = path.file_name().and_then(|name| name.to_str());
             !name.is_some_and(co_policy::secret_names::is_secret)
         });
-        TrialChanges::read(layer, &self.root(), &is_allowed, &self.store).unwrap()
+        let store = self.checkpoints.store().unwrap();
+        TrialChanges::read(layer, &self.root(), &is_allowed, &store).unwrap()
     }
 }
 

@@ -1,3 +1,6 @@
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -245,7 +248,7 @@ fn perform(scene: &Scene, act: &Act) {
             made.and_then(|()| fs::write(at(path), text))
         }
         Act::Mode(path, mode) => match at(path).is_file() {
-            true => set_mode(&at(path), *mode),
+            true => fs::set_permissions(at(path), Permissions::from_mode(*mode)),
             false => Ok(()),
         },
         Act::Remove(path) => fs::remove_file(at(path)).or_else(|_| fs::remove_dir_all(at(path))),

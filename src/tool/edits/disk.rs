@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
@@ -15,6 +15,30 @@ pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The mode of a new file, from which the umask takes.
 const NEW_FILE: u32 = 0o666;
+
+/// The start of the names of files that are not whole yet.
+pub(crate) const UNFINISHED: &str = ".co-edit-";
+
+/// The way in which a file is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteOptions<'a> {
+    /// The start of the name that the file has until it is whole.
+    pub(crate) unfinished: &'a str,
+    /// The mode, also of a file that was read-only. None keeps that of the file, and replaces no read-only one.
+    pub(crate) mode: Option<u32>,
+    /// The file must survive a loss of power.
+    pub(crate) sync: bool,
+}
+
+impl Default for WriteOptions<'_> {
+    fn default() -> Self {
+        Self {
+            unfinished: UNFINISHED,
+            mode: None,
+            sync: true,
+        }
+    }
+}
 
 /// Returns the bytes of a regular file, or none if there is no file.
 ///
@@ -40,6 +64,10 @@ pub(super) fn check_writable(path: &Path) -> io::Result<()> {
     if none_may_write || may_write.is_err() {
         return Err(io::Error::other("it is read-only: make it writable first"));
     }
+    check_links(&meta)
+}
+
+fn check_links(meta: &Metadata) -> io::Result<()> {
     match meta.nlink() {
         0 | 1 => Ok(()),
         names => Err(io::Error::other(format!(
@@ -49,16 +77,25 @@ pub(super) fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces a file whole, so that no reader meets half of it. Mode and owner stay.
+/// Replaces a file whole, so that no reader meets half of it. The owner stays.
 ///
 /// # Errors
 /// The file cannot be written, or it no longer has the bytes `before`.
-pub(crate) fn replace(path: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(
+    path: &Path,
+    before: &[u8],
+    after: &[u8],
+    options: WriteOptions<'_>,
+) -> io::Result<()> {
     let meta = fs::metadata(path)?;
-    let file = temporary(path, after)?;
-    keep_owner_and_mode(file.as_file(), &meta)?;
+    let file = temporary(path, after, options)?;
+    let mode = options.mode.unwrap_or(meta.mode() & 0o7777);
+    keep_owner(file.as_file(), &meta, mode)?;
     check_same(path, Some(before))?;
-    check_writable(path)?;
+    match options.mode {
+        None => check_writable(path)?,
+        Some(_) => check_links(&fs::symlink_metadata(path)?)?,
+    }
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
@@ -66,11 +103,35 @@ pub(crate) fn replace(path: &Path, before: &[u8], after: &[u8]) -> io::Result<()
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub(crate) fn create(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn create(path: &Path, text: &[u8], options: WriteOptions<'_>) -> io::Result<()> {
     create_parents(path)?;
-    let file = temporary(path, text)?;
-    let kept = file.persist_noclobber(path).map(drop);
-    kept.map_err(|error| changed_if_exists(error.error))
+    let kept = new_file(path, text, options)?.persist_noclobber(path);
+    kept.map(drop)
+        .map_err(|error| changed_if_exists(error.error))
+}
+
+/// Puts a file in the place of a link.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn replace_link(path: &Path, text: &[u8], options: WriteOptions<'_>) -> io::Result<()> {
+    let kept = new_file(path, text, options)?.persist(path);
+    kept.map(drop).map_err(|error| error.error)
+}
+
+/// Puts a link in the place of a file or another link.
+///
+/// # Errors
+/// The link cannot be made.
+pub(crate) fn replace_by_link(
+    path: &Path,
+    target: &Path,
+    options: WriteOptions<'_>,
+) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    let link = builder.prefix(options.unfinished);
+    let link = link.make_in(directory(path), |path| symlink(target, path))?;
+    link.persist(path).map(drop).map_err(|error| error.error)
 }
 
 /// Removes a file that has the bytes `before`.
@@ -93,22 +154,39 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn create_parents(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(path))
+    fs::create_dir_all(directory(path))
 }
 
-/// Returns a file beside `path` with the bytes, which is removed unless it takes the place of `path`.
-fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".co-edit-")
-        .permissions(Permissions::from_mode(NEW_FILE))
-        .tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Returns the file of [`temporary`] with the mode of the options.
+fn new_file(path: &Path, bytes: &[u8], options: WriteOptions<'_>) -> io::Result<NamedTempFile> {
+    let file = temporary(path, bytes, options)?;
+    if let Some(mode) = options.mode {
+        let mode = Permissions::from_mode(mode);
+        file.as_file().set_permissions(mode)?;
+    }
     Ok(file)
 }
 
-fn keep_owner_and_mode(file: &File, like: &Metadata) -> io::Result<()> {
+/// Returns a file beside `path` with the bytes, which is removed unless it takes the place of `path`.
+fn temporary(path: &Path, bytes: &[u8], options: WriteOptions<'_>) -> io::Result<NamedTempFile> {
+    // Another mode is set when it is whole.
+    let mode = options.mode.map_or(NEW_FILE, |_| 0o600);
+    let mut file = tempfile::Builder::new()
+        .prefix(options.unfinished)
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(directory(path))?;
+    file.write_all(bytes)?;
+    if options.sync {
+        file.as_file().sync_all()?;
+    }
+    Ok(file)
+}
+
+fn keep_owner(file: &File, like: &Metadata, mode: u32) -> io::Result<()> {
     let own = file.metadata()?;
     if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
         // Only root can give a file away. The group may still be one of the person's.
@@ -118,7 +196,7 @@ fn keep_owner_and_mode(file: &File, like: &Metadata) -> io::Result<()> {
         }
     }
     // After the owner, whose change takes bits away.
-    file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 fn check_same(path: &Path, before: Option<&[u8]>) -> io::Result<()> {

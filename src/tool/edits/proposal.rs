@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::EditRefused;
-use super::disk;
+use super::disk::{self, WriteOptions};
 use super::request::EditRequest;
 use super::seen::SeenTexts;
 use super::source::{EditPlace, EditableText, Source};
@@ -317,12 +317,14 @@ impl Proposal {
         let applied = match &self.change {
             ProposedChange::Create { place, new } => {
                 let bytes = new.encode().map_err(|error| place.refuse(error))?;
-                disk::create(&place.real, &bytes)
+                disk::create(&place.real, &bytes, WriteOptions::default())
             }
             ProposedChange::Replace { place, old, new } => {
                 let after = new.encode().map_err(|error| place.refuse(error))?;
                 match &old.source {
-                    Source::Disk(before) => disk::replace(&place.real, before, &after),
+                    Source::Disk(before) => {
+                        disk::replace(&place.real, before, &after, WriteOptions::default())
+                    }
                     Source::Buffer { .. } => Err(std::io::Error::other("its buffer has the text")),
                 }
             }

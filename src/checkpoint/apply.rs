@@ -1,0 +1,167 @@
+//! Makes the changes of an [`Undo`] on the disk. Each file is the old or the new one at every moment.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use super::change::{Change, Entry};
+use super::snapshot::{entry_at, leads_through_link};
+use super::store::Store;
+use super::undo::{Undo, UndoResult, bytes_of, has_content_of};
+use crate::tool::edits::disk::{self, WriteOptions};
+
+const CHANGED: &str = "it has changed meanwhile";
+
+/// The bits that the owner of a directory needs to change what is in it.
+const OWNER: u32 = 0o700;
+
+impl Undo {
+    /// Changes the files that still are as they were.
+    pub fn apply(self, root: &Path, store: &Store) -> UndoResult {
+        apply(self.changes, root, store, WriteOptions::default())
+    }
+}
+
+/// Makes changes in the order of their paths. Leaves out those whose files are not as they were before.
+pub(super) fn apply(
+    changes: Vec<Change>,
+    root: &Path,
+    store: &Store,
+    options: WriteOptions<'_>,
+) -> UndoResult {
+    let mut done = UndoResult::default();
+    let closed = open_directories(&changes, root, store);
+    // Removed from the inside, then made from the outside.
+    let mut made = Vec::new();
+    for change in changes.into_iter().rev() {
+        match remove(&change, root, store) {
+            Ok(true) => made.push(change),
+            Ok(false) => {}
+            Err(error) => done.failed.push((change.path, error.to_string())),
+        }
+    }
+    for change in made.into_iter().rev() {
+        match make(&change, root, store, options) {
+            Ok(()) => done.changes.push(change),
+            Err(error) => done.failed.push((change.path, error.to_string())),
+        }
+    }
+    // A directory that nobody may write gets its mode last.
+    for change in done.changes.iter().rev() {
+        if let Some(Entry::Dir { mode }) = &change.after
+            && let Err(error) = set_mode(&root.join(&change.path), *mode)
+        {
+            done.failed.push((change.path.clone(), error.to_string()));
+        }
+    }
+    for change in closed.iter().rev() {
+        if let Some(Entry::Dir { mode }) = &change.before
+            && !done.changes.contains(change)
+            && root.join(&change.path).is_dir()
+            && let Err(error) = set_mode(&root.join(&change.path), *mode)
+        {
+            done.failed.push((change.path.clone(), error.to_string()));
+        }
+    }
+    done
+}
+
+/// Makes the directories that are changed writable. Returns those that were not.
+fn open_directories(changes: &[Change], root: &Path, store: &Store) -> Vec<Change> {
+    let mut closed = Vec::new();
+    for change in changes {
+        if let Some(Entry::Dir { mode }) = change.before
+            && mode & OWNER != OWNER
+            && entry_at(root, &change.path, store).is_ok_and(|now| now == change.before)
+            // If this fails, the changes in it fail.
+            && set_mode(&root.join(&change.path), mode | OWNER).is_ok()
+        {
+            closed.push(change.clone());
+        }
+    }
+    closed
+}
+
+/// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.
+fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
+    let path = root.join(&change.path);
+    let now = entry_at(root, &change.path, store)?;
+    let is_dir = matches!(now, Some(Entry::Dir { .. }));
+    if now != change.before && !(is_dir && has_content_of(&now, &change.before)) {
+        return Err(io::Error::other(CHANGED));
+    }
+    match (&change.before, &change.after) {
+        // One replaces the other at once.
+        (
+            Some(Entry::File { .. } | Entry::Link { .. }),
+            Some(Entry::File { .. } | Entry::Link { .. }),
+        )
+        | (Some(Entry::Dir { .. }), Some(Entry::Dir { .. }))
+        | (None, _) => {}
+        (Some(before @ Entry::File { .. }), _) => disk::remove(&path, &bytes_of(before, store)?)?,
+        (Some(Entry::Link { .. }), _) => fs::remove_file(path)?,
+        (Some(Entry::Dir { .. }), after) => match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && after.is_none() => {
+                return Ok(false);
+            }
+            removed => removed?,
+        },
+    }
+    Ok(true)
+}
+
+/// Makes what a change makes or changes, apart from the mode of a directory.
+fn make(change: &Change, root: &Path, store: &Store, options: WriteOptions<'_>) -> io::Result<()> {
+    let path = root.join(&change.path);
+    if change.after.is_some() && leads_through_link(root, &change.path) {
+        return Err(io::Error::other("its directory is a link"));
+    }
+    let options = match change.after {
+        // A read-only file is replaced too: the person said yes to that.
+        Some(Entry::File { mode, .. }) => WriteOptions {
+            mode: Some(mode),
+            ..options
+        },
+        _ => options,
+    };
+    match (&change.before, &change.after) {
+        (Some(Entry::Dir { .. }), Some(Entry::Dir { .. })) | (_, None) => Ok(()),
+        (_, Some(Entry::Dir { .. })) => fs::create_dir_all(path),
+        (Some(Entry::File { .. } | Entry::Link { .. }), Some(Entry::Link { target })) => {
+            check_same(change, root, store)?;
+            disk::replace_by_link(&path, target, options)
+        }
+        (None | Some(Entry::Dir { .. }), Some(Entry::Link { target })) => {
+            fs::create_dir_all(path.parent().unwrap_or(root))?;
+            symlink(target, path)
+        }
+        (Some(before @ Entry::File { .. }), Some(after @ Entry::File { mode, .. })) => {
+            let (old, new) = (bytes_of(before, store)?, bytes_of(after, store)?);
+            match old == new {
+                true => set_mode(&path, *mode),
+                false => disk::replace(&path, &old, &new, options),
+            }
+        }
+        (Some(Entry::Link { .. }), Some(after @ Entry::File { .. })) => {
+            let new = bytes_of(after, store)?;
+            check_same(change, root, store)?;
+            disk::replace_link(&path, &new, options)
+        }
+        (None | Some(Entry::Dir { .. }), Some(after @ Entry::File { .. })) => {
+            disk::create(&path, &bytes_of(after, store)?, options)
+        }
+    }
+}
+
+/// Checks that a file or link is as it was before a change.
+fn check_same(change: &Change, root: &Path, store: &Store) -> io::Result<()> {
+    match entry_at(root, &change.path, store)? == change.before {
+        true => Ok(()),
+        false => Err(io::Error::other(CHANGED)),
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}

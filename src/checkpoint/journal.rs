@@ -1,0 +1,193 @@
+//! The journal of changes that are being kept. If co is killed meanwhile, the next start finishes them.
+//!
+//! It is a file for each: a record of the planned changes, locked by the process that makes them.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::apply::apply;
+use super::change::{Change, Entry};
+use super::log::{By, Record, keeps};
+use super::snapshot::entry_at;
+use super::store::Store;
+use crate::paths::private_dir;
+use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
+
+/// The extension of the file while it is written.
+const NEW: &str = "new";
+/// The extension of the file when it is whole.
+const WHOLE: &str = "jsonl";
+
+/// The journal of changes that are being made.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    /// Locked.
+    _file: File,
+}
+
+/// Changes that a killed process was keeping.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InterruptedKeep {
+    pub workspace: PathBuf,
+    /// The command of the trial.
+    pub what: String,
+    /// The number of files that were changed now.
+    pub finished: usize,
+    /// Nothing had been changed, so nothing was.
+    pub dropped: bool,
+    /// The files that were left alone, with the reason.
+    pub failed: Vec<(PathBuf, String)>,
+}
+
+impl Journal {
+    /// Notes changes before they are made.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn begin(store: &Path, record: &Record) -> io::Result<Self> {
+        let dir = keeps(store);
+        private_dir(&dir).map_err(io::Error::other)?;
+        let path = dir.join(format!("{:016x}.{WHOLE}", fastrand::u64(..)));
+        let new = path.with_extension(NEW);
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        file.write_all(serde_json::to_string(record)?.as_bytes())?;
+        fs::rename(new, &path)?;
+        Ok(Self { path, _file: file })
+    }
+
+    /// Returns the start of the names of files that are not whole yet.
+    pub(super) fn unfinished(&self) -> String {
+        let name = self.path.file_stem().unwrap_or_default();
+        format!("{UNFINISHED}{}-", name.display())
+    }
+
+    /// Notes that all changes are made.
+    pub(super) fn end(self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(%error, "a journal was not removed");
+        }
+    }
+
+    /// Opens the journal of a process that has ended, with its record; none if the process lives.
+    fn open(path: &Path) -> Option<(Self, Option<Record>)> {
+        let file = File::open(path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        // The process may have ended it meanwhile.
+        let text = fs::read(path).ok()?;
+        let is_whole = path.extension().is_some_and(|it| it == WHOLE);
+        let record = serde_json::from_slice(&text).ok().filter(|_| is_whole);
+        let path = path.to_owned();
+        Some((Self { path, _file: file }, record))
+    }
+}
+
+/// Finishes what killed processes were keeping. What had not begun is dropped.
+pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
+    let entries = fs::read_dir(keeps(dir)).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for entry in entries {
+        let Some((journal, record)) = Journal::open(&entry.path()) else {
+            continue;
+        };
+        match record {
+            // Its disk may be mounted later.
+            Some(record) if !record.workspace.is_dir() => continue,
+            Some(record) => found.push(finish_one(&journal, record, store)),
+            // Nothing had been changed.
+            None => {}
+        }
+        journal.end();
+    }
+    found
+}
+
+fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKeep {
+    let root = &record.workspace;
+    let unfinished = journal.unfinished();
+    remove_unfinished(&record, &unfinished);
+    let mut begun = false;
+    let (mut left, mut failed) = (Vec::new(), Vec::new());
+    for change in record.changes {
+        match entry_at(root, &change.path, store) {
+            Ok(now) if now == change.after => begun = true,
+            Ok(now) if now == change.before => left.push(change),
+            Ok(now) if is_between(&change, &now) => {
+                begun = true;
+                left.push(Change {
+                    before: now,
+                    ..change
+                });
+            }
+            Ok(_) => failed.push((change.path, "it was changed later".to_owned())),
+            Err(error) => failed.push((change.path, error.to_string())),
+        }
+    }
+    let what = match record.by {
+        By::Call { what, .. } => what,
+        By::Undo | By::Redo | By::TakenBack => String::new(),
+    };
+    let mut finished = 0;
+    if begun {
+        let options = WriteOptions {
+            unfinished: &unfinished,
+            sync: false,
+            mode: None,
+        };
+        let done = apply(left, root, store, options);
+        finished = done.changes.iter().filter(|it| !it.is_directory()).count();
+        failed.extend(done.failed);
+    }
+    InterruptedKeep {
+        workspace: record.workspace,
+        what,
+        finished,
+        dropped: !begun,
+        failed,
+    }
+}
+
+/// Returns whether a path is between the two states of a change: a directory is not there or has another mode.
+fn is_between(change: &Change, now: &Option<Entry>) -> bool {
+    let is_dir = |it: &Option<Entry>| matches!(it, Some(Entry::Dir { .. }));
+    let has_dir = is_dir(&change.before) || is_dir(&change.after);
+    match now {
+        None => has_dir && change.before.is_some() && change.after.is_some(),
+        now => has_dir && is_dir(now),
+    }
+}
+
+/// Removes the files that were not whole yet.
+fn remove_unfinished(record: &Record, unfinished: &str) {
+    let dirs = record.changes.iter().filter_map(|it| it.path.parent());
+    let mut dirs: Vec<_> = dirs.collect();
+    dirs.dedup();
+    for dir in dirs {
+        let entries = fs::read_dir(record.workspace.join(dir))
+            .into_iter()
+            .flatten();
+        for entry in entries.flatten() {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(unfinished.as_bytes())
+            {
+                // It stays as a file with an odd name.
+                let _stays = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
