@@ -55,6 +55,13 @@ fn main() {
     let reading = Confinement::ReadOnly {
         workspace: workspace.clone(),
     };
+    let layer = top.path().join("layer");
+    std::fs::create_dir(&layer).unwrap();
+    let trying = Confinement::Trial {
+        workspace: workspace.clone(),
+        layer,
+    };
+    launcher.check_trial().unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {
         name,
         target,
@@ -86,6 +93,7 @@ fn main() {
         way("read-only, 20 secrets spread", 25.0, &twenty, &spread),
         way("the same, no namespaces", 25.0, &twenty_less, &spread),
         way("workspace", 5.0, &launcher, &writing),
+        way("trial", 10.0, &launcher, &trying),
         way(
             "workspace, no namespaces",
             5.0,

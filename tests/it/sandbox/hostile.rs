@@ -24,6 +24,15 @@ const TABLE: &str = concat!(
     include_str!("hostile/main.py"),
 );
 
+/// The rows that a trial may do: in its layer, and in a network of its own.
+const OF_TRIALS: &[&str] = &[
+    "add to git's configuration",
+    "connect by TCP over IPv6",
+    "listen by TCP",
+    "make a hook",
+    "send by UDP",
+];
+
 /// The targets of the rows outside of the scene's files. All of them end with the test.
 struct Outside {
     victim: Child,
@@ -73,6 +82,14 @@ impl Outside {
         }
     }
 
+    /// Checks that nothing has reached its sockets.
+    fn got_nothing(&self) {
+        self.udp.set_nonblocking(true).unwrap();
+        self.tcp.set_nonblocking(true).unwrap();
+        assert!(self.udp.recv(&mut [0]).is_err(), "a datagram arrived");
+        assert!(self.tcp.accept().is_err(), "somebody connected");
+    }
+
     fn describe(&self, scene: &Scene, tmp: &std::path::Path, run: &Run) -> String {
         let disk = fs::read_dir("/sys/block")
             .ok()
@@ -80,7 +97,7 @@ impl Outside {
         let disk = disk.and_then(Result::ok).map(|disk| disk.file_name());
         serde_json::json!({
             "ws": scene.ws, "home": scene.home, "out": scene.out, "tmp": tmp, "free": *run == Run::Free,
-            "writes": *run == Run::Workspace, "inherited_dir": self.inherited_dir.as_raw_fd(),
+            "writes": matches!(run, Run::Workspace | Run::Trial), "inherited_dir": self.inherited_dir.as_raw_fd(),
             "victim": self.victim.id(), "parent": std::process::id(), "token": self.token, "inherited": self.inherited.as_raw_fd(),
             "tcp": self.tcp.local_addr().unwrap().port(), "udp": self.udp.local_addr().unwrap().port(),
             "terminal": nix::unistd::ttyname(&self.terminal.slave).unwrap(),
@@ -124,6 +141,9 @@ enum Run {
     Free,
     ReadOnly,
     Workspace,
+    Trial,
+    /// A trial that also does the rows by which a level that writes changes the workspace.
+    WorkingTrial,
 }
 
 /// The way in which a table is run.
@@ -191,6 +211,10 @@ impl How {
     fn confined(self, name: &str) {
         self.confined_at(name, Run::ReadOnly);
         self.confined_at(name, Run::Workspace);
+        if !self.alone {
+            self.confined_at(name, Run::Trial);
+            self.confined_at(name, Run::WorkingTrial);
+        }
     }
 
     /// No row succeeds, and no file changes.
@@ -198,6 +222,7 @@ impl How {
         let (scene, outside) = self.prepare(name);
         let level = match run {
             Run::Workspace => scene.workspace(),
+            Run::Trial | Run::WorkingTrial => scene.trial(),
             _ => scene.read_only(),
         };
         let (command, _wrapped) = scene.confined_in_tmp(&level, |tmp| {
@@ -209,8 +234,13 @@ impl How {
         let rows = rows(command, &outside.terminal.slave);
         assert!(rows.len() >= 80, "{} rows", rows.len());
         let did: Vec<_> = rows.iter().filter(|(_, row)| row["did"] == true).collect();
-        let did: Vec<_> = did.iter().map(|(name, _)| name).collect();
-        assert!(did.is_empty(), "confined, these went through: {did:#?}");
+        let did: Vec<&str> = did.iter().map(|(name, _)| name.as_str()).collect();
+        match run {
+            Run::Trial => assert_eq!(did, OF_TRIALS),
+            Run::WorkingTrial => assert!(did.len() > 30, "{did:#?}"),
+            _ => assert!(did.is_empty(), "confined, these went through: {did:#?}"),
+        }
+        outside.got_nothing();
         let mut after = scene.snapshot();
         after.retain(|path, state| before.get(path) != Some(state));
         assert!(after.is_empty(), "these changed: {after:#?}");

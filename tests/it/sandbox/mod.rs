@@ -26,4 +26,6 @@ mod scene;
 mod signals;
 mod toolchains;
 mod trial;
+mod trial_ends;
+mod trial_overlay;
 mod user_home;

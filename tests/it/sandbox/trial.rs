@@ -17,7 +17,7 @@ use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, older, stdout, support};
 
 /// The users that tests run as: that of the tests, and an ordinary one.
-fn users() -> Vec<Option<u32>> {
+pub(super) fn users() -> Vec<Option<u32>> {
     let support = support();
     assert!(support.trials, "no trials here: {support:?}");
     let other = am_root().then_some(Some(SOMEBODY));
@@ -26,7 +26,7 @@ fn users() -> Vec<Option<u32>> {
 
 /// Runs a line in a trial. Checks that nothing changed but the layer, and that the line printed this.
 #[track_caller]
-fn check_in(scene: &Scene, line: &str, printed: &str) {
+pub(super) fn check_in(scene: &Scene, line: &str, printed: &str) {
     let before = scene.snapshot();
     let done = scene.bash(&scene.trial(), &format!("{{ {line}\n}} 2>&1"));
     assert_eq!(stdout(&done), printed, "{line}: {done:?}");
@@ -341,4 +341,29 @@ fn secrets_are_looked_for_before_a_trial() {
         panic!("{told}");
     };
     assert_eq!(rules, 10_001);
+}
+
+#[test]
+fn tools_build_and_test_as_in_the_workspace() {
+    let scene = Scene::new(None);
+    fs::create_dir(scene.ws.join("src")).unwrap();
+    let manifest =
+        "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+    fs::write(scene.ws.join("Cargo.toml"), manifest).unwrap();
+    let code = "#[test]\nfn serves() {\n    \
+                let server = std::net::TcpListener::bind(\"localhost:0\").unwrap();\n    \
+                std::net::TcpStream::connect(server.local_addr().unwrap()).unwrap();\n}\n";
+    fs::write(scene.ws.join("src/lib.rs"), code).unwrap();
+    let before = scene.snapshot();
+    let test = "cargo test --offline 2>&1 | grep -E 'Compiling|test serves'";
+    let done = scene.bash(&scene.trial(), test);
+    let compiled = format!("   Compiling tiny v0.1.0 ({})\n", scene.ws.display());
+    assert_eq!(
+        stdout(&done),
+        format!("{compiled}test serves ... ok\n"),
+        "{done:?}"
+    );
+    let done = scene.bash(&scene.trial(), test);
+    assert_eq!(stdout(&done), "test serves ... ok\n", "{done:?}");
+    assert_eq!(scene.snapshot(), before);
 }

@@ -225,6 +225,7 @@ impl Launcher {
             _ => Arc::new(private_tmp(&self.removals)?),
         };
         clean(env, tmp.path());
+        // A trial is for the code of the project, so the hooks and the configuration of its git run in it.
         if level == SandboxLevel::ReadOnly {
             harden_git(env);
         }

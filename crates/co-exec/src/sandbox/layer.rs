@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan::{Overlay, PathBytes};
 use super::refused::SandboxRefusal;
+use super::removal::remove_tree;
 use crate::directory_lock::{lock, open};
 
 /// The directory in a layer that looks as the overlay changed the workspace.
@@ -73,12 +74,13 @@ pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
 
 /// Makes the directories of a layer that are missing.
 fn make(overlay: &Overlay) -> io::Result<()> {
-    let missing = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Ok(()),
-        _ => Err(error),
-    };
     let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
-    private(&overlay.work.0).or_else(missing)?;
+    // The kernel refuses the one of an earlier overlay.
+    let work = &overlay.work.0;
+    if work.exists() {
+        remove_tree(work);
+    }
+    private(work)?;
     let upper = &overlay.upper.0;
     match private(upper) {
         // The workspace in the overlay has the mode and the times of this directory.
@@ -90,6 +92,7 @@ fn make(overlay: &Overlay) -> io::Result<()> {
             let mode = facts.permissions().mode() & 0o7777;
             fs::set_permissions(upper, Permissions::from_mode(mode))
         }
-        Err(error) => missing(error),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
     }
 }

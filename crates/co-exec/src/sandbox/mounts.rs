@@ -66,7 +66,8 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
 /// Mounts an overlay. Other programs see no change.
 ///
 /// Its options name descriptors, because a path may contain what separates options. Its own attributes are extended
-/// attributes of ordinary files (`userxattr`), which need no privilege and which no command can set through it.
+/// attributes of ordinary files (`userxattr`), which need no privilege and which no command can set through it. It does
+/// not write to the disk at once (`volatile`): otherwise its end would wait for all that any program wrote there.
 fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     let at = place(&overlay.at.0)?;
     let (upper, work) = (place(&overlay.upper.0)?, place(&overlay.work.0)?);
@@ -74,7 +75,7 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
     let lower = lower.collect::<io::Result<Vec<_>>>()?;
     let names: Vec<String> = lower.iter().map(by_descriptor).collect();
     let options = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr,index=off,xino=auto",
+        "lowerdir={},upperdir={},workdir={},userxattr,index=off,xino=auto,volatile",
         names.join(":"),
         by_descriptor(&upper),
         by_descriptor(&work),
