@@ -242,6 +242,7 @@ fn probe() -> doctor::SandboxReport {
             doctor::SandboxReport {
                 sandbox: launcher.support().words(),
                 held: launcher.check(),
+                trials: launcher.check_trial(),
                 known: !launcher.probe_failed(),
                 limits: LimitEnforcement::find(),
                 landlock: launcher.support().abi,
@@ -250,6 +251,7 @@ fn probe() -> doctor::SandboxReport {
         Err(error) => doctor::SandboxReport {
             sandbox: error.to_string(),
             held: Err(SandboxRefusal::Unable(error.to_string())),
+            trials: Err(SandboxRefusal::Unable(error.to_string())),
             known: true,
             limits: LimitEnforcement::find(),
             landlock: None,

@@ -77,6 +77,8 @@ pub struct SandboxReport {
     pub sandbox: String,
     /// The kernel can confine a command, or the reason why not.
     pub held: Result<(), SandboxRefusal>,
+    /// A command can run as a trial, or the reason why not.
+    pub trials: Result<(), SandboxRefusal>,
     /// The probe of the sandbox worked.
     pub known: bool,
     pub limits: LimitEnforcement,
@@ -128,6 +130,7 @@ pub async fn checks(
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
+    checks.extend(trials(probe));
     checks.extend(landlock::check(probe.landlock));
     let engine = check_engine(config.container(), &args.environment).await;
     checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
@@ -171,6 +174,23 @@ fn sandbox(probe: &SandboxReport) -> Check {
             "use Linux 5.13 or newer with Landlock in its list of security modules (`lsm=`)",
         ),
     }
+}
+
+/// Checks that commands can run as trials; none if no command can be confined at all.
+fn trials(probe: &SandboxReport) -> Option<Check> {
+    probe.held.as_ref().ok()?;
+    Some(match &probe.trials {
+        Ok(()) => Check::ok(
+            "trials",
+            "a command can run as a trial, which leaves the workspace as it is",
+        ),
+        Err(refused) => Check::bad(
+            "trials",
+            CheckLevel::Warn,
+            refused.to_string(),
+            "a trial needs user namespaces, and overlays in them: most containers and some settings of AppArmor forbid that",
+        ),
+    })
 }
 
 /// Shows the permissions of approved commands.

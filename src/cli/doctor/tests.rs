@@ -10,6 +10,7 @@ async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check>
     let probe = SandboxReport {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
+        trials: Ok(()),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -43,7 +44,7 @@ async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, 
 #[tokio::test]
 async fn a_sound_machine_has_no_errors_in_its_own_matters() {
     for name in [
-        "version", "config", "state", "data", "settings", "shell", "sandbox",
+        "version", "config", "state", "data", "settings", "shell", "sandbox", "trials",
     ] {
         check(&[], name, &[(CheckLevel::Ok, "")]).await;
     }
@@ -169,6 +170,7 @@ fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
     let probe = SandboxReport {
         sandbox: "no sandbox".into(),
         held: Err(SandboxRefusal::Unable(why.into())),
+        trials: Ok(()),
         known: false,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -188,6 +190,7 @@ fn without_a_sandbox_it_says_what_to_use() {
     let probe = SandboxReport {
         sandbox: "this kernel has no Landlock".into(),
         held: Err(SandboxRefusal::Unable("this kernel has no Landlock".into())),
+        trials: Ok(()),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
@@ -392,4 +395,26 @@ async fn each_provider_is_named_with_its_key_models_and_window() {
     check(&variables, "provider", &expected).await;
     let told = looked(DoctorArguments::default(), &variables).await;
     assert!(!format!("{told:?}").contains("-secret"), "{told:?}");
+}
+
+#[test]
+fn it_says_why_there_are_no_trials() {
+    let why =
+        "this system cannot run a command as a trial (no overlay): run the command without a trial";
+    let mut probe = SandboxReport {
+        sandbox: "read-only sandbox".into(),
+        held: Ok(()),
+        trials: Err(SandboxRefusal::Unable(why.into())),
+        known: true,
+        limits: LimitEnforcement::Watched,
+        landlock: Some(5),
+    };
+    let check = trials(&probe).unwrap();
+    assert_eq!(
+        (check.level, check.message.as_str()),
+        (CheckLevel::Warn, why)
+    );
+    // The reason is the same as that of the row above.
+    probe.held = probe.trials.clone();
+    assert!(trials(&probe).is_none());
 }
