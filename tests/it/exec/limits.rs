@@ -160,6 +160,28 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
     }
 }
 
+/// A command in a trial, with a workspace and a layer that it makes.
+fn trial(bench: &Bench, line: &str) -> CommandSpec {
+    let [workspace, layer] = ["ws", "layer"].map(|name| bench.path().join(name));
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::create_dir(&layer).unwrap();
+    CommandSpec {
+        cwd: workspace.clone(),
+        confinement: Confinement::Trial { workspace, layer },
+        ..bench.spec(line)
+    }
+}
+
+#[tokio::test]
+async fn the_shared_memory_of_a_trial_counts() {
+    let most = 200 << 20;
+    let bench = limited(|settings| settings.memory = Some(most));
+    let line = "head -c 300000000 /dev/zero > /dev/shm/a; sleep 300";
+    let outcome = bench.run_spec(trial(&bench, line)).await;
+    let memory = Some(ExceededLimit::Memory(most));
+    assert_eq!(outcome.limit, memory, "{outcome:?}");
+}
+
 #[tokio::test]
 async fn a_trial_that_writes_too_much_is_ended_and_told() {
     let fill = "yes | head -c 20000000 > a; sleep 300";
@@ -181,14 +203,9 @@ async fn a_trial_that_writes_too_much_is_ended_and_told() {
                 settings.trial_size = Some(8 << 20);
                 settings.trial_files = Some(1000);
             });
-            let [workspace, layer] = ["ws", "layer"].map(|name| bench.path().join(name));
-            std::fs::create_dir(&workspace).unwrap();
-            std::fs::create_dir(&layer).unwrap();
             let spec = CommandSpec {
-                cwd: workspace.clone(),
                 caller,
-                confinement: Confinement::Trial { workspace, layer },
-                ..bench.spec(line)
+                ..trial(&bench, line)
             };
             let outcome = bench.run_spec(spec).await;
             assert_eq!(outcome.level, "trial", "{outcome:?}");

@@ -136,7 +136,6 @@ fn nothing_outside_is_written_or_read() {
         "echo x > ../layer/upper/new",
         "rm -r ../layer/work",
         "mv ../ws ../ws2",
-        "echo x > /dev/shm/co-test-trial",
         "echo x > /var/tmp/co-test-trial",
         "mknod null c 1 3",
         "mknod whiteout c 0 0",
@@ -341,6 +340,22 @@ fn secrets_are_looked_for_before_a_trial() {
         panic!("{told}");
     };
     assert_eq!(rules, 10_001);
+}
+
+#[test]
+fn processes_share_memory_that_nobody_else_sees() {
+    let name = format!("/dev/shm/co-test-trial-{}", std::process::id());
+    for user in users() {
+        let scene = Scene::new(user);
+        scene.hand_over();
+        let line = format!(
+            "ls -A /dev/shm; echo x > {name}; cat {name}; stat -fc %T /dev/shm; \
+             {} -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [1, -2]))'",
+            python()
+        );
+        check_in(&scene, &line, "x\ntmpfs\n[1, 2]\n");
+        assert!(!fs::exists(&name).unwrap());
+    }
 }
 
 #[test]

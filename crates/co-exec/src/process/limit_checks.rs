@@ -11,12 +11,12 @@ use crate::process::procfs::Process;
 pub(crate) const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest pause between two checks.
 pub(crate) const MAX_INTERVAL: Duration = Duration::from_millis(500);
-/// Returns the limit that the processes `members` of a command exceed. The memory of the directory `tmp` counts too, if
-/// they see another file system there.
+/// Returns the limit that the processes `members` of a command exceed. The files in `directory` count too, if they
+/// see another file system there.
 pub(crate) fn exceeded(
     limits: &CommandLimits,
     members: &[Process],
-    tmp: Option<&Path>,
+    directory: Option<&Path>,
 ) -> Option<ExceededLimit> {
     let threads: u64 = members.iter().map(|process| process.threads).sum();
     if let Some(most) = limits.processes
@@ -26,7 +26,7 @@ pub(crate) fn exceeded(
     }
     let most = limits.memory?;
     let threads: Vec<i32> = members.iter().map(Process::running_thread).collect();
-    let files = tmp.and_then(|dir| memory::of_directory(dir, &threads));
+    let files = directory.and_then(|dir| memory::of_directory(dir, &threads));
     let left = most.checked_sub(files.unwrap_or(0));
     let over = left.is_none_or(|left| memory::exceeds(&threads, left));
     over.then_some(ExceededLimit::Memory(most))

@@ -242,11 +242,8 @@ impl Supervisor {
             // Checking many processes takes long if each of them gets as much processor time as this one.
             return None;
         }
-        let tmp = self
-            .confined
-            .as_ref()
-            .and_then(ConfinedCommand::tmp_in_memory);
-        limit_checks::exceeded(&self.limits, &self.processes.members(), tmp)
+        let memory = self.confined.as_ref().and_then(ConfinedCommand::memory);
+        limit_checks::exceeded(&self.limits, &self.processes.members(), memory)
     }
 
     /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.

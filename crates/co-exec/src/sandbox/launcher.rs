@@ -254,7 +254,6 @@ impl Launcher {
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
         wrapped.level = level.name();
-        wrapped.tmp_in_memory = namespaces && level == SandboxLevel::ReadOnly;
         let closed_by = match level {
             SandboxLevel::ReadOnly => Some(ClosedBy::Rules),
             SandboxLevel::Trial => Some(ClosedBy::Mounts),
@@ -364,6 +363,8 @@ impl Launcher {
         } = self.grants.find(grant_request)?;
         let overlay = mounts.as_ref().and_then(|mounts| mounts.overlay.as_ref());
         let layer = overlay.map(Layer::prepare).transpose()?;
+        let memory = mounts.as_ref().and_then(|mounts| mounts.memory.as_ref());
+        let memory = memory.map(|dir| dir.path.0.clone());
         let watched = WatchedPaths::new(watched);
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
@@ -400,6 +401,7 @@ impl Launcher {
             watched,
             pid_namespace: processes.is_some(),
             layer,
+            memory,
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
         };

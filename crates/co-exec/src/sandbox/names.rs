@@ -33,6 +33,9 @@ pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/tty"];
 /// A device whose shared mappings are memory that nobody can count. Programs that only look do without it.
 pub(super) const ZERO: &str = "/dev/zero";
 
+/// The place of shared memory with names. A trial has one of its own there.
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
+
 /// Names in `/etc` that root may read, because no mode protects the others. A trailing star matches any end. Each
 /// name costs some microseconds at every start.
 pub(super) const ETC: &[&str] = &[

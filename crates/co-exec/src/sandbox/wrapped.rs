@@ -23,8 +23,8 @@ pub struct ConfinedCommand {
     pub tmp: Option<Arc<PrivateTmp>>,
     /// True if the command has its own PID namespace. Then the started process stays outside of it.
     pub(crate) pid_namespace: bool,
-    /// True if another file system is mounted there for the command, whose files lie in memory.
-    pub(super) tmp_in_memory: bool,
+    /// The directory on which the command has a file system in memory. It may be the temporary one.
+    pub(super) memory: Option<PathBuf>,
     /// The plan that the launcher reads, if the launcher starts the command.
     pub(super) plan: Option<PlanFile>,
     /// The layer of a trial.
@@ -44,7 +44,7 @@ impl ConfinedCommand {
             level: SandboxLevel::Plain.name(),
             tmp: None,
             pid_namespace: false,
-            tmp_in_memory: false,
+            memory: None,
             plan: None,
             layer: None,
             secrets: None,
@@ -72,14 +72,13 @@ impl ConfinedCommand {
 
     /// Returns the private temporary directory if its files are on a disk.
     pub(crate) fn tmp_on_disk(&self) -> Option<&Path> {
-        let tmp = self.tmp.as_ref().filter(|_| !self.tmp_in_memory);
-        tmp.map(|tmp| tmp.path())
+        let tmp = self.tmp.as_ref().map(|tmp| tmp.path());
+        tmp.filter(|tmp| self.memory.as_deref() != Some(*tmp))
     }
 
-    /// Returns the private temporary directory if its files are in memory.
-    pub(crate) fn tmp_in_memory(&self) -> Option<&Path> {
-        let tmp = self.tmp.as_ref().filter(|_| self.tmp_in_memory);
-        tmp.map(|tmp| tmp.path())
+    /// Returns the directory on which the command has a file system in memory.
+    pub(crate) fn memory(&self) -> Option<&Path> {
+        self.memory.as_deref()
     }
 
     /// Returns the directory with what a trial wrote in the workspace.

@@ -6,9 +6,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::super::layer;
-use super::super::plan::{Grant, Mounts, PathBytes, Right};
-use super::super::{HidingRefusal, SandboxRefusal};
+use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, Right};
+use super::super::{HidingRefusal, SandboxRefusal, layer, names, tmp};
 use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
 
 /// Adds the mounts and grants of a trial whose layer is `dir` to `found` and `grants`.
@@ -48,13 +47,33 @@ pub(super) fn add(
         grants,
         &mut Vec::new(),
     );
+    let memory = shared_memory([workspace, request.tmp]);
+    grants.extend(
+        memory
+            .iter()
+            .map(|dir| Grant(Right::Write, dir.path.clone())),
+    );
     found.mounts = Some(Mounts {
+        memory,
         overlay: Some(layer::overlay(workspace, dir)),
         writable: vec![PathBytes::from(request.tmp)],
         hidden,
         ..Mounts::default()
     });
     Ok(())
+}
+
+/// Returns the directory for the shared memory of the command, unless one of these paths is there.
+fn shared_memory(others: [&Path; 2]) -> Option<MemoryDirectory> {
+    let path = Path::new(names::SHARED_MEMORY);
+    let free = !others.iter().any(|other| other.starts_with(path));
+    // On some systems it is a link.
+    let there = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    (free && there).then(|| MemoryDirectory {
+        path: PathBytes::from(path),
+        bytes: tmp::MAX_BYTES,
+        files: tmp::MAX_FILES,
+    })
 }
 
 /// Checks that an overlay over the workspace shows all of it, and that no command reaches the layer through it.
