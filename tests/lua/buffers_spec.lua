@@ -27,6 +27,12 @@ local function bytes_of(file)
   return bytes
 end
 
+local function wait_bytes(file, bytes)
+  neovim.wait('the bytes of the file', function()
+    return bytes_of(file) == bytes
+  end)
+end
+
 --- Asks for the text of a file. Returns the answer about its buffer.
 local function read(nvim, file)
   local count = #nvim:sent('buffers')
@@ -117,9 +123,7 @@ describe('the buffers', function()
       same({}, change(nvim, file, lines(1, 2, { '2' }), fields))
       same(case[2], bytes_of(file))
       nvim:keys('u:set nofixendofline | write<CR>')
-      neovim.wait('the old bytes', function()
-        return bytes_of(file) == case[1]
-      end)
+      wait_bytes(file, case[1])
     end
   end)
 
@@ -132,11 +136,11 @@ describe('the buffers', function()
     same('1\ntwo\n3\n3b\nfour\nfive\n', read(nvim, file).text)
     same('one\ntwo\nthree\nfour\n', bytes_of(file))
     nvim:keys(' and six<Esc>u')
-    neovim.wait('the last typed words are undone', function()
+    neovim.wait('the text', function()
       return read(nvim, file).text == '1\ntwo\n3\n3b\nfour\nfive\n'
     end)
     nvim:keys('u')
-    neovim.wait('the change is undone', function()
+    neovim.wait('the text', function()
       return read(nvim, file).text == 'one\ntwo\nthree\nfour\nfive\n'
     end)
   end)
@@ -210,9 +214,7 @@ describe('the buffers', function()
     vim.fn.system({ 'ln', '-s', vim.fs.dirname(file), link })
     nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', link .. '/a file.txt')
     nvim:keys(':write<CR>')
-    neovim.wait('two messages', function()
-      return #nvim:sent('saved') == 2
-    end)
+    nvim:wait_sent(2, 'saved')
     same({ file, file }, { nvim:sent('saved')[1].file, nvim:sent('saved')[2].file })
   end)
 
@@ -297,9 +299,7 @@ describe('a file that co moved or deleted', function()
     same(2, nvim:lua('return vim.fn.line(".")'))
     same('lua', nvim:lua('return vim.bo.filetype'))
     nvim:keys('Atyped<Esc>:w<CR>')
-    neovim.wait('the file', function()
-      return bytes_of(to) == 'one\ntwotyped\n'
-    end)
+    wait_bytes(to, 'one\ntwotyped\n')
     same(nil, vim.uv.fs_stat(file))
     same(0, nvim:lua('return vim.fn.bufexists(...)', file), 'no buffer has the old name')
   end)
@@ -323,9 +323,7 @@ describe('a file that co moved or deleted', function()
     same({ 'mine' }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
     same('one\n', bytes_of(to))
     nvim:keys(':w!<CR>')
-    neovim.wait('the file', function()
-      return bytes_of(to) == 'mine\n'
-    end)
+    wait_bytes(to, 'mine\n')
   end)
 
   it('takes its buffer with it, and no window', function()

@@ -64,9 +64,7 @@ end
 
 describe('build.lua', function()
   it('installs as lazy.nvim runs it, and loads nothing of co', function()
-    local scene = install_scene.new()
-    scene:release(install_scene.program())
-    local nvim = scene:neovim({ root = false })
+    local scene, nvim = install_scene.released({ root = false })
     nvim:lua(LAZY, scene.root)
     nvim:wait('return _G.ended')
     same(vim.NIL, nvim:lua('return _G.failure'))
@@ -112,9 +110,7 @@ describe('build.lua', function()
   end)
 
   it("sleeps as lazy.nvim's own tasks do", function()
-    local scene = install_scene.new()
-    scene:release(install_scene.program())
-    local nvim = scene:neovim({ root = false })
+    local scene, nvim = install_scene.released({ root = false })
     nvim:lua([[
       package.loaded['lazy.async'] = {
         running = function() return true end,
@@ -162,9 +158,7 @@ describe('build.lua', function()
   end)
 
   it('names what makes a loaded co use the program', function()
-    local scene = install_scene.new()
-    scene:release(install_scene.program())
-    local nvim = scene:neovim({ screen = true })
+    local scene, nvim = install_scene.released({ screen = true })
     nvim:lua("require('co.version').version = '0.0.9' dofile(... .. '/build.lua')", scene.root)
     nvim:wait(
       'return vim.list_contains(_G.notices, ...)',

@@ -44,10 +44,7 @@ end
 
 --- Waits for the answer and returns its hunks, if it has any.
 local function answer(nvim)
-  neovim.wait('the answer', function()
-    return #nvim:sent('answer') == 1
-  end)
-  local sent = nvim:sent('answer')[1]
+  local sent = nvim:wait_sent(1, 'answer')
   same(7, sent.id)
   same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
   return sent.decision,
@@ -131,12 +128,9 @@ describe('the review of /changes', function()
     }))
     nvim:wait_screen('edit_file src/a.rs')
     questions.reach(nvim)
-    nvim:settle()
-    nvim:keys('d')
+    nvim:press('d')
     nvim:wait_screen('y accepts · n refuses')
-    neovim.wait('the answer', function()
-      return #nvim:sent('answer') == 1
-    end)
+    nvim:wait_sent(1, 'answer')
     same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
   end)
 end)

@@ -17,8 +17,7 @@ describe('a choice', function()
     )
     local models = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } }
     nvim:receive(choose('model', 'Which model', models))
-    nvim:wait('return #_G.sent == 1')
-    same({ 'model', 'm2' }, { nvim:sent()[1].name, nvim:sent()[1].args })
+    same({ 'model', 'm2' }, { nvim:wait_sent(1).name, nvim:sent()[1].args })
     same('Which model', nvim:lua('return _G.title'))
   end)
 

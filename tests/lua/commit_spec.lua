@@ -31,8 +31,7 @@ describe('/commit', function()
   it('asks with the staged changes and puts the message above the text', function()
     local nvim = editing({ 'one', 'two \233' })
     nvim:lua("vim.cmd('Co /commit')")
-    nvim:wait('return #_G.sent == 1')
-    local message = nvim:sent('write_commit')[1]
+    local message = nvim:wait_sent(1, 'write_commit')
     for _, text in ipairs({ 'Begin\n', 'a.txt | 1 +', '+two' }) do
       yes(message.changes:find(text, 1, true), message.changes)
     end
@@ -53,8 +52,7 @@ describe('/commit', function()
     end
     local nvim = editing(lines)
     nvim:lua("vim.cmd('Co /commit')")
-    nvim:wait('return #_G.sent == 1')
-    local changes = nvim:sent('write_commit')[1].changes
+    local changes = nvim:wait_sent(1, 'write_commit').changes
     yes(changes:find('\n%+key=%d%d%d%d%d\n… cut$'), changes:sub(-40))
     told(nvim, 'the model gets the first 64 KiB of the changes')
   end)

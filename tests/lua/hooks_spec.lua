@@ -13,8 +13,7 @@ local function refusal(nvim, command)
     cwd = '/tmp',
     unasked = true,
   })
-  nvim:wait('return #_G.sent == 1')
-  local answer = nvim:sent('command_hooked')[1]
+  local answer = nvim:wait_sent(1, 'command_hooked')
   same(7, answer.request)
   return answer.refusal
 end
@@ -84,7 +83,7 @@ describe('a hook after an edit', function()
     nvim:wait('return #_G.files == 1')
     nvim:lua('_G.remove()')
     nvim:receive(event, { type = 'notice', level = 'info', message = 'after it' })
-    nvim:wait("return table.concat(_G.notices):find('after it') ~= nil")
+    nvim:wait_notice('after it')
     same({ '/tmp/a' }, nvim:lua('return _G.files'))
   end)
 end)

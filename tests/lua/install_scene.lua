@@ -175,4 +175,14 @@ function Scene:install(nvim)
   return nvim:lua('return _G.notices[#_G.notices]')
 end
 
+--- Publishes the release of this version, and starts a Neovim with the plugin.
+---@param opts? table
+---@return co.test.InstallScene
+---@return co.test.Neovim
+function M.released(opts)
+  local scene = M.new()
+  scene:release(M.program())
+  return scene, scene:neovim(opts)
+end
+
 return M

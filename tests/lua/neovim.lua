@@ -139,8 +139,7 @@ end
 ---@return co.test.Neovim
 function M.chat(opts)
   local nvim = M.start(opts)
-  nvim:keys(':Co<CR>')
-  nvim:wait("return vim.bo.filetype == 'co-prompt'")
+  nvim:enter_chat()
   return nvim
 end
 
@@ -258,6 +257,38 @@ function Neovim:sent(kind)
   end, self:lua('return _G.sent'))
 end
 
+--- Waits until so many messages, or messages of one type, were sent; returns the last of them.
+---@param number integer
+---@param kind? string
+---@return table<string, any>
+function Neovim:wait_sent(number, kind)
+  M.wait(function()
+    return ('%d messages: %s'):format(number, vim.inspect(self:sent(kind)))
+  end, function()
+    return #self:sent(kind) == number
+  end)
+  return self:sent(kind)[number]
+end
+
+--- Waits until co has told the person a text.
+---@param text string
+function Neovim:wait_notice(text)
+  self:wait('return table.concat(_G.notices):find(..., 1, true) ~= nil', text)
+end
+
+--- Keeps what the newest event of a kind tells as `_G.done`.
+---@param event string
+function Neovim:keep_event(event)
+  self:lua(
+    [[
+      vim.api.nvim_create_autocmd('User', { pattern = ..., callback = function(event)
+        _G.done = event.data
+      end })
+    ]],
+    event
+  )
+end
+
 --- The lines of a buffer, by name.
 ---@param name string
 ---@return string[]
@@ -299,6 +330,19 @@ end
 --- Lets the 250 ms pass in which a float that was just entered takes no key.
 function Neovim:settle()
   self:lua('vim.wait(300, function() return false end)')
+end
+
+--- Types keys into a float that was just entered.
+---@param keys string
+function Neovim:press(keys)
+  self:settle()
+  self:keys(keys)
+end
+
+--- Goes to the prompt of the chat.
+function Neovim:enter_chat()
+  self:keys(':Co<CR>')
+  self:wait("return vim.bo.filetype == 'co-prompt'")
 end
 
 return M

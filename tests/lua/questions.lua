@@ -36,18 +36,24 @@ function M.wait_answers(nvim, expected)
   same(expected, M.answers(nvim))
 end
 
---- Reaches the float by key and lets the swallowing pass.
-function M.reach(nvim)
+--- Reaches the float by key, and types keys once they count.
+function M.reach(nvim, keys)
   nvim:keys('<F5>')
   nvim:wait(M.FOCUSED)
-  nvim:settle()
+  nvim:press(keys or '')
+end
+
+--- An editor that was asked these questions, with the focus where it was.
+function M.shown(...)
+  local nvim = M.editor()
+  nvim:receive(...)
+  nvim:wait_screen('co 1/' .. select('#', ...))
+  return nvim
 end
 
 --- An editor that was asked these questions, with the focus on the first.
 function M.asked(...)
-  local nvim = M.editor()
-  nvim:receive(...)
-  nvim:wait_screen('co 1/' .. select('#', ...))
+  local nvim = M.shown(...)
   M.reach(nvim)
   return nvim
 end

@@ -18,7 +18,7 @@ describe('quitting', function()
     nvim:lua("require('co').run(('x'):rep(100))")
     local long = ('x'):rep(59) .. '…'
     same({ 'co://running: for i in 1 2, ' .. long }, nvim:lua(REFUSING))
-    nvim:wait("return table.concat(_G.notices):find('2 commands still run', 1, true) ~= nil")
+    nvim:wait_notice('2 commands still run')
     same(1, nvim:lua('return #vim.api.nvim_list_wins() - 1'), 'the shell buffer alone')
     nvim:receive(ended(1, 0))
     nvim:wait("return require('co.run').running() == 1")

@@ -55,8 +55,7 @@ describe('the options of a command', function()
     nvim:lua("vim.cmd('Co! y')")
     enter(nvim)
     nvim:keys('ggr')
-    nvim:wait('return #_G.sent == 4')
-    same('x', nvim:sent('run')[4].command)
+    same('x', nvim:wait_sent(4, 'run').command)
     same({ environment = 'inherit', timeout = 0 }, options_of(nvim))
   end)
 
@@ -83,8 +82,7 @@ describe('the options of a command', function()
     local nvim = neovim.start()
     nvim:lua("vim.cmd('Co')")
     nvim:keys('i! ++env=inherit ++timeout=0 ls -la<Esc><CR>')
-    nvim:wait('return #_G.sent == 1')
-    local sent = nvim:sent('command')[1]
+    local sent = nvim:wait_sent(1, 'command')
     same({ '!', 'ls -la', 'inherit', 0 }, {
       sent.name,
       sent.args,
@@ -92,7 +90,7 @@ describe('the options of a command', function()
       sent.options.timeout,
     })
     nvim:keys('i!++pty ls<Esc><CR>')
-    nvim:wait("return table.concat(_G.notices):find('a chat has no terminal', 1, true) ~= nil")
+    nvim:wait_notice('a chat has no terminal')
     same('!++pty ls', nvim:lua('return vim.api.nvim_get_current_line()'))
     same(1, #nvim:sent())
   end)

@@ -4,6 +4,7 @@ local questions = require('questions')
 local ask, trust = messages.ask, messages.trust
 local FLOATS, FOCUSED, HOME = questions.FLOATS, questions.FOCUSED, questions.HOME
 local asked, editor, reach = questions.asked, questions.editor, questions.reach
+local shown = questions.shown
 local wait_answers = questions.wait_answers
 
 describe('a question about a file', function()
@@ -81,11 +82,9 @@ describe('a question about a file', function()
     nvim:receive(ask(8))
     nvim:wait_screen('touch file8')
     nvim:receive(ask(9))
-    reach(nvim)
-    nvim:keys('y')
+    reach(nvim, 'y')
     nvim:wait_screen('touch file9')
-    nvim:settle()
-    nvim:keys('y')
+    nvim:press('y')
     wait_answers(nvim, { { 8, 'once' }, { 9, 'once' } })
     nvim:wait('return (' .. FLOATS:gsub('^return ', '') .. ') == 0')
     nvim:wait(HOME)
@@ -112,8 +111,7 @@ describe('a question about a file', function()
     local nvim = asked(trust(7), ask(8))
     nvim:keys('Y')
     nvim:wait_screen('! trust AGENTS.md')
-    nvim:settle()
-    nvim:keys('y')
+    nvim:press('y')
     wait_answers(nvim, { { 8, 'once' } })
     nvim:wait_screen('Use tabs.')
   end)
@@ -127,12 +125,10 @@ describe('a question about a file', function()
         nvim:receive(ask(8), trust(7), ask(9))
       end
       nvim:wait_screen('co 1/3')
-      reach(nvim)
-      nvim:keys('gN')
+      reach(nvim, 'gN')
       wait_answers(nvim, { { 8, 'deny' }, { 9, 'deny' } })
       nvim:wait_screen('co 1/1 · AGENTS.md')
-      nvim:settle()
-      nvim:keys('gN')
+      nvim:press('gN')
       nvim:settle()
       wait_answers(nvim, { { 8, 'deny' }, { 9, 'deny' } })
       yes(nvim:shows('Use tabs.'))
@@ -140,9 +136,7 @@ describe('a question about a file', function()
   end
 
   it('is a no where its buffer is wiped, and none where Neovim ends or a chat closes', function()
-    local nvim = editor()
-    nvim:receive(trust(7))
-    nvim:wait_screen('co 1/1')
+    local nvim = shown(trust(7))
     nvim:lua([[
       for _, buf in ipairs(vim.api.nvim_list_bufs()) do
         if vim.bo[buf].filetype == 'co-approval' then vim.api.nvim_buf_delete(buf, { force = true }) end
@@ -158,9 +152,7 @@ describe('a question about a file', function()
   end)
 
   it('is answered by slash commands, and takes no always', function()
-    local nvim = editor()
-    nvim:receive(trust(7))
-    nvim:wait_screen('co 1/1')
+    local nvim = shown(trust(7))
     nvim:keys(':Co /pending<CR>')
     nvim:wait_screen(' 1  AGENTS.md  trust AGENTS.md')
     nvim:lua("vim.cmd('Co /always 1 everything')")
