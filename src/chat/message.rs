@@ -8,8 +8,11 @@ use crate::protocol::{LineRange, PromptFile, PromptFileCheck, QuestionAnswer, Ru
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
-/// The start of the name of an attachment with lines of several files.
-const SEARCH: &str = "@search:";
+/// The starts of the names of attachments with lines of several files.
+const LINES_OF_FILES: [&str; 2] = ["@search:", "@lsp:"];
+
+/// The line before the references in an attachment `@lsp:`.
+const REFERENCES: &str = "References:\n";
 
 /// The start of the line below an attachment that the editor cut.
 const CUT: &str = "… cut after ";
@@ -61,11 +64,15 @@ impl Prompt {
         self.file.as_ref()?.path.as_deref()
     }
 
-    /// Leaves out the lines of secret files that a search of the editor found. In each line, a NUL is after the name of
-    /// the file and after the number.
+    /// Leaves out the lines of secret files that a search of the editor or a language server found. In each line, a NUL is
+    /// after the name of the file and after the number.
     pub(super) fn without_secret_files(mut self) -> Self {
-        let searches = self.context.iter_mut();
-        for piece in searches.filter(|piece| piece.name.starts_with(SEARCH)) {
+        let of_files = |piece: &&mut Context| {
+            LINES_OF_FILES
+                .iter()
+                .any(|start| piece.name.starts_with(start))
+        };
+        for piece in self.context.iter_mut().filter(of_files) {
             let mut hidden = 0;
             let mut text = String::with_capacity(piece.text.len());
             for line in piece.text.split_inclusive('\n') {
@@ -73,7 +80,7 @@ impl Prompt {
                     Some((file, _)) if secret_names::secret(Path::new(file)).is_none() => {
                         text.push_str(&line.replacen('\0', ":", 2));
                     }
-                    None if line.starts_with(CUT) => text.push_str(line),
+                    None if line.starts_with(CUT) || line == REFERENCES => text.push_str(line),
                     _ => hidden += 1,
                 }
             }
@@ -120,6 +127,16 @@ mod tests {
             (
                 "@search:key (lines of secret files left out: 4)".to_owned(),
                 ".env.example:1:a\0key\n… cut after 9 of 99 bytes".to_owned()
+            )
+        );
+        assert_eq!(
+            sent(
+                "@lsp:key",
+                "a.rs\x001\0fn key()\nReferences:\n.env\x001\0key=1\n"
+            ),
+            (
+                "@lsp:key (lines of secret files left out: 1)".to_owned(),
+                "a.rs:1:fn key()\nReferences:\n".to_owned()
             )
         );
         for (name, text) in [

@@ -87,6 +87,14 @@ describe('the completion of a prompt', function()
     end)
   end
 
+  it('gives the words of the last buffer as names', function()
+    local nvim, dir = editor()
+    nvim:lua("vim.cmd('wincmd p') vim.cmd('edit src/a\\\\ b.lua') vim.cmd('Co')")
+    nvim:lua('vim.fn.bufload(...)', dir .. '/src/a b.lua')
+    same({ { '@lsp:local', 4, '', '' } }, nvim:lua("return items('cmp', 'see @lsp:lo')"))
+    same(3, #nvim:lua("return items('blink', 'see @lsp:')"))
+  end)
+
   it('shows the same in the menu of Neovim', function()
     local nvim = editor()
     nvim:lua("vim.o.completeopt = 'menuone,popup'")

@@ -83,7 +83,12 @@ describe('@lsp:', function()
               { name = 'Shape', kind = 5, location = at('shape.py', 1) },
               { name = 'Shapes', kind = 5, location = at('main.py', 1) },
             }
-            callback(nil, params.query == 'Shape' and symbols or {})
+            local gone = { name = params.query, kind = 5, location = at('gone.py', 1) }
+            callback(nil, ({
+              Shape = symbols,
+              Gone = { gone },
+              Half = { gone, { name = 'Half', kind = 5, location = at('shape.py', 1) } },
+            })[params.query] or {})
           end,
         })
       ]],
@@ -91,17 +96,24 @@ describe('@lsp:', function()
       dir
     )
     nvim:wait('return #vim.lsp.get_clients({ bufnr = 0 }) == 1')
+    local before = nvim:lua('return #vim.api.nvim_list_bufs()')
     same({
       {
         name = '@lsp:area',
-        text = 'shape.py:1-2:\ndef area(x):\n    return x\n\nReferences:\n'
-          .. 'main.py:1: from shape import area\nmain.py:2: print(area(2))\n',
+        text = 'shape.py\0001\0def area(x):\nshape.py\0002\0    return x\nReferences:\n'
+          .. 'main.py\0001\0from shape import area\nmain.py\0002\0print(area(2))\n',
       },
     }, gather(nvim, 'what is @lsp:area?'))
     same({
-      { name = '@lsp:Shape', text = 'shape.py:2-2:\n    return x\n\n' },
+      { name = '@lsp:Shape', text = 'shape.py\0002\0    return x\n' },
     }, gather(nvim, '@lsp:Shape'))
+    same(before, nvim:lua('return #vim.api.nvim_list_bufs()'))
     same({}, gather(nvim, '@lsp:none'))
     nvim:wait("return _G.notices[1]:find('@lsp:none (the name does not stand in it)', 1, true)")
+    same({}, gather(nvim, '@lsp:Gone'))
+    nvim:wait("return _G.notices[2]:find('@lsp:Gone (gone.py cannot be read)', 1, true)")
+    same({
+      { name = '@lsp:Half (cannot be read: gone.py)', text = 'shape.py\0002\0    return x\n' },
+    }, gather(nvim, '@lsp:Half'))
   end)
 end)

@@ -6,6 +6,7 @@ local backend = require('co.backend')
 local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
+local server_places = require('co.buffers.server_places')
 local log = require('co.ui.log')
 local workspace_edit = require('co.buffers.workspace_edit')
 
@@ -25,6 +26,7 @@ local WORD = '[%w_\128-\255]'
 ---@field name? string
 ---@field line? integer
 ---@field new_name? string
+---@field most? integer entries
 
 ---@type table<string, string>
 local METHODS = {
@@ -138,7 +140,7 @@ local function places_of(buf, name, line)
   return found
 end
 
---- Returns the result of a language server as entries of a quickfix list; that of a rename as an answer.
+--- Returns the result of a language server: places, symbols as entries of a quickfix list, or a rename as an answer.
 ---@param result any
 ---@param buf integer
 ---@param client vim.lsp.Client
@@ -163,10 +165,7 @@ local function items_of(result, buf, client, query, ticks)
       return symbol.location
     end, result)
   end
-  local locations = vim.tbl_filter(function(location)
-    return vim.startswith(location.uri or location.targetUri, 'file:')
-  end, vim.islist(result) and result or { result })
-  return vim.lsp.util.locations_to_items(locations, encoding)
+  return server_places.of(result, encoding)
 end
 
 --- Sends a request to each client. Calls `done` when all have answered.
@@ -267,6 +266,24 @@ function M.ask(query, done)
       attempts[#attempts + 1] = { some, places[index] }
     end
   end
+  ---@param items table[]
+  local function finish_items(items)
+    if query.topic == 'symbols' then
+      return finish(bounded(items, function(item)
+        return entry(item.filename, item.text, item.lnum, item.col)
+      end))
+    end
+    server_places.sort(items)
+    local some = vim.list_slice(items, 1, query.most or MOST)
+    server_places.read(some, function(found)
+      finish({
+        entries = vim.tbl_map(function(item)
+          return entry(item.file, item.text, item.line, item.column)
+        end, found),
+        more = #items - #some,
+      })
+    end)
+  end
   -- Asks about one place after the other until a language server knows something.
   local function ask(index)
     local some, place = unpack(attempts[index])
@@ -279,9 +296,7 @@ function M.ask(query, done)
       elseif query.topic == 'rename' then
         return finish(items[1] or { problem = 'its language server knows nothing to rename there' })
       end
-      finish(bounded(items, function(item)
-        return entry(item.filename, item.text, item.lnum, item.col)
-      end))
+      finish_items(items)
     end)
   end
   ask(1)

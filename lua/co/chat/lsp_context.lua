@@ -18,57 +18,83 @@ local function short(file)
   return vim.fn.fnamemodify(file, ':.')
 end
 
---- Returns the first lines of a definition.
----@param at co.EditorEntry
+--- Returns a line for the backend, which leaves out those of secret files. A NUL is after the name and the number.
+---@param file string
+---@param line integer
+---@param text string
 ---@return string
-local function definition(at)
-  local first = at.line or 1
-  local open = disk.buffer(at.file)
-  local lines
-  if open then
-    lines = api.nvim_buf_get_lines(open, first - 1, first - 1 + LINES, false)
-  else
-    local text = (disk.read(at.file, LONGEST) or ''):gsub('\n$', '')
-    local all = vim.split(text, '\n', { plain = true })
-    lines = vim.list_slice(all, first, first - 1 + LINES)
+local function line_of(file, line, text)
+  return ('%s\0%d\0%s\n'):format(short(file), line, text)
+end
+
+--- Gives the first lines of each definition, and the names of the files that cannot be read.
+---@param definitions co.EditorEntry[]
+---@param done fun(lines: string[], unread: string[])
+local function read(definitions, done)
+  local found, unread, index = {}, {}, 0
+  local function next_definition()
+    index = index + 1
+    local at = definitions[index]
+    if not at then
+      return done(found, unread)
+    end
+    disk.read_lines(at.file, LONGEST, function(lines)
+      local first = at.line or 1
+      local some = lines and lines(first - 1, first - 1 + LINES) or {}
+      for offset, text in ipairs(some) do
+        found[#found + 1] = line_of(at.file, first + offset - 1, text)
+      end
+      if #some == 0 then
+        unread[#unread + 1] = short(at.file)
+      end
+      next_definition()
+    end)
   end
-  local last, text = first + #lines - 1, table.concat(lines, '\n')
-  return ('%s:%d-%d:\n%s\n'):format(short(at.file), first, last, text)
+  next_definition()
 end
 
 --- Gives the definitions of a name, and the references to it if the name stands in the buffer of the last window.
 ---@param name string
 ---@param done fun(context?: co.Context, missing?: string)
 function M.symbol(name, done)
-  local file = api.nvim_buf_get_name(last_window.buffer())
+  local file = vim.fn.resolve(api.nvim_buf_get_name(last_window.buffer()))
   ---@param topic string
+  ---@param most integer
   ---@param next fun(answer: co.EditorAnswer)
-  local function ask(topic, next)
-    editor_query.ask({ topic = topic, file = vim.fn.resolve(file), name = name }, next)
+  local function ask(topic, most, next)
+    editor_query.ask({ topic = topic, file = file, name = name, most = most }, next)
   end
   ---@param definitions co.EditorEntry[]
   local function finish(definitions)
-    local parts = vim.tbl_map(definition, vim.list_slice(definitions, 1, DEFINITIONS))
-    ask('references', function(answer)
-      local references = answer.entries or {}
-      if #references > 0 then
-        parts[#parts + 1] = 'References:'
-      end
-      for _, at in ipairs(vim.list_slice(references, 1, REFERENCES)) do
-        parts[#parts + 1] = ('%s:%d: %s'):format(short(at.file), at.line, vim.trim(at.text))
-      end
-      local more = #references + (answer.more or 0) - REFERENCES
-      if more > 0 then
-        parts[#parts + 1] = ('%d more left out'):format(more)
-      end
-      done({ name = '@lsp:' .. name, text = table.concat(parts, '\n') .. '\n' })
+    read(definitions, function(lines, unread)
+      ask('references', REFERENCES, function(answer)
+        local references = answer.entries or {}
+        local left_out = table.concat(unread, ', ')
+        if #lines == 0 and #references == 0 then
+          return done(nil, left_out .. ' cannot be read')
+        end
+        local about = { '@lsp:' .. name }
+        if #unread > 0 then
+          about[#about + 1] = ('(cannot be read: %s)'):format(left_out)
+        end
+        if #references > 0 then
+          lines[#lines + 1] = 'References:\n'
+        end
+        for _, at in ipairs(references) do
+          lines[#lines + 1] = line_of(at.file, at.line, at.text)
+        end
+        if (answer.more or 0) > 0 then
+          about[#about + 1] = ('(references left out: %d)'):format(answer.more)
+        end
+        done({ name = table.concat(about, ' '), text = table.concat(lines) })
+      end)
     end)
   end
-  ask('definition', function(here)
+  ask('definition', DEFINITIONS, function(here)
     if here.entries and #here.entries > 0 then
       return finish(here.entries)
     end
-    ask('workspace', function(anywhere)
+    ask('workspace', DEFINITIONS, function(anywhere)
       if anywhere.entries and #anywhere.entries > 0 then
         return finish(anywhere.entries)
       end

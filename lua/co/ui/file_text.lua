@@ -34,6 +34,62 @@ function M.buffer(path)
   end
 end
 
+--- Returns lines of a file. Rows count from 0; the last one is left out.
+---@alias co.LineReader fun(first: integer, last: integer): string[]
+
+--- Returns a reader of the lines of a text. It goes on from the lines before, so that many places take one pass.
+---@param text string
+---@return co.LineReader
+local function line_reader(text)
+  -- A row, and the byte at which it starts.
+  local row, at = 0, 1
+  return function(first, last)
+    if row > first then
+      row, at = 0, 1
+    end
+    while row < first and at <= #text do
+      row, at = row + 1, (text:find('\n', at, true) or #text) + 1
+    end
+    local lines, from = {}, at
+    while row + #lines < last and from <= #text do
+      local stop = text:find('\n', from, true) or #text + 1
+      lines[#lines + 1] = (text:sub(from, stop - 1):gsub('\r$', ''))
+      from = stop + 1
+    end
+    return lines
+  end
+end
+
+--- Gives the lines of a file as the editor has them; nil if it cannot be read. Neovim does not wait for the disk.
+---@param path string absolute
+---@param most integer bytes of a file that is not open
+---@param done fun(lines?: co.LineReader)
+function M.read_lines(path, most, done)
+  local open = M.buffer(path)
+  if open then
+    return done(function(first, last)
+      return api.nvim_buf_get_lines(open, first, last, false)
+    end)
+  end
+  local finish = vim.schedule_wrap(function(bytes)
+    done(bytes and line_reader(bytes))
+  end)
+  local stat = vim.uv.fs_stat(path)
+  -- Opening a FIFO would not end.
+  if not stat or stat.type ~= 'file' then
+    return finish(nil)
+  end
+  vim.uv.fs_open(path, 'r', 0, function(_, file)
+    if not file then
+      return finish(nil)
+    end
+    vim.uv.fs_read(file, most, 0, function(_, bytes)
+      vim.uv.fs_close(file)
+      finish(bytes)
+    end)
+  end)
+end
+
 --- Returns the saved text of a buffer, decoded with the options of the buffer.
 ---@param buf integer
 ---@return string

@@ -6,6 +6,9 @@ local context = require('co.chat.context')
 -- The most words whose previews 'completeopt' shows: all of them are read at once.
 local MOST_PREVIEWS = 100
 
+-- The most lines of a buffer whose words complete a name.
+local MOST_LINES = 5000
+
 -- Characters with a meaning for the shell or for `:Co!`.
 local SHELL = ' \t\n\\"\'`$&;|<>()*?[]{}!#%'
 
@@ -59,6 +62,21 @@ local function files(lead, special)
   end, vim.fn.getcompletion(plain, 'file'))
 end
 
+--- Returns the words of the last buffer that start with `lead`.
+---@param lead string
+---@return string[]
+local function names(lead)
+  ---@type table<string, true>
+  local found = {}
+  local buf = require('co.ui.last_window').buffer()
+  for _, line in ipairs(vim.api.nvim_buf_get_lines(buf, 0, MOST_LINES, false)) do
+    for word in line:gmatch('[%a_\128-\255][%w_\128-\255]*') do
+      found[word] = true
+    end
+  end
+  return starting(vim.tbl_keys(found), lead)
+end
+
 --- Returns the contexts that start with `lead`.
 ---@param lead string
 ---@return string[]
@@ -68,6 +86,12 @@ local function contexts(lead)
     return vim.tbl_map(function(file)
       return '@file:' .. file
     end, files(path, ' '))
+  end
+  local name = lead:match('^@lsp:(.*)$')
+  if name then
+    return vim.tbl_map(function(word)
+      return '@lsp:' .. word
+    end, names(name))
   end
   return starting(vim.tbl_keys(context.about), lead)
 end
