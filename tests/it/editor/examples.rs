@@ -170,7 +170,7 @@ fn shell_examples_run_in_an_empty_home() {
     }
     assert!(count > 5, "{count} examples");
     // The first one has installed co.
-    let look = "nvim --headless -c 'help co' -c 'lua print(vim.bo.filetype, require(\"co.backend.executable\").find())' -c qall";
+    let look = "nvim --headless -c 'help co' -c 'lua print(vim.bo.buftype, require(\"co.backend.executable\").find())' -c qall";
     let found = home.bash(look, &home.path);
     let said = String::from_utf8_lossy(&found.stderr);
     let installed = home.path.join(".local/share/nvim/co/bin/co-nvim-");

@@ -21,7 +21,7 @@ fn server(files: &[&str]) -> String {
                 for row, line in ipairs(lines) do
                     local from, to = line:find('name', 1, true)
                     if from then
-                        local start = vim.str_utfindex(line, 'utf-16', from - 1)
+                        local start = vim.fn.strutf16len(line:sub(1, from - 1))
                         edits[#edits + 1] = { newText = params.newName, range = {
                             start = { line = row - 1, character = start },
                             ['end'] = { line = row - 1, character = start + 4 },
