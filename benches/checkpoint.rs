@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         home: root.clone(),
         path: std::env::var_os("PATH").unwrap_or_default(),
         settings: co_policy::PolicySettings::default(),
-        saved: Vec::new(),
+        saved: Default::default(),
         own: vec![root.join("state")],
     });
     let checkpoints = Checkpoints::new(root.join("state"));

@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         home: dir.path().to_owned(),
         path: std::env::var_os("PATH").unwrap_or_default(),
         settings: PolicySettings::default(),
-        saved: Vec::new(),
+        saved: Default::default(),
         own: Vec::new(),
     });
     let gathering = |command: &str| -> Verdict {

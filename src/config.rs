@@ -41,6 +41,7 @@ pub struct Config {
     pub auto_confirm: bool,
     pub sandbox_backend: ConfinementSetting,
     pub sandbox_network: Network,
+    pub try_first: TryFirst,
     /// The command that starts the service of the container engine.
     pub docker_start_command: Option<Vec<String>>,
     /// The longest time of a command that runs unasked. Jobs do not have this limit.
@@ -87,6 +88,16 @@ impl ConfinementSetting {
     }
 }
 
+/// The commands that run as a trial before co asks about them, in a workspace whose commands the person lets co try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryFirst {
+    Never,
+    /// Those that run code, and unknown ones.
+    Code,
+    /// Also those that only change files.
+    Changes,
+}
+
 /// The network of a sandboxed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
@@ -108,6 +119,7 @@ impl Default for Config {
             auto_confirm: false,
             sandbox_backend: ConfinementSetting::Subprocess,
             sandbox_network: Network::None,
+            try_first: TryFirst::Changes,
             docker_start_command: None,
             unasked_timeout: Duration::from_secs(60),
             hide_secrets: true,

@@ -16,6 +16,7 @@ use crate::logging;
 use crate::paths::{self, Paths};
 use crate::store::Store;
 use crate::tool::sandbox_probe::SandboxProbe;
+use crate::trial::Layer;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM};
 use co_exec::secrets::redact::Redactor;
 use co_llm::ServerMemory;
@@ -134,6 +135,7 @@ fn services(
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
             checkpoints: paths.state.join("checkpoints"),
+            trials: paths.state.join("trials"),
         },
         make_provider: make_provider(),
         front_ends: front_end::make(editor.clone()),
@@ -143,7 +145,23 @@ fn services(
         executor,
         probe,
     });
+    finish_trials(editor, &services);
     Ok((services, settings))
+}
+
+/// Finishes, in another thread, what a killed backend was keeping of a trial, and removes the layers that it left.
+fn finish_trials(editor: &Editor, services: &Services) {
+    let (checkpoints, places) = (
+        Arc::clone(&services.checkpoints),
+        Arc::clone(&services.places),
+    );
+    let editor = editor.clone();
+    tokio::task::spawn_blocking(move || {
+        for keep in checkpoints.finish() {
+            warn(&editor, co_policy::printable(&keep.to_string()));
+        }
+        Layer::prune(&places.trials);
+    });
 }
 
 /// Returns the function that makes a chat's provider from the settings and the environment.

@@ -68,7 +68,8 @@ impl Conditions {
         } else if outcome.exit == Some(MAY_NOT_EXECUTE) {
             Some(NOT_EXECUTED.to_owned())
         } else if self.may_be_to_blame(outcome) {
-            Some(CONFINED.to_owned())
+            // co asks the person about a trial by itself.
+            (self.level != "trial").then(|| CONFINED.to_owned())
         } else if self.hides && outcome.output.lines().any(refuses_secret) {
             Some(HIDDEN.to_owned())
         } else {

@@ -31,6 +31,7 @@ use co_exec::sandbox::SandboxRefusal;
 use co_exec::secrets::redact::{RedactedText, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
 use co_llm::{Fault, Provider};
+use co_policy::rule_files::SavedRules;
 
 /// The services of all chats, made after the handshake; [`Services::changed`] replaces only the settings.
 #[derive(Clone)]
@@ -89,6 +90,8 @@ pub struct ServicePaths {
     pub trust: PathBuf,
     /// The directory of checkpoints, which is made when the first turn begins.
     pub checkpoints: PathBuf,
+    /// The directory of the layers of trials, which is made by the first trial.
+    pub trials: PathBuf,
 }
 
 /// The parts of [`Services`].
@@ -218,7 +221,7 @@ impl Services {
         }
         let (saved, mut problems) = match rules::load(&self.places.rules, workspace) {
             Ok(saved) => (saved, Vec::new()),
-            Err(error) => (Vec::new(), vec![error.to_string()]),
+            Err(error) => (SavedRules::default(), vec![error.to_string()]),
         };
         let (judge, more) = Judge::new(JudgeConfig {
             workspace: workspace.to_owned(),
@@ -285,6 +288,17 @@ impl Services {
     ) -> Result<(), String> {
         let (dir, place) = (self.places.rules.clone(), workspace.clone());
         blocking(move || rules::save(&dir, &place, &rule)).await?;
+        self.forget_judge(&workspace);
+        Ok(())
+    }
+
+    /// Saves that co may try commands of a workspace before it asks.
+    ///
+    /// # Errors
+    /// The file of the rules cannot be written.
+    pub async fn save_try_first(&self, workspace: PathBuf) -> Result<(), String> {
+        let (dir, place) = (self.places.rules.clone(), workspace.clone());
+        blocking(move || rules::set_try_first(&dir, &place, true)).await?;
         self.forget_judge(&workspace);
         Ok(())
     }

@@ -19,6 +19,8 @@ mod renames;
 mod run;
 mod step;
 mod thought;
+mod trial;
+mod trials;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::texts::{TurnSummary, change, files, named, reasons, turns, without_directories};
+pub(super) use self::texts::named;
+use self::texts::{TurnSummary, change, files, reasons, turns, without_directories};
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
@@ -20,8 +21,8 @@ use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
-use crate::checkpoint::{self, By, Overlap, Record, TurnChanges, Undo, UndoResult};
-use crate::protocol::{BufferChange, Change, ChangesReview, NoticeLevel, Question};
+use crate::checkpoint::{self, By, Checkpoints, Overlap, Record, TurnChanges, Undo, UndoResult};
+use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.
@@ -164,6 +165,45 @@ impl Chat {
             }
         }
     }
+}
+
+/// Makes changes in the workspace `root` by `on_disk`, and in the buffers of its files.
+///
+/// # Errors
+/// `on_disk` failed, and nothing was changed.
+pub(super) async fn apply(
+    services: &Services,
+    root: &Path,
+    mut undo: Undo,
+    on_disk: impl FnOnce(&Checkpoints, Undo, &Path) -> std::io::Result<UndoResult> + Send + 'static,
+) -> Result<UndoResult, String> {
+    let all: Vec<_> = undo.all().iter().map(|it| root.join(&it.path)).collect();
+    for file in &all {
+        // A command of another chat may run.
+        services.checkpoints.saved(file);
+    }
+    let in_buffers = std::mem::take(&mut undo.buffers);
+    let (checkpoints, place) = (Arc::clone(&services.checkpoints), root.to_owned());
+    let mut done = blocking(move || on_disk(&checkpoints, undo, &place)).await?;
+    let buffers = services.buffers.clone();
+    for (buffer, change) in in_buffers {
+        let changed = buffers.change(buffer).await;
+        let moved = changed.moved.then(|| "it has changed meanwhile".to_owned());
+        match changed.problem.or(moved) {
+            Some(why) => done.failed.push((change.path, why)),
+            None => done.changes.push(change),
+        }
+    }
+    for (file, to) in gone(&done.changes) {
+        let to = to.map(|it| root.join(it));
+        buffers.file_gone(&root.join(file), to.as_deref());
+    }
+    // The buffers of these files are read again. That may take long, so nothing waits for it.
+    tokio::spawn(async move {
+        let files = all.iter().map(PathBuf::as_path);
+        buffers.read(files).await;
+    });
+    Ok(done)
 }
 
 /// Returns the files that changes removed, with their new names if they were moved.
@@ -328,26 +368,13 @@ impl UndoTask {
             reasons,
         } = plan;
         let left_alone = undo.kept.len();
-        let all: Vec<_> = undo
-            .all()
-            .iter()
-            .map(|it| workspace.join(&it.path))
-            .collect();
-        for file in &all {
-            // A command of another chat may run.
-            self.services.checkpoints.saved(file);
-        }
-        let buffers = undo.buffers.clone();
-        let (checkpoints, root) = (Arc::clone(&self.services.checkpoints), workspace.clone());
-        let on_disk = blocking(move || {
-            let store = checkpoints.store()?;
-            Ok::<_, std::io::Error>(undo.apply(&root, &store))
-        });
-        let mut done = match on_disk.await {
+        let on_disk = |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
+            Ok(undo.apply(root, &*checkpoints.store()?))
+        };
+        let done = match apply(&self.services, &workspace, undo, on_disk).await {
             Ok(done) => done,
             Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
-        self.change_buffers(buffers, &mut done).await;
         let record = Record {
             planned: false,
             turn,
@@ -369,33 +396,7 @@ impl UndoTask {
             }
             return;
         }
-        let buffers = self.services.buffers.clone();
-        for (file, to) in gone(&done.changes) {
-            let to = to.map(|it| workspace.join(it));
-            buffers.file_gone(&workspace.join(file), to.as_deref());
-        }
-        // The buffers of these files are read again. That may take long, so nothing waits for it.
-        tokio::spawn(async move {
-            let files = all.iter().map(PathBuf::as_path);
-            buffers.read(files).await;
-        });
         self.done(Some(self.note(&done))).await;
-    }
-
-    /// Changes the buffers that have unsaved text.
-    async fn change_buffers(
-        &self,
-        buffers: Vec<(BufferChange, checkpoint::Change)>,
-        done: &mut UndoResult,
-    ) {
-        for (buffer, change) in buffers {
-            let changed = self.services.buffers.change(buffer).await;
-            let moved = changed.moved.then(|| "it has changed meanwhile".to_owned());
-            match changed.problem.or(moved) {
-                Some(why) => done.failed.push((change.path, why)),
-                None => done.changes.push(change),
-            }
-        }
     }
 
     /// Tells the person what was done.

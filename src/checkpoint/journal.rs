@@ -2,6 +2,7 @@
 //!
 //! It is a file for each: a record of the planned changes, locked by the process that makes them.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -42,6 +43,27 @@ pub struct InterruptedKeep {
     pub dropped: bool,
     /// The files that were left alone, with the reason.
     pub failed: Vec<(PathBuf, String)>,
+}
+
+impl fmt::Display for InterruptedKeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, workspace) = (&self.what, self.workspace.display());
+        if self.dropped {
+            return write!(
+                f,
+                "co was killed before it kept what `{what}` changed in {workspace}: nothing was changed"
+            );
+        }
+        write!(
+            f,
+            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {} files, is changed now",
+            self.finished
+        )?;
+        for (path, why) in &self.failed {
+            write!(f, "; {} is left alone: {why}", path.display())?;
+        }
+        Ok(())
+    }
 }
 
 impl Journal {

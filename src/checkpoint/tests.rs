@@ -41,7 +41,7 @@ impl Scene {
             home: root.clone(),
             path: "/usr/bin:/bin".into(),
             settings: co_policy::PolicySettings::default(),
-            saved: Vec::new(),
+            saved: Default::default(),
             own: vec![root.join("state")],
         });
         let checkpoints = Arc::new(Checkpoints::new(root.join("state/checkpoints")));

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::tool::judge::{Judge, JudgeConfig};
 use crate::tool::rules;
 use co_exec::sandbox::Launcher;
+use co_policy::rule_files::SavedRules;
 
 /// The settings and directories for `check` and `edit`.
 pub struct Setup {
@@ -33,9 +34,9 @@ impl Setup {
             Some(Ok(saved)) => saved,
             Some(Err(error)) => {
                 notes.push(error.to_string());
-                Vec::new()
+                SavedRules::default()
             }
-            None => Vec::new(),
+            None => SavedRules::default(),
         };
         // Nobody waits for the rest of it.
         self.launcher.surveys().finish(&workspace);

@@ -303,6 +303,9 @@ fn job(request: &jobs::JobRequest) -> String {
 fn decision(decision: &Decision) -> String {
     match decision {
         Decision::Unasked => "*runs unasked: it only reads*".to_owned(),
+        Decision::Tried => {
+            "*runs as a trial: nothing it changes is kept without your yes*".to_owned()
+        }
         Decision::Rule { rule } => format!("*allowed by your rule {}*", code(rule)),
         Decision::AutoConfirm => "*runs unasked: you allowed everything*".to_owned(),
         Decision::Approved => "*approved*".to_owned(),

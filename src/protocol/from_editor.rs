@@ -317,6 +317,10 @@ pub enum Answer {
     Edited,
     /// Make the parts of a change that the person accepted.
     Reviewed,
+    /// Run the command as a trial first.
+    Try,
+    /// Run this command as a trial first, and later ones of the workspace without a question.
+    TryFirst,
 }
 
 /// The commands that the answer `always` allows.

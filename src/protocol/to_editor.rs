@@ -70,7 +70,7 @@ pub enum ToEditor {
         everything: bool,
     },
     /// A question for the person.
-    Question(Question),
+    Question(Box<Question>),
     /// The first checkpoint was made, or could not be. The questions of the chat then have this `no_undo`.
     NoUndo {
         chat: u64,
@@ -327,6 +327,12 @@ pub struct Question {
     /// The reason why the changes of the command cannot be taken back; none if they can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_undo: Option<String>,
+    /// The command can run as a trial: the answers `try` and `try_first` are possible.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_try: bool,
+    /// The command ran as a trial. `change` has what it changed, if it changed something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TrialSummary>,
     /// The person answered with a command that a deny rule forbids, so co asks again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_edit: Option<RefusedEdit>,
@@ -338,17 +344,34 @@ pub struct Question {
     pub review: Option<String>,
 }
 
+/// The reason why the list of questions does not approve a change.
+pub const READ_FIRST: &str = "read the difference first";
+
 impl Question {
     /// Returns a question about a change of files, which nothing but a look at the difference tells.
     pub fn about_change(chat: u64, command: String, change: Change) -> Self {
         Self {
             chat,
             command,
-            alone: Some("read the difference first".to_owned()),
+            alone: Some(READ_FIRST.to_owned()),
             change: Some(change),
             ..Self::default()
         }
     }
+}
+
+/// The result of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TrialSummary {
+    /// The exit status of the command, in words.
+    pub status: String,
+    /// The last lines of its output, printable.
+    pub output: Vec<String>,
+    /// Remarks for the person, one sentence each.
+    pub notes: Vec<String>,
+    /// The command failed, perhaps because of the trial. A yes runs it outside of one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub runs_again: bool,
 }
 
 /// A change of a file.

@@ -94,6 +94,7 @@ fn quoted(text: &str) -> String {
 fn decided(decision: &Decision) -> String {
     match decision {
         Decision::Unasked => "Ran unasked: it only reads.".to_owned(),
+        Decision::Tried => "Ran as a trial.".to_owned(),
         Decision::Rule { rule } => format!("Ran unasked: your rule `{rule}` allows it."),
         Decision::AutoConfirm => "Ran unasked: auto_confirm is on.".to_owned(),
         Decision::Approved => "You approved it.".to_owned(),

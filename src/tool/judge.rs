@@ -15,7 +15,7 @@ use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
 use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
-use co_policy::rule_files::WorkspaceRules;
+use co_policy::rule_files::{SavedRules, WorkspaceRules};
 use co_policy::secret_names::is_secret;
 use co_policy::{
     Assessment, CommandAssessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed,
@@ -29,8 +29,8 @@ pub struct JudgeConfig {
     /// The backend's PATH.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
-    /// The person's saved rules for this workspace.
-    pub saved: Vec<Pattern>,
+    /// The rules that the person saved for this workspace.
+    pub saved: SavedRules,
     /// co's own files: settings, rules, transcripts, the binary.
     pub own: Vec<PathBuf>,
 }
@@ -42,6 +42,8 @@ type CachedRules = (Option<FileStamp>, Result<WorkspaceRules, String>);
 pub struct Judge {
     facts: WorkspaceFacts,
     rules: Rules,
+    /// The person lets co try commands of this workspace before it asks.
+    tries_first: bool,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
     tracked: TrackedFiles,
@@ -57,16 +59,23 @@ impl Judge {
         Self { facts, ..self }
     }
 
+    /// Returns whether co may try commands of this workspace before it asks.
+    pub fn tries_first(&self) -> bool {
+        self.tries_first
+    }
+
     /// Parses the rules. Returns the judge, and one sentence for each fault.
     pub fn new(config: JudgeConfig) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let rules_file = config.workspace.join(".co").join("policy.toml");
         let mut own = config.own;
         own.push(rules_file.clone());
-        let rules = rules(&config.settings, config.saved, &mut problems);
+        let tries_first = config.saved.try_first;
+        let rules = rules(&config.settings, config.saved.allow, &mut problems);
         let judge = Self {
             facts: WorkspaceFacts::new(config.workspace, config.home, &config.path, own),
             rules,
+            tries_first,
             rules_file,
             read: Mutex::new(None),
             tracked: TrackedFiles::default(),
@@ -144,6 +153,7 @@ impl Judge {
                     destructive: false,
                     prefix: None,
                     unread: false,
+                    trial: None,
                 })
             }
             verdict => verdict,

@@ -18,21 +18,19 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Returns the rules saved for a workspace.
+/// Returns all that was saved for a workspace.
 ///
 /// # Errors
 /// The file exists and cannot be read.
-pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
+pub fn load(dir: &Path, workspace: &Path) -> Result<SavedRules, Error> {
     let path = file(dir, workspace);
     let fail = |why: String| Error::Read {
         path: path.clone(),
         why,
     };
     match fs::read_to_string(&path) {
-        Ok(text) => SavedRules::read(&text)
-            .map(|saved| saved.allow)
-            .map_err(fail),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Ok(text) => SavedRules::read(&text).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SavedRules::default()),
         Err(error) => Err(fail(error.to_string())),
     }
 }
@@ -42,12 +40,12 @@ pub fn load(dir: &Path, workspace: &Path) -> Result<Vec<Pattern>, Error> {
 /// # Errors
 /// The file cannot be read or written.
 pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
-    let _alone = lock(dir)?;
-    let mut rules = load(dir, workspace)?;
-    if !rules.contains(rule) {
-        rules.push(rule.clone());
-    }
-    write(dir, workspace, rules)
+    let add = |saved: &mut SavedRules| {
+        if !saved.allow.contains(rule) {
+            saved.allow.push(rule.clone());
+        }
+    };
+    change(dir, workspace, add).map(drop)
 }
 
 /// Removes a rule. Returns whether it existed.
@@ -55,15 +53,37 @@ pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
 /// # Errors
 /// The file cannot be read or written.
 pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Error> {
+    change(dir, workspace, |saved| {
+        saved.allow.retain(|kept| kept != rule)
+    })
+}
+
+/// Saves whether co may try commands of the workspace before it asks. Returns whether that is new.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn set_try_first(dir: &Path, workspace: &Path, allowed: bool) -> Result<bool, Error> {
+    change(dir, workspace, |saved| saved.try_first = allowed)
+}
+
+/// Changes what is saved for a workspace. Returns whether something changed.
+fn change(
+    dir: &Path,
+    workspace: &Path,
+    change: impl FnOnce(&mut SavedRules),
+) -> Result<bool, Error> {
     let _alone = lock(dir)?;
-    let mut rules = load(dir, workspace)?;
-    let before = rules.len();
-    rules.retain(|kept| kept != rule);
-    let removed = rules.len() < before;
-    if removed {
-        write(dir, workspace, rules)?;
+    let before = load(dir, workspace)?;
+    let mut saved = before.clone();
+    change(&mut saved);
+    let changed = saved != before;
+    if changed {
+        saved.workspace = workspace.display().to_string();
+        let path = file(dir, workspace);
+        shared_file::replace(&path, &saved.write())
+            .map_err(|source| Error::Write { path, source })?;
     }
-    Ok(removed)
+    Ok(changed)
 }
 
 /// Keeps other backends from changing rules until the lock is dropped.
@@ -84,15 +104,6 @@ pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
     dir.join(format!("{name}.toml"))
 }
 
-fn write(dir: &Path, workspace: &Path, allow: Vec<Pattern>) -> Result<(), Error> {
-    let path = file(dir, workspace);
-    let saved = SavedRules {
-        workspace: workspace.display().to_string(),
-        allow,
-    };
-    shared_file::replace(&path, &saved.write()).map_err(|source| Error::Write { path, source })
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -109,13 +120,19 @@ mod tests {
         save(&dir, here, &rule).unwrap();
         save(&dir, here, &exact).unwrap();
         save(&dir, here, &rule).unwrap();
-        assert_eq!(load(&dir, here).unwrap(), [rule.clone(), exact.clone()]);
-        assert_eq!(load(&dir, there).unwrap(), []);
+        assert_eq!(
+            load(&dir, here).unwrap().allow,
+            [rule.clone(), exact.clone()]
+        );
+        assert_eq!(load(&dir, there).unwrap(), SavedRules::default());
         let mode = file(&dir, here).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(remove(&dir, here, &rule).unwrap());
         assert!(!remove(&dir, here, &rule).unwrap());
-        assert_eq!(load(&dir, here).unwrap(), [exact]);
+        assert_eq!(load(&dir, here).unwrap().allow, [exact]);
+        assert!(set_try_first(&dir, here, true).unwrap());
+        assert!(!set_try_first(&dir, here, true).unwrap());
+        assert!(load(&dir, here).unwrap().try_first);
         fs::write(file(&dir, here), "allow = 3").unwrap();
         assert!(load(&dir, here).is_err());
         assert!(
@@ -138,7 +155,7 @@ mod tests {
             }
             scope.spawn(|| assert!(remove(dir.path(), here, &old).unwrap()));
         });
-        let kept = load(dir.path(), here).unwrap();
+        let kept = load(dir.path(), here).unwrap().allow;
         assert_eq!(kept.len(), 16, "{kept:?}");
         assert!(!kept.contains(&old));
     }

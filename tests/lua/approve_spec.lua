@@ -216,6 +216,49 @@ describe('the approval float', function()
     same('rm -rf builder', nvim:sent('answer')[1].command)
   end)
 
+  -- It makes the float wide enough for the words of the keys.
+  local long = 'make ' .. ('x'):rep(85)
+
+  it('offers to try a command only if that is possible', function()
+    local nvim =
+      asked(ask(1, { may_try = true, command = long }), ask(2, { may_try = true }), ask(3))
+    nvim:wait_screen('y n N a t e')
+    nvim:keys('t')
+    wait_answers(nvim, { { 1, 'try' } })
+    nvim:settle()
+    nvim:keys('T')
+    wait_answers(nvim, { { 1, 'try' }, { 2, 'try_first' } })
+    nvim:settle()
+    nvim:keys('tTn')
+    wait_answers(nvim, { { 1, 'try' }, { 2, 'try_first' }, { 3, 'deny' } })
+  end)
+
+  it('shows the result of a trial, and what it changed', function()
+    local tried =
+      { status = 'exit 1, after 2 s', output = { 'one failed' }, notes = { 'x is dropped' } }
+    local change = {
+      path = '',
+      added = 1,
+      removed = 0,
+      diff = '--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+2\n',
+      hunks = {},
+    }
+    local nvim = asked(ask(1, { command = long, tried = tried, change = change }))
+    nvim:wait_screen(
+      'xx  +1 -0',
+      'as a trial: exit 1',
+      'x is dropped',
+      'one failed',
+      '--- a/a',
+      'y keep'
+    )
+    nvim:keys('n')
+    wait_answers(nvim, { { 1, 'deny' } })
+    tried.runs_again = true
+    nvim:receive(ask(2, { command = long, tried = tried }))
+    nvim:wait_screen('one failed', 'y run for real')
+  end)
+
   it('leaves the question alone when an edit is given up', function()
     local nvim = asked(ask(1))
     nvim:keys('e')

@@ -65,7 +65,7 @@ local function messages_of(name)
   for variant, fields in text:gmatch('\n    (%u%w*) (%b{})') do
     messages[snake_case(variant)] = fields_in(fields)
   end
-  for variant, content in text:gmatch('\n    (%u%w*)%((%w+)%)') do
+  for variant, content in text:gsub('Box<(%w+)>', '%1'):gmatch('\n    (%u%w*)%((%w+)%)') do
     messages[snake_case(variant)] = struct(content)
   end
   return messages

@@ -78,6 +78,13 @@ pub struct RuleCommand {
 }
 
 impl Assessment {
+    /// Returns the worst sort, if a trial can show what the command does: all of it was read, and it reaches out to nothing.
+    pub(crate) fn trial_sort(&self) -> Option<Sort> {
+        let sorts = || self.commands.iter().map(|it| it.sort);
+        let reaches_out = sorts().any(|sort| sort == Sort::ReachesOut);
+        sorts().max().filter(|_| !reaches_out && !self.unread)
+    }
+
     /// Returns whether the command does nothing but look.
     pub fn looks(&self) -> bool {
         let looks = |it: &CommandAssessment| it.sort == Sort::Looks;

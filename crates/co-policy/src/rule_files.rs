@@ -10,6 +10,9 @@ pub struct SavedRules {
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
+    /// The person lets co try commands of the workspace before it asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub try_first: bool,
 }
 
 impl SavedRules {
@@ -56,6 +59,7 @@ mod tests {
         let saved = SavedRules {
             workspace: "/w".to_owned(),
             allow: vec!["cargo test".parse().unwrap(), Pattern::exact("a 'b'\nc")],
+            try_first: true,
         };
         assert_eq!(SavedRules::read(&saved.write()).unwrap(), saved);
     }

@@ -43,6 +43,9 @@ pub struct ApprovalQuestion {
     /// True if a part could not be read, so that deny rules cannot match it, or if a file is changed that others run. No
     /// permission skips such a question.
     pub unread: bool,
+    /// The worst sort of the command, if a trial in a layer over the workspace can show what it does: it reaches out to
+    /// nothing, all of it was read, and no rule says to ask.
+    pub trial: Option<Sort>,
 }
 
 impl Verdict {
@@ -64,6 +67,7 @@ impl ApprovalQuestion {
             destructive: false,
             prefix: None,
             unread: false,
+            trial: None,
         }
     }
 }
@@ -103,6 +107,7 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
             destructive: assessment.destructive,
             prefix: None,
             unread: assessment.unread,
+            trial: None,
         });
     }
     let reasons = reasons_to_ask(assessment, rules);
@@ -128,6 +133,7 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
         destructive: assessment.destructive,
         prefix: prefix_for_always(assessment),
         unread: assessment.unread,
+        trial: assessment.trial_sort(),
     })
 }
 

@@ -23,7 +23,11 @@ local function text_of(question)
   local change = question.change --[[@as co.Change]]
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  add(text, ('%s  %s'):format(question.command, counts(change)), 'CoApprovalCommand')
+  local lines = vim.split(question.command, '\n', { plain = true })
+  lines[#lines] = ('%s  %s'):format(lines[#lines], counts(change))
+  for _, line in ipairs(lines) do
+    add(text, line, 'CoApprovalCommand')
+  end
   for index, reason in ipairs(question.reasons) do
     add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
   end
@@ -33,9 +37,10 @@ local function text_of(question)
   if review_items.is_begun(question) then
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
+  question_text.add_trial(text, question)
   add(text, '')
   local diff = change.diff:gsub('\n$', '')
-  if not change.files then
+  if not change.files and not question.tried then
     -- The first line of the text names the file.
     diff = diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', '')
   end
@@ -65,20 +70,19 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help(review_items.of(question)[1] and 'review' or 'plain')
+      return question_text.help(review_items.of(question)[1] and 'review' or 'plain', question)
     end
     return text_of(question)
   end,
-  footer = function()
-    local entries = { { 'y', 'once' }, { 'n', 'no' }, { 'N', 'no, because' }, { 'a', 'always' } }
-    return question_text.footer(entries)
+  footer = function(question)
+    return question_text.footer(question_text.answers(question))
   end,
   d = function(question)
     return review_items.of(question)[1] and 'review' or 'all'
   end,
   entry = function(question)
     return {
-      lines = { question.command },
+      lines = vim.split(question.command, '\n', { plain = true }),
       about = ('chat %d · %s'):format(question.chat, counts(question.change)),
       not_approved_because = question.alone,
     }

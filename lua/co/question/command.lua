@@ -38,6 +38,16 @@ local question_keys = {
   a = function()
     float.show_page('menu')
   end,
+  t = function(question)
+    if question.may_try then
+      answer(question, 'try')
+    end
+  end,
+  T = function(question)
+    if question.may_try then
+      answer(question, 'try_first')
+    end
+  end,
   e = function(question)
     if question.job then
       -- The model must know the text that is typed into its job. With N the person tells it.
@@ -85,13 +95,16 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help('edit')
+      return question_text.help('edit', question)
     end
     return question_text.question(question)
   end,
   folded = question_text.question,
   footer = function(question)
-    local entries = { { 'y', 'once' }, { 'n', 'no' }, { 'N', 'no, because' }, { 'a', 'always' } }
+    local entries = question_text.answers(question)
+    if question.may_try then
+      entries[#entries + 1] = { 't', 'try first' }
+    end
     if not question.job then
       entries[#entries + 1] = { 'e', 'edit' }
     end

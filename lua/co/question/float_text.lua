@@ -56,6 +56,23 @@ function M.place(question)
   return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, question.confinement)
 end
 
+--- Adds the result of a trial, if the command ran as one.
+---@param text co.QuestionText
+---@param question co.CommandQuestion
+function M.add_trial(text, question)
+  local tried = question.tried
+  if not tried then
+    return
+  end
+  add(text, 'ran  as a trial: ' .. tried.status, 'CoApprovalLabel', 0, 4)
+  for _, note in ipairs(tried.notes) do
+    add(text, 'note ' .. note, 'CoApprovalReason', 5)
+  end
+  for _, line in ipairs(tried.output) do
+    add(text, '   │ ' .. line)
+  end
+end
+
 --- Returns the text of a question about a command.
 ---@param question co.CommandQuestion
 ---@param size? { rows: integer, columns: integer } the most of the command; all by default
@@ -98,6 +115,7 @@ function M.question(question, size)
   if question.no_undo then
     add(text, 'note no undo: ' .. question.no_undo, 'CoApprovalReason', 5)
   end
+  M.add_trial(text, question)
   return text
 end
 
@@ -195,6 +213,17 @@ function M.key_list(entries)
   return text
 end
 
+--- Returns the keys for yes, no and always, with their meaning for a question.
+---@param question co.CommandQuestion
+---@return [string, string][]
+function M.answers(question)
+  local yes, no = 'once', 'no'
+  if question.tried then
+    yes, no = question.tried.runs_again and 'run for real' or 'keep', 'drop'
+  end
+  return { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' }, { 'a', 'always' } }
+end
+
 --- Returns the keys of a question for the footer, with words and without.
 ---@param entries [string, string][] the usual keys
 ---@return string long
@@ -212,8 +241,9 @@ end
 
 --- Returns the help page of a question of a turn.
 ---@param kind 'edit'|'review'|'plain' the person may write another command, or review a change
+---@param question co.CommandQuestion
 ---@return co.QuestionText
-function M.help(kind)
+function M.help(kind, question)
   local keys = {
     { 'y', 'yes, once' },
     { 'n', 'no' },
@@ -231,6 +261,10 @@ function M.help(kind)
     table.remove(keys, 6)
   elseif kind == 'plain' then
     table.remove(keys, 5)
+  end
+  if question.may_try then
+    table.insert(keys, 5, { 't', 'try: run it so that it changes nothing, then ask what to keep' })
+    table.insert(keys, 6, { 'T', 'try this and, without a question, later commands here' })
   end
   return M.key_list(keys)
 end

@@ -130,7 +130,16 @@
 ---@field no_undo? string the reason why the changes of the command cannot be taken back
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 ---@field change? co.Change the change of a file that the question is about
+---@field may_try? boolean the command can run as a trial
+---@field tried? co.TrialSummary the command ran as a trial
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
+
+--- The result of a trial.
+---@class (exact) co.TrialSummary
+---@field status string
+---@field output string[] the last lines
+---@field notes string[]
+---@field runs_again? boolean a yes runs the command outside of a trial
 
 --- Asks for the texts of the buffers of files.
 ---@class (exact) co.ReadBuffers

@@ -25,7 +25,7 @@ impl OpenQuestions {
     /// Asks the person a question.
     pub(in crate::chat) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
         self.open.push((question.id, reply));
-        self.editor.tell(ToEditor::Question(question));
+        self.editor.tell(ToEditor::Question(Box::new(question)));
     }
 
     /// Lets the person review the changes of the chat.
@@ -49,6 +49,7 @@ impl OpenQuestions {
             Reply::Deny(_) => "denied",
             Reply::Edited(_) => "edited",
             Reply::Reviewed(_) => "reviewed",
+            Reply::Try { .. } => "tried",
         };
         let (_, sender) = self.open.swap_remove(index);
         let heard = sender.send(reply).is_ok();
@@ -88,6 +89,17 @@ impl Chat {
             }
             Allowance::Rule(rule) => self.permissions.rules.push(rule),
             Allowance::Job(job) => self.permissions.jobs.push(job),
+            Allowance::TryFirst(workspace) => {
+                self.permissions.tries_first = true;
+                if let Err(error) = self.services.save_try_first(workspace).await {
+                    self.services.notice(
+                        NoticeLevel::Error,
+                        format!(
+                            "co tries commands first in this chat, but could not save that: {error}"
+                        ),
+                    );
+                }
+            }
             // The judge of the next turn knows it.
             Allowance::Saved(workspace, rule) => {
                 if let Err(error) = self.services.save_rule(workspace, rule.clone()).await {
@@ -108,6 +120,8 @@ impl Chat {
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
             Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
             Answer::Reviewed => Reply::Reviewed(answered.hunks),
+            Answer::Try => Reply::Try { later: false },
+            Answer::TryFirst => Reply::Try { later: true },
             Answer::Edited => match answered
                 .command
                 .filter(|command| !command.trim().is_empty())

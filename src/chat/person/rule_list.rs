@@ -35,6 +35,9 @@ impl Chat {
         if let Some(rule) = value.strip_prefix("saved:") {
             return self.remove_saved(rule).await;
         }
+        if value == "try_first:" {
+            return self.ask_before_trials().await;
+        }
         if let Some(file) = value.strip_prefix("file:") {
             return self.forget_file(file).await;
         }
@@ -73,6 +76,20 @@ impl Chat {
                 self.say(format!("no longer saved: {rule}"));
             }
             Ok(false) => self.say(format!("{rule} was not saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
+    /// Takes back that co may try commands of the workspace before it asks.
+    async fn ask_before_trials(&mut self) {
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::set_try_first(&dir, &workspace, false)).await {
+            Ok(_) => {
+                self.permissions.tries_first = false;
+                self.services.forget_judge(&self.dirs.workspace);
+                self.revoked();
+                self.say("co asks again before it tries a command of this workspace");
+            }
             Err(why) => self.complain(why),
         }
     }
@@ -118,11 +135,14 @@ impl Chat {
         );
         let (dir, workspace) = self.saved_rules();
         match blocking(move || rules::load(&dir, &workspace)).await {
-            Ok(saved) => choices.extend(
-                saved
-                    .iter()
-                    .map(|rule| choice("saved", "allow", &rule.to_string())),
-            ),
+            Ok(saved) => {
+                let rules = saved.allow.iter();
+                choices.extend(rules.map(|rule| choice("saved", "allow", &rule.to_string())));
+                if saved.try_first {
+                    let label = "try commands of this workspace before asking (saved)".to_owned();
+                    choices.push(removable(label, "try_first:".to_owned()));
+                }
+            }
             Err(why) => self.complain(why),
         }
         choices.extend(self.file_choices().await);

@@ -113,6 +113,7 @@ impl Chat {
                 rules: real.join("rules"),
                 trust: real.join("trust"),
                 checkpoints: real.join("state/checkpoints"),
+                trials: real.join("state/trials"),
             },
             make_provider: Arc::new(move |_, choice| match choice.model.as_deref() {
                 Some("unheard-of") => Err(Fault::NoProvider),
@@ -344,7 +345,7 @@ impl Chat {
     }
 
     pub(super) async fn asked(&mut self) -> Question {
-        self.until(pick!(ToEditor::Question(ask) => ask.clone()))
+        self.until(pick!(ToEditor::Question(ask) => (**ask).clone()))
             .await
     }
 
@@ -512,7 +513,7 @@ impl Chat {
 
     pub(super) fn rules(&self) -> Vec<String> {
         let rules = crate::tool::rules::load(&self.services.places.rules, &self.work).unwrap();
-        rules.iter().map(ToString::to_string).collect()
+        rules.allow.iter().map(ToString::to_string).collect()
     }
 }
 

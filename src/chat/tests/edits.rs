@@ -249,7 +249,7 @@ async fn an_edit_of_a_text_that_changed_since_it_was_read_is_refused_with_what_c
 }
 
 async fn asked_about(chat: &mut Chat, call: &str) -> Question {
-    chat.until(pick!(ToEditor::Question(ask) if ask.command == call => ask.clone()))
+    chat.until(pick!(ToEditor::Question(ask) if ask.command == call => (**ask).clone()))
         .await
 }
 

@@ -85,7 +85,7 @@ fn rule(decision: &Decision) -> Option<String> {
 
 fn who(decision: &Decision) -> &'static str {
     match decision {
-        Decision::Unasked => "policy",
+        Decision::Unasked | Decision::Tried => "policy",
         Decision::Rule { .. } | Decision::Forbidden { .. } => "rule",
         Decision::AutoConfirm => "auto_confirm",
         Decision::Approved | Decision::Denied { .. } => "person",

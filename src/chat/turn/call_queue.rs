@@ -14,6 +14,7 @@ use super::Turn;
 use super::call::{EditedCommand, ParsedCall, ProposedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
+use super::trial::Trial;
 use crate::protocol::{Change, ChatState, Question, Scope};
 use crate::tool::edits::EditRequest;
 use co_llm::transcript::Call;
@@ -41,6 +42,7 @@ pub(super) struct QueuedCall {
     /// The call is on the screen.
     pub shown: bool,
     pub question: Option<CallQuestion>,
+    pub trial: Trial,
 }
 
 /// A question about a call.
@@ -158,6 +160,7 @@ impl QueuedCall {
             known: Err(String::new()),
             shown: false,
             question: None,
+            trial: Trial::None,
         }
     }
 }
@@ -191,6 +194,11 @@ impl CallQueue {
         self.0.pop_front()
     }
 
+    /// Puts a call back to the front.
+    pub(super) fn put_back(&mut self, call: QueuedCall) {
+        self.0.push_front(call);
+    }
+
     /// Waits for an answer to an open question, and returns the place of its call in the queue.
     pub(super) async fn answered(&mut self) -> usize {
         std::future::poll_fn(|context| {
@@ -222,10 +230,7 @@ impl Turn {
         }
         for index in 0..self.queue.0.len() {
             let waiting = &self.queue.0[index];
-            let needed = match &waiting.known {
-                Ok(known) => self.question_about(known),
-                Err(_) => None,
-            };
+            let needed = self.question_about(waiting);
             let question = match (self.queue.0[index].question.take(), needed) {
                 (Some(old), _) if old.is_final() => Some(old),
                 (Some(old), Some(new)) if old.is_same(&new) => Some(old),

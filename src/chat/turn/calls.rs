@@ -19,6 +19,7 @@ use super::permissions::Reply;
 use super::question::Resolution;
 use super::run::{CallResult, StartedCommand};
 use super::step::MAX_CALLS;
+use super::trial::Trial;
 use crate::error;
 use crate::protocol::HunkAnswer;
 use crate::tool::ToolCall;
@@ -79,12 +80,19 @@ impl Turn {
             // The last call may have changed files that the verdicts depend on.
             self.judge_queue().await;
             self.show_next().await?;
+            if self.try_next().await? {
+                continue;
+            }
             self.put_questions().await?;
             let answer = match self.answer_to_next().await? {
                 NextCall::Changed => continue,
                 NextCall::NotAsked => None,
                 NextCall::Answered(QuestionEnd::Edited(edit)) => {
                     self.edit_next(edit).await?;
+                    continue;
+                }
+                NextCall::Answered(QuestionEnd::Reply(Reply::Try { later })) => {
+                    self.want_trial(later).await?;
                     continue;
                 }
                 NextCall::Answered(answer) => Some(answer),
@@ -148,9 +156,10 @@ impl Turn {
             Ok(ParsedCall::Job(request)) => self.job(next.call, request).await,
             Ok(ParsedCall::JobInput(input)) => self.type_to(next.call, input, decision).await,
             Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision, hunks).await,
-            Ok(ParsedCall::Command(reviewed)) => match reviewed.cannot_run {
-                Some(why) => self.not_run(&next.call, why).await,
-                None => self.command(reviewed, decision).await,
+            Ok(ParsedCall::Command(reviewed)) => match (&reviewed.cannot_run, next.trial) {
+                (Some(why), _) => self.not_run(&next.call, why.clone()).await,
+                (None, Trial::Ended(ended)) => self.end_trial(reviewed, *ended, decision).await,
+                (None, _) => self.command(reviewed, decision).await,
             },
         }
     }

@@ -6,6 +6,7 @@ use super::super::jobs::checkpoint::{JobCheckpoint, append_record};
 use super::Turn;
 use super::call::{AllowedCommand, ParsedCall};
 use super::call_queue::QueuedCall;
+use super::trial::Trial;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
 use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
@@ -32,6 +33,8 @@ impl Turn {
     ) -> Option<CallCheckpoint> {
         let approved = decision.lets_run() && *decision != Decision::Unasked;
         let (what, decision) = match &next.known {
+            // What a trial changed is recorded when it is kept.
+            Ok(ParsedCall::Command(_)) if matches!(next.trial, Trial::Ended(_)) => return None,
             Ok(ParsedCall::Command(it)) if approved && it.cannot_run.is_none() => {
                 (it.request.text(), decision.clone())
             }
@@ -170,7 +173,7 @@ impl Turn {
         }
     }
 
-    async fn append_record(&self, by: By, found: CallChanges, planned: bool) {
+    pub(super) async fn append_record(&self, by: By, found: CallChanges, planned: bool) {
         let record = Record {
             planned,
             turn: self.number,

@@ -6,6 +6,7 @@ use super::call::{EditedCommand, ParsedCall};
 use super::call_queue::{QuestionEnd, QuestionState};
 use super::event::Halt;
 use super::permissions::Reply;
+use super::trial::Trial;
 use crate::protocol::{Question, RefusedEdit};
 use co_llm::transcript::Item;
 use co_policy::Verdict;
@@ -89,7 +90,7 @@ impl Turn {
             .await?;
         if let Some(next) = self.queue.next() {
             next.edited = Some(edit);
-            next.question = None;
+            (next.question, next.trial) = (None, Trial::None);
         }
         Ok(())
     }

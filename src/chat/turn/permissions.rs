@@ -13,6 +13,10 @@ pub(in crate::chat) enum Reply {
     Deny(Option<String>),
     Edited(String),
     Reviewed(Vec<HunkAnswer>),
+    Try {
+        /// Later commands of the workspace are tried without a question.
+        later: bool,
+    },
 }
 
 /// A permission that `always` gives.
@@ -24,6 +28,8 @@ pub(in crate::chat) enum Allowance {
     /// All text for this job.
     Job(u64),
     Everything,
+    /// co may try commands of this workspace before it asks. It is saved.
+    TryFirst(PathBuf),
 }
 
 /// The permissions of a chat that the person gave so far.
@@ -31,6 +37,8 @@ pub(in crate::chat) enum Allowance {
 pub(in crate::chat) struct Permissions {
     pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
+    /// co tries commands of the workspace before it asks.
+    pub tries_first: bool,
     /// The jobs that the model may type to.
     pub jobs: Vec<u64>,
     /// The commands that failed in the read-only sandbox. They need approval now.

@@ -9,7 +9,7 @@ use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedComma
 use super::call_queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
-use crate::protocol::Question;
+use crate::protocol::{Question, READ_FIRST};
 use crate::tool::edits;
 use crate::tool::shell::ExecContext;
 use co_exec::Confinement;
@@ -69,15 +69,16 @@ impl Turn {
     }
 
     /// Returns the question about a call; none if the call needs no answer.
-    pub(super) fn question_about(&self, known: &ParsedCall) -> Option<CallQuestion> {
-        let (question, asking, computes, always) = match known {
+    pub(super) fn question_about(&self, waiting: &QueuedCall) -> Option<CallQuestion> {
+        let (question, asking, computes, always) = match waiting.known.as_ref().ok()? {
+            ParsedCall::Command(_) if self.is_tried_first(waiting) => return None,
             ParsedCall::Command(reviewed) if reviewed.cannot_run.is_none() => {
                 let Resolution::Ask(asking) = self.resolve(reviewed) else {
                     return None;
                 };
                 let computes = reviewed.judged.computes;
                 let always = Allowance::Rule(Pattern::exact(&reviewed.request.text()));
-                let question = self.question(reviewed, &asking);
+                let question = self.question(reviewed, waiting, &asking);
                 (question, asking, computes, vec![always])
             }
             ParsedCall::JobInput(input) => {
@@ -150,16 +151,18 @@ impl Turn {
             Reply::Reviewed(hunks) => Decision::Denied {
                 reason: edits::comments(&hunks),
             },
-            // The person can edit only commands. This call is none, so they have not seen this text.
-            Reply::Edited(_) => Decision::Denied { reason: None },
+            // The turn takes these answers before. The person can edit and try only commands, and this call is none.
+            Reply::Edited(_) | Reply::Try { .. } => Decision::Denied { reason: None },
         })
     }
 
     fn question(
         &self,
         reviewed: &ReviewedCommand,
+        waiting: &QueuedCall,
         question: &co_policy::ApprovalQuestion,
     ) -> Question {
+        let (tried, change) = waiting.trial.for_question();
         let ceiling = self.services.config.max_timeout();
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
@@ -177,13 +180,18 @@ impl Turn {
                 .iter()
                 .map(|reason| reason.text.clone())
                 .chain(secret_access::reason(&reviewed.opens, &self.workspace))
+                .chain(waiting.trial.failure())
                 .map(|reason| one_line(&reason))
                 .collect(),
+            may_try: self.may_try(waiting),
+            tried,
             destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
             alone: secret_access::reason(&reviewed.opens, &self.workspace)
                 .or_else(|| reviewed.judged.reach.clone())
+                .or_else(|| change.as_ref().map(|_| READ_FIRST.to_owned()))
                 .map(|reason| one_line(&reason)),
+            change,
             ..Question::default()
         }
     }
@@ -193,6 +201,7 @@ impl Turn {
         match &allowance {
             Allowance::Job(job) => self.permissions.jobs.push(*job),
             Allowance::Everything => self.permissions.everything = true,
+            Allowance::TryFirst(_) => self.permissions.tries_first = true,
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => {
                 self.permissions.rules.push(rule.clone())
             }

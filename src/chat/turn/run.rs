@@ -47,6 +47,21 @@ impl From<RedactedText> for CallResult {
     }
 }
 
+impl CallResult {
+    /// Adds a line for the model.
+    pub(super) fn told(mut self, line: &str) -> Self {
+        self.told.text.push('\n');
+        self.told.text.push_str(line);
+        self
+    }
+
+    /// Adds a remark for the person to the line with the status.
+    pub(super) fn noted(mut self, remark: &str) -> Self {
+        self.shown.status = format!("{}; {remark}", self.shown.status);
+        self
+    }
+}
+
 /// A command that has started.
 pub(super) enum StartedCommand {
     Foreground(RunningCommand),
@@ -135,15 +150,29 @@ impl Turn {
                 return self.not_run(call, why).await;
             }
         };
+        let (_, result) = self.follow(&allowed, running).await?;
+        self.conclude(&allowed.call, result).await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
+    }
+
+    /// Shows the output of a command until its end, and audits the outcome. Returns it with the result of the call.
+    pub(super) async fn follow(
+        &mut self,
+        allowed: &AllowedCommand,
+        running: RunningCommand,
+    ) -> Result<(co_exec::CommandOutcome, CallResult), Halt> {
         let command = allowed.request.text();
         let listed = (self.services.foreground).add(self.chat, self.services.id(), &command);
         self.state(ChatState::Running, command).await?;
         let started = Instant::now();
         let outcome = self.show_until_done(running).await?;
         drop(listed);
-        let hint = self.confinement_hint(&allowed, &outcome);
-        let (told, output) = self.for_model(&allowed, &outcome, hint.as_deref()).await;
-        let short = outcome.timed_out && self.conditions(&allowed).unasked;
+        let hint = self.confinement_hint(allowed, &outcome);
+        let (told, output) = self.for_model(allowed, &outcome, hint.as_deref()).await;
+        let short = outcome.timed_out && self.conditions(allowed).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let started_containers = readiness::started(&allowed.request.text(), &outcome);
         let more = started_containers.map_or_else(String::new, |more| format!("; {more}"));
@@ -164,11 +193,7 @@ impl Turn {
             CallOutcome::Command(&outcome),
         );
         tracing::debug!(call = allowed.call.id, wall = ?started.elapsed(), "a call ended");
-        self.conclude(&allowed.call, result).await?;
-        match self.cancel.is_cancelled() {
-            true => Err(Halt::Cancelled),
-            false => Ok(()),
-        }
+        Ok((outcome, result))
     }
 
     async fn show_until_done(
@@ -226,7 +251,7 @@ impl Turn {
             text.insert_str(0, &lead);
         }
         let conditions = self.conditions(allowed);
-        if conditions.may_be_to_blame(outcome) {
+        if conditions.may_be_to_blame(outcome) && allowed.decision == Decision::Unasked {
             self.permissions
                 .failed_confined
                 .push(allowed.request.text());
@@ -246,7 +271,7 @@ impl Turn {
         Conditions {
             confinement: confinement::words(&allowed.context.confinement),
             network: self.services.config.sandbox_network,
-            confined: allowed.context.confinement.only_looks(),
+            confined: allowed.context.unasked,
             hides: match &allowed.context.confinement {
                 Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
                     *shown != ShownSecrets::Everything
@@ -267,7 +292,8 @@ impl Turn {
     /// is a job.
     fn ceiling(&self, allowed: &AllowedCommand) -> Duration {
         let most = self.services.config.max_timeout();
-        match allowed.context.unasked && !allowed.request.mode.background {
+        let alone = allowed.decision == Decision::Unasked && !allowed.request.mode.background;
+        match alone {
             true => most.min(self.services.config.unasked_timeout),
             false => most,
         }

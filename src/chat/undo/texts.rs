@@ -197,7 +197,7 @@ pub(super) fn without_directories<'a>(
 }
 
 /// Returns some of the paths, and the number of the others.
-pub(super) fn named(mut paths: Vec<String>) -> String {
+pub(in crate::chat) fn named(mut paths: Vec<String>) -> String {
     let more = paths.len().saturating_sub(MOST_NAMED);
     paths.truncate(MOST_NAMED);
     let paths = paths.join(", ");

@@ -3,7 +3,7 @@
 use crate::config::setting::{Applies, Setting, setting};
 use crate::config::units::{MIB, TIB};
 use crate::config::value::Kind;
-use crate::config::{ConfinementSetting, Network};
+use crate::config::{ConfinementSetting, Network, TryFirst};
 use co_exec::container;
 
 /// The settings, in the order of the help.
@@ -41,6 +41,23 @@ pub(super) static SETTINGS: &[Setting] = &[
          have none.",
     )
     .applies(Applies::Restart),
+    setting(
+        "try_first",
+        "changes",
+        Kind::Choice {
+            of: &["never", "code", "changes"],
+            set: |c, v| {
+                c.try_first = match v {
+                    "never" => TryFirst::Never,
+                    "code" => TryFirst::Code,
+                    _ => TryFirst::Changes,
+                }
+            },
+        },
+        "The commands that co tries before it asks, see |co-trials|, in a workspace where you allowed that: \
+         none (never), those that run code and those that co does not know (code), or also those that change files \
+         (changes).",
+    ),
     setting(
         "sandbox_namespaces",
         "true",

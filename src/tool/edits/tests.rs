@@ -25,7 +25,7 @@ impl Scene {
             home: PathBuf::from("/nonexistent"),
             path: OsString::new(),
             settings: Default::default(),
-            saved: Vec::new(),
+            saved: Default::default(),
             own: vec![work.join("own")],
         });
         assert_eq!(problems, [""; 0]);

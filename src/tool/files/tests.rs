@@ -45,7 +45,7 @@ impl Place {
             home: root.path().join("home"),
             path: "/usr/bin:/bin".into(),
             settings,
-            saved: Vec::new(),
+            saved: Default::default(),
             own: vec![work.join("own")],
         });
         assert_eq!(problems, [""; 0]);

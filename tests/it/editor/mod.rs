@@ -29,6 +29,7 @@ mod signals;
 mod slash;
 mod streams;
 mod surroundings;
+mod trials;
 mod trust;
 mod turns;
 mod undo;

@@ -4,7 +4,7 @@ use std::fs;
 
 use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
-use co_policy::{Pattern, PolicySettings, Verdict};
+use co_policy::{Pattern, PolicySettings, Sort, Verdict};
 
 use super::world::{World, texts, verdict_in, word};
 use crate::support::{BACKEND, cases};
@@ -15,6 +15,30 @@ fn an_empty_command_is_refused() {
     let (judge, _) = world.judge(PolicySettings::default());
     for command in ["", " ", "\n", "\t \n"] {
         assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command:?}");
+    }
+}
+
+#[test]
+fn what_reaches_out_cannot_be_tried() {
+    let world = World::new();
+    let settings = PolicySettings {
+        ask: texts(&["make install"]),
+        ..PolicySettings::default()
+    };
+    let (judge, _) = world.judge(settings);
+    let tried = |command: &str| match world.verdict(&judge, command) {
+        Verdict::Ask(question) => question.trial,
+        verdict => panic!("{command}: {verdict:?}"),
+    };
+    for (command, sort) in [
+        ("sed -i s/a/b/ notes.txt", Some(Sort::Changes)),
+        ("cargo test", Some(Sort::RunsCode)),
+        ("mkdir made && cargo build", Some(Sort::RunsCode)),
+        ("curl example.com && cargo build", None),
+        ("rm *.txt", Some(Sort::Changes)),
+        ("make install", None),
+    ] {
+        assert_eq!(tried(command), sort, "{command}");
     }
 }
 
@@ -198,7 +222,7 @@ fn a_directory_of_programs_must_be_the_persons_own() {
                 allow: texts(&["mytool"]),
                 ..PolicySettings::default()
             },
-            saved: Vec::new(),
+            saved: Default::default(),
             own: Vec::new(),
         });
         word(&world.verdict(&judge, "mytool x"))
@@ -343,7 +367,7 @@ fn where_nothing_can_be_confined_everything_asks() {
         home: world.home.clone(),
         path: world.path(),
         settings: PolicySettings::default(),
-        saved: Vec::new(),
+        saved: Default::default(),
         own: Vec::new(),
     });
     let launcher = Launcher::new(BACKEND.into(), world.home.clone(), Vec::new());

@@ -128,7 +128,7 @@ impl World {
             home: self.home.clone(),
             path: self.path(),
             settings,
-            saved: Vec::new(),
+            saved: Default::default(),
             own: own.clone(),
         });
         let launcher = Launcher::new(BACKEND.into(), self.home.clone(), own);

@@ -165,6 +165,11 @@ impl Launcher {
         })
     }
 
+    /// Returns the removals of temporary directories, which [`crate::Executor::finish_removals`] waits for.
+    pub fn removals(&self) -> &Removals {
+        &self.removals
+    }
+
     /// Waits until the temporary directories of all commands that have ended are removed, up to `limit`.
     pub(crate) async fn finish_removals(&self, limit: Duration) {
         drop(self.mount_point().take());

@@ -137,6 +137,8 @@ pub struct Call {
 pub enum Decision {
     /// The command only looks, so it runs without a question, at the read-only level if the kernel confines it.
     Unasked,
+    /// The command runs as a trial: what it changes is kept only after a yes.
+    Tried,
     /// A rule of the person allows it.
     Rule { rule: String },
     /// The setting `auto_confirm` is on.
@@ -158,7 +160,11 @@ impl Decision {
     /// Returns true if the call may run.
     pub fn lets_run(&self) -> bool {
         match self {
-            Self::Unasked | Self::Rule { .. } | Self::AutoConfirm | Self::Approved => true,
+            Self::Unasked
+            | Self::Tried
+            | Self::Rule { .. }
+            | Self::AutoConfirm
+            | Self::Approved => true,
             Self::Denied { .. } | Self::Forbidden { .. } | Self::Withdrawn => false,
         }
     }

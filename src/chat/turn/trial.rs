@@ -1,0 +1,140 @@
+//! The trial of a command, and what the question about it shows.
+
+use super::super::text::one_line;
+use super::run::CallResult;
+use crate::checkpoint::Store;
+use crate::protocol::{Change, TrialSummary};
+use crate::trial::TrialChanges;
+use co_exec::CommandOutcome;
+
+/// The most lines of output in the question about a trial.
+const OUTPUT_LINES: usize = 6;
+
+/// The longest difference that the question shows, in bytes.
+const LONGEST_DIFF: usize = 1 << 20;
+
+/// The most files that a text names.
+const MOST_NAMED: usize = 20;
+
+/// The trial of a command that waits in the queue.
+#[derive(Default)]
+pub(super) enum Trial {
+    #[default]
+    None,
+    /// The person asked for it.
+    Wanted,
+    Running,
+    /// It could not run, or co could not read what it changed: the reason.
+    Failed(String),
+    Ended(Box<EndedTrial>),
+}
+
+/// A trial that has ended, and its question.
+pub(super) struct EndedTrial {
+    pub changes: TrialChanges,
+    pub summary: TrialSummary,
+    pub change: Option<Change>,
+    pub result: CallResult,
+}
+
+impl Trial {
+    /// Returns the result of the command and what it changed, for the question.
+    pub(super) fn for_question(&self) -> (Option<TrialSummary>, Option<Change>) {
+        match self {
+            Self::Ended(ended) => (Some(ended.summary.clone()), ended.change.clone()),
+            _ => (None, None),
+        }
+    }
+
+    /// Returns a sentence about a trial that could not run; none for others.
+    pub(super) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Failed(why) => Some(format!("it could not be tried first: {why}")),
+            _ => None,
+        }
+    }
+}
+
+impl EndedTrial {
+    /// Returns whether the person has nothing to decide: the command changed nothing that could be kept, and did not fail
+    /// because of the trial.
+    pub(super) fn needs_no_answer(&self) -> bool {
+        self.changes.changes.is_empty()
+            && self.changes.not_kept.is_empty()
+            && !self.summary.runs_again
+    }
+}
+
+/// Returns the result of a trial for the question.
+pub(super) fn summary(
+    outcome: &CommandOutcome,
+    changes: &TrialChanges,
+    runs_again: bool,
+) -> TrialSummary {
+    let printed = outcome
+        .output
+        .get(..outcome.printed)
+        .unwrap_or(&outcome.output);
+    let lines: Vec<&str> = printed.trim_end().lines().collect();
+    let last = lines.len().saturating_sub(OUTPUT_LINES);
+    let mut notes = Vec::new();
+    if runs_again {
+        notes.push(
+            "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
+        );
+    }
+    for dropped in changes.not_kept.iter().take(MOST_NAMED) {
+        notes.push(format!(
+            "{} is dropped: {}",
+            dropped.path.display(),
+            dropped.why
+        ));
+    }
+    if let Some(more) = changes
+        .not_kept
+        .len()
+        .checked_sub(MOST_NAMED)
+        .filter(|it| *it > 0)
+    {
+        notes.push(format!("{more} more are dropped"));
+    }
+    if !changes.git.is_empty() {
+        notes.push("what it changed in .git is dropped".to_owned());
+    }
+    if changes.ignored.files > 0 {
+        let kilobytes = changes.ignored.bytes.div_ceil(1024);
+        notes.push(format!(
+            "{} ignored files ({kilobytes} KiB) are dropped",
+            changes.ignored.files
+        ));
+    }
+    TrialSummary {
+        status: one_line(&outcome.status()),
+        output: lines[last..]
+            .iter()
+            .map(|line| co_policy::printable(line))
+            .collect(),
+        notes: notes.iter().map(|note| one_line(note)).collect(),
+        runs_again,
+    }
+}
+
+/// Returns the difference for the question; none if nothing can be kept.
+pub(super) fn shown_change(changes: &TrialChanges, store: &Store) -> Option<Change> {
+    if changes.changes.is_empty() {
+        return None;
+    }
+    let mut all = Change::default();
+    for change in &changes.changes {
+        let (added, removed, _) = change.lines(store);
+        (all.added, all.removed) = (all.added + added, all.removed + removed);
+        match all.diff.len() < LONGEST_DIFF {
+            true => all.diff.push_str(&change.diff(store)),
+            false => all
+                .diff
+                .push_str(&format!("{}: +{added} -{removed}\n", change.path.display())),
+        }
+    }
+    all.diff = co_policy::printable(&all.diff);
+    Some(all)
+}

@@ -1,0 +1,90 @@
+//! Trials: the command runs in a layer over the workspace, and the person decides about what it changed.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+/// Returns a scene whose model asks for these commands, one after the other.
+fn commands<const COUNT: usize>(commands: [&str; COUNT]) -> Scene {
+    let calls = commands.iter().enumerate().map(|(number, command)| {
+        let arguments = json!({ "cmd": command });
+        Reply::new().call(&format!("c{number}"), "run_shell_command", &arguments)
+    });
+    Scene::scripted(calls.chain([Reply::text("All through.")]))
+}
+
+#[test]
+fn a_trial_changes_nothing_until_it_is_kept() {
+    let scene = commands(["sed -i s/one/two/ a.txt; echo more > new.txt; rm gone.txt"]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.workspace.write("gone.txt", "gone\n");
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.answer("t");
+    scene.nvim.wait_text("ran  as a trial: exit 0");
+    scene.nvim.wait_text("+two");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    assert!(!scene.workspace.exists("new.txt"));
+    scene.answer("y");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
+    assert_eq!(scene.workspace.read("new.txt").unwrap(), "more\n");
+    assert!(!scene.workspace.exists("gone.txt"));
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +");
+    scene.answer("y");
+    scene.nvim.wait_text("taken back");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    assert_eq!(scene.workspace.read("gone.txt").unwrap(), "gone\n");
+    assert!(!scene.workspace.exists("new.txt"));
+}
+
+#[test]
+fn a_dropped_trial_leaves_all_as_it_was() {
+    let scene = commands(["echo two > a.txt"]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.answer("t");
+    scene.nvim.wait_text("+two");
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+}
+
+#[test]
+fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
+    let scene = commands([
+        "sh -c 'echo two > a.txt'",
+        "python3 -c 'print(open(\"a.txt\").read())'",
+        "sh -c 'echo three > a.txt'",
+    ]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.answer("T");
+    scene.nvim.wait_text("+two");
+    scene.answer("y");
+    // The second command runs without a question; the third one changes a file.
+    scene.nvim.wait_text("tried: it changed nothing");
+    scene.nvim.wait_text("+three");
+    scene.answer("y");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "three\n");
+}
+
+#[test]
+fn a_trial_that_lacks_the_network_can_run_for_real() {
+    let scene = commands([
+        "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 9), 2)' || { echo run > a.txt; exit 3; }",
+    ]);
+    scene.co("fetch it");
+    scene.wait_ask("1/1");
+    scene.answer("t");
+    scene.nvim.wait_text("yes runs it for real");
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    assert!(!scene.workspace.exists("a.txt"));
+}
