@@ -260,13 +260,23 @@ describe('context', function()
     same('edited', gather(nvim, '@file:link.ts')[1].text)
   end)
 
-  it('that is too long is cut between two characters', function()
+  it('that is too long is cut at the end of a line, so that no secret is cut', function()
     local nvim = neovim.start()
-    nvim:lua("vim.fn.setline(1, ('ä'):rep(300000))")
+    nvim:lua([[
+      local lines = vim.fn['repeat']({ ('ä'):rep(100) }, 3000)
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+    ]])
     local piece = gather(nvim, '@buffer')[1]
-    yes(piece.text:find('ä\n… cut after 524288 of 600001 bytes', 1, true), piece.text:sub(-80))
-    same('@buffer [buffer 1], first 512 KiB of 586 KiB', piece.name)
+    local last = piece.text:sub(-300)
+    yes(
+      last:find('\n' .. ('ä'):rep(100) .. '\n… cut after 524208 of 603000 bytes', 1, true),
+      last
+    )
+    same('@buffer [buffer 1], first 512 KiB of 589 KiB', piece.name)
     same({ 'too long to send in full, name fewer lines: ' .. piece.name }, told(nvim))
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(600000) })")
+    same({}, gather(nvim, '@buffer'))
+    same('too much to send at once, left out: @buffer [buffer 1]', told(nvim)[2])
   end)
 
   it('that is too long is not read to its end', function()
@@ -297,7 +307,7 @@ describe('context', function()
     local names = {}
     for index = 1, 10 do
       names[index] = '@file:' .. index
-      vim.fn.writefile({ ('x'):rep(600 * 1024 - 1) }, dir .. '/' .. index)
+      vim.fn.writefile(vim.fn['repeat']({ ('x'):rep(1023) }, 600), dir .. '/' .. index)
     end
     nvim:lua('vim.cmd.cd(...)', dir)
     local found = gather(nvim, table.concat(names, ' '))

@@ -97,13 +97,13 @@ describe('a question about the editor', function()
     }, ask(nvim, dir, { topic = 'state' }))
   end)
 
-  it('cuts a long text between two characters', function()
+  it('cuts a long text at a blank, so that no secret is cut', function()
     local nvim, dir = start({ ['a.txt'] = '' }, 'a.txt')
     nvim:lua(
-      "vim.fn.setqflist({ { bufnr = vim.api.nvim_get_current_buf(), lnum = 1, col = 1, text = 'x' .. ('é'):rep(400) } })"
+      "vim.fn.setqflist({ { bufnr = vim.api.nvim_get_current_buf(), lnum = 1, col = 1, text = 'x ' .. ('é'):rep(200) .. ' ' .. ('é'):rep(200) } })"
     )
     local lines = ask(nvim, dir, { topic = 'quickfix' })
-    same('a.txt:1:1: x' .. ('é'):rep(249) .. '…', lines[1])
+    same('a.txt:1:1: x ' .. ('é'):rep(200) .. ' …', lines[1])
   end)
 
   it('tells diagnostics, errors first, and the quickfix list, up to a limit', function()
@@ -121,13 +121,13 @@ describe('a question about the editor', function()
     nvim:lua([[
       local items = { { text = 'no place' } }
       for row = 1, 1002 do
-        items[row + 1] = { bufnr = vim.api.nvim_get_current_buf(), lnum = row, col = 2, text = ('x'):rep(9000) }
+        items[row + 1] = { bufnr = vim.api.nvim_get_current_buf(), lnum = row, col = 2, text = ('xxxx '):rep(2000) }
       end
       vim.fn.setqflist(items)
     ]])
     local lines, more = ask(nvim, dir, { topic = 'quickfix' })
     same({ 1000, 2 }, { #lines, more })
-    same('a.txt:1:2: ' .. ('x'):rep(500) .. '…', lines[1])
+    same('a.txt:1:2: ' .. ('xxxx '):rep(100) .. '…', lines[1])
   end)
 
   it('tells the symbols, the definition and the references that a language server knows', function()

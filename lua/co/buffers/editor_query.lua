@@ -44,8 +44,8 @@ local METHODS = {
 ---@return co.EditorEntry
 local function entry(file, text, line, column)
   if #text > MOST_BYTES then
-    -- A character is left out as a whole.
-    text = text:sub(1, MOST_BYTES + vim.str_utf_start(text, MOST_BYTES + 1)) .. '…'
+    -- A word is left out as a whole, since the backend would not know half of a secret.
+    text = text:sub(1, MOST_BYTES):gsub('%S*$', '') .. '…'
   end
   return { file = vim.uv.fs_realpath(file) or file, line = line, column = column, text = text }
 end

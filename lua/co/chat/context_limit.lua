@@ -45,17 +45,18 @@ function M.lines(buf, first, last)
   return text, math.max(size, #text)
 end
 
---- Cuts a piece after `most` bytes, between two characters.
+--- Cuts a piece after a line, so that the backend finds each secret as a whole. Returns nil if its first line is too long.
 ---@param piece co.Context
----@param most integer
----@return co.Context
+---@param most integer bytes
+---@return co.Context?
 local function cut(piece, most)
-  local text = piece.text:sub(1, most + vim.str_utf_start(piece.text, most + 1))
+  local text = piece.text:sub(1, most):match('^.*\n')
   local size = piece.size or #piece.text
-  return {
-    name = ('%s, first %s of %s'):format(piece.name, size_text(#text), size_text(size)),
-    text = ('%s\n… cut after %d of %d bytes'):format(text, #text, size),
-  }
+  return text
+    and {
+      name = ('%s, first %s of %s'):format(piece.name, size_text(#text), size_text(size)),
+      text = ('%s… cut after %d of %d bytes'):format(text, #text, size),
+    }
 end
 
 --- Cuts pieces that are too long, leaves out pieces above the total limit, and shows a notice that names both.
@@ -75,12 +76,12 @@ function M.fit(pieces)
     elseif #piece.text <= most then
       room = room - #piece.text
       fitting[#fitting + 1] = { name = piece.name, text = piece.text }
-    elseif most == 0 then
-      left_out[#left_out + 1] = piece.name
     else
-      room = room - most
-      fitting[#fitting + 1] = cut(piece, most)
-      shortened[#shortened + 1] = fitting[#fitting].name
+      local start = cut(piece, most)
+      room = start and room - most or room
+      fitting[#fitting + 1] = start
+      shortened[#shortened + 1] = start and start.name
+      left_out[#left_out + 1] = not start and piece.name or nil
     end
   end
   if #shortened > 0 then
