@@ -49,7 +49,7 @@ pub(super) struct Conditions {
     pub asked: Option<Duration>,
     /// The time that the command was given; none if it had no limit.
     pub limit: Option<Duration>,
-    /// The command ran without approval, and its limit is shorter than an approved command's.
+    /// The command ran without approval. Such commands have a shorter time limit.
     pub unasked: bool,
     /// The longest time that the person lets a command have.
     pub ceiling: Duration,

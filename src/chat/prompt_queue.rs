@@ -21,7 +21,7 @@ impl PromptQueue {
         self.taken
     }
 
-    /// Counts a prompt that is in the transcript now.
+    /// Counts a prompt as taken, because it is in the transcript now.
     pub(super) fn count_taken(&mut self) {
         self.taken += 1;
     }

@@ -169,7 +169,7 @@ impl<'a> Retelling<'a> {
             Item::JobEnded {
                 text, told: false, ..
             } => self.events.push(ChatEvent::JobEnded(text.clone())),
-            // It was not in a turn.
+            // A note outside of a turn was shown to the person when it came.
             Item::Note { text, .. } if text != GO_ON && !self.in_turn && !self.prompted => {
                 self.events.push(ChatEvent::ToldModel(text.clone()));
             }

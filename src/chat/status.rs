@@ -53,7 +53,7 @@ impl Chat {
     /// Gives back a prompt that was not taken, and all queued prompts.
     pub(super) fn give_all_back(&mut self, prompt: Prompt) {
         let waiting = self.queue.take_all();
-        // The last one first: each is put in front of the text in the prompt.
+        // From the last to the first, because Lua puts each in front of the draft.
         for prompt in std::iter::once(prompt).chain(waiting).rev() {
             self.give_back(prompt);
         }

@@ -20,7 +20,7 @@ mod run;
 mod step;
 mod thought;
 mod trial;
-mod trials;
+mod trial_run;
 
 use std::path::PathBuf;
 use std::sync::Arc;

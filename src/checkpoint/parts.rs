@@ -7,6 +7,8 @@ use super::change::{Change, Entry};
 use super::log::{By, Record};
 use super::store::Store;
 use super::undo::bytes_of;
+use crate::protocol;
+use crate::tool::edits::printable_hunk;
 use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, rebase};
 
 /// A file with all that a chat changed in it.
@@ -72,6 +74,19 @@ impl ChangedFile {
     pub fn size(&self) -> usize {
         let added = self.parts.iter().map(|it| it.hunk.text.len());
         self.text.len() + added.sum::<usize>()
+    }
+
+    /// Returns the change with its parts for a review.
+    pub fn for_review(&self) -> protocol::Change {
+        let hunks = || self.parts.iter().map(|part| &part.hunk);
+        protocol::Change {
+            path: co_policy::printable(&self.path().display().to_string()),
+            added: hunks().map(Hunk::added).sum(),
+            removed: hunks().map(Hunk::removed).sum(),
+            text: Some(self.text.clone()),
+            hunks: hunks().map(printable_hunk).collect(),
+            ..protocol::Change::default()
+        }
     }
 
     /// Returns the change that was made by all parts but those that stay. [`super::Undo`] takes it back.

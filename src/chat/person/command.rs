@@ -33,7 +33,7 @@ pub struct PersonCommand {
     pub confinement: Confinement,
 }
 
-/// The facts about a command that the line about its end needs.
+/// The facts about a command for the line about its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
     command: String,

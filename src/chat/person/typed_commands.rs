@@ -72,7 +72,7 @@ impl TypedCommands {
     pub(in crate::chat) async fn next_event(&mut self) -> TypedEvent {
         match self.events.recv().await {
             Some(event) => event,
-            // The list has a sender, so the channel never closes.
+            // Never: this list itself holds a sender, so the channel stays open.
             None => std::future::pending().await,
         }
     }

@@ -83,7 +83,7 @@ impl InstructionAnswers {
         &self,
         use_answers: impl FnOnce(&mut AnswerState, &[TrustAnswer]) -> T,
     ) -> Result<T, String> {
-        // After the answers that are being saved: until then, they are in the state.
+        // Waits for the answers that are being saved. Until they are, only the state has them.
         let alone = self.writing.lock().await;
         let trust = self.trust.clone();
         let saved = blocking(move || trust.entries()).await?;

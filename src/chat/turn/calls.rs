@@ -158,7 +158,9 @@ impl Turn {
             Ok(ParsedCall::Edit(edit)) => self.change_files(next.call, edit, decision, hunks).await,
             Ok(ParsedCall::Command(reviewed)) => match (&reviewed.cannot_run, next.trial) {
                 (Some(why), _) => self.not_run(&next.call, why.clone()).await,
-                (None, Trial::Ended(ended)) => self.end_trial(reviewed, *ended, decision).await,
+                (None, Trial::Ended(ended)) => {
+                    self.end_trial(reviewed, *ended, decision, hunks).await
+                }
                 (None, _) => self.command(reviewed, decision).await,
             },
         }

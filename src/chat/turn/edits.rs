@@ -323,7 +323,7 @@ impl Turn {
     }
 }
 
-/// Returns the numbers of lines that changes add and remove.
+/// Returns how many lines changes add and remove, as text.
 fn counts<'a>(proposals: impl IntoIterator<Item = &'a Proposal>) -> String {
     let (mut added, mut removed) = (0, 0);
     for proposal in proposals {

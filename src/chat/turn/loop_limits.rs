@@ -43,7 +43,7 @@ pub(in crate::chat) enum Repetition {
 pub(in crate::chat) struct LoopLimits {
     max_steps: u32,
     steps: u32,
-    /// The request that sums up was sent.
+    /// The last request of the turn was sent, which asks the model to sum up its work.
     summed_up: bool,
     calls: VecDeque<u64>,
 }

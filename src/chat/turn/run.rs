@@ -304,7 +304,7 @@ impl Turn {
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
     pub(super) async fn redact_for_model(&self, text: &str) -> Result<RedactedText, String> {
-        // A key that a program prints is known only after its first use.
+        // If a program supplies the key of the provider, co knows the key only after the first request.
         let keys = self.provider.secrets();
         let redact = self.services.redact_for_model(&self.workspace, text, &keys);
         unless_cancelled(&self.cancel, redact).await

@@ -2,9 +2,11 @@
 
 use super::super::text::one_line;
 use super::run::CallResult;
-use crate::checkpoint::Store;
-use crate::protocol::{Change, TrialSummary};
+use crate::checkpoint::{self, ChangedFile, Store};
+use crate::protocol::{Change, HunkAnswer, TrialSummary};
+use crate::tool::edits::accepted_hunks;
 use crate::trial::TrialChanges;
+use co_edit::Hunk;
 use co_exec::CommandOutcome;
 
 /// The most lines of output in the question about a trial.
@@ -12,6 +14,9 @@ const OUTPUT_LINES: usize = 6;
 
 /// The longest difference that the question shows, in bytes.
 const LONGEST_DIFF: usize = 1 << 20;
+
+/// The longest texts that are reviewed by their parts, in bytes.
+const LONGEST_REVIEW: usize = 4 << 20;
 
 /// The most files that a text names.
 const MOST_NAMED: usize = 20;
@@ -34,6 +39,8 @@ pub(super) struct EndedTrial {
     pub changes: TrialChanges,
     pub summary: TrialSummary,
     pub change: Option<Change>,
+    /// The changed files in parts; empty if one of the changes has no lines to review.
+    pub files: Vec<ChangedFile>,
     pub result: CallResult,
 }
 
@@ -63,6 +70,55 @@ impl EndedTrial {
             && self.changes.not_kept.is_empty()
             && !self.summary.runs_again
     }
+}
+
+/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
+///
+/// # Errors
+/// The answers are not those to the parts, or a file cannot have the text that the person wrote.
+pub(super) fn accepted(
+    mut all: TrialChanges,
+    files: &[ChangedFile],
+    answers: &[HunkAnswer],
+    store: &Store,
+) -> Result<TrialChanges, String> {
+    let parts: usize = files.iter().map(|file| file.parts.len()).sum();
+    if parts != answers.len() {
+        return Err("the review is not one of these changes".to_owned());
+    }
+    let mut answers = answers.iter();
+    let mut accepted = Vec::new();
+    for file in files {
+        let hunks: Vec<Hunk> = file.parts.iter().map(|it| it.hunk.clone()).collect();
+        let stay = accepted_hunks(&hunks, answers.by_ref().take(hunks.len()));
+        let change = all.changes.iter().find(|it| it.path == file.path());
+        if let Some(change) = change.filter(|_| !stay.is_empty()) {
+            let mut change = change.clone();
+            if stay != hunks {
+                change.after = file.without(&stay, store)?.before;
+            }
+            accepted.push(change);
+        }
+    }
+    let is_needed = |it: &checkpoint::Change| match it.is_directory() {
+        true => accepted.iter().any(|file| file.path.starts_with(&it.path)),
+        false => false,
+    };
+    all.changes.retain(is_needed);
+    all.changes.extend(accepted);
+    Ok(all)
+}
+
+/// Returns the changed files in parts; none if one of the changes has no lines to review, or there are too many.
+pub(super) fn files_in_parts(changes: &TrialChanges, store: &Store) -> Vec<ChangedFile> {
+    let changes = changes.changes.iter().filter(|it| !it.is_directory());
+    let files: Option<Vec<_>> = changes
+        .map(|it| ChangedFile::of(&it.inverse(), &[], store))
+        .collect();
+    let short = |files: &Vec<ChangedFile>| {
+        files.iter().map(ChangedFile::size).sum::<usize>() <= LONGEST_REVIEW
+    };
+    files.filter(short).unwrap_or_default()
 }
 
 /// Returns the result of a trial for the question.
@@ -120,7 +176,11 @@ pub(super) fn summary(
 }
 
 /// Returns the difference for the question; none if nothing can be kept.
-pub(super) fn shown_change(changes: &TrialChanges, store: &Store) -> Option<Change> {
+pub(super) fn shown_change(
+    changes: &TrialChanges,
+    files: &[ChangedFile],
+    store: &Store,
+) -> Option<Change> {
     if changes.changes.is_empty() {
         return None;
     }
@@ -136,5 +196,6 @@ pub(super) fn shown_change(changes: &TrialChanges, store: &Store) -> Option<Chan
         }
     }
     all.diff = co_policy::printable(&all.diff);
+    all.files = files.iter().map(ChangedFile::for_review).collect();
     Some(all)
 }

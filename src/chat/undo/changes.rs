@@ -1,4 +1,4 @@
-//! `/changes`: shows the files that the chat changed in the quickfix list, and in a review that can take parts back.
+//! `/changes`: fills the quickfix list with the files that the chat changed, and opens a review that can take parts back.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::{Plan, UndoEvent, UndoTask};
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Record, Store, Undo};
 use crate::protocol::{Change, ChangesReview, HunkAnswer, NoticeLevel, ToEditor};
-use crate::tool::edits::{accepted_hunks, printable_hunk};
+use crate::tool::edits::accepted_hunks;
 use co_edit::Hunk;
 
 /// The most bytes of text in a review. A message has at most 16 MiB.
@@ -239,15 +239,8 @@ impl ReviewedFiles {
     /// Returns the changes for the review.
     fn changes(&self) -> impl Iterator<Item = Change> {
         self.files.iter().map(|file| Change {
-            path: co_policy::printable(&file.path().display().to_string()),
-            added: file.parts.iter().map(|it| it.hunk.added()).sum(),
-            removed: file.parts.iter().map(|it| it.hunk.removed()).sum(),
-            text: Some(file.text.clone()),
-            hunks: (file.parts.iter())
-                .map(|it| printable_hunk(&it.hunk))
-                .collect(),
             calls: file.parts.iter().map(|it| self.calls(it)).collect(),
-            ..Change::default()
+            ..file.for_review()
         })
     }
 

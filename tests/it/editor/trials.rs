@@ -88,3 +88,31 @@ fn a_trial_that_lacks_the_network_can_run_for_real() {
     scene.nvim.wait_text("All through.");
     assert!(!scene.workspace.exists("a.txt"));
 }
+
+#[test]
+fn a_review_keeps_the_parts_that_are_accepted() {
+    let scene = commands(["python3 -c \"import os; os.makedirs('d/e'); \
+        open('d/e/new.txt', 'w').write('new\\\\n'); \
+        text = open('a.txt').read().split(); text[0] = 'first'; text[-1] = 'last'; \
+        open('a.txt', 'w').write('\\\\n'.join(text) + '\\\\n')\""]);
+    let text = |first: &str, last: &str| {
+        let middle: String = (1..20).map(|line| format!("{line}\n")).collect();
+        format!("{first}\n{middle}{last}\n")
+    };
+    scene.workspace.write("a.txt", &text("0", "20"));
+    scene.co("change it");
+    scene.wait_ask("1/1");
+    scene.answer("t");
+    scene.nvim.wait_text("+last");
+    scene.answer("d");
+    scene.nvim.wait_text("0 of 2 answered");
+    // The files stand in the order of their names: the first part of a.txt, its last one, then the new file.
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_text("1 of 2 answered");
+    scene.nvim.type_keys("y");
+    scene.nvim.wait_text("file 2 of 2");
+    scene.nvim.type_keys("y");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), text("0", "last"));
+    assert_eq!(scene.workspace.read("d/e/new.txt").unwrap(), "new\n");
+}

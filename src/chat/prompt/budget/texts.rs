@@ -80,7 +80,7 @@ impl Texts {
         self.text(place).map_or(0, str::len)
     }
 
-    /// Returns the name of a text in the transcript.
+    /// Returns the text of the transcript at a place, as the record of shortened texts names it.
     fn name(&self, place: TextPlace) -> Option<LongText> {
         let size = self.whole.get(&place).map_or(self.size(place), String::len);
         match (&self.told[place.0], place.1) {

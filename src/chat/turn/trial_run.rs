@@ -7,15 +7,18 @@ use super::super::blocking::blocking;
 use super::super::events::ChatEvent;
 use super::super::undo;
 use super::Turn;
+use super::audit_records::CallOutcome;
 use super::call::{AllowedCommand, ParsedCall, ReviewedCommand};
 use super::call_queue::QueuedCall;
 use super::event::Halt;
 use super::permissions::Allowance;
 use super::question::Resolution;
 use super::run::StartedCommand;
-use super::trial::{EndedTrial, Trial, shown_change, summary};
+use super::trial::{EndedTrial, Trial, accepted, files_in_parts, shown_change, summary};
 use crate::checkpoint::{By, CallChanges, Checkpoints, Overlap, Undo, UndoResult};
 use crate::config::TryFirst;
+use crate::protocol::HunkAnswer;
+use crate::tool::edits;
 use crate::tool::shell::ExecContext;
 use crate::trial::{Layer, TrialChanges};
 use co_exec::Confinement;
@@ -165,34 +168,36 @@ impl Turn {
             let store = checkpoints.store().map_err(|error| error.to_string())?;
             let changes = TrialChanges::read(&layer, judge.root(), &judge.readable(), &store);
             let changes = changes.map_err(|error| error.to_string())?;
-            let change = shown_change(&changes, &store);
-            Ok::<_, String>((changes, change))
+            // A yes would run the command again, so there is nothing to review.
+            let files = match runs_again {
+                true => Vec::new(),
+                false => files_in_parts(&changes, &store),
+            };
+            let change = shown_change(&changes, &files, &store);
+            Ok::<_, String>((changes, files, change))
         });
         Ok(match read.await {
             Err(why) => Trial::Failed(why),
-            Ok((changes, change)) => Trial::Ended(Box::new(EndedTrial {
+            Ok((changes, files, change)) => Trial::Ended(Box::new(EndedTrial {
                 summary: summary(&outcome, &changes, runs_again),
                 change,
                 changes,
+                files,
                 result,
             })),
         })
     }
 
-    /// Ends a trial after the person's answer: keeps what it changed, or drops it.
+    /// Ends a trial after the person's answer: keeps what it changed, or the parts that the person accepted in a review, or
+    /// drops all.
     pub(super) async fn end_trial(
         &mut self,
         reviewed: ReviewedCommand,
-        ended: EndedTrial,
+        mut ended: EndedTrial,
         decision: Decision,
+        hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
-        let EndedTrial {
-            changes,
-            summary,
-            result,
-            ..
-        } = ended;
-        if decision.lets_run() && summary.runs_again {
+        if decision.lets_run() && ended.summary.runs_again {
             return self.run_allowed(reviewed, decision).await;
         }
         self.record(Item::Decision {
@@ -203,8 +208,17 @@ impl Turn {
         self.show(ChatEvent::Decision(decision.clone())).await?;
         let (told, noted) = match &decision {
             decision if decision.lets_run() => {
+                let comments = hunks.as_deref().and_then(edits::comments);
+                let accepted = self.accept(&mut ended, hunks).await;
                 let what = reviewed.request.text();
-                self.keep_trial(what, decision.clone(), changes).await
+                let (mut told, noted) = match accepted {
+                    Ok(()) => self.keep_trial(what, decision.clone(), ended.changes).await,
+                    Err(why) => not_kept(&why),
+                };
+                if let Some(comments) = comments {
+                    told.push_str(&format!(" The person says: {comments}"));
+                }
+                (told, noted)
             }
             Decision::Denied {
                 reason: Some(reason),
@@ -217,8 +231,36 @@ impl Turn {
                 "its changes are dropped".to_owned(),
             ),
         };
-        self.conclude(&reviewed.call, result.told(&told).noted(&noted))
-            .await
+        let result = ended.result.told(&told).noted(&noted);
+        self.audit(
+            &reviewed.call,
+            &reviewed.judged,
+            &decision,
+            CallOutcome::Look(&noted),
+        );
+        self.conclude(&reviewed.call, result).await
+    }
+
+    /// Leaves the parts that the person accepted; all without a review.
+    async fn accept(
+        &self,
+        ended: &mut EndedTrial,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<(), String> {
+        let Some(hunks) = hunks else {
+            return Ok(());
+        };
+        let (checkpoints, changes) = (
+            Arc::clone(&self.services.checkpoints),
+            std::mem::take(&mut ended.changes),
+        );
+        let files = std::mem::take(&mut ended.files);
+        let accepted = move || {
+            let store = checkpoints.store().map_err(|error| error.to_string())?;
+            accepted(changes, &files, &hunks, &store)
+        };
+        ended.changes = blocking(accepted).await?;
+        Ok(())
     }
 
     /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person.
