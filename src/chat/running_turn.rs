@@ -206,12 +206,8 @@ impl Chat {
         let outcomes: Vec<_> = transcript::unanswered(items)
             .into_iter()
             .map(|call| Outcome {
-                call: call.id.clone(),
-                text: result(&call.id).to_owned(),
-                ok: false,
-                spill: None,
-                hidden: 0,
                 shown: Some(shown(&call.id)),
+                ..Outcome::new(&call.id, result(&call.id), false)
             })
             .collect();
         for outcome in outcomes {

@@ -155,10 +155,7 @@ mod tests {
     #[test]
     fn a_conversation_reads_as_one() {
         let items = [
-            Item::User {
-                text: "list".into(),
-                context: Vec::new(),
-            },
+            Item::user("list"),
             Item::Text {
                 text: "I look.".into(),
             },
@@ -172,14 +169,7 @@ mod tests {
                 call: "1".into(),
                 decision: Decision::Unasked,
             },
-            Item::Outcome(Outcome {
-                call: "1".into(),
-                text: "a\n```\nb\n".into(),
-                ok: true,
-                spill: None,
-                hidden: 0,
-                shown: None,
-            }),
+            Item::Outcome(Outcome::new("1", "a\n```\nb\n", true)),
             Item::End {
                 reason: End::Done,
                 usage: Usage {

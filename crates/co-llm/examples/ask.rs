@@ -42,10 +42,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
     };
     let request = ModelRequest {
         system: "Answer in one sentence.".to_owned(),
-        items: Arc::new([Item::User {
-            text: prompt,
-            context: Vec::new(),
-        }]),
+        items: Arc::new([Item::user(prompt)]),
         tools: Arc::new([]),
         may_call: false,
         cache_key: None,

@@ -9,6 +9,8 @@ mod jobs;
 mod repair;
 mod summary;
 mod surroundings;
+#[cfg(test)]
+pub(crate) mod test_items;
 mod turns;
 mod usage;
 mod view;

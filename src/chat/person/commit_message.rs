@@ -29,10 +29,7 @@ impl Chat {
                 let redacted = services.redact_for_model(&workspace, &changes, &keys);
                 let request = ModelRequest {
                     system: INSTRUCTIONS.to_owned(),
-                    items: Arc::from([Item::User {
-                        text: redacted.await?.text,
-                        context: Vec::new(),
-                    }]),
+                    items: Arc::from([Item::user(redacted.await?.text)]),
                     tools: Arc::from([]),
                     may_call: false,
                     cache_key: None,

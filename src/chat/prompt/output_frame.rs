@@ -99,15 +99,12 @@ mod tests {
 
     fn outcome(text: &str, output: [usize; 2], hidden: usize) -> Item {
         Item::Outcome(Outcome {
-            call: "1".to_owned(),
-            text: text.to_owned(),
-            ok: true,
-            spill: None,
             hidden,
             shown: Some(ShownPart {
                 output,
                 ..ShownPart::default()
             }),
+            ..Outcome::new("1", text, true)
         })
     }
 

@@ -32,10 +32,7 @@ impl Turn {
     /// The request starts like the ones before it, so that the provider finds it in its cache.
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
-        items.push(Item::User {
-            text: SUMMARY_REQUEST.to_owned(),
-            context: Vec::new(),
-        });
+        items.push(Item::user(SUMMARY_REQUEST));
         let (system, tools) = (system(&items), tool::specs());
         let fit = self.budget().await?.fit(&system, &tools, &items);
         let request = ModelRequest {

@@ -220,18 +220,11 @@ mod tests {
     fn a_call_that_was_interrupted_is_named() {
         let outcome = |text: &str| {
             Item::Outcome(Outcome {
-                call: "1".into(),
-                text: text.into(),
-                ok: false,
-                spill: None,
-                hidden: 0,
                 shown: Some(ShownPart::default()),
+                ..Outcome::new("1", text, false)
             })
         };
-        let user = |text: &str| Item::User {
-            text: text.into(),
-            context: Vec::new(),
-        };
+        let user = |text: &str| Item::user(text);
         let end = || Item::End {
             reason: End::Done,
             usage: Usage::default(),

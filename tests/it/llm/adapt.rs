@@ -6,7 +6,7 @@ use co_llm::transcript::{Call, Item};
 use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL_TIMEOUT, ServerMemory, Stop};
 use serde_json::{Value, json};
 
-use super::wire::{Wire, ask, key, outcome, request, text, user};
+use super::wire::{Wire, ask, go, key, outcome, request, text, user};
 use crate::support::http::{Response, Server};
 
 fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
@@ -102,13 +102,13 @@ async fn a_model_that_answers_over_the_other_protocol_is_asked_over_it() {
     let memory = ServerMemory::default();
     let settings = Wire::OpenAi.settings(&server.url());
     let first = provider(&settings, &memory);
-    let deltas = ask(first.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(first.as_ref()).await;
     assert_eq!(text(&deltas), "ok", "{deltas:?}");
     assert!(
         matches!(notices(&deltas)[..], [notice] if notice.contains("Responses")),
         "{deltas:?}"
     );
-    let deltas = ask(first.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(first.as_ref()).await;
     assert_eq!(notices(&deltas), [""; 0], "it is said once");
     assert_eq!(server.received().len(), 3);
 }
@@ -118,7 +118,7 @@ async fn a_refusal_that_repeats_itself_ends_the_tries() {
     let server = Server::always(refusal("cache_control: Extra inputs are not permitted"));
     let settings = Wire::Anthropic.settings(&server.url());
     let provider = provider(&settings, &ServerMemory::default());
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     assert!(
         matches!(deltas[..], [Err(Fault::BadRequest { .. })]),
         "{deltas:?}"
@@ -141,7 +141,7 @@ async fn an_unknown_model_is_answered_with_the_nearest_names() {
     });
     let settings = Wire::OpenAi.settings(&server.url());
     let provider = provider(&settings, &ServerMemory::default());
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     let [Err(Fault::NotFound { near, .. })] = &deltas[..] else {
         panic!("{deltas:?}");
     };
@@ -216,12 +216,12 @@ async fn the_chosen_model_is_named() {
         ..Wire::OpenAi.settings(&server.url())
     };
     let provider = provider(&settings, &ServerMemory::default());
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     assert!(
         matches!(notices(&deltas)[..], [notice] if notice.starts_with("claude-sonnet-5-5 answers")),
         "{deltas:?}"
     );
     assert_eq!(deltas.last(), Some(&Ok(Delta::Stop(Stop::Done))));
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     assert_eq!(notices(&deltas), [""; 0]);
 }

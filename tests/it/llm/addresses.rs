@@ -4,7 +4,7 @@ use co_llm::provider_table::NAMES;
 use co_llm::{ProviderSettings, STALL_TIMEOUT, ServerMemory};
 use serde_json::json;
 
-use super::wire::{WIRES, Wire, ask, request, user};
+use super::wire::{WIRES, Wire, go};
 use crate::support::http::{Request, Response, Server};
 
 /// A preset: its name, its address, the variable with its key, the header with its key, the path of a request.
@@ -93,7 +93,7 @@ async fn presets() {
         for key_env in [None, Some(variable.unwrap_or("MY_API_KEY"))] {
             settings.key_env = key_env.map(str::to_owned);
             let provider = co_llm::make_provider(&settings, &every_key).expect("a provider");
-            let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+            let deltas = go(provider.as_ref()).await;
             assert!(deltas.iter().all(Result::is_ok), "{name}: {deltas:?}");
             let received = server.received().pop().expect("a request");
             assert_eq!(received.path, path, "{name}");
@@ -123,7 +123,7 @@ async fn an_address_with_a_path_and_a_query_holds_for_every_call() {
         assert_eq!(provider.models().await.expect("models"), ["m"], "{wire:?}");
         let window = provider.window().await;
         assert_eq!(window, if wire == Wire::Ollama { 8_192 } else { 9_000 });
-        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let deltas = go(provider.as_ref()).await;
         assert!(deltas.iter().all(Result::is_ok), "{wire:?}: {deltas:?}");
         let mut paths = std::collections::BTreeSet::new();
         for received in server.received() {

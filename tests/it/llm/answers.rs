@@ -4,13 +4,13 @@ use co_llm::transcript::{Call, Item, Usage};
 use co_llm::{Delta, Fault, STALL_TIMEOUT, Stop};
 use serde_json::Value;
 
-use super::wire::{Said, WIRES, Wire, ask, outcome, request, user};
+use super::wire::{Said, WIRES, Wire, ask, go, outcome, request, user};
 use crate::support::http::{Response, SHOW, Server};
 
 async fn answer(wire: Wire, frames: Vec<Vec<u8>>) -> Vec<Result<Delta, Fault>> {
     let server = Server::always(wire.reply(frames));
     let provider = wire.connect(&server, STALL_TIMEOUT);
-    ask(provider.as_ref(), request(vec![user("go")])).await
+    go(provider.as_ref()).await
 }
 
 /// Returns the signatures without their mark: the server and the model that made them.
@@ -118,9 +118,9 @@ async fn bytes_split_anywhere_are_the_same_answer() {
             false => wire.reply(vec![whole.clone()]),
         });
         let provider = wire.connect(&server, STALL_TIMEOUT);
-        let whole = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let whole = go(provider.as_ref()).await;
         assert_eq!(calls(&whole).len(), 1, "{wire:?}");
-        let in_bytes = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let in_bytes = go(provider.as_ref()).await;
         assert_eq!(in_bytes, whole, "{wire:?}");
     }
 }

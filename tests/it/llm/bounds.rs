@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use co_llm::{Delta, Fault};
 
-use super::wire::{Wire, ask, request, user};
+use super::wire::{Wire, go};
 use crate::support::http::{Ending, Response, Server};
 
 const MIB: usize = 1 << 20;
@@ -16,7 +16,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 async fn fault(reply: Response, stall: Duration) -> Fault {
     let server = Server::always(reply);
     let provider = Wire::Ollama.connect(&server, stall);
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     match deltas.as_slice() {
         [Err(fault)] => fault.clone(),
         _ => panic!("nothing but a fault: {deltas:?}"),
@@ -62,7 +62,7 @@ async fn a_line_may_come_byte_by_byte() {
     let reply = Response::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
     let server = Server::always(reply);
     let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
-    let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+    let deltas = go(provider.as_ref()).await;
     assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
     assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
 }
@@ -84,7 +84,7 @@ fn calls_without_ids_hold_up_nobody_however_many() {
             let reply = Response::new(200, "application/x-ndjson", vec![line.into_bytes()]);
             let server = Server::always(reply);
             let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
-            ask(provider.as_ref(), request(vec![user("go")])).await
+            go(provider.as_ref()).await
         });
         tell.send(deltas)
     });

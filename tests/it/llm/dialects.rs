@@ -5,7 +5,7 @@
 
 use co_llm::{Delta, Fault, STALL_TIMEOUT, Stop};
 
-use super::wire::{Wire, ask, request, user};
+use super::wire::{Wire, go};
 use crate::support::http::Server;
 
 /// Returns a delta in short: its kind and its text.
@@ -79,7 +79,7 @@ async fn check(wire: Wire, streams: &str) {
             .map(|line| format!("{line}{end}").into_bytes());
         let server = Server::always(wire.reply(frames.collect()));
         let provider = wire.connect(&server, STALL_TIMEOUT);
-        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let deltas = go(provider.as_ref()).await;
         let (found, expected) = (all_in_short(&deltas), expected.trim());
         if found != expected {
             wrong.push(format!("{name}\n  expected {expected}\n  found    {found}"));

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::wire::{Said, WIRES, ask, key, request, user};
+use super::wire::{Said, WIRES, go, key};
 
 const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// The longest time until the idle connection to a local server is closed. The pool looks every four seconds.
@@ -66,7 +66,7 @@ async fn an_idle_client_lets_go_of_its_connection_and_wakes_nobody() {
         let server = answer(listener, wire.content_type(), wire.frames(&said).concat());
         let server = tokio::spawn(server);
         let provider = co_llm::make_provider(&wire.settings(&url), &key).unwrap();
-        let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let answer = go(provider.as_ref()).await;
         assert_eq!(
             answer.last(),
             Some(&Ok(Delta::Stop(Stop::Done))),

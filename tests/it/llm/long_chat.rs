@@ -1,10 +1,10 @@
 //! A chat of forty steps over each protocol.
 
-use co_llm::transcript::{Call, Cost, Item, Outcome, Usage};
+use co_llm::transcript::{Call, Cost, Usage};
 use co_llm::{AnswerBuilder, Delta, Price, STALL_TIMEOUT};
 use serde_json::{Value, json};
 
-use super::wire::{Said, WIRES, Wire, ask, request, user};
+use super::wire::{Said, WIRES, Wire, ask, outcome, request, user};
 use crate::support::http::{Request, SHOW, Server};
 
 const STEPS: usize = 40;
@@ -130,14 +130,7 @@ async fn each_request_begins_with_the_one_before_it() {
                         ..call.clone()
                     };
                     items.extend(answer.push(&Delta::Call(call.clone())));
-                    items.push(Item::Outcome(Outcome {
-                        text: format!("step {step}"),
-                        ok: step % 2 == 0,
-                        call: call.id,
-                        spill: None,
-                        hidden: 0,
-                        shown: None,
-                    }));
+                    items.push(outcome(&call.id, &format!("step {step}"), step % 2 == 0));
                 } else {
                     items.extend(answer.push(delta));
                 }

@@ -7,7 +7,7 @@ use co_llm::{Delta, Fault, ModelRequest, ProviderSettings, STALL_TIMEOUT};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::wire::{Said, WIRES, Wire, ask, key, outcome, request, user};
+use super::wire::{Said, WIRES, Wire, ask, assert_whole, go, key, outcome, request, user};
 use crate::support::http::{Ending, Request, Response, SHOW, Server};
 
 pub(super) async fn sent(
@@ -31,10 +31,7 @@ async fn sent_to(
     adapt(&mut settings);
     let provider = co_llm::make_provider(&settings, &key).expect("a provider");
     let deltas = ask(provider.as_ref(), request(items)).await;
-    assert!(
-        deltas.last().is_some_and(Result::is_ok),
-        "{wire:?}: {deltas:?}"
-    );
+    assert_whole(&deltas, wire);
     server.received().remove(0)
 }
 
@@ -261,11 +258,8 @@ async fn models_are_listed_and_the_first_is_taken_where_none_is_set() {
             ["first", "second"],
             "{wire:?}"
         );
-        let deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
-        assert!(
-            deltas.last().is_some_and(Result::is_ok),
-            "{wire:?}: {deltas:?}"
-        );
+        let deltas = go(provider.as_ref()).await;
+        assert_whole(&deltas, wire);
         assert_eq!(provider.label(), format!("{}/first", wire.provider()));
         let asked = server.received();
         let last = asked.last().unwrap();
@@ -319,8 +313,8 @@ async fn ollama_is_asked_for_the_window_that_is_counted_with() {
         adapt(&mut settings);
         let provider = co_llm::make_provider(&settings, &key).unwrap();
         for _ in 0..2 {
-            let answer = ask(provider.as_ref(), request(vec![user("go")])).await;
-            assert!(answer.last().is_some_and(Result::is_ok), "{answer:?}");
+            let answer = go(provider.as_ref()).await;
+            assert_whole(&answer, Wire::Ollama);
         }
         assert_eq!(provider.window().await, expected);
         for received in server.received() {
@@ -409,7 +403,7 @@ async fn a_key_that_ran_out_is_asked_for_again() {
             ..wire.settings(&server.url())
         };
         let provider = co_llm::make_provider(&settings, &|_| None).expect("a provider");
-        let answer = async || ask(provider.as_ref(), request(vec![user("go")])).await;
+        let answer = async || go(provider.as_ref()).await;
         std::fs::write(&key, "ran-out").unwrap();
         let refused = answer().await;
         assert!(
@@ -418,13 +412,10 @@ async fn a_key_that_ran_out_is_asked_for_again() {
         );
         std::fs::write(&key, "good").unwrap();
         let taken = answer().await;
-        assert!(
-            taken.last().is_some_and(Result::is_ok),
-            "{wire:?}: {taken:?}"
-        );
+        assert_whole(&taken, wire);
         // One that is taken is kept.
         std::fs::write(&key, "never printed").unwrap();
         let kept = answer().await;
-        assert!(kept.last().is_some_and(Result::is_ok), "{wire:?}: {kept:?}");
+        assert_whole(&kept, wire);
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use co_llm::retry::Backoff;
 use co_llm::{Fault, STALL_TIMEOUT, ServerMemory};
 
-use super::wire::{WIRES, ask, key, request, user};
+use super::wire::{WIRES, go, key};
 
 /// OpenSSL's own server.
 struct TlsServer {
@@ -57,7 +57,7 @@ async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
         let provider =
             co_llm::make_provider_with(&settings, &key, STALL_TIMEOUT, ServerMemory::default());
         let provider = provider.expect("a provider");
-        let mut deltas = ask(provider.as_ref(), request(vec![user("go")])).await;
+        let mut deltas = go(provider.as_ref()).await;
         let Some(Err(fault)) = deltas.pop() else {
             panic!("{wire:?}: {deltas:?}");
         };

@@ -302,22 +302,12 @@ pub(crate) fn key(name: &str) -> Option<String> {
 }
 
 pub(crate) fn user(text: &str) -> Item {
-    Item::User {
-        text: text.into(),
-        context: Vec::new(),
-    }
+    Item::user(text)
 }
 
 /// The outcome of a call.
 pub(crate) fn outcome(call: &str, text: &str, ok: bool) -> Item {
-    Item::Outcome(Outcome {
-        call: call.into(),
-        text: text.into(),
-        ok,
-        spill: None,
-        hidden: 0,
-        shown: None,
-    })
+    Item::Outcome(Outcome::new(call, text, ok))
 }
 
 pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
@@ -350,6 +340,20 @@ pub(crate) async fn ask(
     tokio::time::timeout(Duration::from_secs(240), all)
         .await
         .expect("an answer ends")
+}
+
+/// Everything that the prompt "go" comes to.
+pub(crate) async fn go(provider: &dyn Provider) -> Vec<Result<Delta, Fault>> {
+    ask(provider, request(vec![user("go")])).await
+}
+
+/// Checks that an answer came to its end.
+#[track_caller]
+pub(crate) fn assert_whole(deltas: &[Result<Delta, Fault>], wire: Wire) {
+    assert!(
+        deltas.last().is_some_and(Result::is_ok),
+        "{wire:?}: {deltas:?}"
+    );
 }
 
 /// The text of an answer.

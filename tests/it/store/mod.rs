@@ -19,10 +19,11 @@ fn meta(workspace: &str) -> Meta {
 }
 
 fn user(text: &str) -> Item {
-    Item::User {
-        text: text.into(),
-        context: Vec::new(),
-    }
+    Item::user(text)
+}
+
+fn outcome(id: &str, text: &str, ok: bool) -> Item {
+    Item::Outcome(Outcome::new(id, text, ok))
 }
 
 fn call(id: &str) -> Item {
@@ -31,17 +32,6 @@ fn call(id: &str) -> Item {
         name: "run".into(),
         arguments: json!({"cmd": "ls ✓"}),
         signature: None,
-    })
-}
-
-fn outcome(id: &str, text: &str, ok: bool) -> Item {
-    Item::Outcome(Outcome {
-        call: id.into(),
-        text: text.into(),
-        ok,
-        spill: None,
-        hidden: 0,
-        shown: None,
     })
 }
 

@@ -14,6 +14,21 @@ fn find(settings: &ProviderSettings, set: &[(&str, &str)]) -> Result<Key, Fault>
     Key::find(&choice, settings, &env)
 }
 
+fn openai() -> ProviderSettings {
+    ProviderSettings {
+        provider: Some("openai".into()),
+        ..ProviderSettings::default()
+    }
+}
+
+/// Settings with a key that a program prints.
+fn printed_by(command: &[&str]) -> ProviderSettings {
+    ProviderSettings {
+        key_cmd: Some(command.iter().map(ToString::to_string).collect()),
+        ..openai()
+    }
+}
+
 #[test]
 fn a_missing_key_names_the_variable() {
     let settings = ProviderSettings {
@@ -119,9 +134,8 @@ fn a_key_file_others_can_read_is_refused() {
     let path = dir.path().join("key");
     std::fs::write(&path, "from-file\n").unwrap();
     let settings = ProviderSettings {
-        provider: Some("openai".into()),
         key_file: Some(path.clone()),
-        ..ProviderSettings::default()
+        ..openai()
     };
     let chmod = |mode| {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -142,11 +156,7 @@ async fn a_key_command_runs_once_and_late() {
     let dir = tempfile::tempdir().unwrap();
     let count = dir.path().join("count");
     let script = format!("echo x >> {}; echo secret; echo note", count.display());
-    let settings = ProviderSettings {
-        provider: Some("openai".into()),
-        key_cmd: Some(vec!["sh".into(), "-c".into(), script]),
-        ..ProviderSettings::default()
-    };
+    let settings = printed_by(&["sh", "-c", &script]);
     let key = find(&settings, &[]).unwrap();
     assert_eq!(key.source_name().as_deref(), Some("sh"));
     assert!(!count.exists());
@@ -165,23 +175,17 @@ async fn a_key_that_cannot_be_had_says_what_to_do() {
     std::fs::set_permissions(&empty, std::fs::Permissions::from_mode(0o600)).unwrap();
     let file = |path: PathBuf| ProviderSettings {
         key_file: Some(path),
-        ..ProviderSettings::default()
+        ..openai()
     };
-    let command = |program: &str| ProviderSettings {
-        key_cmd: Some(vec![program.into()]),
-        ..ProviderSettings::default()
-    };
+    let fails = ["sh", "-c", "echo usage: token; exit 2"];
     for (settings, expected) in [
         (file(dir.path().join("none")), "set api_key_file"),
         (file(empty), "write the key into it"),
-        (command("/nonexistent/key"), "set api_key_cmd"),
-        (command("false"), "run it in a terminal"),
-        (command("true"), "run it in a terminal"),
+        (printed_by(&["/nonexistent/key"]), "set api_key_cmd"),
+        (printed_by(&["false"]), "run it in a terminal"),
+        (printed_by(&["true"]), "run it in a terminal"),
+        (printed_by(&fails), "exit status: 2"),
     ] {
-        let settings = ProviderSettings {
-            provider: Some("openai".into()),
-            ..settings
-        };
         let fault = match find(&settings, &[]) {
             Ok(key) => key.get().await.unwrap_err(),
             Err(fault) => fault,
@@ -191,6 +195,11 @@ async fn a_key_that_cannot_be_had_says_what_to_do() {
             "{fault:?}"
         );
     }
+    let failed = find(&printed_by(&["false"]), &[]).unwrap().get().await;
+    assert!(
+        matches!(&failed, Err(Fault::KeyUnusable { source_name, .. }) if source_name == "`false`"),
+        "{failed:?}"
+    );
 }
 
 /// Collects the settings by which a provider can get a key that no program prints.
@@ -240,12 +249,7 @@ fn redaction_knows_each_key_that_a_provider_can_use() {
 
 #[tokio::test]
 async fn redaction_knows_a_programs_key_after_a_server_refused_it() {
-    let settings = ProviderSettings {
-        provider: Some("openai".into()),
-        key_cmd: Some(vec!["echo".into(), "printed".into()]),
-        ..ProviderSettings::default()
-    };
-    let key = find(&settings, &[]).unwrap();
+    let key = find(&printed_by(&["echo", "printed"]), &[]).unwrap();
     assert!(key.used().is_empty());
     key.get().await.unwrap();
     key.refused();
@@ -280,41 +284,8 @@ fn headers_that_hold_keys_are_known() {
     );
 }
 
-#[tokio::test]
-async fn what_a_key_command_that_fails_printed_is_no_key() {
-    let script = "echo usage: token; exit 2";
-    let settings = ProviderSettings {
-        provider: Some("openai".into()),
-        key_cmd: Some(vec!["sh".into(), "-c".into(), script.into()]),
-        ..ProviderSettings::default()
-    };
-    let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
-    assert!(
-        matches!(&fault, Fault::KeyUnusable { cause, .. } if cause.contains("exit status: 2")),
-        "{fault:?}"
-    );
-}
-
-#[tokio::test]
-async fn a_key_command_that_fails_is_named() {
-    let settings = ProviderSettings {
-        provider: Some("openai".into()),
-        key_cmd: Some(vec!["false".into()]),
-        ..ProviderSettings::default()
-    };
-    let fault = find(&settings, &[]).unwrap().get().await.unwrap_err();
-    assert!(
-        matches!(&fault, Fault::KeyUnusable { source_name, .. } if source_name == "`false`"),
-        "{fault:?}"
-    );
-}
-
 #[test]
 fn a_debug_print_shows_no_key() {
-    let settings = ProviderSettings {
-        provider: Some("openai".into()),
-        ..ProviderSettings::default()
-    };
-    let key = find(&settings, &[("OPENAI_API_KEY", "very-secret")]).unwrap();
+    let key = find(&openai(), &[("OPENAI_API_KEY", "very-secret")]).unwrap();
     assert!(!format!("{key:?}").contains("very-secret"));
 }

@@ -15,15 +15,7 @@ fn remote(guessed: bool) -> (Remote, TcpSocket) {
     };
     let mut choice = Choice::new(&settings, &|_| None).unwrap();
     choice.guessed = guessed;
-    let key = Key::find(&choice, &settings, &|_| None).unwrap();
-    let remote = Remote::new(
-        choice,
-        key,
-        &settings,
-        Duration::from_secs(30),
-        ServerMemory::default(),
-    );
-    (remote, deaf)
+    (connected(choice, &settings), deaf)
 }
 
 #[tokio::test]
@@ -48,19 +40,8 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
             provider: Some("openai".into()),
             ..settings
         };
-        let env = |_: &str| Some("key".to_owned());
-        let choice = Choice::new(&settings, &env).unwrap();
-        let key = Key::find(&choice, &settings, &env).unwrap();
-        let remote = Remote::new(
-            choice,
-            key,
-            &settings,
-            Duration::from_secs(30),
-            ServerMemory::default(),
-        );
-        let fault = remote
-            .info("m".into())
-            .event(&serde_json::json!({"code": 401}));
+        let info = of(settings).info("m".into());
+        let fault = info.event(&serde_json::json!({"code": 401}));
         let Fault::Unauthorized { source_name, .. } = fault else {
             panic!("{fault:?}");
         };
@@ -85,17 +66,18 @@ fn a_refused_key_is_named_by_where_it_comes_from() {
     check(settings, "`pass show key`");
 }
 
+fn key(_: &str) -> Option<String> {
+    Some("key-of-mine".to_owned())
+}
+
+fn connected(choice: Choice, settings: &ProviderSettings) -> Remote {
+    let key = Key::find(&choice, settings, &key).unwrap();
+    let stall = Duration::from_secs(30);
+    Remote::new(choice, key, settings, stall, ServerMemory::default())
+}
+
 fn of(settings: ProviderSettings) -> Remote {
-    let env = |_: &str| Some("key-of-mine".to_owned());
-    let choice = Choice::new(&settings, &env).unwrap();
-    let key = Key::find(&choice, &settings, &env).unwrap();
-    Remote::new(
-        choice,
-        key,
-        &settings,
-        Duration::from_secs(30),
-        ServerMemory::default(),
-    )
+    connected(Choice::new(&settings, &key).unwrap(), &settings)
 }
 
 #[tokio::test]

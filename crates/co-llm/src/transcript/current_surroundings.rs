@@ -65,6 +65,7 @@ fn of(item: &Item) -> Option<&Surroundings> {
 #[cfg(test)]
 mod tests {
     use super::super::surroundings::InstructionFile;
+    use super::super::test_items::{note, summary};
     use super::*;
 
     fn at(cwd: &str) -> Surroundings {
@@ -92,10 +93,7 @@ mod tests {
                 ..at("/a")
             })
         };
-        let note = |text: &str| Item::Note {
-            text: text.into(),
-            once: false,
-        };
+        let note = |text: &str| note(text, false);
         let check = |items: &[Item], first: Option<&str>, notes: &[&str]| {
             let system = first_surroundings(items).unwrap();
             assert_eq!(text_of(system), first, "{items:?}");
@@ -115,20 +113,9 @@ mod tests {
         check(&items, Some("C"), &["steps", "changed"]);
         let mut items = vec![asks(Some("A")), asks(None), note("gone")];
         check(&items, None, &["gone"]);
-        items.extend([Item::Summary {
-            text: "s".into(),
-            keep: 3,
-        }]);
+        items.push(summary("s", 3));
         assert_eq!(text_of(first_surroundings(&items).unwrap()), None);
-        let items = [
-            asks(Some("A")),
-            note("x"),
-            Item::Summary {
-                text: "s".into(),
-                keep: 0,
-            },
-            asks(None),
-        ];
+        let items = [asks(Some("A")), note("x"), summary("s", 0), asks(None)];
         assert_eq!(text_of(first_surroundings(&items).unwrap()), None);
     }
 
@@ -142,16 +129,10 @@ mod tests {
         let first = |items: &[Item]| first_surroundings(items).map(|it| it.cwd.clone());
         assert_eq!(first(&items).as_deref(), Some("/a"));
         assert_eq!(last_surroundings(&items).unwrap().cwd, "/b");
-        items.push(Item::Summary {
-            text: "s".into(),
-            keep: 1,
-        });
+        items.push(summary("s", 1));
         items.push(Item::Surroundings(at("/c")));
         assert_eq!(first(&items).as_deref(), Some("/a"), "/b is kept");
-        items.push(Item::Summary {
-            text: "s".into(),
-            keep: 0,
-        });
+        items.push(summary("s", 0));
         assert_eq!(first(&items).as_deref(), Some("/c"));
         assert_eq!(first(&[]), None);
     }

@@ -92,6 +92,16 @@ pub enum Item {
     Unknown,
 }
 
+impl Item {
+    /// Makes a prompt without context.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User {
+            text: text.into(),
+            context: Vec::new(),
+        }
+    }
+}
+
 /// A piece of the editor that the person attached to a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
@@ -188,6 +198,20 @@ pub struct Outcome {
     /// The part that the person saw; none in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<ShownPart>,
+}
+
+impl Outcome {
+    /// Makes an outcome that is only a text.
+    pub fn new(call: impl Into<String>, text: impl Into<String>, ok: bool) -> Self {
+        Self {
+            call: call.into(),
+            text: text.into(),
+            ok,
+            spill: None,
+            hidden: 0,
+            shown: None,
+        }
+    }
 }
 
 /// The part of a result that the person saw.

@@ -183,14 +183,7 @@ impl<'a> Repair<'a> {
                 call: id,
                 ..outcome.clone()
             },
-            _ => Outcome {
-                call: id,
-                text: INTERRUPTED.to_owned(),
-                ok: false,
-                spill: None,
-                hidden: 0,
-                shown: None,
-            },
+            _ => Outcome::new(id, INTERRUPTED, false),
         };
         self.mended.push(Item::Outcome(outcome));
         self.answering = true;

@@ -132,25 +132,8 @@ fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_items::{end, note, said, summary, user};
     use super::*;
-
-    fn user(text: &str) -> Item {
-        Item::User {
-            text: text.into(),
-            context: Vec::new(),
-        }
-    }
-
-    fn said(text: &str) -> Item {
-        Item::Text { text: text.into() }
-    }
-
-    fn summary(text: &str, keep: usize) -> Item {
-        Item::Summary {
-            text: text.into(),
-            keep,
-        }
-    }
 
     #[test]
     fn without_a_summary_everything() {
@@ -174,20 +157,6 @@ mod tests {
             view(&items),
             [user("a"), said("Hello wor\n\n\tld"), user("b"), said("x")]
         );
-    }
-
-    fn note(text: &str, once: bool) -> Item {
-        Item::Note {
-            text: text.into(),
-            once,
-        }
-    }
-
-    fn end() -> Item {
-        Item::End {
-            reason: crate::transcript::End::Done,
-            usage: crate::transcript::Usage::default(),
-        }
     }
 
     #[test]

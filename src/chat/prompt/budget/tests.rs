@@ -4,10 +4,7 @@ use super::*;
 use co_llm::transcript::{Call, Context, Image, Outcome};
 
 fn user(text: &str) -> Item {
-    Item::User {
-        text: text.into(),
-        context: Vec::new(),
-    }
+    Item::user(text)
 }
 
 fn step(number: usize, output: String) -> [Item; 3] {
@@ -23,12 +20,8 @@ fn step(number: usize, output: String) -> [Item; 3] {
             signature: None,
         }),
         Item::Outcome(Outcome {
-            call: id,
-            text: output,
-            ok: true,
             spill: Some(format!("/spill/{number}").into()),
-            hidden: 0,
-            shown: None,
+            ..Outcome::new(id, output, true)
         }),
     ]
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::remote::options::RequestOptions;
 use crate::remote::request_info::test_info;
 use crate::transcript::INTERRUPTED;
+use crate::transcript::test_items::{call, outcome, said, summary, user};
 
 fn info(protocol: Protocol) -> RequestInfo {
     RequestInfo {
@@ -17,37 +18,6 @@ fn info(protocol: Protocol) -> RequestInfo {
 /// Returns a signature as a transcript keeps it.
 fn signed(protocol: Protocol, signature: &str) -> Option<String> {
     Some(info(protocol).keep_signature(signature))
-}
-
-fn user(text: &str) -> Item {
-    Item::User {
-        text: text.into(),
-        context: Vec::new(),
-    }
-}
-
-fn said(text: &str) -> Item {
-    Item::Text { text: text.into() }
-}
-
-fn call(id: &str) -> Item {
-    Item::Call(Call {
-        id: id.into(),
-        name: "run".into(),
-        arguments: json!({"cmd": "ls"}),
-        signature: None,
-    })
-}
-
-fn outcome(id: &str, text: &str) -> Item {
-    Item::Outcome(Outcome {
-        call: id.into(),
-        text: text.into(),
-        ok: true,
-        spill: None,
-        hidden: 0,
-        shown: None,
-    })
 }
 
 fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
@@ -254,10 +224,6 @@ fn a_prompt_without_an_answer_stays_as_it_was_sent() {
         reason: crate::transcript::End::Failed,
         usage: crate::transcript::Usage::default(),
     };
-    let summary = Item::Summary {
-        text: "s".into(),
-        keep: 0,
-    };
     let items = vec![user("x"), failed.clone(), user("y")];
     assert_eq!(
         told(Protocol::OpenAi, items, true),
@@ -267,7 +233,7 @@ fn a_prompt_without_an_answer_stays_as_it_was_sent() {
         user("x"),
         said("a"),
         failed.clone(),
-        summary,
+        summary("s", 0),
         failed,
         user("y"),
     ];
@@ -395,10 +361,7 @@ fn any_item() -> impl proptest::strategy::Strategy<Value = Item> {
         (text, any::<bool>()).prop_map(|(text, signed)| {
             reasoning(text, signed.then(|| "anthropic:sig".to_owned()))
         }),
-        Just(Item::Summary {
-            text: "s".into(),
-            keep: 2
-        }),
+        Just(summary("s", 2)),
         id.clone().prop_map(call),
         id.prop_map(|id| outcome(id, "o")),
     ]

@@ -49,6 +49,15 @@ fn statuses_are_told_apart() {
     assert!(matches!(http(422, "", &[]), Fault::BadRequest { .. }));
     assert!(matches!(http(413, "", &[]), Fault::Overflow { .. }));
     assert!(matches!(http(302, "", &[]), Fault::HtmlPage { .. }));
+    for (statuses, may_pass) in [
+        (&[408, 429, 500, 503][..], true),
+        (&[302, 400, 401, 403, 404, 413], false),
+    ] {
+        for status in statuses {
+            let fault = http(*status, "", &[]);
+            assert_eq!(fault.is_transient(), may_pass, "{status}");
+        }
+    }
 }
 
 #[test]

@@ -2,55 +2,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::transcript::{Call, Decision, End, Usage};
-
-fn call(id: &str) -> Item {
-    Item::Call(Call {
-        id: id.into(),
-        name: "run".into(),
-        arguments: json!({}),
-        signature: None,
-    })
-}
-
-fn outcome(id: &str, text: &str) -> Item {
-    Item::Outcome(Outcome {
-        call: id.into(),
-        text: text.into(),
-        ok: true,
-        spill: None,
-        hidden: 0,
-        shown: None,
-    })
-}
+use crate::transcript::test_items::{call, end, note, outcome, said, summary, user};
+use crate::transcript::{Call, Decision};
 
 fn interrupted(id: &str) -> Item {
-    Item::Outcome(Outcome {
-        call: id.into(),
-        text: INTERRUPTED.into(),
-        ok: false,
-        spill: None,
-        hidden: 0,
-        shown: None,
-    })
-}
-
-fn user(text: &str) -> Item {
-    Item::User {
-        text: text.into(),
-        context: Vec::new(),
-    }
-}
-
-fn said(text: &str) -> Item {
-    Item::Text { text: text.into() }
-}
-
-fn end() -> Item {
-    Item::End {
-        reason: End::Done,
-        usage: Usage::default(),
-    }
+    Item::Outcome(Outcome::new(id, INTERRUPTED, false))
 }
 
 fn check(items: &[Item], expected: &[Item]) {
@@ -150,18 +106,10 @@ fn a_turn_without_an_end_is_unfinished() {
     assert!(unfinished(&[user("x")]));
     assert!(unfinished(&[user("x"), call("1")]));
     assert!(!unfinished(&[user("x"), said("y"), end()]));
-    let summary = Item::Summary {
-        text: "s".into(),
-        keep: 0,
-    };
-    assert!(!unfinished(&[user("x"), end(), summary]));
-    let note = |once| Item::Note {
-        text: "n".into(),
-        once,
-    };
-    assert!(!unfinished(&[user("x"), end(), note(false)]));
-    assert!(unfinished(&[user("x"), end(), note(true)]));
-    assert!(unfinished(&[user("x"), note(false)]));
+    assert!(!unfinished(&[user("x"), end(), summary("s", 0)]));
+    assert!(!unfinished(&[user("x"), end(), note("n", false)]));
+    assert!(unfinished(&[user("x"), end(), note("n", true)]));
+    assert!(unfinished(&[user("x"), note("n", false)]));
 }
 
 /// Holds for every sequence of items a provider takes.
@@ -213,10 +161,7 @@ fn any_item() -> impl Strategy<Value = Item> {
             text: "r".into(),
             signature: None
         }),
-        Just(Item::Summary {
-            text: "s".into(),
-            keep: 1
-        }),
+        Just(summary("s", 1)),
         Just(Item::Notice { text: "n".into() }),
         Just(Item::Unknown),
         Just(end()),
