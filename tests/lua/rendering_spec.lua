@@ -43,20 +43,44 @@ describe('the text of a chat', function()
     nvim:wait('return #vim.api.nvim_buf_get_extmarks(chat, -1, { 2, 0 }, { 2, -1 }, {}) > 0')
   end)
 
-  it('tells plugins that render markdown when a turn has ended', function()
+  ---@param chat integer
+  local function end_turn(nvim, chat)
+    for _, state in ipairs({ 'thinking', 'idle', 'idle' }) do
+      nvim:receive(vim.tbl_extend('force', messages.state(state), { chat = chat }))
+    end
+  end
+
+  it('tells plugins that render markdown when a turn has ended, as the current buffer', function()
     local nvim = editor()
     nvim:lua([[
-      _G.changes = 0
+      vim.cmd('wincmd t')
+      _G.changes, _G.here = {}, vim.api.nvim_get_current_win()
+      -- As plugins do that save files by themselves.
       vim.api.nvim_create_autocmd('TextChanged', {
-        buffer = chat,
-        callback = function(event) assert(event.buf == chat) changes = changes + 1 end,
+        callback = function(event)
+          local current = vim.api.nvim_get_current_buf()
+          changes[#changes + 1] = event.buf == chat and current == chat
+        end,
       })
     ]])
-    for _, state in ipairs({ 'thinking', 'idle', 'idle' }) do
-      nvim:receive(messages.state(state))
-    end
-    nvim:wait('return changes == 1')
+    end_turn(nvim, 1)
+    nvim:wait('return #changes == 1')
     nvim:settle()
-    same(1, nvim:lua('return changes'))
+    same({ { true }, true }, nvim:lua('return { changes, here == vim.api.nvim_get_current_win() }'))
+  end)
+
+  it('tells them nothing of a chat that no window shows', function()
+    local nvim = editor()
+    nvim:lua([[
+      vim.cmd('Co /new')
+      _G.changes = {}
+      vim.api.nvim_create_autocmd('TextChanged', {
+        callback = function(event) changes[#changes + 1] = vim.api.nvim_buf_get_name(event.buf) end,
+      })
+    ]])
+    end_turn(nvim, 1)
+    end_turn(nvim, 2)
+    nvim:wait('return #changes > 0')
+    same({ 'co://chat/2' }, nvim:lua('return changes'))
   end)
 end)

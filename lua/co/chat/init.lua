@@ -293,12 +293,16 @@ function M.block(message)
   end
 end
 
---- Raises TextChanged for a buffer, which Neovim does for the current one only: plugins that render markdown wait for it.
+--- Raises TextChanged for a buffer that a window shows, as plugins that render markdown wait for it. Neovim raises it for
+--- the current buffer only, and other plugins count on that, so this makes the buffer the current one meanwhile.
 ---@param buf integer
 local function tell_renderers(buf)
   vim.defer_fn(function()
-    if buffer.alive(buf) then
-      api.nvim_exec_autocmds('TextChanged', { buffer = buf, modeline = false })
+    local win = vim.fn.win_findbuf(buf)[1]
+    if win then
+      api.nvim_win_call(win, function()
+        api.nvim_exec_autocmds('TextChanged', { buffer = buf, modeline = false })
+      end)
     end
   end, RENDER_AFTER)
 end
