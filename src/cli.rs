@@ -192,6 +192,7 @@ fn exec(args: &[OsString], watchdog: Watchdog) -> ExitCode {
             settings: here.config.exec_settings(here.paths.spill_dir()?),
             launcher: here.launcher(),
             config: here.config,
+            paths: here.paths,
         })
     });
     match machine {

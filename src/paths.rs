@@ -111,6 +111,16 @@ impl Paths {
         }
     }
 
+    /// Returns the directory of checkpoints, which the first one makes.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.state.join("checkpoints")
+    }
+
+    /// Returns the directory of the layers of trials, which the first one makes.
+    pub fn layers(&self) -> PathBuf {
+        self.state.join("trials")
+    }
+
     /// Returns the directory of transcripts, and makes it.
     ///
     /// # Errors

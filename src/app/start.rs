@@ -134,8 +134,8 @@ fn services(
             config: paths.config.clone(),
             rules: paths.rules_dir().map_err(|error| error.to_string())?,
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
-            checkpoints: paths.state.join("checkpoints"),
-            trials: paths.state.join("trials"),
+            checkpoints: paths.checkpoints(),
+            trials: paths.layers(),
         },
         make_provider: make_provider(),
         front_ends: front_end::make(editor.clone()),
@@ -158,7 +158,7 @@ fn finish_trials(editor: &Editor, services: &Services) {
     let editor = editor.clone();
     tokio::task::spawn_blocking(move || {
         for keep in checkpoints.finish() {
-            warn(&editor, co_policy::printable(&keep.to_string()));
+            warn(&editor, keep.to_string());
         }
         Layer::prune(&places.trials);
     });

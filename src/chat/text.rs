@@ -2,13 +2,10 @@
 
 use co_llm::transcript::Call;
 
+pub use co_policy::one_line;
+
 /// Characters of a command in its short form.
 const SHORT_CHARS: usize = 60;
-
-/// Returns `text` as one printable line, with line breaks and hidden characters escaped.
-pub fn one_line(text: &str) -> String {
-    co_policy::printable(text).replace('\n', "\\n")
-}
 
 /// Returns the start of the first line of a command.
 pub(super) fn short(command: &str) -> String {

@@ -17,6 +17,7 @@ use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::private_dir;
 use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
+use co_policy::one_line;
 
 /// The extension of the file while it is written.
 const NEW: &str = "new";
@@ -47,23 +48,27 @@ pub struct InterruptedKeep {
 
 impl fmt::Display for InterruptedKeep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, workspace) = (&self.what, self.workspace.display());
+        let (what, workspace) = (one_line(&self.what), shown(&self.workspace));
         if self.dropped {
             return write!(
                 f,
                 "co was killed before it kept what `{what}` changed in {workspace}: nothing was changed"
             );
         }
+        let (count, s) = (self.finished, if self.finished == 1 { "" } else { "s" });
         write!(
             f,
-            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {} files, is changed now",
-            self.finished
+            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {count} file{s}, is changed now"
         )?;
         for (path, why) in &self.failed {
-            write!(f, "; {} is left alone: {why}", path.display())?;
+            write!(f, "; {} is left alone: {why}", shown(path))?;
         }
         Ok(())
     }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
 }
 
 impl Journal {

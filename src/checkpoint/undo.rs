@@ -11,6 +11,10 @@ use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
+use co_policy::one_line;
+
+/// The bits of a mode that make a file executable.
+const EXECUTABLE: u32 = 0o111;
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -112,14 +116,17 @@ impl Change {
 
     /// Returns the unified diff.
     pub fn diff(&self, store: &Store) -> String {
-        let name = self.path.display().to_string();
+        let name = one_line(&self.path.display().to_string());
         let names = Names {
             old: self.before.is_some().then_some(&name),
             new: self.after.is_some().then_some(&name),
         };
         let text = |entry: &Option<Entry>| match entry {
             Some(entry @ Entry::File { .. }) => text_of(entry, store),
-            Some(Entry::Link { target }) => Some(format!("link to {}\n", target.display())),
+            Some(Entry::Link { target }) => {
+                let target = one_line(&target.display().to_string());
+                Some(format!("link to {target}\n"))
+            }
             Some(Entry::Dir { .. }) | None => Some(String::new()),
         };
         let mut diff = match (text(&self.before), text(&self.after)) {
@@ -133,6 +140,21 @@ impl Change {
             }
             _ => format!("Binary file {name} differs\n"),
         };
+        let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
+        match (&self.before, &self.after) {
+            (None, after) if is_file(after) && diff.is_empty() => {
+                diff = format!("new empty file: {name}\n");
+            }
+            (before, None) if is_file(before) && diff.is_empty() => {
+                diff = format!("removed empty file: {name}\n");
+            }
+            _ => {}
+        }
+        if let (None, Some(Entry::File { mode, .. })) = (&self.before, &self.after)
+            && mode & EXECUTABLE != 0
+        {
+            diff.push_str(&format!("mode of {name}: {mode:o}\n"));
+        }
         if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
             && old != new
         {

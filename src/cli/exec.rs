@@ -2,17 +2,19 @@
 
 mod printer;
 mod request;
+mod trial;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfinementSetting};
+use crate::paths::Paths;
 use crate::tool::confinement::Isolation;
 use crate::tool::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
@@ -20,7 +22,9 @@ use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
     ExecutorSetup, Launcher, RunningCommand, detach_terminal,
 };
+use printer::Ending;
 use request::ExecRequest;
+use trial::{Trial, Tried};
 
 pub(super) use request::{HELP, USAGE};
 
@@ -31,6 +35,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The settings and the launcher that commands run with.
 pub struct Machine {
+    pub paths: Paths,
     pub config: Config,
     /// Those of `config`, for the executor.
     pub settings: ExecSettings,
@@ -64,7 +69,16 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Ok(request) => request,
         Err(message) => return fail(&message),
     };
-    let confinement = match confinement(&request, &machine).await {
+    let trial = request.trial.then(|| Trial::begin(&machine, &request));
+    let (trial, confinement) = match trial.transpose() {
+        Ok(Some(trial)) => {
+            let confinement = trial.confinement();
+            (Some(trial), Ok(confinement))
+        }
+        Ok(None) => (None, confinement(&request, &machine).await),
+        Err(refused) => (None, Err(refused)),
+    };
+    let confinement = match confinement {
         Ok(confinement) => confinement,
         Err(refused) => return fail(&refused),
     };
@@ -97,7 +111,10 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         return fail("cannot hear signals");
     };
     let (code, cancelled) = match executor.start(spec).await {
-        Ok(running) => follow(running, request.json, interrupt, terminate).await,
+        Ok(running) => {
+            let signals = (interrupt, terminate);
+            follow(running, request.json, signals, trial.as_ref()).await
+        }
         Err(error) => (fail(&error.to_string()), false),
     };
     if request.caller == Caller::Person {
@@ -108,6 +125,9 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     }
     if !cancelled {
         executor.finish_removals(REMOVAL_TIMEOUT).await;
+        if let Some(trial) = trial {
+            trial.remove(REMOVAL_TIMEOUT).await;
+        }
     }
     code
 }
@@ -137,8 +157,8 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
 async fn follow(
     running: RunningCommand,
     json: bool,
-    mut interrupt: Signal,
-    mut terminate: Signal,
+    (mut interrupt, mut terminate): (Signal, Signal),
+    trial: Option<&Trial>,
 ) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
@@ -167,12 +187,27 @@ async fn follow(
     let Ok(outcome) = outcome else {
         return (fail("the command's supervisor failed"), false);
     };
+    // After a cancellation, nobody wants to see or keep anything.
+    let trial = trial.filter(|_| !outcome.cancelled);
+    let tried = trial.map(|trial| trial.ended(&outcome, json));
+    let ending = match (json, &tried) {
+        (true, tried) => {
+            let mut value = in_json(&outcome);
+            if let Some(tried) = tried {
+                value["trial"] = tried.json();
+            }
+            Ending {
+                status: None,
+                text: format!("{value}\n"),
+            }
+        }
+        (false, tried) => Ending {
+            status: Some(format!("[{}]", outcome.status())),
+            text: tried.as_ref().map(Tried::diff).unwrap_or_default(),
+        },
+    };
     // This fails if the printing thread has failed.
-    let _ = say.send(if json {
-        in_json(&outcome)
-    } else {
-        format!("[{}]", outcome.status())
-    });
+    let _ = say.send(ending);
     let given_up = async {
         let heard = async {
             loop {
@@ -187,7 +222,12 @@ async fn follow(
         shown = shown => shown.unwrap_or(Ok(())),
         () = given_up => Ok(()),
     };
-    let code = code(&outcome);
+    let status = match tried {
+        Some(tried) if json => tried.status(),
+        Some(tried) => tried.settle(told).await,
+        None => None,
+    };
+    let code = status.unwrap_or(code(&outcome));
     let Err(error) = unwritten else {
         return (code, outcome.cancelled);
     };
@@ -198,7 +238,7 @@ async fn follow(
     (if code == 0 { 1 } else { code }, outcome.cancelled)
 }
 
-fn in_json(outcome: &CommandOutcome) -> String {
+fn in_json(outcome: &CommandOutcome) -> Value {
     let pids: Vec<i32> = outcome.background.iter().map(|it| it.pid).collect();
     // JSON has UTF-8 only.
     let appeared: Vec<_> = outcome
@@ -206,7 +246,7 @@ fn in_json(outcome: &CommandOutcome) -> String {
         .iter()
         .map(|path| path.to_string_lossy())
         .collect();
-    let value = json!({
+    json!({
         "output": outcome.output,
         "withheld": outcome.withheld,
         "exit": outcome.exit,
@@ -227,8 +267,7 @@ fn in_json(outcome: &CommandOutcome) -> String {
         "appeared": appeared,
         "nothing_found": outcome.nothing_found,
         "ok": outcome.ok(),
-    });
-    value.to_string()
+    })
 }
 
 fn code(outcome: &CommandOutcome) -> u8 {

@@ -57,6 +57,15 @@ pub enum Error {
 }
 
 impl TrialChanges {
+    /// Returns the number of files that would be changed, or of directories if there are no files.
+    pub fn count(&self) -> usize {
+        let directories = self.changes.iter().filter(|it| it.is_directory()).count();
+        match self.changes.len() - directories {
+            0 => directories,
+            files => files,
+        }
+    }
+
     /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
     /// secrets. Copies of the files are in the store afterwards.
     ///

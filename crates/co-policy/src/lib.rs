@@ -25,5 +25,5 @@ pub use deny::NAMES as DENY_RULES;
 pub use programs::Sort;
 pub use reason::Reason;
 pub use rules::{Pattern, PolicySettings};
-pub use text::printable;
+pub use text::{one_line, printable};
 pub use verdict::{ApprovalQuestion, Grant, Rules, Verdict, decide};

@@ -79,6 +79,11 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
+/// Returns `text` as one line, with line breaks escaped too; see [`printable`].
+pub fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n")
+}
+
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

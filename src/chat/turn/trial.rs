@@ -139,31 +139,7 @@ pub(super) fn summary(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
     }
-    for dropped in changes.not_kept.iter().take(MOST_NAMED) {
-        notes.push(format!(
-            "{} is dropped: {}",
-            dropped.path.display(),
-            dropped.why
-        ));
-    }
-    if let Some(more) = changes
-        .not_kept
-        .len()
-        .checked_sub(MOST_NAMED)
-        .filter(|it| *it > 0)
-    {
-        notes.push(format!("{more} more are dropped"));
-    }
-    if !changes.git.is_empty() {
-        notes.push("what it changed in .git is dropped".to_owned());
-    }
-    if changes.ignored.files > 0 {
-        let kilobytes = changes.ignored.bytes.div_ceil(1024);
-        notes.push(format!(
-            "{} ignored files ({kilobytes} KiB) are dropped",
-            changes.ignored.files
-        ));
-    }
+    notes.extend(changes.notes(MOST_NAMED));
     TrialSummary {
         status: one_line(&outcome.status()),
         output: lines[last..]
@@ -184,18 +160,12 @@ pub(super) fn shown_change(
     if changes.changes.is_empty() {
         return None;
     }
-    let mut all = Change::default();
-    for change in &changes.changes {
-        let (added, removed, _) = change.lines(store);
-        (all.added, all.removed) = (all.added + added, all.removed + removed);
-        match all.diff.len() < LONGEST_DIFF {
-            true => all.diff.push_str(&change.diff(store)),
-            false => all
-                .diff
-                .push_str(&format!("{}: +{added} -{removed}\n", change.path.display())),
-        }
-    }
-    all.diff = co_policy::printable(&all.diff);
-    all.files = files.iter().map(ChangedFile::for_review).collect();
-    Some(all)
+    let (added, removed) = changes.lines(store);
+    Some(Change {
+        added,
+        removed,
+        diff: co_policy::printable(&changes.diff(store, LONGEST_DIFF)),
+        files: files.iter().map(ChangedFile::for_review).collect(),
+        ..Change::default()
+    })
 }

@@ -8,19 +8,27 @@ use tokio::sync::oneshot;
 
 use co_exec::{Screen, ScreenPatch};
 
+/// The text at the end of the output.
+pub(super) struct Ending {
+    /// A line on standard error, which comes first.
+    pub(super) status: Option<String>,
+    /// The text on standard output.
+    pub(super) text: String,
+}
+
 /// Prints on another thread, so that a slow reader delays neither the time-out nor signals.
 ///
-/// It prints the content of `screen` as it changes, if there is one, then the last line: on standard error if there is a
-/// screen, else on standard output. The returned channel gets the result when all is written.
+/// It prints the content of `screen` as it changes, if there is one, then the ending. The returned channel gets the result
+/// when all is written.
 pub(super) fn print(
     screen: Option<Arc<Screen>>,
-    last: oneshot::Receiver<String>,
+    last: oneshot::Receiver<Ending>,
 ) -> io::Result<oneshot::Receiver<io::Result<()>>> {
     let (over, end) = oneshot::channel();
     let runtime = Handle::current();
     let thread = std::thread::Builder::new().name("show".to_owned());
     thread.spawn(move || {
-        let shown = screen.as_ref().map_or(Ok(()), |screen| {
+        let shown = screen.map_or(Ok(()), |screen| {
             let mut printer = LinePrinter::default();
             while runtime.block_on(screen.changed()) {
                 // A failed write ends the printing; the command goes on.
@@ -30,15 +38,15 @@ pub(super) fn print(
             }
             printer.end(&mut io::stdout().lock())
         });
-        let ended = match (last.blocking_recv(), screen) {
-            // If standard error is closed, nobody can be told.
-            (Ok(line), Some(_)) => {
+        let ended = last.blocking_recv().map_or(Ok(()), |ending| {
+            if let Some(line) = ending.status {
+                // If standard error is closed, nobody can be told.
                 let _ = writeln!(io::stderr().lock(), "{line}");
-                Ok(())
             }
-            (Ok(line), None) => writeln!(io::stdout().lock(), "{line}"),
-            (Err(_), _) => Ok(()),
-        };
+            let mut out = io::stdout().lock();
+            out.write_all(ending.text.as_bytes())?;
+            out.flush()
+        });
         let written = shown.and(ended);
         // A closed pipe is not an error: the reader has read enough.
         let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;

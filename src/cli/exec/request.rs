@@ -17,7 +17,11 @@ CO_CLI_ variables).
   --cwd DIR          where it runs, instead of here
   --timeout SECONDS  how long it may run, shell_max_timeout at most and by default
   --keep             leave running what it leaves running, as :Co! does; not in a container, which is
-                     removed at the end
+                     removed at the end. With --try: see there
+  --try              what it changes in the workspace goes to a layer over it, and is printed as a diff
+                     when it has ended. Without network. --keep then makes these changes, --drop makes
+                     none, and --ask asks on the terminal. The default is --ask on a terminal, else
+                     --drop. Changes of ignored files and in .git are dropped
   --read-only        only reads and a private TMPDIR, no network
   --backend NAME     what holds it, sandbox_backend by default. landlock: writes only in the workspace,
                      network as sandbox_network says; docker: in a container; subprocess: all that
@@ -26,11 +30,12 @@ CO_CLI_ variables).
   --json             one JSON object when it has ended, instead of its output as it comes
 Exits as the command does, with 124 where its time was up, 125 where it was not started, and
 128 and the signal's number where a signal ended it; not with 0 where its output was not written.
+With --try, exits with 123 where not all could be kept that was to be: standard error names the rest.
 ";
 
 /// The usage line of `co-nvim exec`.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
-    [--backend subprocess|landlock|docker|auto] [--input TEXT] [--json] COMMAND\n       \
+    [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask]] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// The parsed arguments.
@@ -41,10 +46,22 @@ pub(super) struct ExecRequest {
     pub(super) timeout: Option<Duration>,
     pub(super) caller: Caller,
     pub(super) read_only: bool,
+    /// Its changes go to a layer.
+    pub(super) trial: bool,
+    /// What becomes of them, if an option says so.
+    pub(super) after_trial: Option<AfterTrial>,
     /// The confinement; none for that of the settings.
     pub(super) confinement: Option<ConfinementSetting>,
     pub(super) input: Option<String>,
     pub(super) json: bool,
+}
+
+/// The fate of the changes of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterTrial {
+    Keep,
+    Drop,
+    Ask,
 }
 
 /// Parses the arguments after `exec`. Directories are relative to `cwd`; `max` is the longest time-out.
@@ -58,11 +75,13 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         timeout: None,
         caller: Caller::Agent,
         read_only: false,
+        trial: false,
+        after_trial: None,
         confinement: None,
         input: None,
         json: false,
     };
-    let mut command = None;
+    let (mut command, mut after) = (None, Vec::new());
     let mut parser = Parser::from_args(args.to_vec());
     loop {
         let mut rest = parser.try_raw_args();
@@ -80,7 +99,10 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         match arg {
             Long("cwd") => request.cwd = cwd.join(value(&mut parser)?),
             Long("timeout") => request.timeout = Some(seconds(&value(&mut parser)?, max)?),
-            Long("keep") => request.caller = Caller::Person,
+            Long("keep") => after.push(AfterTrial::Keep),
+            Long("drop") => after.push(AfterTrial::Drop),
+            Long("ask") => after.push(AfterTrial::Ask),
+            Long("try") => request.trial = true,
             Long("read-only") => request.read_only = true,
             Long("backend") => request.confinement = Some(confinement(&value(&mut parser)?)?),
             Long("input") => request.input = Some(value(&mut parser)?),
@@ -92,6 +114,20 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         }
     }
     request.program = command.ok_or(USAGE)?;
+    after.dedup();
+    match (&after[..], request.trial) {
+        ([], _) => {}
+        ([AfterTrial::Keep], false) => request.caller = Caller::Person,
+        (_, false) => return Err("--drop and --ask need --try".to_owned()),
+        ([AfterTrial::Ask], true) if request.json => {
+            return Err("--json prints nothing to ask about: give --keep or --drop".to_owned());
+        }
+        ([after], true) => request.after_trial = Some(*after),
+        (_, true) => return Err("give one of --keep, --drop and --ask".to_owned()),
+    }
+    if request.trial && (request.read_only || request.confinement.is_some()) {
+        return Err("--try is a confinement: leave out --read-only and --backend".to_owned());
+    }
     Ok(request)
 }
 
@@ -175,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn keep_means_the_changes_of_a_trial() {
+        let it = asked(&["--keep", "--try", "make"]).unwrap();
+        assert_eq!((it.trial, it.caller), (true, Caller::Agent));
+        assert_eq!(it.after_trial, Some(AfterTrial::Keep));
+        assert_eq!(asked(&["--try", "make"]).unwrap().after_trial, None);
+    }
+
+    #[test]
     fn names_what_is_wrong() {
         for (args, expected) in [
             (&[][..], "usage"),
@@ -185,6 +229,10 @@ mod tests {
             (&["--timeout", "-5", "a"], "1 to 600 s"),
             (&["--timeout", "nan", "a"], "1 to 600 s"),
             (&["--timeout", "601", "a"], "raise shell_max_timeout"),
+            (&["--drop", "a"], "need --try"),
+            (&["--try", "--keep", "--drop", "a"], "give one of"),
+            (&["--try", "--ask", "--json", "a"], "--keep or --drop"),
+            (&["--try", "--read-only", "a"], "leave out --read-only"),
             (
                 &["--backend", "magic", "a"],
                 "`--backend magic` is unknown: give one of subprocess, landlock, docker, auto",

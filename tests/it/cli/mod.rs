@@ -7,4 +7,5 @@ mod messages;
 mod settings;
 mod settings_help;
 pub(crate) mod state;
+pub(crate) mod trial;
 mod usage;

@@ -11,6 +11,7 @@ use crate::support::nvim::{Nvim, Options};
 use crate::support::{BACKEND, proc};
 
 use crate::cli::state::{may_mount, read_only};
+use crate::cli::trial::interrupt_keep;
 
 use super::scene::Scene;
 
@@ -132,6 +133,20 @@ fn a_log_filter_that_cannot_be_read_is_said() {
     scene.run("echo o$((0))k");
     scene.wait_shell("\no0k");
     scene.wait_notice("CO_CLI_LOG is not a log filter");
+}
+
+#[test]
+fn what_a_killed_process_was_keeping_is_finished_and_said() {
+    let scene = Scene::new();
+    let (state, place) = (
+        scene.home.path().join("state/co-nvim"),
+        tempfile::tempdir().unwrap(),
+    );
+    interrupt_keep(&state, place.path());
+    scene.run("echo o$((0))k");
+    scene.wait_notice("while it kept what `make links` changed");
+    let link = std::fs::read_link(place.path().join("second")).unwrap();
+    assert_eq!(link, Path::new("a"));
 }
 
 /// A Lua expression that is true if the prompt holds the text that was sent.

@@ -1,0 +1,278 @@
+//! `co-nvim exec --try`: runs a command over a layer, shows what it changed, and keeps or drops that.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::Machine;
+use super::request::{AfterTrial, ExecRequest};
+use crate::buffers::OpenBuffers;
+use crate::checkpoint::{Checkpoints, Overlap, Store, Undo};
+use crate::paths::Paths;
+use crate::tool::files::PathFilter;
+use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
+use crate::trial::{Layer, NotKept, TrialChanges};
+use co_exec::sandbox::{Launcher, Removals};
+use co_exec::{CommandOutcome, Confinement, Program};
+use co_policy::{PolicySettings, printable};
+
+/// The exit status if a change was not kept.
+const NOT_KEPT: u8 = 123;
+
+/// The reason why nothing is kept of a command that was killed.
+const KILLED: &str = "the command did not end by itself, so its changes are dropped";
+
+/// A trial, before and after its command.
+pub(super) struct Trial {
+    layer: Layer,
+    removals: Removals,
+    checkpoints: Checkpoints,
+    store: Arc<Store>,
+    /// The real path of the workspace.
+    root: PathBuf,
+    /// Returns false for secrets.
+    allowed: PathFilter,
+    after: AfterTrial,
+    /// The command.
+    what: String,
+}
+
+/// The changes of a trial that has ended.
+pub(super) struct Tried<'a> {
+    trial: &'a Trial,
+    /// The error is the reason why they are not known.
+    found: Result<TrialChanges, String>,
+    /// The command ended by itself.
+    is_whole: bool,
+    /// The changes that were left alone when the others were kept; none if all are dropped.
+    kept: Option<Vec<NotKept>>,
+}
+
+impl Trial {
+    /// Makes the layer. First finishes what killed processes were keeping.
+    ///
+    /// # Errors
+    /// A sentence for the person: this system has no trials, or co cannot write its state.
+    pub(super) fn begin(machine: &Machine, request: &ExecRequest) -> Result<Self, String> {
+        let launcher = &machine.launcher;
+        launcher.check_trial().map_err(|why| why.to_string())?;
+        let Paths { state, home, .. } = &machine.paths;
+        let unusable =
+            |error: io::Error| format!("{}: {error}: check who owns it", state.display());
+        let checkpoints = Checkpoints::new(machine.paths.checkpoints());
+        for interrupted in checkpoints.finish() {
+            say(&format!("co-nvim: {interrupted}"));
+        }
+        let store = checkpoints.store().map_err(unusable)?;
+        let root = workspace_of(&request.cwd);
+        // Nobody can be asked, so the command waits for the whole survey.
+        launcher.surveys().finish(&root);
+        let judge = judge(launcher, &machine.paths, root.clone(), home.clone());
+        let layers = machine.paths.layers();
+        let removals = Removals::default();
+        let layer = Layer::new(&layers, &removals).map_err(unusable)?;
+        // What is left when this process ends, the next one removes. Without a thread, it removes all of it.
+        let _thread = std::thread::Builder::new().spawn(move || Layer::prune(&layers));
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let after = match request.after_trial {
+            Some(AfterTrial::Ask) if !is_terminal => {
+                return Err("--ask needs a terminal: give --keep or --drop".to_owned());
+            }
+            None if is_terminal && !request.json => AfterTrial::Ask,
+            after => after.unwrap_or(AfterTrial::Drop),
+        };
+        Ok(Self {
+            allowed: judge.readable(),
+            layer,
+            removals,
+            checkpoints,
+            store,
+            root,
+            after,
+            what: match &request.program {
+                Program::Shell(line) => line.clone(),
+                Program::Argv(argv) => argv.join(" "),
+            },
+        })
+    }
+
+    pub(super) fn confinement(&self) -> Confinement {
+        Confinement::Trial {
+            workspace: self.root.clone(),
+            layer: self.layer.path(),
+        }
+    }
+
+    /// Reads the changes of the command. With `--json`, also keeps them if that is asked for.
+    pub(super) fn ended(&self, outcome: &CommandOutcome, json: bool) -> Tried<'_> {
+        let found = TrialChanges::read(&self.layer, &self.root, &self.allowed, &self.store);
+        let mut tried = Tried {
+            trial: self,
+            found: found.map_err(|error| error.to_string()),
+            is_whole: outcome.exit.is_some()
+                && outcome.limit.is_none()
+                && !outcome.timed_out
+                && !outcome.cancelled,
+            kept: None,
+        };
+        if json && self.after == AfterTrial::Keep && tried.is_whole {
+            tried.keep();
+        }
+        tried
+    }
+
+    /// Removes the layer, up to `limit`. The next trial removes the rest.
+    pub(super) async fn remove(self, limit: Duration) {
+        drop(self.layer);
+        self.removals.finished(limit).await;
+    }
+}
+
+impl Tried<'_> {
+    /// Returns the diff for standard output.
+    pub(super) fn diff(&self) -> String {
+        let diff = self
+            .found
+            .as_ref()
+            .map(|it| it.diff(&self.trial.store, usize::MAX));
+        match diff {
+            // A file may have text that moves the cursor.
+            Ok(diff) if io::stdout().is_terminal() => printable(&diff),
+            Ok(diff) => diff,
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Returns all of it as JSON.
+    pub(super) fn json(&self) -> Value {
+        let mut object = match &self.found {
+            Ok(found) => found.json(&self.trial.store),
+            Err(why) => json!({ "error": why }),
+        };
+        object["kept"] = self.kept.is_some().into();
+        if let (Some(left), Some(Value::Array(not_kept))) = (&self.kept, object.get_mut("not_kept"))
+        {
+            not_kept.extend(left.iter().map(NotKept::json));
+        }
+        object
+    }
+
+    /// Says what is dropped, and keeps or drops the rest: as the options say, or as the person answers. Returns the exit
+    /// status if it is not that of the command. `told` returns when a signal came.
+    pub(super) async fn settle(mut self, told: impl AsyncFnOnce()) -> Option<u8> {
+        let found = match &self.found {
+            Ok(found) => found,
+            Err(why) => {
+                say(&format!("co-nvim: {why}"));
+                return self.status();
+            }
+        };
+        for note in found.notes(usize::MAX) {
+            say(&format!("co-nvim: {note}"));
+        }
+        let count = match found.count() {
+            0 => return self.status(),
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        let keeps = match self.trial.after {
+            AfterTrial::Drop => false,
+            AfterTrial::Ask => asks(&format!("keep {count}? [y/N] "), told).await,
+            AfterTrial::Keep if !self.is_whole => {
+                say(&format!("co-nvim: {KILLED}"));
+                false
+            }
+            AfterTrial::Keep => true,
+        };
+        if !keeps {
+            say(&format!("[{count} dropped]"));
+            return None;
+        }
+        self.keep();
+        for left in self.kept.iter().flatten() {
+            say(&format!("co-nvim: {}", left.sentence()));
+        }
+        say(match self.status() {
+            Some(_) => "[kept in part]",
+            None => "[kept]",
+        });
+        self.status()
+    }
+
+    /// Returns the exit status if it is not that of the command: not all was kept that was to be.
+    pub(super) fn status(&self) -> Option<u8> {
+        let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
+        let all = self.found.as_ref().is_ok_and(|found| {
+            let kept = self.kept.as_ref();
+            found.not_kept.is_empty() && kept.map_or(found.changes.is_empty(), Vec::is_empty)
+        });
+        ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
+    }
+
+    fn keep(&mut self) {
+        let Ok(found) = &self.found else {
+            return;
+        };
+        let Trial { root, store, .. } = self.trial;
+        let open = OpenBuffers::new();
+        let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
+        let mut left = undo.kept.clone();
+        match self.trial.checkpoints.keep(undo, root, &self.trial.what) {
+            Ok(done) => left.extend(done.failed),
+            Err(error) => {
+                let why = format!("co cannot note it before: {error}");
+                left = found
+                    .changes
+                    .iter()
+                    .map(|change| (change.path.clone(), why.clone()))
+                    .collect();
+            }
+        }
+        let left = left.into_iter().map(|(path, why)| NotKept { path, why });
+        self.kept = Some(left.collect());
+    }
+}
+
+/// Returns the judge of a workspace, which knows its secrets. It judges nothing here, so it needs no rules.
+fn judge(launcher: &Launcher, paths: &Paths, workspace: PathBuf, home: PathBuf) -> Arc<Judge> {
+    let (judge, _problems) = Judge::new(JudgeConfig {
+        workspace,
+        home,
+        path: std::env::var_os("PATH").unwrap_or_default(),
+        settings: PolicySettings::default(),
+        saved: Default::default(),
+        own: paths.own(),
+    });
+    Arc::new(judge.with_launcher(launcher.clone(), std::env::vars_os().collect()))
+}
+
+/// Asks on the terminal. Returns false if a signal comes.
+async fn asks(question: &str, told: impl AsyncFnOnce()) -> bool {
+    // If standard error is closed, nobody is there to answer.
+    let _shown = write!(io::stderr().lock(), "{question}");
+    let (answer, answered) = oneshot::channel();
+    // A thread of its own: the process ends without its end.
+    let reading = std::thread::Builder::new().spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        let yes = matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+        // Nobody waits any more after a signal.
+        let _gone = answer.send(read.is_ok() && yes);
+    });
+    tokio::select! {
+        answer = answered, if reading.is_ok() => answer.unwrap_or(false),
+        () = told() => {
+            say("");
+            false
+        }
+    }
+}
+
+fn say(line: &str) {
+    // If standard error is closed, nobody can be told.
+    let _shown = writeln!(io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,125 @@
+//! The changes of a trial as text for a person, and as JSON.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::changes::{IgnoredFiles, NotKept, TrialChanges};
+use crate::checkpoint::{Change, Entry, Store};
+use co_policy::one_line;
+
+impl TrialChanges {
+    /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
+    /// `most` bytes, it has only the numbers of the changed lines.
+    pub fn diff(&self, store: &Store, most: usize) -> String {
+        let mut diff = String::new();
+        for (at, change) in self.changes.iter().enumerate() {
+            let path = shown(&change.path);
+            match (&change.before, &change.after) {
+                (None, Some(Entry::Dir { .. })) if !self.has_more_below(at) => {
+                    diff.push_str(&format!("new directory: {path}\n"));
+                }
+                (Some(Entry::Dir { .. }), None) if !self.has_more_below(at) => {
+                    diff.push_str(&format!("removed directory: {path}\n"));
+                }
+                _ if diff.len() >= most => {
+                    let (added, removed, _) = change.lines(store);
+                    diff.push_str(&format!("{path}: +{added} -{removed}\n"));
+                }
+                _ => diff.push_str(&change.diff(store)),
+            }
+        }
+        diff
+    }
+
+    /// Returns the numbers of added and removed lines of what can be kept.
+    pub fn lines(&self, store: &Store) -> (usize, usize) {
+        let lines = self.changes.iter().map(|change| change.lines(store));
+        lines.fold((0, 0), |(added, removed), (more, fewer, _)| {
+            (added + more, removed + fewer)
+        })
+    }
+
+    /// Returns whether the next change is below the path of this one.
+    fn has_more_below(&self, at: usize) -> bool {
+        let next = self.changes.get(at + 1);
+        next.is_some_and(|next| next.path.starts_with(&self.changes[at].path))
+    }
+
+    /// Returns a sentence for each change that is dropped, up to `most`, and one for those of ignored files and of git.
+    pub fn notes(&self, most: usize) -> Vec<String> {
+        let named = self.not_kept.iter().take(most);
+        let mut notes: Vec<_> = named.map(NotKept::sentence).collect();
+        if let Some(more @ 1..) = self.not_kept.len().checked_sub(most) {
+            notes.push(format!("{more} more cannot be kept"));
+        }
+        if !self.git.is_empty() {
+            let paths: Vec<_> = self.git.iter().map(|path| shown(path)).collect();
+            notes.push(format!("changes in {} are dropped", paths.join(", ")));
+        }
+        let IgnoredFiles { files, bytes } = self.ignored;
+        if files > 0 {
+            let (s, are) = if files == 1 { ("", "is") } else { ("s", "are") };
+            let size = size(bytes);
+            notes.push(format!("{files} ignored file{s} ({size}) {are} dropped"));
+        }
+        notes
+    }
+
+    /// Returns all of it as JSON.
+    pub fn json(&self, store: &Store) -> Value {
+        let changes = self.changes.iter().map(|change| json_of(change, store));
+        let not_kept = self.not_kept.iter().map(NotKept::json);
+        json!({
+            "changes": changes.collect::<Vec<_>>(),
+            "not_kept": not_kept.collect::<Vec<_>>(),
+            "git": self.git.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+            "ignored": { "files": self.ignored.files, "bytes": self.ignored.bytes },
+        })
+    }
+}
+
+impl NotKept {
+    /// Returns the sentence for a person.
+    pub fn sentence(&self) -> String {
+        format!("{} cannot be kept: {}", shown(&self.path), self.why)
+    }
+
+    /// Returns it as JSON.
+    pub fn json(&self) -> Value {
+        json!({ "path": self.path.to_string_lossy(), "why": self.why })
+    }
+}
+
+fn json_of(change: &Change, store: &Store) -> Value {
+    let (added, removed, _) = change.lines(store);
+    json!({
+        "path": change.path,
+        "before": change.before.as_ref().map(entry),
+        "after": change.after.as_ref().map(entry),
+        "added": added,
+        "removed": removed,
+        "diff": change.diff(store),
+    })
+}
+
+fn entry(entry: &Entry) -> Value {
+    let mode = |mode: &u32| format!("{mode:o}");
+    match entry {
+        Entry::File { mode: bits, .. } => json!({ "kind": "file", "mode": mode(bits) }),
+        Entry::Dir { mode: bits } => json!({ "kind": "directory", "mode": mode(bits) }),
+        Entry::Link { target } => json!({ "kind": "link", "target": target }),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{} KB", bytes >> 10),
+        _ => format!("{} MB", bytes >> 20),
+    }
+}

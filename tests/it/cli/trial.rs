@@ -1,0 +1,426 @@
+//! `co-nvim exec --try` as a person uses it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+use co_exec::{CommandSpec, Program, Streams, TerminalSize};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::exec::Bench;
+use crate::support::{BACKEND, DEADLINE};
+
+/// Everything in a directory, by its path: mode and content.
+pub(super) type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+
+/// A workspace and a home directory.
+pub(super) struct Scene {
+    _dir: TempDir,
+    pub(super) workspace: PathBuf,
+    home: PathBuf,
+}
+
+impl Scene {
+    /// Returns the scene of a workspace that a script makes.
+    pub(super) fn new(script: &str) -> Self {
+        let dir = TempDir::with_prefix("co-try-").unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let scene = Self {
+            _dir: dir,
+            workspace: top.join("work"),
+            home: top.join("home"),
+        };
+        fs::create_dir(&scene.workspace).unwrap();
+        fs::create_dir(&scene.home).unwrap();
+        scene.bash(script);
+        scene
+    }
+
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", &self.home)
+            .current_dir(&self.workspace)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a script in the workspace, not as a trial.
+    pub(super) fn bash(&self, script: &str) {
+        let done = self.command("bash").args(["-ec", script]).output().unwrap();
+        assert!(done.status.success(), "{script}: {done:?}");
+    }
+
+    fn try_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(BACKEND);
+        command.args(["exec", "--try"]).args(args);
+        command
+    }
+
+    pub(super) fn exec(&self, args: &[&str]) -> Output {
+        self.try_command(args).output().unwrap()
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.try_command(args);
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn state(&self) -> PathBuf {
+        self.home.join(".local/state/co-nvim")
+    }
+
+    pub(super) fn files(&self) -> Files {
+        files(&self.workspace)
+    }
+
+    /// Waits until a trial has made a file.
+    fn wait_for(&self, name: &str) {
+        let made = || {
+            let layers = fs::read_dir(self.state().join("trials"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            let mut paths = layers.map(|it| it.path().join("trial/upper").join(name));
+            paths.any(|path| path.exists())
+        };
+        wait(&format!("no trial made {name}"), made);
+    }
+}
+
+fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < DEADLINE, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Returns everything in a directory.
+fn files(root: &Path) -> Files {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let bytes = match meta.file_type() {
+                kind if kind.is_dir() => {
+                    todo.push(path.clone());
+                    Vec::new()
+                }
+                kind if kind.is_symlink() => fs::read_link(&path)
+                    .unwrap()
+                    .into_os_string()
+                    .into_encoded_bytes(),
+                kind if kind.is_file() => fs::read(&path).unwrap(),
+                _ => Vec::new(),
+            };
+            found.insert(
+                path.strip_prefix(root).unwrap().to_owned(),
+                (meta.mode(), bytes),
+            );
+        }
+    }
+    found
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Returns the lines of standard error without the time that the command took.
+fn said(done: &Output) -> Vec<String> {
+    let all = text(&done.stderr);
+    let lines = all.lines().filter(|line| !line.contains(", after "));
+    lines.map(str::to_owned).collect()
+}
+
+const LINES: &str = "printf '%s\\n' 1 2 3 > a; mkdir d; echo b > d/b";
+const DIFF: &str = "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n";
+
+#[test]
+fn a_trial_prints_the_difference_and_changes_nothing() {
+    let scene = Scene::new(LINES);
+    let before = scene.files();
+    let done = scene.exec(&["sed -i s/2/two/ a; cat a; exit 7"]);
+    assert_eq!(text(&done.stdout), format!("1\ntwo\n3\n{DIFF}"));
+    assert_eq!(
+        (said(&done), done.status.code()),
+        (vec!["[1 file dropped]".to_owned()], Some(7))
+    );
+    assert_eq!(scene.files(), before);
+    // Nothing is left of it.
+    assert_eq!(
+        fs::read_dir(scene.state().join("trials")).unwrap().count(),
+        0
+    );
+    let done = scene.exec(&["cat a"]);
+    assert_eq!(
+        (text(&done.stdout), said(&done)),
+        ("1\n2\n3\n".to_owned(), Vec::new())
+    );
+}
+
+#[test]
+fn a_trial_is_kept_if_the_person_says_so() {
+    let scene = Scene::new(LINES);
+    let done = scene.exec(&[
+        "--keep",
+        "sed -i s/2/two/ a; rm -r d; mkdir -p e/f; touch g; chmod 755 g; ln -s a l",
+    ]);
+    let expected = "--- a/d/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\nnew directory: e/f\nnew empty file: g\nmode of g: 755\n\
+                    --- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+link to a\n";
+    assert_eq!(text(&done.stdout), format!("{DIFF}{expected}"));
+    assert_eq!(
+        (said(&done), done.status.code()),
+        (vec!["[kept]".to_owned()], Some(0))
+    );
+    scene.bash("grep -q two a; test ! -e d -a -d e/f -a -x g; test $(readlink l) = a");
+}
+
+#[test]
+fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
+    let scene =
+        Scene::new("echo '*.o' > .gitignore; git init -q; echo SECRET=x > .env; echo 1 > a");
+    let line = "mkfifo pipe; echo 2 > a; echo 33 > b.o; git tag -f x 2> /dev/null; git add a; mv a '\x1b[31m'";
+    let named = [
+        "co-nvim: pipe cannot be kept: it is a FIFO",
+        "co-nvim: changes in .git are dropped",
+        "co-nvim: 1 ignored file (3 bytes) is dropped",
+    ];
+    let done = scene.exec(&[line]);
+    assert_eq!(said(&done), [&named[..], &["[2 files dropped]"]].concat());
+    assert_eq!(done.status.code(), Some(0));
+    let done = scene.exec(&["--keep", line]);
+    assert_eq!(said(&done), [&named[..], &["[kept in part]"]].concat());
+    assert_eq!(done.status.code(), Some(123));
+    assert!(text(&done.stdout).contains("+++ b/\\u{1b}[31m"), "{done:?}");
+    scene.bash("test ! -e pipe -a ! -e b.o -a ! -e a -a -e $'\\x1b[31m'; test -z \"$(git tag)\"");
+}
+
+#[test]
+fn the_list_is_printed_as_json() {
+    let scene = Scene::new(LINES);
+    let said = |args: &[&str]| -> Value {
+        let done = scene.exec(&[&["--json"], args].concat());
+        serde_json::from_slice(&done.stdout).unwrap()
+    };
+    let line = "sed -i s/2/two/ a; chmod 600 d/b; mkfifo p";
+    let dropped = said(&[line]);
+    let trial = &dropped["trial"];
+    assert_eq!(
+        (&dropped["exit"], &dropped["level"]),
+        (&0.into(), &"trial".into())
+    );
+    assert_eq!(
+        (&trial["kept"], &trial["changes"][0]["diff"]),
+        (&false.into(), &DIFF.into())
+    );
+    let modes = [
+        &trial["changes"][1]["before"]["mode"],
+        &trial["changes"][1]["after"]["mode"],
+    ];
+    assert_eq!(modes, ["644", "600"]);
+    assert_eq!(trial["not_kept"][0]["why"], "it is a FIFO");
+    scene.bash("grep -q 2 a");
+    let kept = said(&["--keep", line]);
+    assert_eq!(kept["trial"]["kept"], true);
+    scene.bash("grep -q two a; test $(stat -c %a d/b) = 600");
+}
+
+/// Runs a trial on a terminal. Answers the question, and returns all that was shown.
+async fn ask(scene: &Scene, answer: &[u8]) -> String {
+    let bench = Bench::with_launcher(|_| {});
+    let argv = [BACKEND, "exec", "--try", "sed -i s/2/two/ a"];
+    let spec = CommandSpec {
+        program: Program::Argv(argv.map(str::to_owned).to_vec()),
+        cwd: scene.workspace.clone(),
+        extra_env: vec![("HOME".to_owned(), scene.home.display().to_string())],
+        ..bench.spec("")
+    };
+    let size = TerminalSize {
+        columns: 90,
+        rows: 30,
+    };
+    let running = bench
+        .executor
+        .start_on(spec, Streams::Terminal(size))
+        .await
+        .unwrap();
+    let (feed, mut seen) = (running.feed(), String::new());
+    let asked = async {
+        while !seen.contains("[y/N] ") {
+            assert!(feed.changed().await, "{seen}");
+            seen.push_str(&feed.take().unwrap_or_default());
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked).await.unwrap();
+    running.input().unwrap().write(answer.to_vec()).unwrap();
+    let outcome = running.outcome().await;
+    assert_eq!(outcome.exit, Some(0), "{}", outcome.output);
+    outcome.output
+}
+
+#[tokio::test]
+async fn on_a_terminal_it_asks() {
+    for (answer, said, line) in [
+        (&b"n\r"[..], "[1 file dropped]", "2"),
+        (b"\r", "[1 file dropped]", "2"),
+        (b"\x03", "[1 file dropped]", "2"),
+        (b"\x04", "[1 file dropped]", "2"),
+        (b"y\r", "[kept]", "two"),
+    ] {
+        let scene = Scene::new(LINES);
+        let shown = ask(&scene, answer).await;
+        assert!(
+            shown.contains("keep 1 file? [y/N]") && shown.contains(said),
+            "{answer:?}: {shown}"
+        );
+        scene.bash(&format!("grep -qx {line} a"));
+    }
+}
+
+#[test]
+fn what_changes_meanwhile_is_left_alone() {
+    let scene = Scene::new("echo 1 > a; echo 1 > b; echo wait > flag");
+    let line = "echo 2 > a; echo 2 > b; touch made; while grep -q wait flag; do sleep 0.05; done";
+    let child = scene.start(&["--keep", line]);
+    scene.wait_for("made");
+    fs::write(scene.workspace.join("a"), "mine\n").unwrap();
+    fs::write(scene.workspace.join("flag"), "go\n").unwrap();
+    let done = child.wait_with_output().unwrap();
+    let why = "it changed in the workspace while the command ran";
+    assert_eq!(
+        said(&done),
+        [
+            format!("co-nvim: a cannot be kept: {why}"),
+            "[kept in part]".to_owned()
+        ]
+    );
+    assert_eq!(done.status.code(), Some(123));
+    scene.bash("grep -q mine a; grep -q 2 b; test -e made");
+}
+
+#[test]
+fn a_command_that_is_killed_is_dropped() {
+    let scene = Scene::new(LINES);
+    let before = scene.files();
+    let done = scene.exec(&["--keep", "--timeout", "1", "echo 1 > new; sleep 1000"]);
+    assert_eq!(done.status.code(), Some(124));
+    assert!(
+        said(&done)
+            .iter()
+            .any(|line| line.contains("did not end by itself")),
+        "{done:?}"
+    );
+    assert_eq!(scene.files(), before);
+    let child = scene.start(&["--keep", "echo 1 > new; sleep 1000"]);
+    scene.wait_for("new");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(text(&done.stdout), "");
+    assert_eq!(scene.files(), before);
+}
+
+/// Makes the state of a process that was killed while it kept the second one of two links in a workspace.
+pub(crate) fn interrupt_keep(state: &Path, workspace: &Path) {
+    let keeps = state.join("checkpoints/keeps");
+    fs::create_dir_all(&keeps).unwrap();
+    let link = |name: &str| {
+        let after = json!({ "kind": "link", "target": "a" });
+        json!({ "path": name, "before": null, "after": after })
+    };
+    let decision = json!({ "decision": "approved" });
+    let record = json!({
+        "turn": 0,
+        "by": { "call": { "what": "make links", "decision": decision, "command": true } },
+        "workspace": workspace,
+        "changes": [link("first"), link("second")],
+        "planned": true,
+    });
+    fs::write(keeps.join("0.jsonl"), record.to_string()).unwrap();
+    std::os::unix::fs::symlink("a", workspace.join("first")).unwrap();
+}
+
+#[test]
+fn the_next_trial_removes_and_finishes_what_a_killed_one_left() {
+    let scene = Scene::new(LINES);
+    let before = scene.files();
+    let mut child = scene.start(&[
+        "--keep",
+        "echo 1 > new; mkdir -p x/y; chmod 0 x/y x; sleep 1000",
+    ]);
+    scene.wait_for("x");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(scene.files(), before);
+    let trials = scene.state().join("trials");
+    let layers = || fs::read_dir(&trials).unwrap().map(|it| it.unwrap().path());
+    let [left] = &layers().collect::<Vec<_>>()[..] else {
+        panic!("the layer is gone");
+    };
+    let dir = fs::File::open(left).unwrap();
+    wait("the backend lives on", || {
+        rustix::fs::flock(&dir, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+    });
+    let old = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+    dir.set_times(old).unwrap();
+    drop(dir);
+    interrupt_keep(&scene.state(), &scene.workspace);
+    let done = scene.exec(&["true"]);
+    let place = scene.workspace.display();
+    let told = format!(
+        "co-nvim: co was killed while it kept what `make links` changed in {place}: the rest, 1 file, is changed now"
+    );
+    assert_eq!(said(&done), [told]);
+    scene.bash("test $(readlink second) = a");
+    wait("the layer is still there", || {
+        let removed = layers().count() == 0;
+        if !removed {
+            scene.exec(&["true"]);
+        }
+        removed
+    });
+}
+
+#[test]
+fn a_system_without_trials_is_told() {
+    let scene = Scene::new(LINES);
+    let config = scene.home.join(".config/co-nvim");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "sandbox_namespaces = false\n").unwrap();
+    let done = scene.exec(&["touch new"]);
+    assert_eq!(done.status.code(), Some(125));
+    let [why] = &said(&done)[..] else {
+        panic!("{done:?}");
+    };
+    assert!(
+        why.contains("cannot run a command as a trial (sandbox_namespaces is off)"),
+        "{why}"
+    );
+    assert!(!scene.workspace.join("new").exists());
+    let closed = Scene::new("");
+    fs::create_dir_all(closed.state()).unwrap();
+    fs::write(closed.state().join("trials"), "").unwrap();
+    let done = closed.exec(&["touch new"]);
+    assert_eq!(
+        (done.status.code(), said(&done).len()),
+        (Some(125), 1),
+        "{done:?}"
+    );
+}
