@@ -22,3 +22,11 @@ pub(crate) fn lock(dir: &OwnedFd) -> io::Result<()> {
         FlockOperation::NonBlockingLockExclusive,
     )?)
 }
+
+/// Unlocks a directory that this process locked, also for its children that inherited `dir`.
+///
+/// # Errors
+/// The file system has no locks.
+pub(crate) fn unlock(dir: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::fs::flock(dir, FlockOperation::Unlock)?)
+}

@@ -1,6 +1,8 @@
 //! Limits that a person sets.
 
 use std::collections::HashSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -208,6 +210,9 @@ async fn a_trial_that_writes_too_much_is_ended_and_told() {
                 ..trial(&bench, line)
             };
             let outcome = bench.run_spec(spec).await;
+            // Otherwise an ordinary user cannot remove it.
+            let closed = bench.path().join("layer/upper/d");
+            let _ = std::fs::set_permissions(closed, Permissions::from_mode(0o700));
             assert_eq!(outcome.level, "trial", "{outcome:?}");
             assert_eq!(outcome.limit, Some(limit), "{line}: {outcome:?}");
             let told = format!("[ended: it took {limit}]\n");

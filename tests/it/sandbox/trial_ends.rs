@@ -39,16 +39,16 @@ impl Place {
         }
     }
 
-    /// Waits until nothing of the trial whose launcher was `pid` is left.
+    /// Waits until nothing of the trial whose launcher was `pid` is left: neither the launcher, nor a process that
+    /// sees its mounts, nor the files of the kernel in its layer.
     fn is_over(&self, pid: i32) {
-        let path = self.ws.to_str().unwrap().to_owned();
+        let path = self.ws.to_str().unwrap();
         wait_until(DEADLINE, "the end of the trial", || {
-            let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-            (!alive(pid) && !mounts.contains(&path)).then_some(())
-        });
-        // The kernel lets it go only when no mount uses it.
-        wait_until(DEADLINE, "its layer", || {
-            fs::remove_dir_all(self.layer.join("work")).ok()
+            let processes = fs::read_dir("/proc").unwrap().flatten();
+            let mut mounts = processes.map(|process| process.path().join("mountinfo"));
+            let mounted = |mounts| fs::read_to_string(mounts).is_ok_and(|text| text.contains(path));
+            let work = self.layer.join("work").exists();
+            (!alive(pid) && !mounts.any(mounted) && !work).then_some(())
         });
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::plan::{Overlay, PathBytes};
 use super::refused::SandboxRefusal;
 use super::removal::remove_tree;
-use crate::directory_lock::{lock, open};
+use crate::directory_lock::{lock, open, unlock};
 
 /// The directory in a layer that looks as the overlay changed the workspace.
 const UPPER: &str = "upper";
@@ -20,8 +20,10 @@ const WORK: &str = "work";
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
+    /// Removed with this value, because the kernel leaves a directory there that its owner cannot list.
+    work: PathBuf,
     /// Locked.
-    _held: OwnedFd,
+    held: OwnedFd,
 }
 
 impl Layer {
@@ -52,13 +54,22 @@ impl Layer {
         make(overlay).map_err(refused)?;
         Ok(Self {
             upper: upper.clone(),
-            _held: held,
+            work: overlay.work.0.clone(),
+            held,
         })
     }
 
     /// Returns the directory with what the command wrote.
     pub(super) fn upper(&self) -> &Path {
         &self.upper
+    }
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        remove_tree(&self.work);
+        // A child of this process that starts just now has the descriptor, and would keep the lock.
+        let _ = unlock(&self.held);
     }
 }
 
@@ -75,7 +86,7 @@ pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
 /// Makes the directories of a layer that are missing.
 fn make(overlay: &Overlay) -> io::Result<()> {
     let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
-    // The kernel refuses the one of an earlier overlay.
+    // The kernel refuses the one of an earlier overlay, which a process that was killed may have left.
     let work = &overlay.work.0;
     if work.exists() {
         remove_tree(work);
@@ -94,5 +105,24 @@ fn make(overlay: &Overlay) -> io::Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_free_at_once_also_beside_a_child_that_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = dir.path().join("workspace");
+        fs::create_dir(&workspace).unwrap();
+        let overlay = overlay(&workspace, dir.path());
+        let layer = Layer::prepare(&overlay).unwrap();
+        assert!(Layer::prepare(&overlay).is_err());
+        let of_a_child = layer.held.try_clone().unwrap();
+        drop(layer);
+        Layer::prepare(&overlay).unwrap();
+        drop(of_a_child);
     }
 }

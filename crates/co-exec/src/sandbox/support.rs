@@ -145,6 +145,7 @@ impl SandboxSupport {
 struct ProbedOverlay {
     dir: PathBuf,
     overlay: Overlay,
+    layer: Option<Layer>,
 }
 
 impl ProbedOverlay {
@@ -155,13 +156,16 @@ impl ProbedOverlay {
         let dir = named.tempdir_in(parent).or_else(|_| named.tempdir());
         let dir = dir.map_err(|error| error.to_string())?.keep();
         let workspace = dir.join("workspace");
-        let probed = Self {
-            overlay: layer::overlay(&workspace, &dir),
+        let overlay = layer::overlay(&workspace, &dir);
+        let mut probed = Self {
             dir,
+            overlay,
+            layer: None,
         };
         std::fs::create_dir_all(workspace.join(trial::PROBED).join("old"))
             .map_err(|error| error.to_string())?;
-        Layer::prepare(&probed.overlay).map_err(|error| error.to_string())?;
+        let layer = Layer::prepare(&probed.overlay).map_err(|error| error.to_string())?;
+        probed.layer = Some(layer);
         Ok(probed)
     }
 
@@ -175,6 +179,7 @@ impl ProbedOverlay {
 
 impl Drop for ProbedOverlay {
     fn drop(&mut self) {
+        drop(self.layer.take());
         remove_tree(&self.dir);
     }
 }
