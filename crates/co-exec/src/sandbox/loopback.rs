@@ -26,7 +26,11 @@ pub(super) fn set_up() -> io::Result<()> {
         reason = "no library wraps this request; the alternative is netlink"
     )]
     // SAFETY: the descriptor is open, and the kernel reads one whole `ifreq`.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    let done = unsafe {
+        // glibc and musl have other types for a request.
+        let set_flags = libc::SIOCSIFFLAGS as libc::Ioctl;
+        libc::ioctl(socket.as_raw_fd(), set_flags, &raw const request)
+    };
     if done == 0 {
         Ok(())
     } else {
