@@ -13,7 +13,7 @@ help: ## Say what there is
 demo: ## Try co in a copy of a small project, with a model that runs here
 	@python3 scripts/demo.py
 
-record: ## Record a session into docs/demo.txt and docs/demo.svg; takes tmux
+record: ## Record the sessions of docs/recordings; takes tmux
 	@"$$(python3 scripts/tools.py rich)" scripts/record.py
 
 test: ## Run every test: the set-up, the backend, Lua, and all of it together

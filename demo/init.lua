@@ -15,6 +15,9 @@ vim.g.co = {
 vim.api.nvim_create_autocmd('VimEnter', {
   once = true,
   callback = function()
+    if vim.fn.argc() > 0 then
+      return
+    end
     vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.fn.readfile(root .. '/demo/start.md'))
     vim.bo.filetype = 'markdown'
     vim.bo.buftype = 'nofile'

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Record a session: a real terminal, the plugin, a scripted model, and somebody's keys.
+"""Record sessions: a real terminal, the plugin, a scripted model, and somebody's keys.
 
     "$(python3 scripts/tools.py rich)" scripts/record.py            # what `make record` runs
+    "$(python3 scripts/tools.py rich)" scripts/record.py --only flood
 
-Writes docs/demo.txt and docs/demo.svg. The model's words are in demo/fix.json: a model that runs here in a moment is too
-small to mend a program. It takes tmux besides what the demo takes; Rich draws the screens.
+Writes docs/recordings/NAME.txt and NAME.svg for each scene. The model's words are in demo/NAME.json: a model that runs here in a
+moment is too small to mend a program. It takes tmux besides what the demo takes; Rich draws the screens.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import pathlib
 import re
@@ -20,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import demo
 from rich.console import CONSOLE_SVG_FORMAT, Console
@@ -28,11 +31,6 @@ from rich.text import Text
 
 COLUMNS, ROWS = 110, 28
 PATIENCE_S = 120
-TITLE = "co: a model runs the tests, changes a file after a yes, and runs the tests again; then a command of one's own"
-OPEN = ":edit change.py"
-ASK = ":Co fix the failing test"
-LOG = ":Co! git diff --color=always --stat; python3 -m unittest"
-SCRIPT = demo.ROOT / "demo" / "fix.json"
 RULE = "─" * COLUMNS
 COLOURS = [
     (int(colour[:2], 16), int(colour[2:4], 16), int(colour[4:], 16))
@@ -112,7 +110,8 @@ class Terminal:
 class Recording:
     """The screens that were kept, each with what is to be seen and for how long."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        self.title = title
         self.kept: list[tuple[str, str, float]] = []
 
     def keep(self, terminal: Terminal, caption: str, seconds: float) -> None:
@@ -141,7 +140,7 @@ class Recording:
             begin = end
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{VIEW_BOX.search(groups)[1]}" role="img">\n'
-            f"<title>{TITLE}</title>\n<style>.f{{visibility:hidden;animation:{total}s step-end infinite}}{rules}"
+            f"<title>{self.title}</title>\n<style>.f{{visibility:hidden;animation:{total}s step-end infinite}}{rules}"
             f"@media (prefers-reduced-motion:reduce){{.f{{animation:none}}.f{index}{{visibility:visible}}}}</style>\n"
             f"{groups}</svg>\n"
         )
@@ -155,11 +154,14 @@ def drawn(screen: str, number: int) -> str:
 
 
 class ScriptedModel:
-    """A server that answers with the words of `SCRIPT`."""
+    """A server that answers with the words of a file."""
+
+    def __init__(self, script: pathlib.Path) -> None:
+        self.script = script
 
     def __enter__(self) -> str:
         """Start the server and return its address."""
-        command = [demo.tool("node"), demo.tool("aimock"), "-p", "0", "--strict", "-f", str(SCRIPT)]
+        command = [demo.tool("node"), demo.tool("aimock"), "-p", "0", "--strict", "-f", str(self.script)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for line in self.process.stdout:
             if found := re.search(r"listening on (\S+)", line):
@@ -173,83 +175,152 @@ class ScriptedModel:
         self.process.wait()
 
 
-def play(terminal: Terminal, project: pathlib.Path) -> Recording:
-    """Ask for a mended program, say yes three times and keep what comes."""
-    recording = Recording()
+@dataclass(frozen=True)
+class Scene:
+    """The session of one recording. `play` types the keys and keeps what comes."""
 
-    def answer(pattern: str, what: str, then: Callable[[], bool]) -> None:
-        """Say yes to the question that shows a pattern, and wait for what follows."""
-        terminal.until(what, lambda: terminal.shows(pattern))
-        terminal.type(":Co /approve")
-        terminal.press("Enter")
+    name: str
+    title: str
+    play: Callable[[Terminal, pathlib.Path, Recording], None]
+    # More files in the sample project.
+    files: dict[str, str] = field(default_factory=dict)
 
-        def approved() -> bool:
-            # The window swallows keys for a moment after it is entered.
-            if terminal.shows(pattern):
-                terminal.type("y")
-            return then()
 
-        terminal.until(f"what follows {what}", approved)
-        # If one y was too many, Neovim waits for a motion.
-        terminal.press("Escape")
+def command(terminal: Terminal, text: str) -> None:
+    """Type a command of Neovim, and wait until it is on the screen."""
+    terminal.type(text)
+    terminal.until("the command", lambda: terminal.shows(re.escape(text) + r"\s*$"))
+
+
+def answer(terminal: Terminal, key: str, pattern: str, what: str, then: Callable[[], bool]) -> None:
+    """Answer the question that shows a pattern, and wait for what follows."""
+    terminal.until(what, lambda: terminal.shows(pattern))
+    terminal.type(":Co /approve")
+    terminal.press("Enter")
+
+    def answered() -> bool:
+        # The window swallows keys for a moment after it is entered.
+        if terminal.shows(pattern):
+            terminal.type(key)
+        return then()
+
+    terminal.until(f"what follows {what}", answered)
+    # If one key was too many, Neovim waits for a motion.
+    terminal.press("Escape")
+
+
+def mend(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
+    """Ask for a mended program, and say yes three times."""
 
     def mended() -> bool:
         return "while cents" in (project / "change.py").read_text(encoding="utf-8")
 
-    terminal.until("the start page", lambda: terminal.shows("what you like"))
-    terminal.type(OPEN)
-    terminal.press("Enter")
-    terminal.type(ASK)
-    terminal.until("the prompt", lambda: terminal.shows(ASK + r"\n*$"))
+    command(terminal, ":Co fix the failing test")
     recording.keep(terminal, "A prompt, typed at the command line.", 3)
     terminal.press("Enter")
     terminal.until("the question", lambda: terminal.shows(r"co 1/1"))
     recording.keep(terminal, "The model wants to run the tests: the question waits, and takes no key.", 4)
-    answer(r"│python3 -m unittest", "the tests", lambda: terminal.shows(r"edit_file change\.py  \+1 -1"))
+    tests = r"│python3 -m unittest"
+    answer(terminal, "y", tests, "the tests", lambda: terminal.shows(r"edit_file change\.py  \+1 -1"))
     recording.keep(terminal, "After y: a test fails, and the model asks to change the file. The float shows how.", 5)
-    answer(r"edit_file change\.py  \+1 -1", "the change", mended)
-    answer(r"│python3 -m unittest", "the tests again", lambda: terminal.shows(r"All three tests pass"))
+    answer(terminal, "y", r"edit_file change\.py  \+1 -1", "the change", mended)
+    answer(terminal, "y", tests, "the tests again", lambda: terminal.shows(r"All three tests pass"))
     terminal.until("the end of the turn", lambda: terminal.shows(r"ready ·"))
     recording.keep(terminal, "After y: the buffer has the change, and the tests pass.", 5)
-    terminal.type(LOG)
+    terminal.type(":Co /undo")
     terminal.press("Enter")
-    terminal.until("the end of the run", lambda: terminal.shows("exit 0"))
-    recording.keep(terminal, "A command of one's own, with its colours.", 5)
-    return recording
+    terminal.until("the difference", lambda: terminal.shows(r"/undo  \+1 -1"))
+    recording.keep(terminal, "/undo shows what the turn changed, and would take it back after y.", 5)
 
 
-def record(binary: pathlib.Path) -> Recording:
+def search(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
+    """Ask for a search that meets a secret file, and say no to reading that file."""
+    command(terminal, ":Co where is a key of an API used?")
+    recording.keep(terminal, "A prompt, typed at the command line.", 3)
+    terminal.press("Enter")
+    terminal.until("the search", lambda: terminal.shows(r"│cat \.env"))
+    recording.keep(
+        terminal, "The search only reads, so it ran unasked. The next command names a secret file, and asks.", 6
+    )
+    answer(terminal, "n", r"│cat \.env", "the secret", lambda: terminal.shows(r"not read\."))
+    terminal.until("the end of the turn", lambda: terminal.shows(r"ready ·"))
+    recording.keep(terminal, "After n. The search got nothing out of the file either: the kernel held it.", 5)
+
+
+def flood(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
+    """Run a command that prints millions of lines, and type meanwhile."""
+    command(terminal, ":Co! seq -f 'line %.0f' 5000000; sleep 2; echo done")
+    recording.keep(terminal, "A command of one's own: it prints five million lines.", 3)
+    terminal.press("Enter")
+    terminal.until("the first lines", lambda: terminal.shows(r"\nline \d+"))
+    terminal.type("Go# typed while it prints")
+    terminal.until("the last line", lambda: terminal.shows(r"\nline 5000000"))
+    recording.keep(terminal, "One types on meanwhile.", 4)
+    terminal.press("Escape")
+    terminal.until("the end", lambda: terminal.shows(r"\nexit 0"))
+    recording.keep(terminal, "The end: its exit status, its time and its lines.", 4)
+    terminal.press("C-w")
+    terminal.type("jgg")
+    terminal.until("the start", lambda: terminal.shows(r"earlier lines"))
+    recording.keep(terminal, "The buffer keeps the last 10,000 lines. gf on the count opens the whole output.", 5)
+
+
+SCENES = [
+    Scene("mend", "co: a model runs the tests, changes a file after a yes, and runs the tests again", mend),
+    Scene("search", "co: a model searches without a question, and the kernel keeps a secret file from it", search, {
+        ".env": "API_KEY=sk-0123456789abcdef\n",
+        "rates.py": (
+            "import os\n\nURL = 'https://rates.example/today'\n\n\n"
+            "def headers():\n    return {'X-Api-Key': os.environ['API_KEY']}\n"
+        ),
+    }),
+    Scene("flood", "co: five million lines of a command, and typing meanwhile", flood),
+]
+
+
+def record(scene: Scene, binary: pathlib.Path) -> Recording:
     """Make the terminal and the model, and play."""
     nvim = demo.tool("nvim")
+    recording = Recording(scene.title)
     with tempfile.TemporaryDirectory(prefix="co-demo-", ignore_cleanup_errors=True) as name:
         home = pathlib.Path(name).resolve()
         project = demo.sample(home)
-        with ScriptedModel() as address:
-            env = demo.environment(home, address, binary.resolve())
-            command = [nvim, "-u", str(demo.ROOT / "demo" / "init.lua")]
-            terminal = Terminal(command, project, env)
+        for file, text in scene.files.items():
+            (project / file).write_text(text, encoding="utf-8")
+        script = demo.ROOT / "demo" / f"{scene.name}.json"
+        # A scene without a script asks no model.
+        with ScriptedModel(script) if script.exists() else contextlib.nullcontext("http://127.0.0.1:9") as address:
+            env = demo.environment(home, address, binary.resolve()) | {"CO_CLI_MODEL": "scripted"}
+            terminal = Terminal([nvim, "-u", str(demo.ROOT / "demo" / "init.lua"), "change.py"], project, env)
             try:
-                return play(terminal, project)
+                terminal.until("the file", lambda: terminal.shows("change.py .*All"))
+                scene.play(terminal, project, recording)
             finally:
                 terminal.close()
+    return recording
 
 
 def main() -> int:
     """Read the arguments, record and write."""
-    parser = argparse.ArgumentParser(description="Record the demo into docs/.")
+    parser = argparse.ArgumentParser(description="Record sessions into docs/recordings/.")
+    parser.add_argument("--only", choices=[scene.name for scene in SCENES], help="one of them")
     parser.add_argument("--bin", type=pathlib.Path, help="a backend that is built already")
-    parser.add_argument("--to", type=pathlib.Path, default=demo.ROOT / "docs")
+    parser.add_argument("--to", type=pathlib.Path, default=demo.ROOT / "docs" / "recordings")
     arguments = parser.parse_args()
     try:
         if shutil.which("tmux") is None:
             raise demo.DemoError("recording needs tmux: install it and try again")
-        recording = record(arguments.bin or demo.build())
+        binary = arguments.bin or demo.build()
+        for scene in SCENES:
+            if arguments.only not in (None, scene.name):
+                continue
+            recording = record(scene, binary)
+            (arguments.to / f"{scene.name}.txt").write_text(recording.text(), encoding="utf-8")
+            (arguments.to / f"{scene.name}.svg").write_text(recording.svg(), encoding="utf-8")
+            print(f"record: written {arguments.to / scene.name}.txt and .svg")
     except demo.DemoError as error:
         print(f"record: {error}", file=sys.stderr)
         return 1
-    (arguments.to / "demo.txt").write_text(recording.text(), encoding="utf-8")
-    (arguments.to / "demo.svg").write_text(recording.svg(), encoding="utf-8")
-    print(f"record: written {arguments.to / 'demo.txt'} and {arguments.to / 'demo.svg'}")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,13 +38,21 @@ class SampleTest(unittest.TestCase):
 
 class RecordingTest(unittest.TestCase):
     def test_what_the_readme_shows_is_there_and_small(self) -> None:
-        self.assertIn("(docs/demo.svg)", (ROOT / "README.md").read_text())
-        drawn = ROOT / "docs" / "demo.svg"
-        self.assertLess(drawn.stat().st_size, 200_000)
-        words = "".join(ElementTree.parse(drawn).getroot().itertext()).replace("\xa0", " ")
-        for text in ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "exit 0"):
-            self.assertIn(text, words)
-            self.assertIn(text, (ROOT / "docs" / "demo.txt").read_text())
+        shown = {
+            "mend": ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "/undo"),
+            "search": ("runs unasked", ".env: Permission denied", "looks like a secret", "denied"),
+            "flood": ("seq -f", "line 5000000", "exit 0", "earlier lines", "typed while"),
+        }
+        directory = ROOT / "docs" / "recordings"
+        self.assertEqual({file.stem for file in directory.iterdir()}, set(shown))
+        self.assertEqual(set(re.findall(r"\(docs/recordings/(\w+)\.svg\)", (ROOT / "README.md").read_text())), set(shown))
+        for name, texts in shown.items():
+            drawn = directory / f"{name}.svg"
+            self.assertLess(drawn.stat().st_size, 200_000)
+            words = "".join(ElementTree.parse(drawn).getroot().itertext()).replace("\xa0", " ")
+            for text in texts:
+                self.assertIn(text, words)
+                self.assertIn(text, (directory / f"{name}.txt").read_text())
 
 
 class EnvironmentTest(unittest.TestCase):
