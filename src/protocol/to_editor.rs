@@ -369,7 +369,7 @@ pub struct TrialSummary {
     pub output: Vec<String>,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
-    /// The command failed, perhaps because of the trial. A yes runs it outside of one.
+    /// The command failed, perhaps because of the trial, or changed what cannot be kept. A yes runs it outside of one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub runs_again: bool,
 }

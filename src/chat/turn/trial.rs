@@ -63,8 +63,18 @@ impl Trial {
 }
 
 impl EndedTrial {
-    /// Returns whether the person has nothing to decide: the command changed nothing that could be kept, and did not fail
-    /// because of the trial.
+    /// Returns the sentence for the model about a trial that needs no answer.
+    pub(super) fn told(&self) -> &'static str {
+        match self.changes.ignored.files {
+            0 => "The command ran as a trial and changed no file.",
+            _ => {
+                "The command ran as a trial. It changed only files that git ignores, and these changes are dropped."
+            }
+        }
+    }
+
+    /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
+    /// of the trial.
     pub(super) fn needs_no_answer(&self) -> bool {
         self.changes.changes.is_empty()
             && self.changes.not_kept.is_empty()
@@ -121,11 +131,11 @@ pub(super) fn files_in_parts(changes: &TrialChanges, store: &Store) -> Vec<Chang
     files.filter(short).unwrap_or_default()
 }
 
-/// Returns the result of a trial for the question.
+/// Returns the result of a trial for the question. `failed` is true if the command may have failed because of the trial.
 pub(super) fn summary(
     outcome: &CommandOutcome,
     changes: &TrialChanges,
-    runs_again: bool,
+    failed: bool,
 ) -> TrialSummary {
     let printed = outcome
         .output
@@ -134,10 +144,12 @@ pub(super) fn summary(
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let last = lines.len().saturating_sub(OUTPUT_LINES);
     let mut notes = Vec::new();
-    if runs_again {
+    if failed {
         notes.push(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
+    } else if !changes.git.is_empty() {
+        notes.push("what it changed in .git cannot be kept: yes runs it for real".to_owned());
     }
     notes.extend(changes.notes(MOST_NAMED));
     TrialSummary {
@@ -147,7 +159,7 @@ pub(super) fn summary(
             .map(|line| co_policy::printable(line))
             .collect(),
         notes: notes.iter().map(|note| one_line(note)).collect(),
-        runs_again,
+        runs_again: failed || !changes.git.is_empty(),
     }
 }
 

@@ -109,9 +109,8 @@ impl Turn {
                 let call = next.call.clone();
                 self.queue.pop();
                 self.calls_ended += 1;
-                let result = ended
-                    .result
-                    .told("The command ran as a trial and changed no file.");
+                let told = ended.told();
+                let result = ended.result.told(told);
                 self.conclude(&call, result.noted("tried: it changed nothing"))
                     .await?;
             }
@@ -159,7 +158,7 @@ impl Turn {
             self.conclude(&allowed.call, result).await?;
             return Err(Halt::Cancelled);
         }
-        let runs_again = self.conditions(&allowed).may_be_to_blame(&outcome);
+        let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
         let (checkpoints, judge) = (
             Arc::clone(&self.services.checkpoints),
             Arc::clone(&self.judge),
@@ -169,7 +168,7 @@ impl Turn {
             let changes = TrialChanges::read(&layer, judge.root(), &judge.readable(), &store);
             let changes = changes.map_err(|error| error.to_string())?;
             // A yes would run the command again, so there is nothing to review.
-            let files = match runs_again {
+            let files = match failed || !changes.git.is_empty() {
                 true => Vec::new(),
                 false => files_in_parts(&changes, &store),
             };
@@ -179,7 +178,7 @@ impl Turn {
         Ok(match read.await {
             Err(why) => Trial::Failed(why),
             Ok((changes, files, change)) => Trial::Ended(Box::new(EndedTrial {
-                summary: summary(&outcome, &changes, runs_again),
+                summary: summary(&outcome, &changes, failed),
                 change,
                 changes,
                 files,

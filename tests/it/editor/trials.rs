@@ -116,3 +116,29 @@ fn a_review_keeps_the_parts_that_are_accepted() {
     assert_eq!(scene.workspace.read("a.txt").unwrap(), text("0", "last"));
     assert_eq!(scene.workspace.read("d/e/new.txt").unwrap(), "new\n");
 }
+
+#[test]
+fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
+    let commit =
+        "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
+    let scene = commands([commit]);
+    scene.workspace.git(&["init", "-q"]);
+    scene.co("commit it");
+    scene.wait_ask("1/1");
+    scene.answer("t");
+    scene.nvim.wait_text("yes runs it for real");
+    assert!(
+        !scene
+            .workspace
+            .git(&["log", "--oneline", "--all"])
+            .contains("tried")
+    );
+    scene.answer("y");
+    scene.nvim.wait_text("All through.");
+    assert!(
+        scene
+            .workspace
+            .git(&["log", "--oneline", "--all"])
+            .contains("tried")
+    );
+}
