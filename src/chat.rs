@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::Instructions;
 use self::jobs::Jobs;
+use self::person::commit_message::CommitRequest;
 use self::person::model::ChatModel;
 use self::person::questions::OpenQuestions;
 use self::person::typed_commands::TypedCommands;
@@ -90,8 +91,7 @@ struct Chat {
     /// The transcript could not be resumed. The next prompt must not start another one without notice.
     resume_failed: bool,
     typed: TypedCommands,
-    /// Cancels the request for a commit message.
-    commit: CancellationToken,
+    commit: CommitRequest,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
 }
@@ -121,7 +121,7 @@ impl Chat {
             front_end: (services.front_ends)(id),
             resume_failed: false,
             typed: TypedCommands::new(),
-            commit: CancellationToken::new(),
+            commit: CommitRequest::new(),
             undo: None,
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
@@ -146,6 +146,7 @@ impl Chat {
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
                     self.undo_event(event).await;
                 }
+                usage = self.commit.used() => self.count_commit(usage),
                 event = self.typed.next_event() => self.typed_event(event).await,
             }
         }

@@ -259,27 +259,3 @@ async fn the_runtime_goes_on_while_a_text_is_redacted() {
     let all = begun.elapsed();
     assert!(longest * 2 < all, "{longest:?} of {all:?}");
 }
-
-#[tokio::test]
-async fn a_commit_message_is_written_without_tools_and_without_secrets() {
-    let mut chat = with_secrets([says("```\nAdd the password\n```")]);
-    chat.send(Msg::WriteCommit(format!("+DB_PASSWORD={PASSWORD}\n")));
-    let written = chat.until(
-        pick!(ToEditor::CommitMessage { text, problem, .. } => (text.clone(), problem.clone())),
-    );
-    assert_eq!(written.await, (Some("Add the password".to_owned()), None));
-    let request = chat.last_request();
-    assert!(request.tools.is_empty() && !request.may_call);
-    let sent = serde_json::to_string(&*request.items).unwrap();
-    assert!(sent.contains("[redacted: secret value]"), "{sent}");
-    assert!(!chat.work.with_file_name("data").join("chats").exists());
-}
-
-#[tokio::test]
-async fn a_commit_message_that_cannot_be_written_gives_the_reason() {
-    let mut chat = with_secrets([]);
-    chat.send(Msg::WriteCommit("+a\n".to_owned()));
-    let problem = chat.until(pick!(ToEditor::CommitMessage { problem, .. } => problem.clone()));
-    let problem = problem.await.unwrap();
-    assert!(problem.contains("the script is at its end"), "{problem}");
-}
