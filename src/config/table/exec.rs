@@ -181,6 +181,25 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The same as |co-shell_processes| for commands that run unasked, if it is less.",
     ),
     setting(
+        "trial_size",
+        "2GiB",
+        Kind::SizeLimit {
+            least: MIB,
+            set: |c, v| c.exec.trial_size = v,
+        },
+        "The most that a trial may write in the workspace, see |co-trials|. co ends a trial that writes more.",
+    ),
+    setting(
+        "trial_files",
+        "1000000",
+        Kind::Limit {
+            least: 1000,
+            most: 1_000_000_000,
+            set: |c, v| c.exec.trial_files = v,
+        },
+        "The most files that a trial may make or change in the workspace. co ends a trial that changes more.",
+    ),
+    setting(
         "unasked_open_files",
         "(64 to 256, by the machine's memory)",
         Kind::Limit {
