@@ -38,6 +38,8 @@ mod running_command;
 pub mod sandbox;
 pub mod secrets;
 mod settings;
+#[cfg(test)]
+mod test_files;
 
 pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};

@@ -9,7 +9,6 @@ use std::process::Command;
 use co_exec::Confinement;
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
-use crate::exec::levels;
 use crate::support::{BACKEND, DEADLINE, proc};
 
 /// Commands that would change a protected file of the workspace.
@@ -273,26 +272,6 @@ fn the_network_is_as_asked_and_the_editor_out_of_reach() {
             .unwrap()
             .success()
     );
-}
-
-#[test]
-fn a_home_and_a_place_of_secrets_are_no_workspaces() {
-    let scene = Scene::new(None);
-    let inside = "is your home directory or contains it";
-    for (place, why) in [
-        (scene.home.clone(), inside),
-        (scene.root().to_owned(), inside),
-        (scene.home.join(".ssh"), "credentials"),
-    ] {
-        for level in levels(&place) {
-            let argv = vec!["ls".into()];
-            let wrapped = scene
-                .launcher
-                .wrap(&level, argv, &mut Vec::new(), &scene.ws);
-            let told = wrapped.unwrap_err().to_string();
-            assert!(told.contains(why), "{level:?}: {told}");
-        }
-    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn arguments(
     }
     let mounts = mounts::arguments((workspace, read_only), &container.covers, masks);
     args.extend(mounts?);
-    args.extend([container.image.as_str(), "-c", IDLE_SCRIPT].map(OsString::from));
+    args.extend([container.image(), "-c", IDLE_SCRIPT].map(OsString::from));
     Ok(args)
 }
 

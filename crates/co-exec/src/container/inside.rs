@@ -132,7 +132,7 @@ impl Inside {
         let words = control.reports().words;
         Err(EngineFault::of(
             &container.engine.name(),
-            &container.image,
+            container.image(),
             &words,
         ))
     }
@@ -177,7 +177,7 @@ impl Inside {
                 }
             });
         }
-        let image = &self.container.image;
+        let image = self.container.image();
         match reports
             .missing
             .iter()
@@ -238,14 +238,9 @@ impl Inside {
     }
 
     async fn call(&self, text: &str) -> Result<String, EngineFault> {
-        let Container {
-            engine,
-            name,
-            image,
-            ..
-        } = &*self.container;
         let (text, mark) = (script(text), self.mark.to_string());
+        let name = &self.container.name;
         let args = ["exec", name, "sh", "-c", &text, "co", &mark];
-        engine.call(&args, image).await
+        self.container.call(&args).await
     }
 }

@@ -1,11 +1,13 @@
 //! A container of this process, with the state that its commands share.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::WORKSPACE_INSIDE;
 use super::engine::Engine;
+use super::fault::{EngineFault, FaultKind};
 use super::mounts::Cover;
 use super::settings::ContainerSettings;
 use crate::sandbox::Placeholders;
@@ -23,7 +25,6 @@ pub(crate) struct ContainerUse {
 pub(crate) struct Container {
     pub(crate) engine: Engine,
     pub(crate) name: String,
-    pub(crate) image: String,
     pub(super) purpose: ContainerUse,
     pub(super) covers: Vec<Cover>,
     pub(super) settings: ContainerSettings,
@@ -48,7 +49,6 @@ impl Container {
         Self {
             engine,
             name,
-            image: settings.image.clone(),
             purpose,
             covers,
             settings,
@@ -67,6 +67,29 @@ impl Container {
             true => PathBuf::from(WORKSPACE_INSIDE),
             false => Path::new(WORKSPACE_INSIDE).join(below),
         })
+    }
+
+    /// Returns the image that it is made from.
+    pub(super) fn image(&self) -> &str {
+        &self.settings.image
+    }
+
+    /// Calls the engine about the container, and returns what it prints.
+    ///
+    /// # Errors
+    /// The engine does not start, fails, or does not answer.
+    pub(super) async fn call<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<String, EngineFault> {
+        self.engine.call(args, self.image()).await
+    }
+
+    /// Returns a fault of the container.
+    pub(super) fn fault(&self, kind: FaultKind, words: String) -> EngineFault {
+        EngineFault {
+            kind,
+            engine: self.engine.name(),
+            image: self.image().to_owned(),
+            words,
+        }
     }
 
     /// Returns the bytes of memory that it may have.
@@ -103,7 +126,7 @@ impl Container {
     pub(crate) async fn remove(&self) {
         if !self.removed.swap(true, Ordering::Relaxed) {
             let args = ["rm", "--force", &self.name];
-            let _ = self.engine.call(&args, &self.image).await;
+            let _ = self.call(&args).await;
         }
     }
 

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use super::WORKSPACE_INSIDE;
-use super::engine::Engine;
 use super::fault::{EngineFault, FaultKind};
+use super::instance::Container;
 use crate::environment::Variables;
 use crate::process::env;
 
@@ -32,34 +32,27 @@ fn may_be_remote(variables: &Variables) -> bool {
 ///
 /// # Errors
 /// It has another directory.
-pub(super) async fn check(
-    engine: &Engine,
-    workspace: &Path,
-    container: &str,
-    image: &str,
-) -> Result<(), EngineFault> {
-    if !may_be_remote(&engine.env) {
+pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
+    if !may_be_remote(&container.engine.env) {
         return Ok(());
     }
     let name = format!(".co-probe-{:016x}", fastrand::u64(..));
-    let file = workspace.join(&name);
+    let file = container.workspace().0.join(&name);
     if File::create_new(&file).is_err() {
         // Nothing tells then.
         return Ok(());
     }
     let inside = format!("{WORKSPACE_INSIDE}/{name}");
     let script = "test -e \"$1\" && echo here || echo missing";
-    let args = ["exec", container, "sh", "-c", script, "co", &inside];
-    let found = engine.call(&args, image).await;
+    let args = ["exec", &container.name, "sh", "-c", script, "co", &inside];
+    let found = container.call(&args).await;
     // It may be gone with its directory.
     let _ = fs::remove_file(&file);
     match found?.trim() {
-        "missing" => Err(EngineFault {
-            kind: FaultKind::Mount,
-            engine: engine.name(),
-            image: image.to_owned(),
-            words: "it runs on another machine, where the workspace is not".to_owned(),
-        }),
+        "missing" => Err(container.fault(
+            FaultKind::Mount,
+            "it runs on another machine, where the workspace is not".to_owned(),
+        )),
         _ => Ok(()),
     }
 }

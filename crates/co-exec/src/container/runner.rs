@@ -121,17 +121,17 @@ impl Containers {
     }
 
     async fn restore(&self, container: &Container) -> Result<(), EngineFault> {
-        let (engine, name, image) = (&container.engine, &container.name, &container.image);
+        let name = &container.name;
         let state = ["inspect", "--format", "{{.State.Running}}", name];
-        let running = engine.call(&state, image).await;
+        let running = container.call(&state).await;
         let runs = match running.as_deref().map(str::trim) {
             Ok("true") => true,
-            Ok("false") => engine.call(&["start", name], image).await.is_ok(),
+            Ok("false") => container.call(&["start", name]).await.is_ok(),
             _ => false,
         };
         // Others may run in it, so it stays if it starts commands.
         let nothing = ["exec", name, "sh", "-c", ":"];
-        if runs && engine.call(&nothing, image).await.is_ok() {
+        if runs && container.call(&nothing).await.is_ok() {
             return Ok(());
         }
         container.remove().await;
@@ -149,21 +149,13 @@ impl Containers {
     }
 
     async fn create(&self, container: &Container) -> Result<(), EngineFault> {
-        let Container {
-            engine,
-            name,
-            image,
-            ..
-        } = container;
         let args = create::arguments(container, &self.owner, &self.masks);
-        let args = args.map_err(|error| EngineFault {
-            kind: FaultKind::Other,
-            engine: engine.name(),
-            image: image.clone(),
-            words: format!("a mask for secrets could not be made: {error}"),
+        let args = args.map_err(|error| {
+            let words = format!("a mask for secrets could not be made: {error}");
+            container.fault(FaultKind::Other, words)
         })?;
-        let created = match engine.call(&args, image).await {
-            Ok(_) => remote::check(engine, container.workspace().0, name, image).await,
+        let created = match container.call(&args).await {
+            Ok(_) => remote::check(container).await,
             Err(fault) => Err(fault),
         };
         if created.is_err() {

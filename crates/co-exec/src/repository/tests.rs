@@ -1,6 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::test_files;
 
 /// A directory with a repository `.git`, and a workspace `work` beside it.
 struct Place {
@@ -25,9 +26,7 @@ impl Place {
     }
 
     fn write(&self, name: &str, text: &str) {
-        let file = self.top.join(name);
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, text).unwrap();
+        test_files::write(&self.top, name, text);
     }
 
     fn git_dir(&self, name: &str) {

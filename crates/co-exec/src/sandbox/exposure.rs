@@ -105,10 +105,9 @@ fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBu
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::secrets::survey;
+    use crate::test_files;
 
     #[track_caller]
     fn check(change: &str, expected: &[&str]) {
@@ -120,8 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for name in [".env", "notes", "src/deep/plain", "src/a.json", "data/x"] {
-            fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
-            fs::write(root.join(name), "x").unwrap();
+            test_files::write(&root, name, "x");
         }
         let before = survey(&root);
         let mut bash = std::process::Command::new("bash");

@@ -122,6 +122,7 @@ fn is_auth(path: &Path, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_files;
 
     const KEY: &str =
         "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n-----END PRIVATE KEY-----\n";
@@ -129,10 +130,12 @@ mod tests {
     #[track_caller]
     fn check(name: &str, text: &str, expected: bool) {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        assert_eq!(is_secret(&path), expected, "{name}: {text}");
+        test_files::write(dir.path(), name, text);
+        assert_eq!(
+            is_secret(&dir.path().join(name)),
+            expected,
+            "{name}: {text}"
+        );
     }
 
     #[test]

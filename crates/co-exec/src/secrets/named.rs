@@ -49,20 +49,18 @@ fn hidden(path: &Path, survey: &Survey) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::secrets::survey;
+    use crate::test_files;
 
     #[test]
     fn words_name_secrets() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for name in [".env", "app/.env", "secrets/db.yml", "plain", "a b/x.pem"] {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "x").unwrap();
+            test_files::write(&root, name, "x");
         }
         symlink(".env", root.join("link")).unwrap();
         let survey = survey(&root);

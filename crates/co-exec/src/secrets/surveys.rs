@@ -119,6 +119,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::test_files;
 
     const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -146,9 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for number in 0..40 {
-            let below = root.join(format!("{number}"));
-            fs::create_dir(&below).unwrap();
-            fs::write(below.join("plain"), "").unwrap();
+            test_files::write(&root, &format!("{number}/plain"), "");
         }
         fs::write(root.join("39/.env"), "x").unwrap();
         let surveys = small(10);
@@ -166,8 +165,7 @@ mod tests {
         let top = dir.path().canonicalize().unwrap();
         let root = top.join("work");
         for name in [".ssh/deep/id", ".netrc", "work/plain"] {
-            fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
-            fs::write(top.join(name), "x").unwrap();
+            test_files::write(&top, name, "x");
         }
         fs::hard_link(top.join(".ssh/deep/id"), root.join("notes")).unwrap();
         fs::hard_link(top.join(".netrc"), root.join("other")).unwrap();

@@ -240,198 +240,177 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::test_files;
+
+    const REDACTED: &str = "[redacted: secret value]";
+
+    /// A workspace and its values.
+    struct Workspace {
+        dir: tempfile::TempDir,
+        values: Values,
+    }
+
+    impl Workspace {
+        /// The workspace `below` a new directory.
+        fn new(below: &str) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let values = Values::new(dir.path().join(below), Surveys::default());
+            Self { dir, values }
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            test_files::write(self.dir.path(), name, text);
+        }
+
+        fn link(&self, to: &str, name: &str) {
+            std::os::unix::fs::symlink(to, self.at(name)).unwrap();
+        }
+
+        /// Returns what is left of `text`.
+        fn left(&self, text: &str) -> String {
+            left(&self.values, None, text)
+        }
+
+        /// Returns what is left of `text` while git tracks these files.
+        fn left_with(&self, tracked: &[&str], text: &str) -> String {
+            let tracked = tracked.iter().map(PathBuf::from).collect();
+            left(&self.values, Some(tracked), text)
+        }
+    }
 
     /// Returns what is left of `text` in a workspace.
-    fn left(values: &Values, tracked: Option<&Arc<[PathBuf]>>, text: &str) -> String {
-        let matcher = values.read(tracked.cloned()).unwrap();
+    fn left(values: &Values, tracked: Option<Arc<[PathBuf]>>, text: &str) -> String {
+        let matcher = values.read(tracked).unwrap();
         let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);
         redactor.redact(text).text
     }
 
     #[test]
     fn values_are_read_again_after_each_change_and_old_ones_stay_known() {
-        let dir = tempfile::tempdir().unwrap();
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
-        assert_eq!(left(&values, None, "hunterhunter"), "hunterhunter");
+        let ws = Workspace::new("");
+        assert_eq!(ws.left("hunterhunter"), "hunterhunter");
         for number in 0..20 {
-            fs::write(
-                dir.path().join(".env"),
-                format!("PASSWORD=hunter-{number:04}\n"),
-            )
-            .unwrap();
-            assert_eq!(
-                left(&values, None, &format!("is hunter-{number:04}")),
-                "is [redacted: secret value]"
-            );
+            let value = format!("hunter-{number:04}");
+            ws.write(".env", &format!("PASSWORD={value}\n"));
+            assert_eq!(ws.left(&format!("is {value}")), format!("is {REDACTED}"));
         }
-        assert_eq!(
-            left(&values, None, "was hunter-0003."),
-            "was [redacted: secret value]."
-        );
-        fs::remove_file(dir.path().join(".env")).unwrap();
-        fs::create_dir_all(dir.path().join("a/secrets")).unwrap();
-        fs::write(dir.path().join("a/secrets/db"), "swordfish-7\n").unwrap();
-        assert_eq!(
-            left(&values, None, "it is swordfish-7"),
-            "it is [redacted: secret value]"
-        );
-        assert_eq!(
-            left(&values, None, "was hunter-0003."),
-            "was [redacted: secret value]."
-        );
+        let was = format!("was {REDACTED}.");
+        assert_eq!(ws.left("was hunter-0003."), was);
+        fs::remove_file(ws.at(".env")).unwrap();
+        ws.write("a/secrets/db", "swordfish-7\n");
+        let is = format!("it is {REDACTED}");
+        assert_eq!(ws.left("it is swordfish-7"), is);
+        assert_eq!(ws.left("was hunter-0003."), was);
     }
 
     #[test]
     fn what_stands_in_a_tracked_file_is_no_secret() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        write(".env", "PASSWORD=postgres-1\nTOKEN=hunterhunter\n");
-        write("compose.yml", "password: postgres-1\n");
-        write("notes", "hunterhunter\n");
-        std::os::unix::fs::symlink(".env", dir.path().join("current")).unwrap();
-        let tracked: Arc<[PathBuf]> = [".env", "compose.yml", "current"].map(PathBuf::from).into();
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
+        let ws = Workspace::new("");
+        ws.write(".env", "PASSWORD=postgres-1\nTOKEN=hunterhunter\n");
+        ws.write("compose.yml", "password: postgres-1\n");
+        ws.write("notes", "hunterhunter\n");
+        ws.link(".env", "current");
         let text = "postgres-1 hunterhunter";
-        assert_eq!(
-            left(&values, None, text),
-            "[redacted: secret value] [redacted: secret value]"
-        );
-        assert_eq!(
-            left(&values, Some(&tracked), text),
-            "postgres-1 [redacted: secret value]"
-        );
-        let more: Arc<[PathBuf]> = ["compose.yml", "notes"].map(PathBuf::from).into();
-        assert_eq!(left(&values, Some(&more), text), text);
+        assert_eq!(ws.left(text), format!("{REDACTED} {REDACTED}"));
+        let tracked = [".env", "compose.yml", "current"];
+        let one = format!("postgres-1 {REDACTED}");
+        assert_eq!(ws.left_with(&tracked, text), one);
+        assert_eq!(ws.left_with(&["compose.yml", "notes"], text), text);
     }
 
     #[test]
     fn a_secret_behind_a_link_does_not_make_its_own_values_public() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        fs::create_dir(dir.path().join("conf")).unwrap();
-        write("conf/db.yml", "password: hunterhunter\n");
-        std::os::unix::fs::symlink("conf", dir.path().join("secrets")).unwrap();
-        write(".env", "TOKEN=swordfish-7\n");
-        std::os::unix::fs::symlink(".env", dir.path().join("settings")).unwrap();
-        let tracked: Arc<[PathBuf]> = ["conf/db.yml", "secrets", "settings"]
-            .map(PathBuf::from)
-            .into();
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
-        assert_eq!(
-            left(&values, Some(&tracked), "hunterhunter swordfish-7"),
-            "[redacted: secret value] [redacted: secret value]"
-        );
+        let ws = Workspace::new("");
+        ws.write("conf/db.yml", "password: hunterhunter\n");
+        ws.link("conf", "secrets");
+        ws.write(".env", "TOKEN=swordfish-7\n");
+        ws.link(".env", "settings");
+        let tracked = ["conf/db.yml", "secrets", "settings"];
+        let left = ws.left_with(&tracked, "hunterhunter swordfish-7");
+        assert_eq!(left, format!("{REDACTED} {REDACTED}"));
     }
 
     #[test]
     fn an_equal_list_of_tracked_files_is_not_read_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        write(".env", "PASSWORD=postgres-1\n");
-        write("compose.yml", "postgres-1\n");
-        let tracked = || -> Arc<[PathBuf]> { [PathBuf::from("compose.yml")].into() };
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
-        assert_eq!(left(&values, Some(&tracked()), "postgres-1"), "postgres-1");
-        write("compose.yml", "nothing\n");
-        assert_eq!(left(&values, Some(&tracked()), "postgres-1"), "postgres-1");
+        let ws = Workspace::new("");
+        ws.write(".env", "PASSWORD=postgres-1\n");
+        for text in ["postgres-1\n", "nothing\n"] {
+            ws.write("compose.yml", text);
+            let left = ws.left_with(&["compose.yml"], "postgres-1");
+            assert_eq!(left, "postgres-1", "{text}");
+        }
     }
 
     #[test]
     fn new_values_take_the_place_of_old_ones_and_none_is_forgotten_for_ever() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        let ws = Workspace::new("");
         let many = |name: &str, count: usize| -> String {
             (0..count)
                 .map(|number| format!("{number}_TOKEN={name}-{number:01017}\n"))
                 .collect()
         };
         let room = MAX_BYTES / 1_024;
-        let values = Values::new(dir.path().to_owned(), Surveys::default());
-        let shown = |text: &str| left(&values, None, text) == text;
+        let shown = |text: &str| ws.left(text) == text;
         let first = |name: &str| format!("{name}-{:01017}", 0);
-        write("a.env", &many("hunter", room));
-        write("b.env", "TOKEN=swordfish-7654\n");
+        ws.write("a.env", &many("hunter", room));
+        ws.write("b.env", "TOKEN=swordfish-7654\n");
         assert!(!shown(&first("hunter")) && shown("a swordfish-7654 b"));
-        write("a.env", &many("hunter", room - 1));
+        ws.write("a.env", &many("hunter", room - 1));
         assert!(!shown(&first("hunter")) && !shown("a swordfish-7654 b"));
         // Values that no file contains any more are dropped first.
-        write("a.env", &many("gather", room - 1));
+        ws.write("a.env", &many("gather", room - 1));
         assert!(!shown(&first("hunter")) && !shown(&first("gather")));
-        write("a.env", &many("banter", room - 1));
+        ws.write("a.env", &many("banter", room - 1));
         assert!(shown(&first("hunter")) && !shown(&first("banter")));
         assert!(!shown("a swordfish-7654 b"));
     }
 
     #[test]
     fn credentials_in_gits_configuration_are_values() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = dir.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let ws = Workspace::new("work");
         let url = |password: &str| format!("[remote \"o\"]\n\turl = https://me:{password}@h/r\n");
-        write("work/.git/config", &url("hunter-one"));
-        write("work/.git/modules/m/config", &url("hunter-two"));
-        write("work/bare/HEAD", "");
-        write("work/bare/config", &url("hunter-three"));
-        write("work/config", &url("hunter-four"));
-        for name in ["objects", "refs"] {
-            fs::create_dir_all(dir.path().join("work/bare").join(name)).unwrap();
+        for repository in ["work/bare", "main/.git"] {
+            ws.write(&format!("{repository}/HEAD"), "");
+            for name in ["objects", "refs"] {
+                fs::create_dir(ws.at(repository).join(name)).unwrap();
+            }
         }
-        let values = Values::new(dir.path().join("work"), Surveys::default());
+        ws.write("work/.git/config", &url("hunter-one"));
+        ws.write("work/.git/modules/m/config", &url("hunter-two"));
+        ws.write("work/bare/config", &url("hunter-three"));
+        ws.write("work/config", &url("hunter-four"));
         assert_eq!(
-            left(
-                &values,
-                None,
-                "hunter-one hunter-two hunter-three hunter-four"
-            ),
-            "[redacted: secret value] [redacted: secret value] [redacted: secret value] hunter-four"
+            ws.left("hunter-one hunter-two hunter-three hunter-four"),
+            format!("{REDACTED} {REDACTED} {REDACTED} hunter-four")
         );
         // A linked work tree has its configuration outside.
-        write("main/.git/config", &url("hunter-five"));
-        write("main/.git/HEAD", "");
-        for name in ["objects", "refs"] {
-            fs::create_dir_all(dir.path().join("main/.git").join(name)).unwrap();
-        }
-        write("main/.git/worktrees/w/commondir", "../..\n");
-        let tree = dir.path().canonicalize().unwrap().join("tree");
-        write(
-            "main/.git/worktrees/w/gitdir",
-            &format!("{}/.git\n", tree.display()),
-        );
-        write("tree/.git", "gitdir: ../main/.git/worktrees/w\n");
+        ws.write("main/.git/config", &url("hunter-five"));
+        ws.write("main/.git/worktrees/w/commondir", "../..\n");
+        let tree = ws.dir.path().canonicalize().unwrap().join("tree");
+        let link = format!("{}/.git\n", tree.display());
+        ws.write("main/.git/worktrees/w/gitdir", &link);
+        ws.write("tree/.git", "gitdir: ../main/.git/worktrees/w\n");
         let values = Values::new(tree, Surveys::default());
-        assert_eq!(
-            left(&values, None, "hunter-five"),
-            "[redacted: secret value]"
-        );
+        assert_eq!(left(&values, None, "hunter-five"), REDACTED);
     }
 
     #[test]
     fn values_are_read_through_links_that_lead_out_of_the_workspace() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, at(name)).unwrap();
-        for name in ["work", "shared/keys"] {
-            fs::create_dir_all(at(name)).unwrap();
-        }
-        fs::write(at("shared/env"), "TOKEN=hunterhunter\n").unwrap();
-        fs::write(at("shared/keys/db"), "swordfish-7\n").unwrap();
-        link("../shared/env", "work/.env");
-        link("../shared/later", "work/a.env");
-        link("../shared/keys", "work/secrets");
-        link("..", "work/.aws");
-        let values = Values::new(at("work"), Surveys::default());
-        let text = "hunterhunter swordfish-7";
-        assert_eq!(
-            left(&values, None, text),
-            "[redacted: secret value] [redacted: secret value]"
-        );
-        fs::write(at("shared/later"), "TOKEN=correct-horse\n").unwrap();
-        assert_eq!(
-            left(&values, None, "a correct-horse"),
-            "a [redacted: secret value]"
-        );
+        let ws = Workspace::new("work");
+        fs::create_dir(ws.at("work")).unwrap();
+        ws.write("shared/env", "TOKEN=hunterhunter\n");
+        ws.write("shared/keys/db", "swordfish-7\n");
+        ws.link("../shared/env", "work/.env");
+        ws.link("../shared/later", "work/a.env");
+        ws.link("../shared/keys", "work/secrets");
+        ws.link("..", "work/.aws");
+        let left = ws.left("hunterhunter swordfish-7");
+        assert_eq!(left, format!("{REDACTED} {REDACTED}"));
+        ws.write("shared/later", "TOKEN=correct-horse\n");
+        assert_eq!(ws.left("a correct-horse"), format!("a {REDACTED}"));
     }
 }

@@ -87,11 +87,12 @@ fn long_output_is_cut_at_line_ends_and_counted() {
 }
 
 #[test]
-fn a_line_without_end_is_cut_in_itself() {
-    for size in [40_000, 200_000] {
-        let stream = "é".repeat(size);
+fn a_line_without_end_is_cut_between_two_characters() {
+    for (character, size) in [("é", 40_000), ("é", 200_000), ("漢", 50_000)] {
+        let stream = character.repeat(size);
         let view = view(&ends(stream.as_bytes()), 10_000, None);
         assert!(view.text.len() <= 10_000, "{}", view.text.len());
+        assert!(!view.text.contains(char::REPLACEMENT_CHARACTER));
         let (_, bytes, front, back) = left_out(&view.text);
         let shown = front.trim_end().len() + back.len();
         assert_eq!(bytes, (stream.len() - shown) as u64);

@@ -1,15 +1,14 @@
 use std::fs;
 
 use super::*;
+use crate::test_files;
 
 /// Makes a directory with these files; returns it and its real path.
-fn lay(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
+fn lay<N: AsRef<str>>(files: &[N]) -> (tempfile::TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let real = top.path().canonicalize().unwrap();
     for name in files {
-        let path = real.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "").unwrap();
+        test_files::write(&real, name.as_ref(), "");
     }
     (top, real)
 }
@@ -26,7 +25,7 @@ fn a_git_file_that_leads_elsewhere_opens_nothing() {
 
 #[test]
 fn a_git_file_that_never_ends_is_not_waited_for() {
-    let (_top, top) = lay(&[]);
+    let (_top, top) = lay::<&str>(&[]);
     nix::unistd::mkfifo(&top.join(".git"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || tell.send(Layout::of(&top).outside().is_none()));
@@ -43,7 +42,7 @@ fn modules_are_held_at_every_depth_of_their_names() {
         .map(|name| format!(".git/{name}/HEAD"))
         .collect();
     all.extend(modules.iter().map(|name| format!(".git/{name}/HEAD")));
-    let (_top, top) = lay(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let (_top, top) = lay(&all);
     let (limits, git) = (Layout::of(&top).limits(), top.join(".git"));
     assert!(limits.obeyed.contains(&git.join("modules")));
     for name in modules {
@@ -62,14 +61,12 @@ fn of_very_many_all_stay_as_they_are() {
     let modules = (0..MAX_SEPARATE_DIRECTORIES).map(|n| format!(".git/modules/m{n}/HEAD"));
     let trees = (0..MAX_SEPARATE_DIRECTORIES).map(|n| format!(".git/worktrees/t{n}/HEAD"));
     let files: Vec<String> = own.into_iter().chain(modules).chain(trees).collect();
-    let (_top, top) = lay(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let (_top, top) = lay(&files);
     let (limits, git) = (Layout::of(&top).limits(), top.join(".git"));
     assert_eq!(limits.writable.len(), MAX_SEPARATE_DIRECTORIES);
     assert!(limits.allowed.contains(&git.join("worktrees")));
     for name in ["modules/more/HEAD", "worktrees/more/HEAD"] {
-        let path = git.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "").unwrap();
+        test_files::write(&git, name, "");
     }
     let limits = Layout::of(&top).limits();
     assert!(limits.writable.is_empty());
@@ -115,17 +112,11 @@ fn what_no_command_of_git_changes_is_held() {
 
 #[test]
 fn configuration_names_further_files() {
-    let home = tempfile::tempdir().unwrap();
-    let home = home.path();
-    fs::write(
-        home.join(".gitconfig"),
-        "[include]\n\tpath = ~/more\n[core]\n\texcludesFile = \"ignored\"\n",
-    )
-    .unwrap();
-    fs::write(home.join("more"), "").unwrap();
-    fs::write(home.join("ignored"), "").unwrap();
+    let (_top, home) = lay(&["more", "ignored"]);
+    let text = "[include]\n\tpath = ~/more\n[core]\n\texcludesFile = \"ignored\"\n";
+    fs::write(home.join(".gitconfig"), text).unwrap();
     assert_eq!(
-        configuration(home),
+        configuration(&home),
         [home.join("more"), home.join("ignored")]
     );
 }

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::secrets;
+use crate::{secrets, test_files};
 
 struct Home {
     top: tempfile::TempDir,
@@ -29,9 +29,7 @@ impl Home {
             "state/co/session",
             "notes",
         ] {
-            let path = home.real.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
+            test_files::write(&home.real, name, "");
         }
         home
     }
@@ -50,6 +48,11 @@ impl Home {
         let workspace = self.real.join(below);
         let path = OsString::from("/usr/bin:relative::/");
         find(grants, &workspace, path, level, namespaces)
+    }
+
+    /// Returns what `level` grants in the workspace `work`, with namespaces.
+    fn found(&self, level: SandboxLevel) -> FoundPaths {
+        self.find(&self.grants(), "work", level, true).unwrap()
     }
 
     /// The paths of one right, below the home.
@@ -86,9 +89,7 @@ fn find(
 fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let home = Home::new();
     fs::remove_file(home.real.join("work/.envrc")).unwrap();
-    let found = home
-        .find(&home.grants(), "work", SandboxLevel::ReadOnly, true)
-        .unwrap();
+    let found = home.found(SandboxLevel::ReadOnly);
     let reads = home.below(&found, Right::Read);
     let tools = [".cargo/bin", ".config/git/config", ".gitconfig"];
     assert_eq!(reads, [&tools[..], &["work"]].concat());
@@ -107,12 +108,9 @@ fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
 fn only_directories_with_a_secret_are_granted_entry_by_entry() {
     let home = Home::new();
     for name in ["work/.env", "work/app/deep/x.pem", "work/app/main.rs"] {
-        let path = home.real.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "x").unwrap();
+        test_files::write(&home.real, name, "x");
     }
-    let level = SandboxLevel::ReadOnly;
-    let found = home.find(&home.grants(), "work", level, true).unwrap();
+    let found = home.found(SandboxLevel::ReadOnly);
     let mut told: Vec<_> = found
         .opened
         .iter()
@@ -175,9 +173,7 @@ fn a_workspace_that_was_not_surveyed_whole_is_a_reason_to_ask() {
 #[test]
 fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
     let home = Home::new();
-    let found = home
-        .find(&home.grants(), "work", SandboxLevel::Workspace, true)
-        .unwrap();
+    let found = home.found(SandboxLevel::Workspace);
     assert_eq!(home.below(&found, Right::Write), ["work"]);
     let mounts = found.mounts.unwrap();
     let work = home.real.join("work");
@@ -198,13 +194,23 @@ fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
 }
 
 #[test]
-fn nothing_runs_confined_in_a_home() {
+fn nothing_runs_confined_in_a_home_above_it_or_in_a_place_of_secrets() {
     let home = Home::new();
-    for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
-        let refused = home.find(&home.grants(), "", level, true);
-        let refused = refused.unwrap_err().to_string();
-        assert!(refused.contains("is your home directory"), "{refused}");
-        assert_eq!(refused.lines().count(), 1);
+    let is_home = "is your home directory or contains it";
+    let secret = "credentials or co's own files";
+    for (below, why) in [
+        ("", is_home),
+        ("..", is_home),
+        (".ssh", secret),
+        ("state/co", secret),
+        ("absent", "cannot be entered"),
+    ] {
+        for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+            let refused = home.find(&home.grants(), below, level, true);
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(why), "{below}: {refused}");
+            assert_eq!(refused.lines().count(), 1);
+        }
     }
 }
 
@@ -228,37 +234,12 @@ fn the_workspace_is_written_around_what_runs_later_where_there_are_no_mounts() {
 }
 
 #[test]
-fn a_place_of_secrets_is_no_workspace() {
-    let home = Home::new();
-    for below in [".ssh", "state/co"] {
-        let refused = home
-            .find(&home.grants(), below, SandboxLevel::ReadOnly, true)
-            .unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains("credentials or co's own files"),
-            "{refused}"
-        );
-    }
-    let refused = home
-        .find(&home.grants(), "absent", SandboxLevel::ReadOnly, true)
-        .unwrap_err();
-    assert!(
-        refused.to_string().contains("cannot be entered"),
-        "{refused}"
-    );
-}
-
-#[test]
 fn a_secret_is_one_wherever_a_link_puts_it() {
     let home = Home::new();
     fs::create_dir(home.real.join("work/keys")).unwrap();
     fs::rename(home.real.join(".ssh"), home.real.join("work/keys/ssh")).unwrap();
     std::os::unix::fs::symlink(home.real.join("work/keys/ssh"), home.real.join(".ssh")).unwrap();
-    let found = home
-        .find(&home.grants(), "work", SandboxLevel::ReadOnly, true)
-        .unwrap();
+    let found = home.found(SandboxLevel::ReadOnly);
     assert!(!home.below(&found, Right::Read).contains(&"work".to_owned()));
     let names = |dir: &OpenedDirectory| dir.dirs.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
     let [work, keys] = &found.opened[..] else {
@@ -271,27 +252,18 @@ fn a_secret_is_one_wherever_a_link_puts_it() {
 fn what_is_kept_is_looked_up_again_when_a_listed_directory_changes() {
     let home = Home::new();
     let grants = home.grants();
-    let first = home
-        .find(&grants, "work", SandboxLevel::ReadOnly, true)
-        .unwrap();
-    assert_eq!(
-        home.find(&grants, "work", SandboxLevel::ReadOnly, true)
-            .unwrap(),
-        first
-    );
+    let find = |below| {
+        home.find(&grants, below, SandboxLevel::ReadOnly, true)
+            .unwrap()
+    };
+    let first = find("work");
+    assert_eq!(find("work"), first);
     // A new entry of the home: the toolchain is seen at once.
-    fs::create_dir_all(home.real.join(".rustup/toolchains")).unwrap();
-    let second = home
-        .find(&grants, "work", SandboxLevel::ReadOnly, true)
-        .unwrap();
-    assert!(
-        home.below(&second, Right::Read)
-            .contains(&".rustup/toolchains".to_owned())
-    );
-    let other = home
-        .find(&grants, "work/src", SandboxLevel::ReadOnly, true)
-        .unwrap();
-    assert_ne!(other, second);
+    let tools = ".rustup/toolchains".to_owned();
+    fs::create_dir_all(home.real.join(&tools)).unwrap();
+    let second = find("work");
+    assert!(home.below(&second, Right::Read).contains(&tools));
+    assert_ne!(find("work/src"), second);
 }
 
 #[test]
@@ -304,9 +276,7 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
         "tools/a",
         "tools/b",
     ] {
-        let path = home.real.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "").unwrap();
+        test_files::write(&home.real, name, "");
     }
     let program = home.real.join(".dotnet/extra");
     fs::write(&program, "").unwrap();

@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Extent, FileStamp, Survey, WORTH_A_THREAD, survey};
+use crate::test_files;
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
 fn workspace(names: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in names {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        if name.ends_with('/') {
-            fs::create_dir_all(path).unwrap();
-        } else {
-            fs::write(path, "x").unwrap();
+        match name.ends_with('/') {
+            true => fs::create_dir_all(dir.path().join(name)).unwrap(),
+            false => test_files::write(dir.path(), name, "x"),
         }
     }
     dir
