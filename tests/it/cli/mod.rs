@@ -8,4 +8,5 @@ mod settings;
 mod settings_help;
 pub(crate) mod state;
 pub(crate) mod trial;
+mod trial_commands;
 mod usage;
