@@ -208,7 +208,8 @@ impl Tried<'_> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
         let all = self.found.as_ref().is_ok_and(|found| {
             let kept = self.kept.as_ref();
-            found.not_kept.is_empty() && kept.map_or(found.changes.is_empty(), Vec::is_empty)
+            let dropped = found.not_kept.len() + found.git.len();
+            dropped == 0 && kept.map_or(found.changes.is_empty(), Vec::is_empty)
         });
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
     }

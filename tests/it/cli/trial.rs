@@ -206,6 +206,11 @@ fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
     assert_eq!(said(&done), [&named[..], &["[kept in part]"]].concat());
     assert_eq!(done.status.code(), Some(123));
     assert!(text(&done.stdout).contains("+++ b/\\u{1b}[31m"), "{done:?}");
+    // Else nobody would notice that a commit is lost.
+    assert_eq!(
+        scene.exec(&["--keep", "git config a.b c"]).status.code(),
+        Some(123)
+    );
     scene.bash("test ! -e pipe -a ! -e b.o -a ! -e a -a -e $'\\x1b[31m'; test -z \"$(git tag)\"");
 }
 
