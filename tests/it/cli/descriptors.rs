@@ -1,33 +1,20 @@
 //! With a low limit of open files, the backend reports it and never panics.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use crate::support::BACKEND;
 use crate::support::wire::{map, notification};
+use crate::support::{BACKEND, output_of};
 
 /// Runs `co-nvim` with these arguments and input, and this limit of open files.
 fn limited(limit: u32, args: &[&str], input: &[u8]) -> Output {
     let [home, work] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let mut child = Command::new("/bin/sh")
-        .args([
-            "-c",
-            &format!("ulimit -n {limit}; exec \"$0\" \"$@\""),
-            BACKEND,
-        ])
-        .args(args)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", home.path())
-        .current_dir(work.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The process may have ended before it reads that.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    let script = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script, BACKEND]).args(args);
+    let path = std::env::var_os("PATH").unwrap();
+    command.env_clear().env("PATH", path);
+    command.env("HOME", home.path()).current_dir(work.path());
+    output_of(&mut command, input)
 }
 
 /// Checks each limit: the command prints one sentence and exits with `refused`, or works.

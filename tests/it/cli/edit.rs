@@ -1,26 +1,18 @@
 //! `co-nvim edit` as a person uses it.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::support::{BACKEND, output_of};
 
 fn edit(dir: &Path, args: &[&str], request: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_co-nvim"))
-        .args(["edit", "--cwd"])
-        .arg(dir)
-        .args(args)
-        .env("HOME", dir)
-        .env_remove("XDG_CONFIG_HOME")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(request.as_bytes()).unwrap();
-    drop(stdin);
-    child.wait_with_output().unwrap()
+    let mut command = Command::new(BACKEND);
+    command.args(["edit", "--cwd"]).arg(dir).args(args);
+    command.env("HOME", dir).env_remove("XDG_CONFIG_HOME");
+    output_of(&mut command, request.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -55,21 +47,9 @@ fn json_says_the_same() {
     fs::write(dir.path().join("f"), "one\n  two  = 2\n").unwrap();
     let request = r#"{"name": "edit_file", "arguments": {"path": "f", "edits": [{"old": "two = 2", "new": "2"}]}}"#;
     let done = edit(dir.path(), &["--json"], request);
-    let said: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(
-        (
-            &said["path"],
-            &said["added"],
-            &said["removed"],
-            &said["hash"]
-        ),
-        (
-            &"f".into(),
-            &1.into(),
-            &1.into(),
-            &"ad1a95b4bf9b9765".into()
-        )
-    );
+    let said: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let told = json!([said["path"], said["added"], said["removed"], said["hash"]]);
+    assert_eq!(told, json!(["f", 1, 1, "ad1a95b4bf9b9765"]));
     let note = said["notes"][0].as_str().unwrap();
     assert!(
         note.starts_with("edit 1 replaced line 2, which differs"),

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use super::{BACKEND, Bench, TERMINAL, alive, eventually};
+use crate::support::output_of;
 
 fn exec(args: &[&str]) -> Output {
     let state = tempfile::tempdir().expect("a directory");
@@ -65,20 +66,13 @@ fn no_descriptor_is_inherited() {
 #[test]
 fn nothing_of_the_backends_own_environment_or_input_passes() {
     let state = tempfile::tempdir().unwrap();
-    let mut child = Command::new(BACKEND)
-        .args(["exec", "env; echo read $(cat)."])
-        .env("XDG_STATE_HOME", state.path())
-        .env("MADE_UP_SECRET", "s")
-        .env("NVIM", "/run/nvim.sock")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(BACKEND);
+    command.args(["exec", "env; echo read $(cat)."]);
+    command.env("XDG_STATE_HOME", state.path());
+    command.env("MADE_UP_SECRET", "s");
+    command.env("NVIM", "/run/nvim.sock");
     // As the editor's next message would be.
-    let mut input = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut input, b"stolen\n").unwrap();
-    drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = output_of(&mut command, b"stolen\n");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.ends_with("\nread .\n"), "{text}");
     assert!(

@@ -2,15 +2,12 @@
 
 use std::fmt::Write;
 
-use co_policy::PolicySettings;
-
-use super::world::{World, word};
+use super::world::Judged;
 
 /// Judges every line of a table; `\n`, `\t`, `\r`, `\u{…}` in a line stand for those characters.
 fn check(table: &str, expected: &str, at_least: usize) {
-    let world = World::new();
-    let (judge, problems) = world.judge(PolicySettings::default());
-    assert_eq!(problems, Vec::<String>::new());
+    let judged = Judged::new();
+    assert_eq!(judged.problems, [""; 0]);
     let mut wrong = String::new();
     let mut count = 0;
     for line in table
@@ -22,9 +19,9 @@ fn check(table: &str, expected: &str, at_least: usize) {
             .replace("␍", "\r")
             .replace("␛", "\u{1b}")
             .replace("␀", "\0");
-        let verdict = world.verdict(&judge, &command);
+        let verdict = judged.verdict(&command);
         count += 1;
-        if word(&verdict) != expected {
+        if verdict.word() != expected {
             let _infallible = writeln!(wrong, "{line}\n    {verdict:?}");
         }
     }

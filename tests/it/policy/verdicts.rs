@@ -6,30 +6,20 @@ use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
 use co_policy::{Pattern, PolicySettings, Sort, Verdict};
 
-use super::world::{World, texts, verdict_in, word};
+use super::world::{Judged, World, texts, verdict_in};
 use crate::support::{BACKEND, cases};
 
 #[test]
 fn an_empty_command_is_refused() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    for command in ["", " ", "\n", "\t \n"] {
-        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command:?}");
-    }
+    Judged::new().check_all(&["", " ", "\n", "\t \n"], "deny");
 }
 
 #[test]
 fn what_reaches_out_cannot_be_tried() {
-    let world = World::new();
-    let settings = PolicySettings {
+    let judged = Judged::with(PolicySettings {
         ask: texts(&["make install"]),
         ..PolicySettings::default()
-    };
-    let (judge, _) = world.judge(settings);
-    let tried = |command: &str| match world.verdict(&judge, command) {
-        Verdict::Ask(question) => question.trial,
-        verdict => panic!("{command}: {verdict:?}"),
-    };
+    });
     for (command, sort) in [
         ("sed -i s/a/b/ notes.txt", Some(Sort::Changes)),
         ("cargo test", Some(Sort::RunsCode)),
@@ -38,14 +28,13 @@ fn what_reaches_out_cannot_be_tried() {
         ("rm *.txt", Some(Sort::Changes)),
         ("make install", None),
     ] {
-        assert_eq!(tried(command), sort, "{command}");
+        assert_eq!(judged.question(command).trial, sort, "{command}");
     }
 }
 
 #[test]
 fn hidden_characters_and_long_text_ask() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
+    let judged = Judged::new();
     for c in [
         '\0',
         '\r',
@@ -69,12 +58,12 @@ fn hidden_characters_and_long_text_ask() {
             format!("ls 'a{c}b'"),
             format!("ls # {c}"),
         ] {
-            assert_eq!(word(&world.verdict(&judge, &command)), "ask", "{command:?}");
+            judged.check(&[(&command, "ask")]);
         }
     }
-    assert_eq!(word(&world.verdict(&judge, "echo 'grüße ✓'")), "auto");
+    judged.check(&[("echo 'grüße ✓'", "auto")]);
     let long = format!("echo {}", "x".repeat(10_000));
-    let (forbidding, _) = world.judge(PolicySettings {
+    let forbidding = Judged::with(PolicySettings {
         deny: texts(&["git push"]),
         ..PolicySettings::default()
     });
@@ -83,28 +72,24 @@ fn hidden_characters_and_long_text_ask() {
     let inner = format!("{}git push{}", "$(".repeat(250), ")".repeat(250));
     for unread in [&long, &number, &depth, &inner] {
         // What is in it cannot be told.
-        assert_eq!(word(&world.verdict(&forbidding, unread)), "deny");
-        assert_eq!(word(&world.verdict(&judge, unread)), "ask");
+        assert_eq!(forbidding.said(unread), "deny");
+        assert_eq!(judged.said(unread), "ask");
     }
-    let argv = ["bash", "-c", &format!("{}git push", " ".repeat(10_001))].map(str::to_owned);
-    let found = forbidding.assess(&Program::Argv(argv.into()), &world.workspace, true);
-    assert_eq!(word(&forbidding.verdict(&found, &[])), "deny");
-    let behind = "cat <<X && git push\nx\nX";
-    assert_eq!(word(&world.verdict(&forbidding, behind)), "deny");
-    let many = vec!["ls"; 401].join("; ");
-    assert_eq!(word(&world.verdict(&judge, &many)), "ask");
-    let some = vec!["ls"; 300].join("; ");
-    assert_eq!(word(&world.verdict(&judge, &some)), "auto");
+    let inside = format!("{}git push", " ".repeat(10_001));
+    let found = forbidding.assess(&["bash", "-c", &inside]);
+    assert_eq!(forbidding.judge.verdict(&found, &[]).word(), "deny");
+    forbidding.check(&[("cat <<X && git push\nx\nX", "deny")]);
+    let [many, some] = [401, 300].map(|count| vec!["ls"; count].join("; "));
+    judged.check(&[(&many, "ask"), (&some, "auto")]);
 }
 
 #[test]
 fn a_command_that_reaches_a_secret_or_leaves_the_workspace_says_so() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    fs::write(world.workspace.join(".env"), "KEY=value\n").unwrap();
+    let judged = Judged::new();
     let reach = |command: &str| {
         let program = Program::Shell(command.to_owned());
-        judge.assess(&program, &world.workspace, true).reach
+        let workspace = &judged.world.workspace;
+        judged.judge.assess(&program, workspace, true).reach
     };
     for command in [
         "cp .env copy",
@@ -135,15 +120,10 @@ fn a_command_that_reaches_a_secret_or_leaves_the_workspace_says_so() {
 
 #[test]
 fn an_argument_vector_is_one_command() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings {
+    let judged = Judged::with(PolicySettings {
         allow: texts(&["make"]),
         ..PolicySettings::default()
     });
-    let said = |argv: &[&str]| {
-        let found = judge.assess(&Program::Argv(texts(argv)), &world.workspace, true);
-        word(&judge.verdict(&found, &[]))
-    };
     for (argv, expected) in [
         (&["ls", "-la"][..], "auto"),
         (&["grep", "-n", "a; rm $(x) | > y", "a.txt"], "auto"),
@@ -163,17 +143,16 @@ fn an_argument_vector_is_one_command() {
         (&[], "deny"),
         (&[""], "deny"),
     ] {
-        assert_eq!(said(argv), expected, "{argv:?}");
+        let verdict = judged.judge.verdict(&judged.assess(argv), &[]);
+        assert_eq!(verdict.word(), expected, "{argv:?}");
     }
 }
 
 #[test]
 fn a_question_about_an_argument_vector_marks_its_word() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    let argv = texts(&["cat", "a b", "../other/file"]);
-    let found = judge.assess(&Program::Argv(argv), &world.workspace, true);
-    let Verdict::Ask(ask) = judge.verdict(&found, &[]) else {
+    let judged = Judged::new();
+    let found = judged.assess(&["cat", "a b", "../other/file"]);
+    let Verdict::Ask(ask) = judged.judge.verdict(&found, &[]) else {
         panic!("it asks");
     };
     let span = ask.reasons[0].span.clone().unwrap();
@@ -181,29 +160,47 @@ fn a_question_about_an_argument_vector_marks_its_word() {
 }
 
 #[test]
+fn every_reason_has_its_place() {
+    let judged = Judged::new();
+    for command in [
+        "find . -delete",
+        "ls && rm x",
+        "cat .env",
+        "ls $(rm x)",
+        "cat ..",
+    ] {
+        for reason in judged.question(command).reasons {
+            let said = reason.span.clone().and_then(|span| command.get(span));
+            assert!(
+                said.is_some_and(|it| !it.is_empty()),
+                "{command}: {reason:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_program_must_be_found_where_only_the_person_can_write() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
-    let (judge, _) = world.judge(PolicySettings {
-        allow: texts(&["mytool"]),
-        ..PolicySettings::default()
-    });
+    let said = || {
+        let (judge, _) = world.judge(PolicySettings {
+            allow: texts(&["mytool"]),
+            ..PolicySettings::default()
+        });
+        verdict_in(&judge, "mytool x", &world.workspace, &[]).word()
+    };
     world.program("mytool", "#!/bin/sh\n");
-    assert_eq!(word(&world.verdict(&judge, "mytool x")), "auto");
+    assert_eq!(said(), "auto");
     let tool = world.bin.join("mytool");
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o777)).unwrap();
-    let (judge, _) = world.judge(PolicySettings {
-        allow: texts(&["mytool"]),
-        ..PolicySettings::default()
-    });
-    assert_eq!(word(&world.verdict(&judge, "mytool x")), "ask");
+    assert_eq!(said(), "ask");
     fs::remove_file(&tool).unwrap();
     let inside = world.workspace.join("mytool");
     std::os::unix::fs::symlink(&inside, &tool).unwrap();
     fs::write(&inside, "#!/bin/sh\n").unwrap();
     fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).unwrap();
-    let said = word(&world.verdict(&judge, "mytool x"));
-    assert_eq!(said, "ask", "a link into the workspace");
+    assert_eq!(said(), "ask", "a link into the workspace");
 }
 
 #[test]
@@ -225,7 +222,7 @@ fn a_directory_of_programs_must_be_the_persons_own() {
             saved: Default::default(),
             own: Vec::new(),
         });
-        word(&world.verdict(&judge, "mytool x"))
+        verdict_in(&judge, "mytool x", &world.workspace, &[]).word()
     };
     let put = |dir: &str, mode| {
         let dir = world.workspace.join(dir);
@@ -253,46 +250,44 @@ fn a_directory_of_programs_must_be_the_persons_own() {
 fn what_holds_co_in_check_is_not_taken_away() {
     let world = World::new();
     fs::write(world.workspace.join(".co/policy.toml"), "ask = ['make']\n").unwrap();
-    let (judge, _) = world.judge(PolicySettings::default());
-    for command in [
-        "rm -rf .co",
-        "mv .co x",
-        "rm -rf .",
-        "chmod -R 000 .co",
-        "chown -R x .co",
-        "rm .co/policy.toml",
-        "sudo rm -r ./.co",
-    ] {
-        assert_eq!(word(&world.verdict(&judge, command)), "deny", "{command}");
-    }
-    for command in ["rm -rf build", "git checkout -- .co/policy.toml"] {
-        assert_eq!(word(&world.verdict(&judge, command)), "ask", "{command}");
-    }
-    assert_eq!(word(&world.verdict(&judge, "cat .co/policy.toml")), "auto");
+    let judged = Judged::of(world, PolicySettings::default());
+    judged.check_all(
+        &[
+            "rm -rf .co",
+            "mv .co x",
+            "rm -rf .",
+            "chmod -R 000 .co",
+            "chown -R x .co",
+            "rm .co/policy.toml",
+            "sudo rm -r ./.co",
+        ],
+        "deny",
+    );
+    judged.check(&[
+        ("rm -rf build", "ask"),
+        ("git checkout -- .co/policy.toml", "ask"),
+        ("cat .co/policy.toml", "auto"),
+    ]);
 }
 
 #[test]
 fn the_home_directory_is_kept_wherever_it_is() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    for path in [world.home.clone(), world.home.parent().unwrap().to_owned()] {
+    let judged = Judged::new();
+    let home = &judged.world.home;
+    for path in [home, home.parent().unwrap()] {
         let command = format!("rm -rf {}", path.display());
-        assert_eq!(word(&world.verdict(&judge, &command)), "deny", "{command}");
+        judged.check(&[(&command, "deny")]);
     }
 }
 
 #[test]
 fn a_command_outside_the_workspace_asks() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    let other = world.workspace.join("../other");
-    assert_eq!(word(&verdict_in(&judge, "ls", &other, &[])), "ask");
-    assert_eq!(
-        word(&verdict_in(&judge, "ls", &world.workspace.join("src"), &[])),
-        "auto"
-    );
-    let found = judge.assess(&Program::Argv(texts(&["ls"])), &other, true);
-    assert_eq!(word(&judge.verdict(&found, &[])), "ask");
+    let Judged { world, judge, .. } = Judged::new();
+    let said = |cwd: &str| verdict_in(&judge, "ls", &world.workspace.join(cwd), &[]).word();
+    assert_eq!((said("../other"), said("src")), ("ask", "auto"));
+    let argv = Program::Argv(texts(&["ls"]));
+    let found = judge.assess(&argv, &world.workspace.join("../other"), true);
+    assert_eq!(judge.verdict(&found, &[]).word(), "ask");
 }
 
 /// No text panics, and no text with `rm` as its last line runs unasked.
@@ -300,8 +295,7 @@ fn a_command_outside_the_workspace_asks() {
 fn no_text_breaks_the_judge() {
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
+    let judged = Judged::new();
     let mut runner = TestRunner::deterministic();
     let soup = "(ls|cat|git|find|sed|rg|xargs|jq|awk|test|\\[|cd|rm)?( ?[a-z./*?~'\"\\\\$(){}<>|&;`!#=0-9@:,-]{0,6}){0,8}";
     for strategy in [
@@ -310,23 +304,20 @@ fn no_text_breaks_the_judge() {
     ] {
         for _ in 0..cases(300) {
             let command = strategy.new_tree(&mut runner).unwrap().current();
-            let _verdict = world.verdict(&judge, &command);
+            let _verdict = judged.verdict(&command);
             // A backslash at its end joins one line.
             let piped = format!("{command}\n\nrm -rf x");
-            let verdict = world.verdict(&judge, &piped);
-            assert!(word(&verdict) != "auto", "{piped:?}");
+            assert_ne!(judged.said(&piped), "auto", "{piped:?}");
         }
     }
 }
 
 #[test]
 fn an_argument_vector_is_asked_about_and_allowed_as_it_is_shown() {
-    let world = World::new();
-    let (judge, _) = world.judge(PolicySettings::default());
-    let argv = ["rm", "*", "it's"].map(str::to_owned).to_vec();
-    let found = judge.assess(&Program::Argv(argv), &world.workspace, true);
+    let judged = Judged::new();
+    let found = judged.assess(&["rm", "*", "it's"]);
     assert_eq!(found.command, r"rm '*' 'it'\''s'");
-    let allowed = |text: &str| word(&judge.verdict(&found, &[Pattern::exact(text)]));
+    let allowed = |text: &str| judged.judge.verdict(&found, &[Pattern::exact(text)]).word();
     assert_eq!(allowed(&found.command), "auto");
     assert_eq!(allowed(r"rm * 'it'\''s'"), "ask");
 }
@@ -355,7 +346,8 @@ fn a_place_that_the_sandbox_can_read_is_no_reason_to_ask() {
         ("home/.bashrc", "ask"),
     ] {
         let command = format!("cat {}", base.join(read).display());
-        assert_eq!(word(&world.verdict(&judge, &command)), said, "{command}");
+        let verdict = verdict_in(&judge, &command, &world.workspace, &[]);
+        assert_eq!(verdict.word(), said, "{command}");
     }
 }
 
@@ -373,8 +365,7 @@ fn where_nothing_can_be_confined_everything_asks() {
     let launcher = Launcher::new(BACKEND.into(), world.home.clone(), Vec::new());
     let judge = judge.with_launcher(launcher, Vec::new());
     let verdict = verdict_in(&judge, "cat .bashrc", &world.home, &[]);
-    assert_eq!(word(&verdict), "ask", "{verdict:?}");
-    let co_policy::Verdict::Ask(question) = verdict else {
+    let Verdict::Ask(question) = verdict else {
         panic!("{verdict:?}");
     };
     let why = &question.reasons[0].text;

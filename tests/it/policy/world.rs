@@ -8,7 +8,7 @@ use std::process::Command;
 
 use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
-use co_policy::{Pattern, PolicySettings, Verdict};
+use co_policy::{ApprovalQuestion, Assessment, Pattern, PolicySettings, Verdict};
 
 use crate::support::BACKEND;
 
@@ -135,10 +135,6 @@ impl World {
         let env = vec![("PATH".into(), self.path())];
         (judge.with_launcher(launcher, env), problems)
     }
-
-    pub(crate) fn verdict(&self, judge: &Judge, command: &str) -> Verdict {
-        verdict_in(judge, command, &self.workspace, &[])
-    }
 }
 
 pub(crate) fn verdict_in(
@@ -151,16 +147,78 @@ pub(crate) fn verdict_in(
     judge.verdict(&found, chat_rules)
 }
 
-/// The one word for a verdict, with its reasons for the message of a failing test.
-pub(crate) fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        co_policy::Verdict::Allow(_) => "auto",
-        co_policy::Verdict::Ask(_) => "ask",
-        co_policy::Verdict::Deny { .. } => "deny",
-    }
-}
-
 /// Returns them as an argument vector, or a list in the settings.
 pub(super) fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// A world with a judge.
+pub(crate) struct Judged {
+    pub(crate) world: World,
+    pub(crate) judge: Judge,
+    /// Sentences about what is wrong with the settings.
+    pub(crate) problems: Vec<String>,
+}
+
+impl Judged {
+    pub(crate) fn new() -> Self {
+        Self::with(PolicySettings::default())
+    }
+
+    pub(crate) fn with(settings: PolicySettings) -> Self {
+        Self::of(World::new(), settings)
+    }
+
+    pub(crate) fn of(world: World, settings: PolicySettings) -> Self {
+        let (judge, problems) = world.judge(settings);
+        Self {
+            world,
+            judge,
+            problems,
+        }
+    }
+
+    pub(crate) fn verdict(&self, command: &str) -> Verdict {
+        verdict_in(&self.judge, command, &self.world.workspace, &[])
+    }
+
+    /// Returns the one word for the verdict.
+    pub(crate) fn said(&self, command: &str) -> &'static str {
+        self.said_with(command, &[])
+    }
+
+    pub(crate) fn said_with(&self, command: &str, chat_rules: &[Pattern]) -> &'static str {
+        let workspace = &self.world.workspace;
+        verdict_in(&self.judge, command, workspace, chat_rules).word()
+    }
+
+    pub(crate) fn assess(&self, argv: &[&str]) -> Assessment {
+        let program = Program::Argv(texts(argv));
+        self.judge.assess(&program, &self.world.workspace, true)
+    }
+
+    /// Checks the verdicts of commands.
+    #[track_caller]
+    pub(crate) fn check(&self, cases: &[(&str, &str)]) {
+        for (command, expected) in cases {
+            let verdict = self.verdict(command);
+            assert_eq!(verdict.word(), *expected, "{command}: {verdict:?}");
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn check_all(&self, commands: &[&str], expected: &str) {
+        for command in commands {
+            self.check(&[(command, expected)]);
+        }
+    }
+
+    /// Returns the question about a command.
+    #[track_caller]
+    pub(crate) fn question(&self, command: &str) -> ApprovalQuestion {
+        match self.verdict(command) {
+            Verdict::Ask(question) => question,
+            verdict => panic!("{command}: {verdict:?}"),
+        }
+    }
 }

@@ -12,6 +12,8 @@ mod screen;
 pub(crate) mod wire;
 pub(crate) mod workspace;
 
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// The variable that makes tests with generated input try more of it; `make fuzz` sets it.
@@ -58,6 +60,15 @@ pub(crate) fn tool(name: &str) -> String {
         Ok(value) if !value.is_empty() => value,
         _ => panic!("{name} is not set: run the tests with `make test`, which gets what they need"),
     }
+}
+
+/// Runs a program to its end with that input.
+pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> Output {
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = streams.stderr(Stdio::piped()).spawn().unwrap();
+    // It may end before it has read that.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
 }
 
 /// Checks that the parts stand in a text in this order.
