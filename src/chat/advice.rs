@@ -37,7 +37,7 @@ pub(super) struct Conditions {
     pub confinement: Option<&'static str>,
     /// The network of a command at the workspace level.
     pub network: Network,
-    /// The command runs at the read-only level.
+    /// The command runs at the read-only level, or as a trial.
     pub confined: bool,
     /// The kernel hides the workspace's secrets from an approved command.
     pub hides: bool,
@@ -59,7 +59,7 @@ impl Conditions {
     /// Returns advice for the model about an outcome. If the output is not withheld, there is none for a command that
     /// succeeded or was cancelled.
     pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
-        if outcome.withheld {
+        if outcome.withheld && self.level != "trial" {
             Some(WITHHELD.to_owned())
         } else if outcome.ok() || outcome.cancelled {
             None
@@ -68,7 +68,7 @@ impl Conditions {
         } else if outcome.exit == Some(MAY_NOT_EXECUTE) {
             Some(NOT_EXECUTED.to_owned())
         } else if self.may_be_to_blame(outcome) {
-            // co asks the person about a trial by itself.
+            // After a trial, co asks the person without another call.
             (self.level != "trial").then(|| CONFINED.to_owned())
         } else if self.hides && outcome.output.lines().any(refuses_secret) {
             Some(HIDDEN.to_owned())

@@ -133,7 +133,8 @@ impl Chat {
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
             TurnEvent::Question(mut question, reply) => {
-                if question.change.is_none() {
+                let runs_again = question.tried.as_ref().is_some_and(|it| it.runs_again);
+                if question.change.is_none() || runs_again {
                     let judge = self.services.judge(&self.dirs.workspace);
                     question.no_undo = self.services.checkpoints.missing(judge.root());
                 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::texts::named;
-use self::texts::{TurnSummary, change, files, reasons, turns, without_directories};
+use self::texts::{TurnSummary, change, reasons, turns, without_directories};
+pub(super) use self::texts::{files, named};
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;

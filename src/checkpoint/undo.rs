@@ -13,8 +13,9 @@ use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
 use co_policy::one_line;
 
-/// The bits of a mode that make a file executable.
-const EXECUTABLE: u32 = 0o111;
+/// The modes that new files and directories have with the usual masks. A diff names others.
+const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
+const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -150,10 +151,17 @@ impl Change {
             }
             _ => {}
         }
-        if let (None, Some(Entry::File { mode, .. })) = (&self.before, &self.after)
-            && mode & EXECUTABLE != 0
+        let usual: &[u32] = match &self.after {
+            Some(Entry::Dir { .. }) => &USUAL_DIRECTORY_MODES,
+            _ => &USUAL_FILE_MODES,
+        };
+        if let (None, Some(mode)) = (&self.before, mode(&self.after))
+            && !usual.contains(&mode)
         {
             diff.push_str(&format!("mode of {name}: {mode:o}\n"));
+        }
+        if let (None, Some(Entry::Link { .. })) = (&self.before, &self.after) {
+            diff.insert_str(0, &format!("new link: {name}\n"));
         }
         if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
             && old != new

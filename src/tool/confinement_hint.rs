@@ -34,6 +34,10 @@ const NO_NETWORK: &[&str] = &[
     "couldn't connect",
     "could not connect",
     "network is unreachable",
+    "connection refused",
+    "econnrefused",
+    "enotfound",
+    "no such host",
 ];
 
 /// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.

@@ -31,7 +31,10 @@ pub(super) fn is_changed(layer: &Tree, workspace: &Tree, path: &Path) -> io::Res
             .flatten();
         let (Some(new), Some(old), Some(old_dir)) = (new, old, old_dir) else {
             // Removing what is not there is no change.
-            return Ok(new.is_some_and(|new| new.kind != Kind::Whiteout));
+            if new.is_some_and(|new| new.kind != Kind::Whiteout) {
+                return Ok(true);
+            }
+            continue;
         };
         let same = match new.kind {
             _ if (new.kind, new.mode) != (old.kind, old.mode) => false,

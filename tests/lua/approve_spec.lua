@@ -245,7 +245,7 @@ describe('the approval float', function()
     }
     local nvim = asked(ask(1, { command = long, tried = tried, change = change }))
     nvim:wait_screen(
-      'xx  +1 -0',
+      'diff +1 -0',
       'as a trial: exit 1',
       'x is dropped',
       'one failed',

@@ -23,13 +23,14 @@ local function text_of(question)
   local change = question.change --[[@as co.Change]]
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  local lines = vim.split(question.command, '\n', { plain = true })
-  lines[#lines] = ('%s  %s'):format(lines[#lines], counts(change))
-  for _, line in ipairs(lines) do
-    add(text, line, 'CoApprovalCommand')
-  end
-  for index, reason in ipairs(question.reasons) do
-    add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
+  if question.tried then
+    text = question_text.question(question)
+    add(text, 'diff ' .. counts(change), 'CoApprovalLabel', 0, 4)
+  else
+    add(text, ('%s  %s'):format(question.command, counts(change)), 'CoApprovalCommand')
+    for index, reason in ipairs(question.reasons) do
+      add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
+    end
   end
   if change.unsaved then
     add(text, 'note its buffer has unsaved changes: a yes does not save it', 'CoApprovalReason', 5)
@@ -37,7 +38,6 @@ local function text_of(question)
   if review_items.is_begun(question) then
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
-  question_text.add_trial(text, question)
   add(text, '')
   local diff = change.diff:gsub('\n$', '')
   if not change.files and not question.tried then

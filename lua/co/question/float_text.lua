@@ -137,10 +137,12 @@ end
 ---@param question co.CommandQuestion
 ---@return { key: string, scope: co.Scope, about: string }[]
 function M.scopes(question)
+  -- A yes to a trial is about its command.
+  local edit = question.change and not question.tried
   local about = question.job and ('whatever is typed into job %d'):format(question.job)
-    or question.change and 'this file with this tool, in this chat'
+    or edit and 'this file with this tool, in this chat'
     or 'this command, in this chat'
-  local what = question.change and '`%s`' or 'what starts with `%s`'
+  local what = edit and '`%s`' or 'what starts with `%s`'
   local scopes = { { key = 'c', scope = 'command', about = about } }
   if question.prefix then
     scopes[#scopes + 1] = {
@@ -154,7 +156,7 @@ function M.scopes(question)
       about = (what .. ', saved for this workspace'):format(question.prefix),
     }
   end
-  if question.change then
+  if edit then
     scopes[#scopes + 1] = {
       key = 'f',
       scope = 'edits',
@@ -219,7 +221,12 @@ end
 function M.answers(question)
   local yes, no = 'once', 'no'
   if question.tried then
-    yes, no = question.tried.runs_again and 'run for real' or 'keep', 'drop'
+    yes, no = 'go on', 'drop'
+    if question.tried.runs_again then
+      yes = 'run for real'
+    elseif question.change then
+      yes = 'keep'
+    end
   end
   return { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' }, { 'a', 'always' } }
 end

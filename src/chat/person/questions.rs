@@ -90,12 +90,12 @@ impl Chat {
             Allowance::Rule(rule) => self.permissions.rules.push(rule),
             Allowance::Job(job) => self.permissions.jobs.push(job),
             Allowance::TryFirst(workspace) => {
-                self.permissions.tries_first = true;
+                // The judge of the next turn knows it.
                 if let Err(error) = self.services.save_try_first(workspace).await {
                     self.services.notice(
                         NoticeLevel::Error,
                         format!(
-                            "co tries commands first in this chat, but could not save that: {error}"
+                            "co tries commands first in this turn only, because that could not be saved: {error}"
                         ),
                     );
                 }

@@ -85,7 +85,6 @@ impl Chat {
         let (dir, workspace) = self.saved_rules();
         match blocking(move || rules::set_try_first(&dir, &workspace, false)).await {
             Ok(_) => {
-                self.permissions.tries_first = false;
                 self.services.forget_judge(&self.dirs.workspace);
                 self.revoked();
                 self.say("co asks again before it tries a command of this workspace");

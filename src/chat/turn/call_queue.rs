@@ -88,7 +88,9 @@ impl CallQuestion {
     pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
         match (scope, &self.prefix) {
             (Scope::Everything, _) => vec![Allowance::Everything],
-            (Scope::Edits, _) if self.question.change.is_some() => {
+            (Scope::Edits, _)
+                if self.question.change.is_some() && self.question.tried.is_none() =>
+            {
                 EditRequest::every_edit().map(Allowance::Rule).to_vec()
             }
             (Scope::Prefix, Some(prefix)) => vec![Allowance::Rule(prefix.clone())],

@@ -80,10 +80,11 @@ impl Turn {
             // The last call may have changed files that the verdicts depend on.
             self.judge_queue().await;
             self.show_next().await?;
+            // Before a trial, because it withdraws the question about the call.
+            self.put_questions().await?;
             if self.try_next().await? {
                 continue;
             }
-            self.put_questions().await?;
             let answer = match self.answer_to_next().await? {
                 NextCall::Changed => continue,
                 NextCall::NotAsked => None,

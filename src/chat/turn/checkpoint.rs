@@ -34,7 +34,10 @@ impl Turn {
         let approved = decision.lets_run() && *decision != Decision::Unasked;
         let (what, decision) = match &next.known {
             // What a trial changed is recorded when it is kept.
-            Ok(ParsedCall::Command(_)) if matches!(next.trial, Trial::Ended(_)) => return None,
+            Ok(ParsedCall::Command(_)) if matches!(&next.trial, Trial::Ended(it) if !it.summary.runs_again) =>
+            {
+                return None;
+            }
             Ok(ParsedCall::Command(it)) if approved && it.cannot_run.is_none() => {
                 (it.request.text(), decision.clone())
             }

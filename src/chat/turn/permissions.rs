@@ -37,7 +37,7 @@ pub(in crate::chat) enum Allowance {
 pub(in crate::chat) struct Permissions {
     pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
-    /// co tries commands of the workspace before it asks.
+    /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
     pub tries_first: bool,
     /// The jobs that the model may type to.
     pub jobs: Vec<u64>,

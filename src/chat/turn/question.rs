@@ -282,7 +282,7 @@ fn may_open(decision: &Decision, command: &str) -> bool {
 }
 
 /// Returns the result of a call for a decision that stops it; none if the call may run.
-fn refusal(decision: &Decision) -> Option<String> {
+pub(super) fn refusal(decision: &Decision) -> Option<String> {
     match decision {
         Decision::Forbidden { why } => Some(format!("Refused by a deny rule: {why}")),
         Decision::Denied { reason: None } => Some(DENIED.to_owned()),

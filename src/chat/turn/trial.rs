@@ -19,7 +19,7 @@ const LONGEST_DIFF: usize = 1 << 20;
 const LONGEST_REVIEW: usize = 4 << 20;
 
 /// The most files that a text names.
-const MOST_NAMED: usize = 20;
+pub(super) const MOST_NAMED: usize = 20;
 
 /// The trial of a command that waits in the queue.
 #[derive(Default)]
@@ -53,10 +53,10 @@ impl Trial {
         }
     }
 
-    /// Returns a sentence about a trial that could not run; none for others.
+    /// Returns a sentence about a trial that could not run, or whose changes could not be read; none for others.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
-            Self::Failed(why) => Some(format!("it could not be tried first: {why}")),
+            Self::Failed(why) => Some(format!("its trial failed: {why}")),
             _ => None,
         }
     }
@@ -66,7 +66,9 @@ impl EndedTrial {
     /// Returns the sentence for the model about a trial that needs no answer.
     pub(super) fn told(&self) -> &'static str {
         match self.changes.ignored.files {
-            0 => "The command ran as a trial and changed no file.",
+            0 => {
+                "The command ran as a trial, without network and with writes only in the workspace. It changed no file."
+            }
             _ => {
                 "The command ran as a trial. It changed only files that git ignores, and these changes are dropped."
             }
@@ -144,14 +146,22 @@ pub(super) fn summary(
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let last = lines.len().saturating_sub(OUTPUT_LINES);
     let mut notes = Vec::new();
-    if failed {
+    if outcome.withheld {
+        notes.push(
+            "the model does not get its output, which may contain a secret: yes runs it for real"
+                .to_owned(),
+        );
+    } else if failed {
         notes.push(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
     } else if !changes.git.is_empty() {
         notes.push("what it changed in .git cannot be kept: yes runs it for real".to_owned());
     }
-    notes.extend(changes.notes(MOST_NAMED));
+    let runs_again = failed || !changes.git.is_empty();
+    if !runs_again {
+        notes.extend(changes.notes(MOST_NAMED));
+    }
     TrialSummary {
         status: one_line(&outcome.status()),
         output: lines[last..]
@@ -159,7 +169,7 @@ pub(super) fn summary(
             .map(|line| co_policy::printable(line))
             .collect(),
         notes: notes.iter().map(|note| one_line(note)).collect(),
-        runs_again: failed || !changes.git.is_empty(),
+        runs_again,
     }
 }
 

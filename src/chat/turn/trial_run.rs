@@ -9,12 +9,14 @@ use super::super::undo;
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{AllowedCommand, ParsedCall, ReviewedCommand};
-use super::call_queue::QueuedCall;
+use super::call_queue::{QuestionState, QueuedCall};
 use super::event::Halt;
 use super::permissions::Allowance;
-use super::question::Resolution;
+use super::question::{Resolution, refusal};
 use super::run::StartedCommand;
-use super::trial::{EndedTrial, Trial, accepted, files_in_parts, shown_change, summary};
+use super::trial::{
+    EndedTrial, MOST_NAMED, Trial, accepted, files_in_parts, shown_change, summary,
+};
 use crate::checkpoint::{By, CallChanges, Checkpoints, Overlap, Undo, UndoResult};
 use crate::config::TryFirst;
 use crate::protocol::HunkAnswer;
@@ -56,9 +58,14 @@ impl Turn {
             return false;
         };
         match waiting.trial {
-            Trial::Wanted | Trial::Running => return true,
+            Trial::Wanted => return self.trial_sort(reviewed).is_some(),
+            Trial::Running => return true,
             Trial::Failed(_) | Trial::Ended(_) => return false,
             Trial::None => {}
+        }
+        let question = waiting.question.as_ref();
+        if question.is_some_and(|it| matches!(it.stage, QuestionState::Answered(_))) {
+            return false;
         }
         if !self.permissions.tries_first && !self.judge.tries_first() {
             return false;
@@ -89,14 +96,15 @@ impl Turn {
         let Some(mut next) = self.queue.pop() else {
             return Ok(false);
         };
-        if !self.is_tried_first(&next) {
-            self.queue.put_back(next);
-            return Ok(false);
-        }
-        let Ok(ParsedCall::Command(reviewed)) =
-            std::mem::replace(&mut next.known, Err(String::new()))
-        else {
-            return Ok(false);
+        let is_tried = self.is_tried_first(&next);
+        let known = std::mem::replace(&mut next.known, Err(String::new()));
+        let reviewed = match known {
+            Ok(ParsedCall::Command(reviewed)) if is_tried => reviewed,
+            known => {
+                next.known = known;
+                self.queue.put_back(next);
+                return Ok(false);
+            }
         };
         next.trial = Trial::Running;
         self.queue.put_back(next);
@@ -150,7 +158,11 @@ impl Turn {
         let running = match self.start(&allowed).await? {
             Ok(StartedCommand::Foreground(running)) => running,
             Ok(StartedCommand::Background(_)) => return Ok(Trial::None),
-            Err(why) => return Ok(Trial::Failed(why)),
+            Err(why) => {
+                let (judged, decision) = (&allowed.judged, &allowed.decision);
+                self.audit(&allowed.call, judged, decision, CallOutcome::Nothing);
+                return Ok(Trial::Failed(why));
+            }
         };
         self.show(ChatEvent::Decision(Decision::Tried)).await?;
         let (outcome, result) = self.follow(&allowed, running).await?;
@@ -196,39 +208,33 @@ impl Turn {
         decision: Decision,
         hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
-        if decision.lets_run() && ended.summary.runs_again {
-            return self.run_allowed(reviewed, decision).await;
+        let runs_again = ended.summary.runs_again;
+        match &decision {
+            decision if decision.lets_run() && runs_again => {
+                return self.run_allowed(reviewed, decision.clone()).await;
+            }
+            Decision::Withdrawn => {
+                return self
+                    .refuse(&reviewed.call, &reviewed.judged, decision)
+                    .await;
+            }
+            _ => {}
         }
         self.record(Item::Decision {
             call: reviewed.call.id.clone(),
             decision: decision.clone(),
         })
         .await?;
+        self.audit_decision(&reviewed.call, &reviewed.judged, (&decision, "co itself"))
+            .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let (told, noted) = match &decision {
-            decision if decision.lets_run() => {
-                let comments = hunks.as_deref().and_then(edits::comments);
-                let accepted = self.accept(&mut ended, hunks).await;
+        let (told, noted) = match refusal(&decision) {
+            None => {
                 let what = reviewed.request.text();
-                let (mut told, noted) = match accepted {
-                    Ok(()) => self.keep_trial(what, decision.clone(), ended.changes).await,
-                    Err(why) => not_kept(&why),
-                };
-                if let Some(comments) = comments {
-                    told.push_str(&format!(" The person says: {comments}"));
-                }
-                (told, noted)
+                self.keep_accepted(what, decision.clone(), &mut ended, hunks)
+                    .await
             }
-            Decision::Denied {
-                reason: Some(reason),
-            } => {
-                let told = format!("The person dropped all that it changed: {reason}");
-                (told, "its changes are dropped".to_owned())
-            }
-            _ => (
-                "The person dropped all that it changed.".to_owned(),
-                "its changes are dropped".to_owned(),
-            ),
+            Some(why) => dropped_words(&why, runs_again),
         };
         let result = ended.result.told(&told).noted(&noted);
         self.audit(
@@ -238,6 +244,31 @@ impl Turn {
             CallOutcome::Look(&noted),
         );
         self.conclude(&reviewed.call, result).await
+    }
+
+    /// Keeps what the person accepted. Returns what was kept and what was not, for the model and for the person.
+    async fn keep_accepted(
+        &self,
+        what: String,
+        decision: Decision,
+        ended: &mut EndedTrial,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> (String, String) {
+        let comments = hunks.as_deref().and_then(edits::comments);
+        let review = hunks.as_deref().map(|all| {
+            let kept = all.iter().filter(|it| it.accept).count();
+            format!(" In a review, they kept {kept} of {} parts.", all.len())
+        });
+        let changes = match self.accept(ended, hunks).await {
+            Ok(()) => std::mem::take(&mut ended.changes),
+            Err(why) => return not_kept(&why),
+        };
+        let notes = changes.notes(MOST_NAMED);
+        let (mut told, noted) = self.keep_trial(what, decision, changes).await;
+        told.extend(review);
+        told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
+        told.extend(comments.map(|it| format!(" The person says: {it}")));
+        (told, noted)
     }
 
     /// Leaves the parts that the person accepted; all without a review.
@@ -289,11 +320,25 @@ impl Turn {
             Err(why) => return not_kept(&why),
         };
         let refused = std::mem::take(&mut plan.kept);
+        let unsaved = plan.buffers.iter().map(|(_, change)| change.path.display());
+        let unsaved: Vec<_> = unsaved.map(|path| path.to_string()).collect();
         let by = By::Call {
             what: what.clone(),
             decision,
             command: false,
         };
+        if plan.all().is_empty() && refused.is_empty() {
+            return (
+                "It ran as a trial, and nothing was kept.".to_owned(),
+                "nothing was kept".to_owned(),
+            );
+        }
+        let planned = CallChanges {
+            changes: plan.all().into_iter().cloned().collect(),
+            ..CallChanges::default()
+        };
+        // So `/undo` knows them if co is killed meanwhile.
+        self.append_record(by.clone(), planned, true).await;
         let command = what.clone();
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &std::path::Path| {
             checkpoints.keep(plan, root, &command)
@@ -309,8 +354,25 @@ impl Turn {
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
-        kept_words(&done)
+        let (mut told, noted) = kept_words(&done);
+        if !unsaved.is_empty() {
+            told.push_str(&format!(
+                " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
+                 person saves it.",
+                undo::named(unsaved)
+            ));
+        }
+        (told, noted)
     }
+}
+
+/// Returns that the person or a rule refused, for the model and for the person.
+fn dropped_words(why: &str, runs_again: bool) -> (String, String) {
+    let told = match runs_again {
+        true => format!("It ran as a trial only, and was not allowed to run outside of one. {why}"),
+        false => format!("It ran as a trial, and what it changed is dropped. {why}"),
+    };
+    (told, "its changes are dropped".to_owned())
 }
 
 /// Returns that nothing was kept, for the model and for the person.
@@ -332,17 +394,17 @@ fn kept_words(done: &UndoResult) -> (String, String) {
     let failed: Vec<_> = (done.failed.iter())
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
-    let count = done.changes.len();
+    let count = undo::files(done.changes.iter().filter(|it| !it.is_directory()).count());
     match failed.is_empty() {
         true => (
             format!("It ran as a trial, and the person kept what it changed: {named}."),
-            format!("kept: {count} changes"),
+            format!("kept: {count}"),
         ),
         false => {
             let failed = failed.join("; ");
             (
                 format!("It ran as a trial. Kept: {named}. Not kept: {failed}."),
-                format!("kept: {count} changes; not kept: {failed}"),
+                format!("kept: {count}; not kept: {failed}"),
             )
         }
     }

@@ -207,7 +207,7 @@ pub(in crate::chat) fn named(mut paths: Vec<String>) -> String {
     }
 }
 
-pub(super) fn files(count: usize) -> String {
+pub(in crate::chat) fn files(count: usize) -> String {
     format!("{count} {}", if count == 1 { "file" } else { "files" })
 }
 

@@ -115,6 +115,8 @@ impl Trial {
             found: found.map_err(|error| error.to_string()),
             is_whole: outcome.exit.is_some()
                 && outcome.limit.is_none()
+                // It may have copied a secret.
+                && !outcome.withheld
                 && !outcome.timed_out
                 && !outcome.cancelled,
             kept: None,

@@ -179,7 +179,7 @@ fn a_trial_is_kept_if_the_person_says_so() {
         "--keep",
         "sed -i s/2/two/ a; rm -r d; mkdir -p e/f; touch g; chmod 755 g; ln -s a l",
     ]);
-    let expected = "--- a/d/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\nnew directory: e/f\nnew empty file: g\nmode of g: 755\n\
+    let expected = "--- a/d/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\nnew directory: e/f\nnew empty file: g\nmode of g: 755\nnew link: l\n\
                     --- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+link to a\n";
     assert_eq!(text(&done.stdout), format!("{DIFF}{expected}"));
     assert_eq!(

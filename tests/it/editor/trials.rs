@@ -103,7 +103,7 @@ fn a_review_keeps_the_parts_that_are_accepted() {
     scene.co("change it");
     scene.wait_ask("1/1");
     scene.answer("t");
-    scene.nvim.wait_text("+last");
+    scene.nvim.wait_text("diff +3 -2");
     scene.answer("d");
     scene.nvim.wait_text("0 of 2 answered");
     // The files stand in the order of their names: the first part of a.txt, its last one, then the new file.
@@ -121,7 +121,7 @@ fn a_review_keeps_the_parts_that_are_accepted() {
 fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
     let commit =
         "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
-    let scene = commands([commit]);
+    let scene = commands([&format!("echo new > new.txt && {commit}")]);
     scene.workspace.git(&["init", "-q"]);
     scene.co("commit it");
     scene.wait_ask("1/1");
@@ -135,10 +135,12 @@ fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
     );
     scene.answer("y");
     scene.nvim.wait_text("All through.");
-    assert!(
-        scene
-            .workspace
-            .git(&["log", "--oneline", "--all"])
-            .contains("tried")
-    );
+    let log = scene.workspace.git(&["log", "--oneline", "--all"]);
+    assert!(log.contains("tried"));
+    assert!(scene.workspace.exists("new.txt"));
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("/undo  +");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file taken back");
+    assert!(!scene.workspace.exists("new.txt"));
 }
