@@ -123,12 +123,7 @@ mod tests {
     }
 
     fn parse(tool: &ToolSpec, arguments: Value) -> Result<ToolCall, BadCall> {
-        ToolCall::parse(&Call {
-            id: "1".into(),
-            name: tool.name.clone(),
-            arguments,
-            signature: None,
-        })
+        ToolCall::parse(&Call::new("1", tool.name.clone(), arguments))
     }
 
     #[test]

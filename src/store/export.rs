@@ -159,12 +159,7 @@ mod tests {
             Item::Text {
                 text: "I look.".into(),
             },
-            Item::Call(Call {
-                id: "1".into(),
-                name: "run".into(),
-                arguments: json!({"cmd": "ls"}),
-                signature: None,
-            }),
+            Item::Call(Call::new("1", "run", json!({"cmd": "ls"}))),
             Item::Decision {
                 call: "1".into(),
                 decision: Decision::Unasked,

@@ -209,12 +209,7 @@ mod tests {
     use super::*;
 
     fn parse(name: &str, arguments: serde_json::Value) -> Result<JobRequest, String> {
-        let call = Call {
-            id: "1".into(),
-            name: name.into(),
-            arguments,
-            signature: None,
-        };
+        let call = Call::new("1", name, arguments);
         JobRequest::parse(&call).unwrap().map_err(|bad| bad.0)
     }
 

@@ -72,12 +72,7 @@ mod tests {
 
     #[test]
     fn items_are_whole_and_in_order() {
-        let call = Call {
-            id: "1".into(),
-            name: "run".into(),
-            arguments: json!({}),
-            signature: None,
-        };
+        let call = Call::new("1", "run", json!({}));
         let mut answer = AnswerBuilder::new();
         let mut items = Vec::new();
         for delta in [

@@ -109,12 +109,7 @@ mod tests {
     }
 
     fn call(name: &str) -> Item {
-        Item::Call(Call {
-            id: "1".to_owned(),
-            name: name.to_owned(),
-            arguments: json!({}),
-            signature: None,
-        })
+        Item::Call(Call::new("1", name, json!({})))
     }
 
     /// Returns the framed text of the last item, with `*` for the mark.

@@ -247,12 +247,7 @@ async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
         ("4", Some(Decision::Unasked)),
     ];
     for (id, decision) in decisions {
-        let call = Call {
-            id: id.to_owned(),
-            name: "run_shell_command".to_owned(),
-            arguments: serde_json::json!({"cmd": "make"}),
-            signature: None,
-        };
+        let call = Call::new(id, "run_shell_command", serde_json::json!({"cmd": "make"}));
         assert!(chat.recorder.record(Item::Call(call)).await);
         if let Some(decision) = decision {
             let call = id.to_owned();

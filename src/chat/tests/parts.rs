@@ -16,23 +16,13 @@ pub(super) fn done() -> Part {
 
 /// A call of any tool.
 pub(super) fn tool(id: &str, name: &str, arguments: serde_json::Value) -> Part {
-    Part::Delta(Delta::Call(Call {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments,
-        signature: None,
-    }))
+    Part::Delta(Delta::Call(Call::new(id, name, arguments)))
 }
 
 /// A call whose arguments cannot be read.
 pub(super) fn unread(id: &str) -> Part {
     Part::Delta(Delta::BadCall {
-        call: Call {
-            id: id.to_owned(),
-            name: "run_shell_command".to_owned(),
-            arguments: json!({}),
-            signature: None,
-        },
+        call: Call::new(id, "run_shell_command", json!({})),
         detail: "expected `}`".to_owned(),
     })
 }

@@ -4,17 +4,21 @@ use serde_json::json;
 
 use super::*;
 
-/// Looks with `variables`, an own home and a PATH that finds bash.
-async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check> {
-    let home = tempfile::tempdir().unwrap();
-    let probe = SandboxReport {
+/// Returns what a kernel that can do everything reports.
+fn able() -> SandboxReport {
+    SandboxReport {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
         trials: Ok(()),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),
-    };
+    }
+}
+
+/// Looks with `variables`, an own home and a PATH that finds bash.
+async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check> {
+    let home = tempfile::tempdir().unwrap();
     let env = |name: &str| {
         let given = variables.iter().find(|(variable, _)| *variable == name);
         given.map(|(_, value)| (*value).to_owned()).or(match name {
@@ -23,7 +27,7 @@ async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check>
             _ => None,
         })
     };
-    checks(&args, &probe, &env).await
+    checks(&args, &able(), &env).await
 }
 
 async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, &str)]) {
@@ -43,25 +47,20 @@ async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, 
 
 #[tokio::test]
 async fn a_sound_machine_has_no_errors_in_its_own_matters() {
-    for name in [
-        "version", "config", "state", "data", "settings", "shell", "sandbox", "trials",
+    for (name, part) in [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("config", ""),
+        ("state", ""),
+        ("data", ""),
+        ("settings", "vim.g.co"),
+        ("shell", "bash, version "),
+        ("sandbox", ""),
+        ("trials", ""),
     ] {
-        check(&[], name, &[(CheckLevel::Ok, "")]).await;
+        check(&[], name, &[(CheckLevel::Ok, part)]).await;
     }
-    check(
-        &[],
-        "version",
-        &[(CheckLevel::Ok, env!("CARGO_PKG_VERSION"))],
-    )
-    .await;
-    check(&[], "shell", &[(CheckLevel::Ok, "bash, version ")]).await;
-    check(
-        &[("PATH", "/nonexistent")],
-        "container",
-        &[(CheckLevel::Ok, "your settings need none")],
-    )
-    .await;
-    check(&[], "settings", &[(CheckLevel::Ok, "vim.g.co")]).await;
+    let none = [(CheckLevel::Ok, "your settings need none")];
+    check(&[("PATH", "/nonexistent")], "container", &none).await;
     let editor = DoctorArguments {
         lua: json!({}),
         ..Default::default()
@@ -77,24 +76,28 @@ async fn a_sound_machine_has_no_errors_in_its_own_matters() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said() {
-    check(
-        &[("PATH", "/nonexistent")],
-        "shell",
-        &[(CheckLevel::Warn, "no bash")],
-    )
-    .await;
-    check(
-        &[("XDG_STATE_HOME", "/proc/nope")],
-        "state",
-        &[(CheckLevel::Error, "/proc/nope")],
-    )
-    .await;
-    check(
-        &[("CO_CLI_MAX_STEPS", "x")],
-        "settings",
-        &[(CheckLevel::Error, "max_steps")],
-    )
-    .await;
+    for (variable, name, level, part) in [
+        (
+            ("PATH", "/nonexistent"),
+            "shell",
+            CheckLevel::Warn,
+            "no bash",
+        ),
+        (
+            ("XDG_STATE_HOME", "/proc/nope"),
+            "state",
+            CheckLevel::Error,
+            "/proc/nope",
+        ),
+        (
+            ("CO_CLI_MAX_STEPS", "x"),
+            "settings",
+            CheckLevel::Error,
+            "max_steps",
+        ),
+    ] {
+        check(&[variable], name, &[(level, part)]).await;
+    }
 }
 
 #[tokio::test]
@@ -168,50 +171,33 @@ async fn the_settings_of_lua_count() {
 fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
     let why = "the sandbox could not be tried (too many open files): mend that, then start again";
     let probe = SandboxReport {
-        sandbox: "no sandbox".into(),
         held: Err(SandboxRefusal::Unable(why.into())),
-        trials: Ok(()),
         known: false,
-        limits: LimitEnforcement::Watched,
-        landlock: Some(5),
+        ..able()
     };
-    let check = sandbox(&probe);
-    assert!(
-        check
-            .message
-            .ends_with("until then nearly every command asks"),
-        "{}",
-        check.message
-    );
+    let told = sandbox(&probe).message;
+    let end = "until then nearly every command asks";
+    assert!(told.ends_with(end), "{told}");
 }
 
 #[test]
 fn without_a_sandbox_it_says_what_to_use() {
+    let why = "this kernel has no Landlock";
     let probe = SandboxReport {
-        sandbox: "this kernel has no Landlock".into(),
-        held: Err(SandboxRefusal::Unable("this kernel has no Landlock".into())),
-        trials: Ok(()),
-        known: true,
-        limits: LimitEnforcement::Watched,
-        landlock: Some(5),
+        sandbox: why.into(),
+        held: Err(SandboxRefusal::Unable(why.into())),
+        ..able()
     };
-    let check = sandbox(&probe);
-    assert!(
-        check.message.contains("nearly every command asks"),
-        "{}",
-        check.message
-    );
-    assert!(check.advice.unwrap().contains("5.13"));
+    let Check {
+        message, advice, ..
+    } = sandbox(&probe);
+    assert!(message.contains("nearly every command asks"), "{message}");
+    assert!(advice.unwrap().contains("5.13"));
     let mut config = Config::default();
-    assert_eq!(
-        approved_commands(&probe, &config, Ok(())).level,
-        CheckLevel::Ok
-    );
+    let level = |config: &Config| approved_commands(&probe, config, Ok(())).level;
+    assert_eq!(level(&config), CheckLevel::Ok);
     config.sandbox_backend = config::ConfinementSetting::Landlock;
-    assert_eq!(
-        approved_commands(&probe, &config, Ok(())).level,
-        CheckLevel::Error
-    );
+    assert_eq!(level(&config), CheckLevel::Error);
 }
 
 #[tokio::test]
@@ -402,12 +388,8 @@ fn it_says_why_there_are_no_trials() {
     let why =
         "this system cannot run a command as a trial (no overlay): run the command without a trial";
     let mut probe = SandboxReport {
-        sandbox: "read-only sandbox".into(),
-        held: Ok(()),
         trials: Err(SandboxRefusal::Unable(why.into())),
-        known: true,
-        limits: LimitEnforcement::Watched,
-        landlock: Some(5),
+        ..able()
     };
     let check = trials(&probe).unwrap();
     assert_eq!(

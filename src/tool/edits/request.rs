@@ -170,12 +170,7 @@ impl EditRequest {
             }
             None => (name_of(&fields).to_owned(), Value::Object(fields)),
         };
-        let call = Call {
-            id: String::new(),
-            name,
-            arguments,
-            signature: None,
-        };
+        let call = Call::new("", name, arguments);
         Self::parse(&call).unwrap_or_else(|| {
             let names = NAMES.join(", ");
             Err(BadCall(format!(

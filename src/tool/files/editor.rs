@@ -214,12 +214,7 @@ mod tests {
     use crate::protocol::EditorEntry;
 
     fn parse(arguments: serde_json::Value) -> Result<EditorContext, String> {
-        let call = Call {
-            id: "1".into(),
-            name: NAME.into(),
-            arguments,
-            signature: None,
-        };
+        let call = Call::new("1", NAME, arguments);
         EditorContext::parse(&call).map_err(|bad| bad.0)
     }
 

@@ -97,12 +97,7 @@ impl Place {
 }
 
 fn parse(name: &str, arguments: Value) -> Result<FileQuery, String> {
-    let call = Call {
-        id: "1".into(),
-        name: name.into(),
-        arguments,
-        signature: None,
-    };
+    let call = Call::new("1", name, arguments);
     match ToolCall::parse(&call) {
         Ok(ToolCall::File(look)) => Ok(look),
         Ok(other) => panic!("{other:?} is no look"),

@@ -26,12 +26,7 @@ fn reasoned() -> Vec<Item> {
             text: "hmm".into(),
             signature: None,
         },
-        Item::Call(Call {
-            id: "a".into(),
-            name: "run".into(),
-            arguments: json!({"cmd": "ls"}),
-            signature: None,
-        }),
+        Item::Call(Call::new("a", "run", json!({"cmd": "ls"}))),
         outcome("a", "x", false),
     ]
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use co::store::{Error, LoadedChat, Meta, Store, TranscriptWriter};
@@ -18,21 +18,12 @@ fn meta(workspace: &str) -> Meta {
     }
 }
 
-fn user(text: &str) -> Item {
-    Item::user(text)
-}
-
 fn outcome(id: &str, text: &str, ok: bool) -> Item {
     Item::Outcome(Outcome::new(id, text, ok))
 }
 
 fn call(id: &str) -> Item {
-    Item::Call(Call {
-        id: id.into(),
-        name: "run".into(),
-        arguments: json!({"cmd": "ls ✓"}),
-        signature: None,
-    })
+    Item::Call(Call::new(id, "run", json!({"cmd": "ls ✓"})))
 }
 
 fn end(reason: End) -> Item {
@@ -52,7 +43,7 @@ fn job(job: u64) -> Item {
 
 fn turn() -> Vec<Item> {
     vec![
-        user("list\nit"),
+        Item::user("list\nit"),
         Item::Text {
             text: "I look.".into(),
         },
@@ -76,17 +67,26 @@ fn write(log: &mut TranscriptWriter, items: &[Item]) {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::metadata(path)
-        .expect("it is there")
-        .permissions()
-        .mode()
-        & 0o7777
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
 /// A store in a directory that goes with the test.
 fn store() -> (Store, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     (Store::new(directory.path().join("data/co")), directory)
+}
+
+/// Keeps a chat with these items that nobody has open; returns its file and its id.
+fn kept(store: &Store, items: &[Item]) -> (PathBuf, String) {
+    let mut log = store.create(meta("/work")).unwrap();
+    write(&mut log, items);
+    (log.path().to_owned(), log.id().to_owned())
+}
+
+/// Appends bytes to a file, as a writer that fails would.
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
 }
 
 #[test]
@@ -144,10 +144,7 @@ fn one_writer_at_a_time() {
 #[test]
 fn a_file_torn_anywhere_keeps_every_whole_line_and_goes_on() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/work")).unwrap();
-    write(&mut log, &turn());
-    let (path, id) = (log.path().to_owned(), log.id().to_owned());
-    drop(log);
+    let (path, id) = kept(&store, &turn());
     let whole = fs::read(&path).unwrap();
     for cut in 0..=whole.len() {
         let torn = &whole[..cut];
@@ -160,13 +157,13 @@ fn a_file_torn_anywhere_keeps_every_whole_line_and_goes_on() {
             .count();
         let (mut log, loaded) = store.open(&id).unwrap();
         check_resumed(&loaded, there, cut);
-        log.append(&user("next")).unwrap();
+        log.append(&Item::user("next")).unwrap();
         drop(log);
         let after = fs::read(&path).unwrap();
         assert!(after.starts_with(torn), "at {cut}: something was lost");
         let (_log, again) = store.open(&id).unwrap();
         let mut expected = loaded.items;
-        expected.push(user("next"));
+        expected.push(Item::user("next"));
         expected.push(end(End::Interrupted));
         assert_eq!(again.items, expected, "at {cut}");
     }
@@ -194,19 +191,11 @@ fn check_resumed(loaded: &LoadedChat, there: usize, cut: usize) {
 #[test]
 fn lines_nobody_knows_are_kept_and_told_of() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/work")).unwrap();
-    log.append(&user("a")).unwrap();
-    let (path, id) = (log.path().to_owned(), log.id().to_owned());
-    drop(log);
+    let (path, id) = kept(&store, &[Item::user("a")]);
     let strange = "{\"item\":\"hologram\",\"light\":7}\nnot json\n\n\u{0}\u{0}\n";
-    fs::OpenOptions::new()
-        .append(true)
-        .open(&path)
-        .unwrap()
-        .write_all(strange.as_bytes())
-        .unwrap();
+    append(&path, strange.as_bytes());
     let (mut log, loaded) = store.open(&id).unwrap();
-    assert_eq!(loaded.items, [user("a"), end(End::Interrupted)]);
+    assert_eq!(loaded.items, [Item::user("a"), end(End::Interrupted)]);
     let told = loaded.notices.join(" ");
     assert!(
         told.contains("1 line was written by a later version"),
@@ -220,9 +209,7 @@ fn lines_nobody_knows_are_kept_and_told_of() {
 #[test]
 fn a_later_format_is_left_alone() {
     let (store, _directory) = store();
-    let log = store.create(meta("/work")).unwrap();
-    let (path, id) = (log.path().to_owned(), log.id().to_owned());
-    drop(log);
+    let (path, id) = kept(&store, &[]);
     let later = format!("{{\"version\":2,\"id\":\"{id}\"}}\n");
     fs::write(&path, &later).unwrap();
     assert!(matches!(
@@ -267,10 +254,8 @@ fn chats_are_listed_by_workspace_the_last_one_first() {
     let mut ids = Vec::new();
     for (at, workspace) in ["/a", "/b", "/a"].into_iter().enumerate() {
         let mut log = store.create(meta(workspace)).unwrap();
-        write(
-            &mut log,
-            &[user(&format!("\n  prompt {at} {}\nmore", "x".repeat(80)))],
-        );
+        let prompt = format!("\n  prompt {at} {}\nmore", "x".repeat(80));
+        write(&mut log, &[Item::user(prompt)]);
         touch(log.path(), Duration::from_secs(60 * (3 - at as u64)));
         ids.push(log.id().to_owned());
     }
@@ -295,19 +280,15 @@ fn chats_are_listed_by_workspace_the_last_one_first() {
 }
 
 fn touch(path: &Path, ago: Duration) {
-    let file = fs::OpenOptions::new()
-        .append(true)
-        .open(path)
-        .expect("it is there");
-    file.set_modified(SystemTime::now() - ago)
-        .expect("its time is set");
+    let file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - ago).unwrap();
 }
 
 #[test]
 fn titles_change_whether_open_or_not() {
     let (store, _directory) = store();
     let mut log = store.create(meta("/a")).unwrap();
-    log.append(&user("prompt")).unwrap();
+    log.append(&Item::user("prompt")).unwrap();
     log.rename("first name").unwrap();
     assert_eq!(store.list(None)[0].title, "first name");
     let id = log.id().to_owned();
@@ -316,7 +297,7 @@ fn titles_change_whether_open_or_not() {
     assert_eq!(store.list(None)[0].title, "second name");
     let (_log, loaded) = store.open(&id).unwrap();
     assert_eq!(loaded.meta.title, "second name");
-    assert_eq!(loaded.items[0], user("prompt"));
+    assert_eq!(loaded.items[0], Item::user("prompt"));
 }
 
 #[test]
@@ -326,14 +307,14 @@ fn a_fork_has_its_own_life() {
     write(&mut log, &turn());
     // Cut between the call and its outcome: the pair is mended in the fork.
     let mut fork = store.fork(log.id(), 3).unwrap();
-    fork.append(&user("another way")).unwrap();
+    fork.append(&Item::user("another way")).unwrap();
     let fork_id = fork.id().to_owned();
     assert_ne!(fork_id, log.id());
     drop(fork);
     let (_fork, loaded) = store.open(&fork_id).unwrap();
     let mut expected: Vec<_> = turn().into_iter().take(3).collect();
     expected.push(outcome("1", INTERRUPTED, false));
-    expected.push(user("another way"));
+    expected.push(Item::user("another way"));
     expected.push(end(End::Interrupted));
     assert_eq!(loaded.items, expected);
     let expected = Meta {
@@ -354,13 +335,12 @@ fn pruning_takes_the_old_that_nobody_has_open() {
     for (log, days) in logs.iter().zip([40, 20, 40]) {
         touch(log.path(), day * days);
     }
-    let kept: Vec<String> = logs[1..].iter().map(|log| log.id().to_owned()).collect();
+    let mut kept: Vec<String> = logs[1..].iter().map(|log| log.id().to_owned()).collect();
     let _open = logs.pop();
     drop(logs);
     assert_eq!(store.prune(day * 30).unwrap(), 1);
     let mut left: Vec<String> = store.list(None).into_iter().map(|entry| entry.id).collect();
     left.sort();
-    let mut kept = kept;
     kept.sort();
     assert_eq!(left, kept);
     assert_eq!(store.prune(day * 30).unwrap(), 0);
@@ -369,7 +349,7 @@ fn pruning_takes_the_old_that_nobody_has_open() {
 #[test]
 fn a_deleted_chat_is_gone() {
     let (store, _directory) = store();
-    let id = store.create(meta("/a")).unwrap().id().to_owned();
+    let (_, id) = kept(&store, &[]);
     store.delete(&id).unwrap();
     assert_eq!(store.list(None), []);
     assert!(matches!(store.open(&id), Err(Error::NotFound { .. })));
@@ -378,30 +358,20 @@ fn a_deleted_chat_is_gone() {
 #[test]
 fn behind_half_a_line_the_next_one_stands_alone() {
     let (store, _directory) = store();
-    let mut log = store.create(meta("/a")).unwrap();
-    let (path, id) = (log.path().to_owned(), log.id().to_owned());
+    let (path, id) = kept(&store, &[]);
     // What a write that failed half-way leaves.
-    fs::OpenOptions::new()
-        .append(true)
-        .open(&path)
-        .unwrap()
-        .write_all(b"{\"item\":\"user\",\"te")
-        .unwrap();
-    drop(log);
-    (log, _) = store.open(&id).unwrap();
-    log.append(&user("whole")).unwrap();
+    append(&path, b"{\"item\":\"user\",\"te");
+    let (mut log, _) = store.open(&id).unwrap();
+    log.append(&Item::user("whole")).unwrap();
     drop(log);
     let (_log, loaded) = store.open(&id).unwrap();
-    assert_eq!(loaded.items, [user("whole"), end(End::Interrupted)]);
+    assert_eq!(loaded.items, [Item::user("whole"), end(End::Interrupted)]);
     assert!(loaded.notices[0].contains("line 2"), "{:?}", loaded.notices);
 }
 
 #[test]
 fn a_job_whose_end_nobody_saw_is_interrupted_once() {
-    let data = tempfile::tempdir().unwrap();
-    let store = Store::new(data.path().to_owned());
-    let mut log = store.create(meta("/w")).unwrap();
-    let id = log.id().to_owned();
+    let (store, _directory) = store();
     let ended = Item::JobEnded {
         job: 1,
         text: "job 1 (npm run dev) ended: exit 0".into(),
@@ -409,8 +379,7 @@ fn a_job_whose_end_nobody_saw_is_interrupted_once() {
     };
     let mut items = turn();
     items.extend([job(1), ended, job(2)]);
-    items.iter().for_each(|item| log.append(item).unwrap());
-    drop(log);
+    let (_, id) = kept(&store, &items);
     let (log, loaded) = store.open(&id).unwrap();
     drop(log);
     let Some(Item::JobEnded {

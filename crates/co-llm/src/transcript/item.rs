@@ -141,6 +141,17 @@ pub struct Call {
     pub signature: Option<String>,
 }
 
+impl Call {
+    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Value) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            signature: None,
+        }
+    }
+}
+
 /// The reason why a call ran or did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]

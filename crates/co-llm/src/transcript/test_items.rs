@@ -13,12 +13,7 @@ pub(crate) fn said(text: &str) -> Item {
 }
 
 pub(crate) fn call(id: &str) -> Item {
-    Item::Call(Call {
-        id: id.into(),
-        name: "run".into(),
-        arguments: json!({"cmd": "ls"}),
-        signature: None,
-    })
+    Item::Call(Call::new(id, "run", json!({"cmd": "ls"})))
 }
 
 pub(crate) fn outcome(id: &str, text: &str) -> Item {

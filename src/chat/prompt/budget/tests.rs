@@ -13,12 +13,11 @@ fn step(number: usize, output: String) -> [Item; 3] {
         Item::Text {
             text: format!("step {number}"),
         },
-        Item::Call(Call {
-            id: id.clone(),
-            name: "run_shell_command".into(),
-            arguments: json!({"cmd": format!("make {number}")}),
-            signature: None,
-        }),
+        Item::Call(Call::new(
+            id.clone(),
+            "run_shell_command",
+            json!({"cmd": format!("make {number}")}),
+        )),
         Item::Outcome(Outcome {
             spill: Some(format!("/spill/{number}").into()),
             ..Outcome::new(id, output, true)

@@ -169,12 +169,11 @@ fn any_item() -> impl Strategy<Value = Item> {
             call: id.into(),
             decision: Decision::Approved
         }),
-        (id.clone(), any::<bool>()).prop_map(|(id, object)| Item::Call(Call {
-            id: id.into(),
-            name: "run".into(),
-            arguments: if object { json!({"a": 1}) } else { json!("a") },
-            signature: None
-        })),
+        (id.clone(), any::<bool>()).prop_map(|(id, object)| Item::Call(Call::new(
+            id,
+            "run",
+            if object { json!({"a": 1}) } else { json!("a") }
+        ))),
         (id, "[a-z]{1,3}").prop_map(|(id, text)| outcome(id, &text)),
     ]
 }
