@@ -240,6 +240,9 @@ pub struct PlannedCommand {
     pub cwd: String,
     /// It only looks, so nobody was asked.
     pub unasked: bool,
+    /// The job into which the model types `command`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
 }
 
 /// The subject of an [`EditorQuery`].

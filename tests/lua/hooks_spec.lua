@@ -31,9 +31,18 @@ describe('hooks before a command', function()
         command.command = 'changed'
         return true
       end)
-      co.before_command(function(command)
+      _G.line = 2
+      co.before_command(assert(loadstring([=[
+
+        return function(command)
         if command.command == 'bad' then
-          error('oh', 0)
+          error('oh\nmore')
+        elseif command.command == 'table' then
+          error({ message = 'E7: no' })
+        elseif command.command == 'list' then
+          error({ 7 })
+        elseif command.command == 'reason' then
+          return { because = 'no' }
         elseif command.command == 'rm' then
           return 'no rm'
         elseif command.command == 'no' then
@@ -41,14 +50,18 @@ describe('hooks before a command', function()
         elseif command.command == 'bytes' then
           return 'not \255'
         end
-      end)
+      end]=], '@/plugins/a hook.lua'))())
     ]])
       same(nil, refusal(nvim, 'ls'))
       same('no rm', refusal(nvim, 'rm'))
       same('it gives no reason', refusal(nvim, 'no'))
       same('its reason is not all UTF-8', refusal(nvim, 'bytes'))
-      same('its hook failed: oh', refusal(nvim, 'bad'))
-      same('changed', nvim:lua('return _G.seen[5].command'))
+      local hook = nvim:lua('return _G.line')
+      same(('its hook a hook.lua:%d failed: oh'):format(hook), refusal(nvim, 'bad'))
+      same(('its hook a hook.lua:%d failed: E7: no'):format(hook), refusal(nvim, 'table'))
+      same(('its hook a hook.lua:%d failed: { 7 }'):format(hook), refusal(nvim, 'list'))
+      same('{ because = "no" }', refusal(nvim, 'reason'))
+      same('changed', nvim:lua('return _G.seen[8].command'))
       same(
         { 1, '/tmp', true },
         nvim:lua('local it = _G.seen[1] return { it.chat, it.cwd, it.unasked }')
@@ -85,5 +98,18 @@ describe('a hook after an edit', function()
     nvim:receive(event, { type = 'notice', level = 'info', message = 'after it' })
     nvim:wait_notice('after it')
     same({ '/tmp/a' }, nvim:lua('return _G.files'))
+  end)
+
+  it('that fails is named in one sentence', function()
+    local nvim = neovim.start({ screen = true, columns = 80, lines = 8 })
+    nvim:lua([[
+      local hook = "return function() error({ code = 'E9' }) end"
+      require('co').after_edit(assert(loadstring(hook, '@/plugins/formatter.lua'))())
+    ]])
+    nvim:receive({ type = 'event', name = 'CoEdited', data = { chat = 1, files = { '/tmp/a' } } })
+    local sentence = 'co: the hook formatter.lua:1 failed: { code = "E9" }'
+    nvim:wait('return _G.notices[1] == ...', sentence)
+    nvim:wait_screen(sentence)
+    same('n', nvim:mode())
   end)
 end)

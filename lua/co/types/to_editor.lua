@@ -188,6 +188,7 @@
 ---@field command string
 ---@field cwd string
 ---@field unasked boolean it only looks, so nobody was asked
+---@field job? integer the job into which the model types `command`
 
 ---@class (exact) co.Replacement
 ---@field start integer the first line, from 0

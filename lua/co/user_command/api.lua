@@ -118,16 +118,7 @@ end
 ---@param hook fun(edit: co.api.Edit)
 ---@return fun() remove
 function M.after_edit(hook)
-  local id = api.nvim_create_autocmd('User', {
-    pattern = 'CoEdited',
-    desc = 'co: a hook of a plugin',
-    callback = function(event)
-      hook(event.data)
-    end,
-  })
-  return function()
-    api.nvim_del_autocmd(id)
-  end
+  return require('co.hooks').add_after_edit(hook)
 end
 
 --- Answers a question as the keys `y` and `n` do. A reason for no goes to the model.

@@ -178,6 +178,33 @@ async fn what_is_typed_asks_until_the_job_is_allowed() {
 }
 
 #[tokio::test]
+async fn what_a_plugin_refuses_is_not_typed() {
+    let write = |id: &str, text: &str| asks_for(id, "job_write", json!({"job": 1, "text": text}));
+    let mut chat = Chat::trusting([
+        job("1", "while read -r line; do echo \"<$line>\"; done"),
+        write("2", "refused\n"),
+        write("3", "kept\n"),
+        asks_for("4", "job_write", json!({"job": 1, "close": true})),
+        output("5", 1, 60),
+        says("Typed."),
+    ]);
+    chat.services.buffers.set_hooked(true);
+    assert_eq!(chat.turn("type").await, "done");
+    chat.assert_told("2", "Nothing was typed: a plugin refuses it: no rm.");
+    let told = heard(&chat, &["3", "4", "5"]);
+    assert!(
+        told.contains("<kept>") && !told.contains("<refused>"),
+        "{told}"
+    );
+    let planned: Vec<_> = chat
+        .seen
+        .iter()
+        .filter_map(pick!(ToEditor::BeforeCommand { command, .. } => (command.command.as_str(), command.job)))
+        .collect();
+    assert_eq!(planned[1..], [("refused\n", Some(1)), ("kept\n", Some(1))]);
+}
+
+#[tokio::test]
 async fn what_a_deny_rule_refuses_is_not_typed_either() {
     let long = format!("git{}", " ".repeat(9_990));
     let typed = [

@@ -17,7 +17,7 @@ use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
 use super::run::{CallResult, not_started};
 use crate::audit::Record;
-use crate::protocol::{ChatState, Question};
+use crate::protocol::{ChatState, PlannedCommand, Question};
 use crate::tool::confinement::READ_ONLY;
 use crate::tool::jobs::{self as tools, typed};
 use co_exec::secrets::redact::RedactedText;
@@ -282,6 +282,21 @@ impl Turn {
             decision: decision.clone(),
         })
         .await?;
+        let planned = PlannedCommand {
+            chat: self.chat,
+            command: text.clone(),
+            cwd: job.cwd.display().to_string(),
+            unasked: false,
+            job: Some(job.number),
+        };
+        // Hooks are not asked about the end of the input.
+        if !text.is_empty()
+            && let Some(why) = self.plugin_refusal(planned).await
+        {
+            return self
+                .not_run(&call, format!("Nothing was typed: {why}."))
+                .await;
+        }
         if self.cancel.is_cancelled() {
             self.answer(&call, CANCELLED.to_owned()).await?;
             return Err(Halt::Cancelled);

@@ -70,6 +70,15 @@ pub(super) enum StartedCommand {
 }
 
 impl Turn {
+    /// Returns the reason why a plugin refuses a command. Returns none if the turn is cancelled meanwhile.
+    pub(super) async fn plugin_refusal(&self, command: PlannedCommand) -> Option<String> {
+        let refusal = tokio::select! {
+            refusal = self.services.buffers.refusal(command) => refusal,
+            () = self.cancel.cancelled() => None,
+        };
+        refusal.map(|why| format!("a plugin refuses it: {why}"))
+    }
+
     /// Records the decision, then starts the command.
     pub(super) async fn start(
         &mut self,
@@ -80,13 +89,8 @@ impl Turn {
             decision: allowed.decision.clone(),
         };
         self.record(item).await?;
-        let refusal = tokio::select! {
-            refusal = self.services.buffers.refusal(planned(self.chat, allowed)) => refusal,
-            // This is handled below.
-            () = self.cancel.cancelled() => None,
-        };
-        if let Some(why) = refusal {
-            return Ok(Err(format!("a plugin refuses it: {why}")));
+        if let Some(why) = self.plugin_refusal(planned(self.chat, allowed)).await {
+            return Ok(Err(why));
         }
         self.load_secret_values().await;
         // The person may have cancelled meanwhile.
@@ -390,6 +394,7 @@ fn planned(chat: u64, allowed: &AllowedCommand) -> PlannedCommand {
         command: allowed.request.text(),
         cwd: allowed.context.cwd.display().to_string(),
         unasked: allowed.context.unasked,
+        job: None,
     }
 }
 
