@@ -166,6 +166,10 @@ impl Checkpoints {
     /// # Errors
     /// Nothing was changed, because the changes could not be noted before.
     pub fn keep(&self, undo: Undo, root: &Path, what: &str) -> io::Result<UndoResult> {
+        if !journal::is_in_place(root) {
+            let why = format!("{} is no longer the same directory", root.display());
+            return Err(io::Error::other(why));
+        }
         let store = self.store()?;
         let record = Record {
             planned: true,

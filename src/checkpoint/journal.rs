@@ -119,6 +119,11 @@ impl Journal {
     }
 }
 
+/// Returns whether the real path of a workspace still leads to a directory. A link in its place would lead elsewhere.
+pub(super) fn is_in_place(workspace: &Path) -> bool {
+    workspace.is_dir() && workspace.canonicalize().is_ok_and(|real| real == workspace)
+}
+
 /// Finishes what killed processes were keeping. What had not begun is dropped.
 pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
     let entries = fs::read_dir(keeps(dir)).into_iter().flatten().flatten();
@@ -129,7 +134,7 @@ pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
         };
         match record {
             // Its disk may be mounted later.
-            Some(record) if !record.workspace.is_dir() => continue,
+            Some(record) if !is_in_place(&record.workspace) => continue,
             Some(record) => found.push(finish_one(&journal, record, store)),
             // Nothing had been changed.
             None => {}

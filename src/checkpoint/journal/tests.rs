@@ -237,6 +237,29 @@ fn what_a_living_process_keeps_is_left_to_it() {
 }
 
 #[test]
+fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
+    let (scene, changes) = scene();
+    let root = scene.at("").canonicalize().unwrap();
+    let store = scene.checkpoints.store().unwrap();
+    let undo = Undo::making(
+        &changes,
+        &root,
+        &store,
+        &OpenBuffers::new(),
+        Overlap::Refuse,
+    );
+    begin(&scene, &changes);
+    let (moved, outside) = (scene.top.join("moved"), scene.top.join("outside"));
+    fs::rename(&root, &moved).unwrap();
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, &root).unwrap();
+    assert!(scene.checkpoints.keep(undo, &root, "make").is_err());
+    assert_eq!(scene.checkpoints.finish(), []);
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    assert_eq!(journals(&scene), 1, "it waits for the workspace");
+}
+
+#[test]
 fn the_copies_of_a_journal_stay_in_the_store() {
     let scene = Scene::new();
     scene.write("a", "before\n");
