@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::edits::{EditPlace, EditRefused, EditRequest};
+use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::{self, FileQuery};
 use super::tracked::TrackedFiles;
@@ -405,8 +405,16 @@ fn rules(
     let mut list = |name: &str, texts: &[String]| -> Vec<Pattern> {
         let mut patterns = Vec::new();
         for text in texts {
-            match text.parse() {
-                Ok(pattern) => patterns.push(pattern),
+            match text.parse::<Pattern>() {
+                Ok(pattern) => {
+                    if pattern.program() == Some(edits::RENAME) {
+                        problems.push(format!(
+                            "`{name}`: the rule `{pattern}` matches nothing, because a rename is judged as an edit of each file: \
+                             name edit_file"
+                        ));
+                    }
+                    patterns.push(pattern);
+                }
                 Err(error) => problems.push(format!("`{name}`: {error}")),
             }
         }

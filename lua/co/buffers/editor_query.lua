@@ -195,7 +195,9 @@ local function request(clients, query, buf, place, ticks, done)
         if ok then
           vim.list_extend(items, found)
         else
-          problem = found
+          -- The error names a line of this file, which tells the person nothing.
+          log.add('editor_query', ('%s: %s'):format(client.name, found))
+          problem = ('the answer of %s cannot be read'):format(client.name)
         end
       end
       if problem then

@@ -107,6 +107,18 @@ fn the_very_same_command_may_be_allowed_whatever_it_is() {
 }
 
 #[test]
+fn a_rule_that_names_a_rename_says_that_it_matches_nothing() {
+    let judged = Judged::with(PolicySettings {
+        allow: texts(&["rename_symbol src/**"]),
+        ..PolicySettings::default()
+    });
+    let [problem] = &judged.problems[..] else {
+        panic!("{:?}", judged.problems);
+    };
+    assert!(problem.contains("name edit_file"), "{problem}");
+}
+
+#[test]
 fn a_list_of_safe_commands_narrows_the_built_in_one() {
     let judged = Judged::with(PolicySettings {
         safe_commands: Some(texts(&["ls", "git status", "mytool"])),
