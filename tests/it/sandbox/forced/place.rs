@@ -258,7 +258,7 @@ impl Place {
         };
         let shared = SHARED.iter().flat_map(|dir| entries(Path::new(dir)));
         let shared = shared.filter(|path| is_ours(path) && !self.stale.contains(path));
-        let known = ["co-nvim", "home", "out", "state", "ws"];
+        let known = ["co-nvim", "home", "layer", "out", "state", "ws"];
         let beside = entries(root).into_iter();
         let beside = beside.filter(|path| !known.iter().any(|name| path.ends_with(name)));
         shared.chain(beside).collect()
