@@ -34,6 +34,7 @@ mod parts;
 mod prompt_files;
 mod questions;
 mod queue;
+mod records;
 mod retry;
 mod rules;
 mod secrets;

@@ -15,20 +15,34 @@ fn commands<const COUNT: usize>(commands: [&str; COUNT]) -> Scene {
     Scene::scripted(calls.chain([Reply::text("All through.")]))
 }
 
+impl Scene {
+    /// Sends a prompt, and answers the question about the command with the key `t` or `T`.
+    #[track_caller]
+    fn try_command(&self, key: &str) {
+        self.co("do it");
+        self.wait_ask("1/1");
+        self.answer(key);
+    }
+
+    /// Answers the question after a trial, and waits for the end of the turn.
+    #[track_caller]
+    fn end_trial(&self, key: &str) {
+        self.answer(key);
+        self.nvim.wait_text("All through.");
+    }
+}
+
 #[test]
 fn a_trial_changes_nothing_until_it_is_kept() {
     let scene = commands(["sed -i s/one/two/ a.txt; echo more > new.txt; rm gone.txt"]);
     scene.workspace.write("a.txt", "one\n");
     scene.workspace.write("gone.txt", "gone\n");
-    scene.co("change it");
-    scene.wait_ask("1/1");
-    scene.answer("t");
+    scene.try_command("t");
     scene.nvim.wait_text("ran  as a trial: exit 0");
     scene.nvim.wait_text("+two");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
     assert!(!scene.workspace.exists("new.txt"));
-    scene.answer("y");
-    scene.nvim.wait_text("All through.");
+    scene.end_trial("y");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
     assert_eq!(scene.workspace.read("new.txt").unwrap(), "more\n");
     assert!(!scene.workspace.exists("gone.txt"));
@@ -45,12 +59,9 @@ fn a_trial_changes_nothing_until_it_is_kept() {
 fn a_dropped_trial_leaves_all_as_it_was() {
     let scene = commands(["echo two > a.txt"]);
     scene.workspace.write("a.txt", "one\n");
-    scene.co("change it");
-    scene.wait_ask("1/1");
-    scene.answer("t");
+    scene.try_command("t");
     scene.nvim.wait_text("+two");
-    scene.answer("n");
-    scene.nvim.wait_text("All through.");
+    scene.end_trial("n");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
 }
 
@@ -62,16 +73,13 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
         "sh -c 'echo three > a.txt'",
     ]);
     scene.workspace.write("a.txt", "one\n");
-    scene.co("change it");
-    scene.wait_ask("1/1");
-    scene.answer("T");
+    scene.try_command("T");
     scene.nvim.wait_text("+two");
     scene.answer("y");
     // The second command runs without a question; the third one changes a file.
     scene.nvim.wait_text("tried: it changed nothing");
     scene.nvim.wait_text("+three");
-    scene.answer("y");
-    scene.nvim.wait_text("All through.");
+    scene.end_trial("y");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "three\n");
 }
 
@@ -80,12 +88,9 @@ fn a_trial_that_lacks_the_network_can_run_for_real() {
     let scene = commands([
         "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 9), 2)' || { echo run > a.txt; exit 3; }",
     ]);
-    scene.co("fetch it");
-    scene.wait_ask("1/1");
-    scene.answer("t");
+    scene.try_command("t");
     scene.nvim.wait_text("yes runs it for real");
-    scene.answer("n");
-    scene.nvim.wait_text("All through.");
+    scene.end_trial("n");
     assert!(!scene.workspace.exists("a.txt"));
 }
 
@@ -100,9 +105,7 @@ fn a_review_keeps_the_parts_that_are_accepted() {
         format!("{first}\n{middle}{last}\n")
     };
     scene.workspace.write("a.txt", &text("0", "20"));
-    scene.co("change it");
-    scene.wait_ask("1/1");
-    scene.answer("t");
+    scene.try_command("t");
     scene.nvim.wait_text("diff +3 -2");
     scene.answer("d");
     scene.nvim.wait_text("0 of 2 answered");
@@ -123,9 +126,7 @@ fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
         "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
     let scene = commands([&format!("echo new > new.txt && {commit}")]);
     scene.workspace.git(&["init", "-q"]);
-    scene.co("commit it");
-    scene.wait_ask("1/1");
-    scene.answer("t");
+    scene.try_command("t");
     scene.nvim.wait_text("yes runs it for real");
     assert!(
         !scene
@@ -133,8 +134,7 @@ fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
             .git(&["log", "--oneline", "--all"])
             .contains("tried")
     );
-    scene.answer("y");
-    scene.nvim.wait_text("All through.");
+    scene.end_trial("y");
     let log = scene.workspace.git(&["log", "--oneline", "--all"]);
     assert!(log.contains("tried"));
     assert!(scene.workspace.exists("new.txt"));

@@ -1,9 +1,7 @@
 //! Secrets of a workspace cannot be opened at the confined levels, by whatever name a hostile command tries.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use co_exec::{Confinement, ShownSecrets};
@@ -159,26 +157,6 @@ fn a_hidden_file_is_refused_and_not_empty() {
     }
 }
 
-/// Starts a command, makes a change, and returns what the command's `line` prints after that.
-fn after(scene: &Scene, line: &str, change: impl FnOnce()) -> String {
-    let go = scene.ws.join("go");
-    let text = format!("echo ready; until test -e go; do :; done; {line}");
-    let (mut command, _wrapped) = scene.confined(&scene.read_only(), &["bash", "-c", &text]);
-    let piped = command.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = piped.spawn().unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut told = String::new();
-    output.read_line(&mut told).unwrap();
-    assert_eq!(told, "ready\n");
-    change();
-    fs::write(&go, "").unwrap();
-    told.clear();
-    output.read_to_string(&mut told).unwrap();
-    child.wait().unwrap();
-    fs::remove_file(go).unwrap();
-    told
-}
-
 #[test]
 fn a_secret_stays_closed_when_its_file_is_replaced() {
     let read = "cat .env tracked/.env app/.env.production; cat readable";
@@ -190,7 +168,7 @@ fn a_secret_stays_closed_when_its_file_is_replaced() {
         let ws = scene.ws.clone();
         fs::write(ws.join("readable"), "fine\n").unwrap();
         // As most editors save.
-        let saved = after(&scene, read, || {
+        let saved = scene.after(&scene.read_only(), read, || {
             for name in [".env", "tracked/.env", "app/.env.production"] {
                 let new = ws.join(name).with_file_name("new");
                 fs::write(&new, "KEY=hunter2\n").unwrap();
@@ -199,14 +177,18 @@ fn a_secret_stays_closed_when_its_file_is_replaced() {
         });
         assert_eq!(saved, "fine\n", "namespaces: {namespaces}");
         fs::write(ws.join("tracked/.env"), "KEY=hunter2 changed\n").unwrap();
-        let stashed = after(&scene, read, || {
+        let stashed = scene.after(&scene.read_only(), read, || {
             let done = scene.plain("git").args(["stash", "-q"]).output().unwrap();
             assert!(done.status.success(), "{done:?}");
         });
         assert_eq!(stashed, "fine\n", "namespaces: {namespaces}");
-        let moved = after(&scene, "cat app2/.env.production; cat readable", || {
-            fs::rename(ws.join("app"), ws.join("app2")).unwrap();
-        });
+        let moved = scene.after(
+            &scene.read_only(),
+            "cat app2/.env.production; cat readable",
+            || {
+                fs::rename(ws.join("app"), ws.join("app2")).unwrap();
+            },
+        );
         assert_eq!(moved, "fine\n", "namespaces: {namespaces}");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -222,6 +223,24 @@ impl Scene {
             }
         }
         (command, wrapped)
+    }
+
+    /// Starts a command, makes a change, and returns what the command's `line` prints after that.
+    pub(super) fn after(&self, level: &Confinement, line: &str, change: impl FnOnce()) -> String {
+        let text = format!("echo ready; read -r; {line}");
+        let (mut command, _wrapped) = self.confined(level, &["bash", "-c", &text]);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.stderr(Stdio::null()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut told = String::new();
+        output.read_line(&mut told).unwrap();
+        assert_eq!(told, "ready\n");
+        change();
+        drop(child.stdin.take());
+        told.clear();
+        output.read_to_string(&mut told).unwrap();
+        child.wait().unwrap();
+        told
     }
 
     /// The same for a command line that names its temporary directory.

@@ -1,10 +1,9 @@
-//! What an overlay does otherwise than the workspace, on which file systems it works, and secrets below it.
+//! The differences between an overlay and the workspace, the file systems on which it works, and the secrets below it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, stdout};
@@ -239,24 +238,6 @@ fn a_workspace_with_a_file_system_below_it_is_refused() {
     check_in(&scene, "ls", "a b\nc\\\ndata.json\nlink-to-key\none.txt\n");
 }
 
-/// Starts a trial, makes a change outside, and returns what `line` prints after that.
-fn after_change(scene: &Scene, line: &str, change: impl FnOnce()) -> String {
-    let text = format!("echo ready; read -r; {{ {line}; }} 2>&1");
-    let (mut command, _wrapped) = scene.confined(&scene.trial(), &["bash", "-c", &text]);
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = piped.spawn().unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut told = String::new();
-    output.read_line(&mut told).unwrap();
-    assert_eq!(told, "ready\n");
-    change();
-    drop(child.stdin.take());
-    told.clear();
-    output.read_to_string(&mut told).unwrap();
-    child.wait().unwrap();
-    told
-}
-
 #[test]
 fn a_secret_stays_hidden_whatever_is_done_with_its_name() {
     for user in users() {
@@ -284,7 +265,7 @@ fn a_secret_stays_hidden_whatever_is_done_with_its_name() {
             .output();
         assert_eq!(stdout(&grep.unwrap()), "");
         // What another program puts in its place is hidden too, and the next trial hides all again.
-        let told = after_change(&scene, "cat .env app/.env", || {
+        let told = scene.after(&scene.trial(), "{ cat .env app/.env; } 2>&1", || {
             for name in [".env", "app/.env"] {
                 fs::write(scene.ws.join("new"), "hunter2\n").unwrap();
                 fs::rename(scene.ws.join("new"), scene.ws.join(name)).unwrap();
@@ -304,9 +285,13 @@ fn a_secret_stays_hidden_whatever_is_done_with_its_name() {
 fn a_file_that_the_person_saves_meanwhile_stays_in_the_workspace() {
     let scene = Scene::new(None);
     let one = scene.ws.join("one.txt");
-    let told = after_change(&scene, "echo theirs > one.txt; cat one.txt", || {
-        fs::write(&one, "mine\n").unwrap();
-    });
+    let told = scene.after(
+        &scene.trial(),
+        "{ echo theirs > one.txt; cat one.txt; } 2>&1",
+        || {
+            fs::write(&one, "mine\n").unwrap();
+        },
+    );
     assert_eq!(told, "theirs\n");
     assert_eq!(fs::read_to_string(&one).unwrap(), "mine\n");
     assert_eq!(one.metadata().unwrap().nlink(), 1);
