@@ -27,7 +27,7 @@ use crate::tool::judge::Judge;
 use co_llm::transcript::Decision;
 use journal::Journal;
 
-pub use change::{Change, Entry};
+pub use change::{Change, Entry, files};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
@@ -185,10 +185,6 @@ impl Checkpoints {
             unknown: None,
         };
         let journal = Journal::begin(&self.dir, &record)?;
-        for change in &record.changes {
-            // A command of a chat may run.
-            self.saved(&root.join(&change.path));
-        }
         let options = WriteOptions {
             unfinished: &journal.unfinished(),
             mode: None,

@@ -4,6 +4,15 @@ use co_llm::transcript::Call;
 
 pub use co_policy::one_line;
 
+/// The longest difference that a question shows, in bytes.
+pub(super) const LONGEST_DIFF: usize = 1 << 20;
+
+/// The longest texts that are reviewed by their parts, in bytes. A message has at most 16 MiB.
+pub(super) const LONGEST_REVIEW: usize = 4 << 20;
+
+/// The most files that a text names.
+pub(super) const MOST_NAMED: usize = 20;
+
 /// Characters of a command in its short form.
 const SHORT_CHARS: usize = 60;
 

@@ -20,6 +20,7 @@ mod run;
 mod step;
 mod thought;
 mod trial;
+mod trial_keep;
 mod trial_run;
 
 use std::path::PathBuf;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::texts::named;
 use self::texts::{TurnSummary, change, reasons, turns, without_directories};
-pub(super) use self::texts::{files, named};
 use super::Chat;
 use super::blocking::blocking;
 use super::events::ChatEvent;
@@ -21,7 +21,9 @@ use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
-use crate::checkpoint::{self, By, Checkpoints, Overlap, Record, TurnChanges, Undo, UndoResult};
+use crate::checkpoint::{
+    self, By, Checkpoints, Overlap, Record, TurnChanges, Undo, UndoResult, files,
+};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use co_llm::transcript::Item;
 

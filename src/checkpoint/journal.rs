@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
-use super::change::{Change, Entry};
+use super::change::{Change, Entry, files};
 use super::log::{By, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
@@ -55,10 +55,10 @@ impl fmt::Display for InterruptedKeep {
                 "co was killed before it kept what `{what}` changed in {workspace}: nothing was changed"
             );
         }
-        let (count, s) = (self.finished, if self.finished == 1 { "" } else { "s" });
         write!(
             f,
-            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {count} file{s}, is changed now"
+            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}, is changed now",
+            files(self.finished)
         )?;
         for (path, why) in &self.failed {
             write!(f, "; {} is left alone: {why}", shown(path))?;

@@ -171,6 +171,17 @@ impl Change {
         diff
     }
 
+    /// Adds the diff to a text. If the text has `most` bytes already, adds only the numbers of the changed lines.
+    pub fn add_diff(&self, text: &mut String, store: &Store, most: usize) {
+        if text.len() < most {
+            text.push_str(&self.diff(store));
+        } else {
+            let (added, removed, _) = self.lines(store);
+            let name = one_line(&self.path.display().to_string());
+            text.push_str(&format!("{name}: +{added} -{removed}\n"));
+        }
+    }
+
     /// Returns the numbers of lines that are added and removed, and the first changed line of the new text.
     pub fn lines(&self, store: &Store) -> (usize, usize, usize) {
         let text = |entry: &Option<Entry>| {

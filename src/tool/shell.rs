@@ -68,7 +68,7 @@ pub struct ExecMode {
 pub struct ExecContext {
     pub cwd: PathBuf,
     pub confinement: Confinement,
-    /// Nobody was asked about it, and no rule of the person allows it.
+    /// The person did not approve it, and no rule of theirs allows it: it only looks, or it is a trial.
     pub unasked: bool,
 }
 

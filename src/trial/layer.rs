@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::tree::Time;
 use crate::paths::private_dir;
-use co_exec::sandbox::{PrivateTmp, Removals, prune_in};
+use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
 
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
@@ -23,8 +23,6 @@ pub struct Layer {
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
-/// The directory in that one of the files that the trial changed. The executor makes it.
-const UPPER: &str = "upper";
 
 impl Layer {
     /// Makes the layer of a trial, below the directory `dir` of all layers. The trial must start after that.
@@ -60,7 +58,7 @@ impl Layer {
 
     /// Returns the directory of the changed files. A trial that did not start has none.
     pub(super) fn upper(&self) -> PathBuf {
-        self.path().join(UPPER)
+        self.path().join(LAYER_FILES)
     }
 
     /// Returns the time before which no file changed during the trial.

@@ -14,19 +14,19 @@ impl TrialChanges {
     pub fn diff(&self, store: &Store, most: usize) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
-            let path = shown(&change.path);
-            match (&change.before, &change.after) {
-                (None, Some(Entry::Dir { .. })) if !self.has_more_below(at) => {
-                    diff.push_str(&format!("new directory: {path}\n"));
+            let lone = match (&change.before, &change.after) {
+                (None, Some(Entry::Dir { .. })) => Some("new"),
+                (Some(Entry::Dir { .. }), None) => Some("removed"),
+                _ => None,
+            };
+            match lone.filter(|_| !self.has_more_below(at)) {
+                Some(word) => {
+                    let path = shown(&change.path);
+                    diff.push_str(&format!("{word} directory: {path}\n"));
+                    // It names an unusual mode.
+                    diff.push_str(&change.diff(store));
                 }
-                (Some(Entry::Dir { .. }), None) if !self.has_more_below(at) => {
-                    diff.push_str(&format!("removed directory: {path}\n"));
-                }
-                _ if diff.len() >= most => {
-                    let (added, removed, _) = change.lines(store);
-                    diff.push_str(&format!("{path}: +{added} -{removed}\n"));
-                }
-                _ => diff.push_str(&change.diff(store)),
+                None => change.add_diff(&mut diff, store, most),
             }
         }
         diff

@@ -1,4 +1,4 @@
---- Whether the person trusts a prompt file of the workspace. The backend knows it, and asks the person if it must.
+--- Asks the backend if the person trusts a prompt file of the workspace. It knows that, or asks the person.
 local M = {}
 
 local backend = require('co.backend')

@@ -13,7 +13,7 @@ pub(super) enum CallOutcome<'a> {
     /// The call did not run.
     Nothing,
     Command(&'a co_exec::CommandOutcome),
-    /// The summary of a file call.
+    /// The summary of a file call, or of what was kept of a trial.
     Look(&'a str),
     /// The result of typing to a job, and the job's confinement.
     Typed(&'a str, &'static str),

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::Turn;
-use super::call::{EditedCommand, ParsedCall, ProposedCall};
+use super::call::{EditedCommand, ParsedCall, ProposedCall, ReviewedCommand};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
 use super::trial::Trial;
@@ -165,11 +165,30 @@ impl QueuedCall {
             trial: Trial::None,
         }
     }
+
+    /// Takes the command out for its trial. Nothing is known of the call until it is reviewed again.
+    pub(super) fn take_command(&mut self) -> Option<ReviewedCommand> {
+        match std::mem::replace(&mut self.known, Err(String::new())) {
+            Ok(ParsedCall::Command(reviewed)) => {
+                self.trial = Trial::Running;
+                Some(reviewed)
+            }
+            known => {
+                self.known = known;
+                None
+            }
+        }
+    }
 }
 
 impl CallQueue {
     pub(super) fn new(calls: VecDeque<QueuedCall>) -> Self {
         Self(calls)
+    }
+
+    /// Returns the next call, to look at it.
+    pub(super) fn first(&self) -> Option<&QueuedCall> {
+        self.0.front()
     }
 
     /// Returns the next call to run.
@@ -194,11 +213,6 @@ impl CallQueue {
 
     pub(super) fn pop(&mut self) -> Option<QueuedCall> {
         self.0.pop_front()
-    }
-
-    /// Puts a call back to the front.
-    pub(super) fn put_back(&mut self, call: QueuedCall) {
-        self.0.push_front(call);
     }
 
     /// Waits for an answer to an open question, and returns the place of its call in the queue.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
-use super::super::text::one_line;
+use super::super::text::{LONGEST_REVIEW, one_line};
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
@@ -24,8 +24,6 @@ use co_policy::{Pattern, Verdict};
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
 const LONGEST_DIFF: usize = 16 << 10;
-/// The longest text that is reviewed by hunks, in bytes.
-const LONGEST_REVIEW: usize = 4 << 20;
 
 impl Turn {
     /// Reads the text of the lines that the person asked to change, so that they are found again after other lines move.

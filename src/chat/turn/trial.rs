@@ -1,6 +1,6 @@
 //! The trial of a command, and what the question about it shows.
 
-use super::super::text::one_line;
+use super::super::text::{LONGEST_DIFF, LONGEST_REVIEW, MOST_NAMED, one_line};
 use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
@@ -11,15 +11,6 @@ use co_exec::CommandOutcome;
 
 /// The most lines of output in the question about a trial.
 const OUTPUT_LINES: usize = 6;
-
-/// The longest difference that the question shows, in bytes.
-const LONGEST_DIFF: usize = 1 << 20;
-
-/// The longest texts that are reviewed by their parts, in bytes.
-const LONGEST_REVIEW: usize = 4 << 20;
-
-/// The most files that a text names.
-pub(super) const MOST_NAMED: usize = 20;
 
 /// The trial of a command that waits in the queue.
 #[derive(Default)]
@@ -112,11 +103,10 @@ pub(super) fn accepted(
             accepted.push(change);
         }
     }
-    let is_needed = |it: &checkpoint::Change| match it.is_directory() {
-        true => accepted.iter().any(|file| file.path.starts_with(&it.path)),
-        false => false,
-    };
-    all.changes.retain(is_needed);
+    let has_accepted =
+        |dir: &checkpoint::Change| accepted.iter().any(|it| it.path.starts_with(&dir.path));
+    all.changes
+        .retain(|it| it.is_directory() && has_accepted(it));
     all.changes.extend(accepted);
     Ok(all)
 }

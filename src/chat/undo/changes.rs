@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::super::Chat;
 use super::super::blocking::blocking;
-use super::super::text::one_line;
+use super::super::text::{LONGEST_REVIEW, one_line};
 use super::super::turn::Reply;
 use super::texts::{call_words, entries};
 use super::{Plan, UndoEvent, UndoTask};
@@ -17,9 +17,6 @@ use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Recor
 use crate::protocol::{Change, ChangesReview, HunkAnswer, NoticeLevel, ToEditor};
 use crate::tool::edits::accepted_hunks;
 use co_edit::Hunk;
-
-/// The most bytes of text in a review. A message has at most 16 MiB.
-const LONGEST_REVIEW: usize = 4 << 20;
 
 /// The changes of a chat in one workspace.
 struct Changes {

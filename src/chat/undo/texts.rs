@@ -2,16 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::super::text::{one_line, short};
-use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo};
+use super::super::text::{LONGEST_DIFF, MOST_NAMED, one_line, short};
+use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, files};
 use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
-
-/// The longest difference that a question shows, in bytes.
-const LONGEST_DIFF: usize = 1 << 20;
-
-/// The most files that a text names.
-const MOST_NAMED: usize = 20;
 
 const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
@@ -116,11 +110,7 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     for change in all {
         let (more, fewer, _) = change.lines(store);
         (added, removed) = (added + more, removed + fewer);
-        if diff.len() < LONGEST_DIFF {
-            diff.push_str(&change.diff(store));
-        } else {
-            diff.push_str(&format!("{}: +{more} -{fewer}\n", change.path.display()));
-        }
+        change.add_diff(&mut diff, store, LONGEST_DIFF);
     }
     Change {
         path: String::new(),
@@ -205,10 +195,6 @@ pub(in crate::chat) fn named(mut paths: Vec<String>) -> String {
         0 => paths,
         more => format!("{paths} and {} more", files(more)),
     }
-}
-
-pub(in crate::chat) fn files(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "file" } else { "files" })
 }
 
 #[cfg(test)]

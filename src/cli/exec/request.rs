@@ -48,7 +48,7 @@ pub(super) struct ExecRequest {
     pub(super) read_only: bool,
     /// Its changes go to a layer.
     pub(super) trial: bool,
-    /// What becomes of them, if an option says so.
+    /// The fate of these changes, if an option says so.
     pub(super) after_trial: Option<AfterTrial>,
     /// The confinement; none for that of the settings.
     pub(super) confinement: Option<ConfinementSetting>,

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{Checkpoints, Overlap, Store, Undo};
+use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
 use crate::paths::Paths;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
@@ -58,6 +58,14 @@ impl Trial {
     /// # Errors
     /// A sentence for the person: this system has no trials, or co cannot write its state.
     pub(super) fn begin(machine: &Machine, request: &ExecRequest) -> Result<Self, String> {
+        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let after = match request.after_trial {
+            Some(AfterTrial::Ask) if !is_terminal => {
+                return Err("--ask needs a terminal: give --keep or --drop".to_owned());
+            }
+            None if is_terminal && !request.json => AfterTrial::Ask,
+            after => after.unwrap_or(AfterTrial::Drop),
+        };
         let launcher = &machine.launcher;
         launcher.check_trial().map_err(|why| why.to_string())?;
         let Paths { state, home, .. } = &machine.paths;
@@ -75,16 +83,8 @@ impl Trial {
         let layers = machine.paths.layers();
         let removals = Removals::default();
         let layer = Layer::new(&layers, &removals).map_err(unusable)?;
-        // What is left when this process ends, the next one removes. Without a thread, it removes all of it.
+        // The next process removes what this thread leaves.
         let _thread = std::thread::Builder::new().spawn(move || Layer::prune(&layers));
-        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-        let after = match request.after_trial {
-            Some(AfterTrial::Ask) if !is_terminal => {
-                return Err("--ask needs a terminal: give --keep or --drop".to_owned());
-            }
-            None if is_terminal && !request.json => AfterTrial::Ask,
-            after => after.unwrap_or(AfterTrial::Drop),
-        };
         Ok(Self {
             allowed: judge.readable(),
             layer,
@@ -178,8 +178,7 @@ impl Tried<'_> {
         }
         let count = match found.count() {
             0 => return self.status(),
-            1 => "1 file".to_owned(),
-            count => format!("{count} files"),
+            count => files(count),
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,

@@ -173,6 +173,24 @@ fn a_trial_prints_the_difference_and_changes_nothing() {
 }
 
 #[test]
+fn a_mode_that_new_files_rarely_have_is_named() {
+    let scene = Scene::new(LINES);
+    let done = scene.exec(&[
+        "--drop",
+        "umask 022; mkdir -m 777 pub; echo x > pub/f; mkdir -m 700 lone; echo y > m; chmod 600 m; mkdir usual",
+    ]);
+    let told = text(&done.stdout);
+    for mode in [
+        "mode of pub: 777\n",
+        "new directory: lone\nmode of lone: 700\n",
+        "mode of m: 600\n",
+    ] {
+        assert!(told.contains(mode), "{told}");
+    }
+    assert_eq!(told.matches("mode of").count(), 3, "{told}");
+}
+
+#[test]
 fn a_trial_is_kept_if_the_person_says_so() {
     let scene = Scene::new(LINES);
     let done = scene.exec(&[

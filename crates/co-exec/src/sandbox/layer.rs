@@ -11,8 +11,8 @@ use super::refused::SandboxRefusal;
 use super::removal::remove_tree;
 use crate::directory_lock::{lock, open, unlock};
 
-/// The directory in a layer that looks as the overlay changed the workspace.
-const UPPER: &str = "upper";
+/// The directory in a layer of the files that a trial changed, in the form of Linux's overlay file system.
+pub const LAYER_FILES: &str = "upper";
 /// The directory in a layer that the kernel needs for itself.
 const WORK: &str = "work";
 
@@ -78,7 +78,7 @@ pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
     Overlay {
         at: PathBytes::from(workspace),
         lower: vec![PathBytes::from(workspace)],
-        upper: PathBytes::from(&dir.join(UPPER)),
+        upper: PathBytes::from(&dir.join(LAYER_FILES)),
         work: PathBytes::from(&dir.join(WORK)),
     }
 }

@@ -1,0 +1,232 @@
+//! The end of a trial: what it changed is kept or dropped, as the person answered.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::blocking::blocking;
+use super::super::events::ChatEvent;
+use super::super::text::MOST_NAMED;
+use super::super::undo;
+use super::Turn;
+use super::audit_records::CallOutcome;
+use super::call::ReviewedCommand;
+use super::event::Halt;
+use super::question::refusal;
+use super::trial::{EndedTrial, accepted};
+use crate::checkpoint::{By, CallChanges, Checkpoints, Overlap, Undo, UndoResult, files};
+use crate::protocol::HunkAnswer;
+use crate::tool::edits;
+use crate::trial::TrialChanges;
+use co_llm::transcript::{Decision, Item};
+
+impl Turn {
+    /// Ends a trial after the person's answer: keeps what it changed, or the parts that the person accepted in a review, or
+    /// drops all.
+    pub(super) async fn end_trial(
+        &mut self,
+        reviewed: ReviewedCommand,
+        mut ended: EndedTrial,
+        decision: Decision,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<(), Halt> {
+        let runs_again = ended.summary.runs_again;
+        match &decision {
+            decision if decision.lets_run() && runs_again => {
+                return self.run_allowed(reviewed, decision.clone()).await;
+            }
+            Decision::Withdrawn => {
+                return self
+                    .refuse(&reviewed.call, &reviewed.judged, decision)
+                    .await;
+            }
+            _ => {}
+        }
+        self.record(Item::Decision {
+            call: reviewed.call.id.clone(),
+            decision: decision.clone(),
+        })
+        .await?;
+        self.audit_decision(&reviewed.call, &reviewed.judged, (&decision, "co itself"))
+            .await;
+        self.show(ChatEvent::Decision(decision.clone())).await?;
+        let (told, noted) = match refusal(&decision) {
+            None => {
+                let what = reviewed.request.text();
+                self.keep_accepted(what, decision.clone(), &mut ended, hunks)
+                    .await
+            }
+            Some(why) => dropped_words(&why, runs_again),
+        };
+        let result = ended.result.told(&told).noted(&noted);
+        self.audit(
+            &reviewed.call,
+            &reviewed.judged,
+            &decision,
+            CallOutcome::Look(&noted),
+        );
+        self.conclude(&reviewed.call, result).await
+    }
+
+    /// Keeps what the person accepted. Returns what was kept and what was not, for the model and for the person.
+    async fn keep_accepted(
+        &self,
+        what: String,
+        decision: Decision,
+        ended: &mut EndedTrial,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> (String, String) {
+        let comments = hunks.as_deref().and_then(edits::comments);
+        let review = hunks.as_deref().map(|all| {
+            let kept = all.iter().filter(|it| it.accept).count();
+            format!(" In a review, they kept {kept} of {} parts.", all.len())
+        });
+        let changes = match self.accept(ended, hunks).await {
+            Ok(()) => std::mem::take(&mut ended.changes),
+            Err(why) => return not_kept(&why),
+        };
+        let notes = changes.notes(MOST_NAMED);
+        let (mut told, noted) = self.keep_trial(what, decision, changes).await;
+        told.extend(review);
+        told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
+        told.extend(comments.map(|it| format!(" The person says: {it}")));
+        (told, noted)
+    }
+
+    /// Leaves the parts that the person accepted; all without a review.
+    async fn accept(
+        &self,
+        ended: &mut EndedTrial,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<(), String> {
+        let Some(hunks) = hunks else {
+            return Ok(());
+        };
+        let (checkpoints, changes) = (
+            Arc::clone(&self.services.checkpoints),
+            std::mem::take(&mut ended.changes),
+        );
+        let files = std::mem::take(&mut ended.files);
+        let accepted = move || {
+            let store = checkpoints.store().map_err(|error| error.to_string())?;
+            accepted(changes, &files, &hunks, &store)
+        };
+        ended.changes = blocking(accepted).await?;
+        Ok(())
+    }
+
+    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person.
+    async fn keep_trial(
+        &self,
+        what: String,
+        decision: Decision,
+        changes: TrialChanges,
+    ) -> (String, String) {
+        let root = self.judge.root().to_owned();
+        let files: Vec<_> = (changes.changes.iter())
+            .map(|it| root.join(&it.path))
+            .collect();
+        let open = self
+            .services
+            .buffers
+            .read(files.iter().map(PathBuf::as_path))
+            .await;
+        let (checkpoints, place) = (Arc::clone(&self.services.checkpoints), root.clone());
+        let plan = blocking(move || {
+            let store = checkpoints.store()?;
+            let plan = Undo::making(&changes.changes, &place, &store, &open, Overlap::Refuse);
+            Ok::<_, std::io::Error>(plan)
+        });
+        let mut plan = match plan.await {
+            Ok(plan) => plan,
+            Err(why) => return not_kept(&why),
+        };
+        let refused = std::mem::take(&mut plan.kept);
+        let unsaved = plan.buffers.iter().map(|(_, change)| change.path.display());
+        let unsaved: Vec<_> = unsaved.map(|path| path.to_string()).collect();
+        let by = By::Call {
+            what: what.clone(),
+            decision,
+            command: false,
+        };
+        if plan.all().is_empty() && refused.is_empty() {
+            return (
+                "It ran as a trial, and nothing was kept.".to_owned(),
+                "nothing was kept".to_owned(),
+            );
+        }
+        let planned = CallChanges {
+            changes: plan.all().into_iter().cloned().collect(),
+            ..CallChanges::default()
+        };
+        // So `/undo` knows them if co is killed meanwhile.
+        self.append_record(by.clone(), planned, true).await;
+        let command = what.clone();
+        let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
+            checkpoints.keep(plan, root, &command)
+        };
+        let applied = undo::apply(&self.services, &root, plan, on_disk).await;
+        let mut done = match applied {
+            Ok(done) => done,
+            Err(why) => return not_kept(&why),
+        };
+        let made = CallChanges {
+            changes: done.changes.clone(),
+            ..CallChanges::default()
+        };
+        self.append_record(by, made, false).await;
+        done.failed.extend(refused);
+        let (mut told, noted) = kept_words(&done);
+        if !unsaved.is_empty() {
+            told.push_str(&format!(
+                " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
+                 person saves it.",
+                undo::named(unsaved)
+            ));
+        }
+        (told, noted)
+    }
+}
+
+/// Returns that the person or a rule refused, for the model and for the person.
+fn dropped_words(why: &str, runs_again: bool) -> (String, String) {
+    let told = match runs_again {
+        true => format!("It ran as a trial only, and was not allowed to run outside of one. {why}"),
+        false => format!("It ran as a trial, and what it changed is dropped. {why}"),
+    };
+    (told, "its changes are dropped".to_owned())
+}
+
+/// Returns that nothing was kept, for the model and for the person.
+fn not_kept(why: &str) -> (String, String) {
+    (
+        format!("It ran as a trial. Its changes could not be kept: {why}."),
+        format!("its changes were not kept: {why}"),
+    )
+}
+
+/// Returns what was kept, for the model and for the person.
+fn kept_words(done: &UndoResult) -> (String, String) {
+    let paths: Vec<_> = done
+        .changes
+        .iter()
+        .map(|it| it.path.display().to_string())
+        .collect();
+    let named = undo::named(paths);
+    let failed: Vec<_> = (done.failed.iter())
+        .map(|(path, why)| format!("{}: {why}", path.display()))
+        .collect();
+    let count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
+    match failed.is_empty() {
+        true => (
+            format!("It ran as a trial, and the person kept what it changed: {named}."),
+            format!("kept: {count}"),
+        ),
+        false => {
+            let failed = failed.join("; ");
+            (
+                format!("It ran as a trial. Kept: {named}. Not kept: {failed}."),
+                format!("kept: {count}; not kept: {failed}"),
+            )
+        }
+    }
+}
