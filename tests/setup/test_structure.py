@@ -114,6 +114,14 @@ class ModulesTest(unittest.TestCase):
                 if used in listed:
                     self.assertGreaterEqual(listed.index(used), listed.index(module), f"{file} uses {used}")
 
+    def test_each_file_is_a_module(self) -> None:
+        for source in RUST:
+            for file in source.rglob("*.rs"):
+                module = file.parent if file.name == "mod.rs" else file.with_suffix("")
+                parents = [module.parent.with_suffix(".rs"), *(module.parent / name for name in ("mod.rs", "lib.rs", "main.rs"))]
+                text = "".join(it.read_text() for it in parents if it.is_file())
+                self.assertTrue(module.name in ("lib", "main") or f"mod {module.name};" in text, f"no file declares {file}")
+
     def test_no_file_imports_in_a_circle(self) -> None:
         for source in [ROOT / "src", *ROOT.glob("crates/*/src")]:
             left = imports(source)

@@ -3,7 +3,6 @@
 mod environment;
 mod faults;
 mod floods;
-
 mod leftovers;
 mod limits;
 mod namespaced;
@@ -11,6 +10,7 @@ mod run;
 mod screen;
 mod shell;
 mod streams;
+mod watchdog;
 
 use std::path::Path;
 use std::sync::Arc;
