@@ -44,34 +44,6 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
 }
 
 #[test]
-fn ctrl_c_ends_a_turn_that_streams() {
-    let scene = Scene::scripted([
-        Reply::text("Half an ans")
-            .and_shell("c1", "touch out")
-            .hold(&Gate::default()),
-        Reply::text("Whole."),
-    ]);
-    scene.co("tell me");
-    scene.wait_chat("Half an ans");
-    scene.interrupt();
-    scene.wait_turns(1);
-    scene.server.wait_hangups(1);
-    let text = scene.wait_chat("> cancelled");
-    assert!(text.contains("Half an ans"), "{text}");
-    assert_eq!(scene.items().last().unwrap()["reason"], "cancelled");
-    scene.co("again");
-    scene.wait_chat("Whole.");
-    scene.wait_turns(2);
-    let calls = scene
-        .items()
-        .iter()
-        .filter(|item| item["item"] == "call")
-        .count();
-    scene.assert_outcomes(calls);
-    assert!(!scene.workspace.exists("out"));
-}
-
-#[test]
 fn ctrl_c_ends_a_turn_that_runs_a_command() {
     let both = Reply::shell("c1", "sleep 103; touch out").and_shell("c2", "touch later");
     let scene = Scene::scripted([both, Reply::text("On we go.")]);

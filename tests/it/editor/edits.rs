@@ -52,20 +52,6 @@ fn yes_makes_the_change_that_the_float_shows() {
 const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')";
 
 #[test]
-fn a_clean_buffer_is_changed_and_written() {
-    let scene = changes_a_file();
-    scene.command("split notes.txt");
-    scene.answer("y");
-    scene.wait_chat("All through.");
-    let shown = format!("{BUFFER} == 'one|2|3' and not vim.bo[vim.fn.bufnr('notes.txt')].modified");
-    scene.wait_for(&shown, "the buffer has the change");
-    assert_eq!(
-        scene.workspace.read("notes.txt").unwrap(),
-        "one\r\n2\r\n3\r\n"
-    );
-}
-
-#[test]
 fn what_the_person_types_during_the_question_stays() {
     let scene = changes_a_file();
     scene.command("split notes.txt");

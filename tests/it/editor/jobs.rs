@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use crate::support::nvim::Nvim;
-use crate::support::proc;
 
-use super::scene::{Scene, wait_gone};
+use super::scene::Scene;
 
 #[test]
 fn an_open_input_is_written_to_and_closed_from_the_list() {
@@ -22,23 +21,6 @@ fn an_open_input_is_written_to_and_closed_from_the_list() {
     scene.type_keys("I");
     scene.wait_text("   1  exit 0");
     scene.wait_shell("$ cat; echo over\none and 漢\nover\nexit 0");
-}
-
-#[test]
-fn a_run_in_the_background_goes_on_and_its_end_is_told() {
-    let scene = Scene::new();
-    scene.run("until test -e go; do sleep 0.05; done; echo went");
-    scene.wait_text("… running");
-    scene.lua(
-        "vim.api.nvim_set_current_win(vim.fn.win_findbuf(vim.fn.bufnr('^co://shell$'))[1])",
-        json!([]),
-    );
-    scene.type_keys("<C-z>");
-    scene.wait_text("… running in the background, :Co /jobs lists it");
-    scene.type_keys("q");
-    scene.workspace.write("go", "");
-    scene.wait_text("co: run 1: exit 0, after");
-    scene.wait_shell("\nwent\nexit 0");
 }
 
 #[test]
@@ -67,28 +49,4 @@ fn a_terminal_is_one_is_typed_to_and_follows_its_window() {
     scene.wait_mode("nt");
     scene.type_keys("q:Co /jobs<CR>");
     scene.wait_text("   1  exit 0");
-}
-
-#[test]
-fn a_terminal_that_is_wiped_hangs_up() {
-    let scene = Scene::new();
-    scene.run("++pty trap '' HUP; echo pid $$ .; sleep 3601; sleep 3602");
-    let pid_on = |lines: &[String]| {
-        let line = lines.iter().find_map(|line| line.strip_prefix("pid "));
-        line.and_then(|line| line.strip_suffix(" .")?.parse::<i32>().ok())
-    };
-    let lines = scene.wait_screen(|lines| pid_on(lines).is_some(), "the program's id");
-    let pid = pid_on(&lines).unwrap();
-    assert!(proc::alive(pid));
-    scene.type_keys("<C-\\><C-n>:bwipeout!<CR>");
-    wait_gone(&[pid]);
-}
-
-#[test]
-fn the_sandbox_holds_a_terminal_too() {
-    let scene = Scene::with(json!({ "sandbox_backend": "auto" }), &[]);
-    scene.run("++pty test -t 0 && stty size && echo in > inside && echo 'done' .");
-    scene.wait_text("done .");
-    assert_eq!(scene.workspace.read("inside").as_deref(), Some("in\n"));
-    scene.wait_text("[exit 0, after");
 }

@@ -52,28 +52,6 @@ fn the_float_keeps_the_focus_until_the_last_answer_and_no_key_after_it_reaches_a
 }
 
 #[test]
-fn the_list_approves_what_it_shows_but_nothing_destructive() {
-    let scene = step(&["touch f1", "rm -rf precious", "touch f3"]);
-    scene.workspace.write("precious/work", "");
-    scene.co("make them");
-    scene.answer_ask("1/3", "Yy");
-    scene.wait_text("y approves 2 of these 3");
-    scene.wait_text("! rm -rf precious");
-    assert!(
-        !scene.workspace.exists("f1"),
-        "a key typed ahead approved it"
-    );
-    scene.press("y");
-    scene.wait_ask("1/1");
-    scene.wait_text("delete or overwrite");
-    scene.press("n");
-    scene.wait_chat("All through.");
-    assert!(scene.workspace.exists("f1") && scene.workspace.exists("f3"));
-    assert!(scene.workspace.exists("precious/work"));
-    assert_home(&scene);
-}
-
-#[test]
 fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     let away = tempfile::tempdir().unwrap();
     let outside = format!("touch {}", away.path().join("out").display());

@@ -90,15 +90,6 @@ fn a_confirmed_quit_asks_and_only_a_no_to_saving_ends_it() {
 }
 
 #[test]
-fn what_has_ended_does_not_count() {
-    let mut scene = Scene::new();
-    scene.run("echo d$((0))ne");
-    scene.wait_shell("\nd0ne\nexit 0");
-    scene.type_keys(":qa<CR>");
-    scene.wait_exit();
-}
-
-#[test]
 fn the_commands_of_a_chat_count_and_the_chat_stays() {
     let mut scene = Scene::scripted([
         Reply::shell("c1", "touch made; sleep 3704"),

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -27,21 +26,6 @@ fn output_is_shown_while_the_command_runs() {
     scene.wait_text("line-3");
     open_gate(&gates[2]);
     scene.wait_text("exit 0, after");
-}
-
-#[test]
-fn ctrl_c_ends_the_run_under_the_cursor() {
-    let scene = Scene::new();
-    scene.run("echo up; sleep 100");
-    scene.wait_shell("\nup");
-    let sleeping = scene.wait_below("sleep 100");
-    scene.type_keys("<C-w>b");
-    scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell's window");
-    let begun = Instant::now();
-    scene.type_keys("<C-c>");
-    scene.wait_shell("\ncancelled");
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    wait_gone(&sleeping);
 }
 
 /// A process without a marker counts as one of the running command, unless an earlier run was allowed to keep it.
@@ -71,51 +55,10 @@ fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
     scene.type_keys("gg/10802<CR><C-c>");
     scene.wait_text("co ended what run 2 left running");
     wait_gone(&first);
-    let second = left("10804", 2);
-    assert_eq!(second.len(), 1);
-}
-
-#[test]
-fn what_a_run_left_running_is_named_and_ended_by_the_key_that_cancels() {
-    let scene = Scene::new();
-    scene.run("sleep 10801 & echo u$((0))p");
-    scene.wait_shell("; still running: sleep 10801 (pid ");
-    let left = below(scene.pid(), "sleep 10801");
-    assert!(!left.is_empty());
-    scene.type_keys("<C-w>j");
-    scene.wait_for("vim.bo.filetype == 'co-shell'", "the shell buffer");
-    scene.type_keys("<C-c>");
-    scene.wait_text("co ended what run 1 left running");
-    wait_gone(&left);
     scene.type_keys("<C-c>");
     scene.wait_text("that run has ended already");
-    scene.run("echo n$((0))ext");
-    scene.wait_shell("\nn0ext\nexit 0");
-    scene.type_keys(":messages clear<CR>G<C-c>");
-    scene.wait_for(
-        "vim.fn.execute('messages'):find('ended already')",
-        "the sentence",
-    );
-}
-
-#[test]
-fn the_windows_and_the_tabs_directory_are_honoured() {
-    let scene = Scene::new();
-    for name in ["window", "tab"] {
-        std::fs::create_dir(scene.workspace.path().join(name)).unwrap();
-    }
-    let place = |name: &str| format!("\n{}", scene.workspace.path().join(name).display());
-    scene.type_keys(":lcd window<CR>");
-    scene.run("pwd");
-    scene.wait_shell(&place("window"));
-    let tab = scene.workspace.path().join("tab");
-    let keys = format!(":tabnew<CR>:tcd {}<CR>", tab.display());
-    scene.type_keys(&keys);
-    scene.run("pwd");
-    scene.wait_shell(&place("tab"));
-    scene.type_keys(":tabfirst<CR>");
-    scene.run("echo first; pwd");
-    scene.wait_shell(&format!("\nfirst{}", place("window")));
+    let second = left("10804", 2);
+    assert_eq!(second.len(), 1);
 }
 
 #[test]
@@ -139,27 +82,6 @@ fn bytes_that_are_no_text_reach_a_command_or_are_refused() {
 }
 
 #[test]
-fn a_flood_ends_with_its_last_line_and_a_count() {
-    let scene = Scene::new();
-    scene.run("seq 1 300000");
-    let text = scene.wait_shell("exit 0, after");
-    let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[0], "$ seq 1 300000");
-    assert_eq!(lines[1], "… 290000 earlier lines");
-    assert_eq!(lines[2], "290001");
-    assert_eq!(lines[lines.len() - 2], "300000");
-    assert!(lines[lines.len() - 1].ends_with(", 300000 lines"));
-    assert_eq!(lines.len(), 10_003);
-    // The whole of it is where the note leads.
-    scene.type_keys("<C-w>b:2<CR>zR");
-    scene.type_keys("gf");
-    scene.wait_for(
-        "vim.api.nvim_buf_line_count(0) == 300000",
-        "the whole output",
-    );
-}
-
-#[test]
 fn typing_goes_on_while_a_command_prints() {
     let scene = Scene::new();
     let gate = gate(&scene.workspace, "gate");
@@ -175,17 +97,6 @@ fn typing_goes_on_while_a_command_prints() {
         "all characters",
     );
     assert_eq!(scene.mode().name, "i");
-}
-
-#[test]
-fn the_name_of_the_file_is_put_in() {
-    let scene = Scene::new();
-    scene.workspace.write("notes one.txt", "kept\n");
-    scene.type_keys(":edit notes\\ one.txt<CR>");
-    scene.run("cat '%'; date -d @0 +%F");
-    scene.wait_shell("$ cat 'notes one.txt'; date -d @0 +%F\nkept\n1970-01-01\nexit 0");
-    scene.type_keys(":Co<CR>i!wc -l '%' #one<C-s>");
-    scene.wait_chat("1 notes one.txt");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::json;
 
 use crate::support::http::{Reply, Request};
-use crate::support::{DEADLINE, proc};
+use crate::support::proc;
 
 use super::scene::{Scene, below, wait_gone};
 
@@ -40,27 +40,6 @@ fn a_long_output_is_bounded_for_the_model_and_folded_on_the_screen() {
         },
         "the whole conversation on one screen",
     );
-}
-
-#[test]
-fn lines_of_a_buffer_go_along() {
-    let scene = Scene::scripted([Reply::text("I see."), Reply::text("And these.")]);
-    scene.workspace.write("notes.txt", "alpha\nbeta\ngamma\n");
-    scene.type_keys(":edit notes.txt<CR>:1,2Co what are these?<CR>");
-    let text = scene.wait_chat("I see.");
-    assert!(
-        text.contains("*with @selection notes.txt:1-2, 2 lines*"),
-        "{text}"
-    );
-    scene.wait_turns(1);
-    let asked = scene.server.requests()[0].last("user").unwrap();
-    assert!(asked.contains("what are these?"), "{asked}");
-    assert!(asked.contains("alpha") && asked.contains("beta"), "{asked}");
-    assert!(!asked.contains("gamma"), "{asked}");
-    scene.co("and @file:notes.txt");
-    scene.wait_turns(2);
-    let asked = scene.server.requests()[1].last("user").unwrap();
-    assert!(asked.contains("gamma"), "{asked}");
 }
 
 #[test]
@@ -158,27 +137,4 @@ fn a_neovim_that_is_killed_leaves_each_call_its_outcome() {
     wait_gone(&all);
     scene.assert_outcomes(1);
     assert_eq!(scene.items().last().unwrap()["reason"], "interrupted");
-}
-
-#[test]
-fn what_a_chat_costs_is_said_where_the_price_is_known() {
-    let prices = json!({ "openai/scripted": { "input": 2000, "output": 4000 } });
-    let scene = Scene::with(json!({ "prices": prices }), &[]);
-    scene.replies([
-        Reply::text("Dear.").usage(10, 5),
-        Reply::text("Dearer.").usage(20, 5),
-    ]);
-    scene.co("what will it cost?");
-    scene.wait_text("10 in 5 out $0.04");
-    scene.co("and now?");
-    scene.wait_text("30 in 10 out $0.10");
-    scene.wait_turns(2);
-    scene.co("/export told.md");
-    let told = proc::wait_until(DEADLINE, "the export", || scene.workspace.read("told.md"));
-    for part in [
-        "_10 tokens in (0 cached), 5 out, $0.0400_",
-        "---\n30 tokens in (0 cached), 10 out, $0.1000\n",
-    ] {
-        assert!(told.contains(part), "{part} is not in\n{told}");
-    }
 }

@@ -146,7 +146,11 @@ fn a_stopped_backend_is_ended_after_it_was_told_to() {
     use nix::sys::signal::{Signal, kill};
     let mut backend = Backend::start(&[&format!("echo up; sleep {}", own("3516"))]);
     stop(backend.supervised());
-    kill(nix::unistd::Pid::from_raw(backend.watchdog), Signal::SIGTERM).unwrap();
+    kill(
+        nix::unistd::Pid::from_raw(backend.watchdog),
+        Signal::SIGTERM,
+    )
+    .unwrap();
     assert_eq!(backend.code(), Some(143));
     assert!(holding(&sleeping("3516")).is_empty());
 }

@@ -105,12 +105,6 @@ impl Reply {
         self.step(Step::Bytes(bytes.to_vec()))
     }
 
-    /// Counts these tokens in and out.
-    pub(crate) fn usage(mut self, input: u64, output: u64) -> Self {
-        self.usage = (input, output);
-        self
-    }
-
     /// Breaks the connection off here.
     pub(crate) fn cut(mut self) -> Self {
         self.cut = true;
@@ -220,14 +214,6 @@ impl Scripted {
             let requests = self.requests();
             (requests.len() >= count).then_some(requests)
         })
-    }
-
-    /// Waits until `count` replies were broken off by the other side.
-    #[track_caller]
-    pub(crate) fn wait_hangups(&self, count: usize) {
-        proc::wait_until(DEADLINE, &format!("hang-up {count}"), || {
-            (self.server.hangups() >= count).then_some(())
-        });
     }
 
     /// Takes back the replies that nobody asked for yet.
