@@ -114,6 +114,67 @@ describe('a question that arrives', function()
   end)
 end)
 
+describe('the result of a trial', function()
+  local tried = { status = 'exit 0', output = {}, notes = {} }
+
+  --- An editor whose person tried a command from a mode, and is there again.
+  local function trying(mode)
+    local nvim = editor()
+    if mode == 'i' then
+      nvim:keys_to('i', 'i')
+    end
+    nvim:receive(ask(1, { may_try = true }))
+    nvim:wait_screen('touch file1')
+    reach(nvim, 't')
+    wait_answers(nvim, { { 1, 'try' } })
+    nvim:wait(HOME)
+    nvim:wait_mode(mode)
+    return nvim
+  end
+
+  for _, mode in ipairs({ 'n', 'i' }) do
+    it(('takes the focus back in mode %s, if nothing was typed'):format(mode), function()
+      local nvim = trying(mode)
+      nvim:receive(ask(2, { command = 'touch file1', tried = tried }))
+      nvim:wait(FOCUSED)
+      nvim:press('y')
+      wait_answers(nvim, { { 1, 'try' }, { 2, 'once' } })
+      nvim:wait(HOME)
+      nvim:wait_mode(mode)
+    end)
+  end
+
+  it('takes no focus from a person who has typed since', function()
+    local nvim = trying('i')
+    nvim:keys('x')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'xone'")
+    nvim:receive(ask(2, { command = 'touch file1', tried = tried }))
+    nvim:wait_screen('as a trial')
+    nvim:keys('y')
+    nvim:wait("return vim.api.nvim_get_current_line() == 'xyone'")
+    same({ { 1, 'try' } }, answers(nvim))
+  end)
+
+  it('takes no focus for another command', function()
+    local nvim = trying('n')
+    nvim:receive(ask(2))
+    nvim:wait_screen('touch file2')
+    yes(nvim:lua(HOME), 'the person stays where they were')
+  end)
+
+  it('that comes at once finds the float with the focus', function()
+    local nvim = editor()
+    nvim:receive(ask(1, { may_try = true }))
+    nvim:wait_screen('touch file1')
+    reach(nvim, 'T')
+    nvim:receive(ask(2, { command = 'touch file1', tried = tried }))
+    nvim:wait_screen('as a trial')
+    yes(nvim:lua(FOCUSED), 'the float keeps the focus')
+    nvim:press('n')
+    wait_answers(nvim, { { 1, 'try_first' }, { 2, 'deny' } })
+  end)
+end)
+
 describe('a list that arrives', function()
   local LIST = {
     type = 'choose',

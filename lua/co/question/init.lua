@@ -24,6 +24,12 @@ local newest = 0
 ---@type co.question.Origin?
 local origin
 
+-- The command that the person tries. The question about its result takes the focus, if it had it before and no key was
+-- typed since it gave it back.
+---@type { chat?: integer, command: string }?
+local trying
+local trying_keys = api.nvim_create_namespace('co.question.trying')
+
 -- The float takes the focus only after this time without a key.
 local IDLE_NS = 500 * 1000000
 local last_key = 0
@@ -38,10 +44,23 @@ local function sort()
   questions = vim.list_extend(first, last)
 end
 
+--- Forgets the command that is tried.
+local function forget_trying()
+  trying = nil
+  vim.on_key(nil, trying_keys)
+end
+
 --- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
 local function restore_focus()
   local back = origin
   origin = nil
+  if trying then
+    vim.on_key(function(_, typed)
+      if typed ~= '' then
+        forget_trying()
+      end
+    end, trying_keys)
+  end
   if not back or not api.nvim_win_is_valid(back.win) then
     return
   end
@@ -128,6 +147,18 @@ local function may_take_focus()
     and vim.uv.hrtime() - last_key > IDLE_NS
 end
 
+--- Returns whether a question is about the command that the person tries. Then forgets that command.
+---@param question co.Question
+---@return boolean
+local function is_result(question)
+  local tried = trying
+  if not tried or question.chat ~= tried.chat or question.command ~= tried.command then
+    return false
+  end
+  forget_trying()
+  return true
+end
+
 --- Notes the time of each key, if the setting `float_focus` needs it.
 function M.watch_keys()
   if watching or not config.get().float_focus then
@@ -165,7 +196,7 @@ function M.add(question)
   if questions[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
   end
-  if #questions == 1 and question.kind.holds_turn and may_take_focus() then
+  if #questions == 1 and (is_result(question) or question.kind.holds_turn and may_take_focus()) then
     M.focus()
   end
   vim.cmd('redrawstatus!')
@@ -204,6 +235,9 @@ function M.answer(id, decision, extra)
     return false
   end
   question.kind.reply(question, decision, extra or {})
+  if (decision == 'try' or decision == 'try_first') and float.focused() then
+    trying = { chat = question.chat, command = question.command }
+  end
   if decision == 'edited' and extra and extra.command then
     float.hold({ id = id, command = extra.command })
   end

@@ -84,6 +84,48 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
 }
 
 #[test]
+fn a_failing_test_is_fixed_with_one_question() {
+    let scene = commands(["python3 -c ''"]);
+    scene
+        .workspace
+        .write("add.py", "def add(a, b): return a - b\n");
+    let test = "from add import add\nassert add(1, 2) == 3, 'the sum is wrong'\nprint('passed')\n";
+    scene.workspace.write("test.py", test);
+    scene.try_command("T");
+    scene.nvim.wait_text("All through.");
+    let asked = scene.events("CoApprovalRequested");
+    let calls = [
+        "python3 -B test.py",
+        "sed -i s/-/+/ add.py",
+        "python3 -B test.py",
+    ];
+    scene.replies(calls.iter().enumerate().map(|(number, command)| {
+        let arguments = json!({ "cmd": command });
+        Reply::new().call(&format!("d{number}"), "run_shell_command", &arguments)
+    }));
+    scene.replies([Reply::text("The test passes.")]);
+    scene.co("fix the test");
+    scene.nvim.wait_text("+def add(a, b): return a + b");
+    scene.answer("y");
+    scene.nvim.wait_text("The test passes.");
+    assert_eq!(scene.events("CoApprovalRequested"), asked + 1);
+    assert!(scene.told(3).contains("the sum is wrong"));
+    assert!(scene.told(5).contains("passed"));
+    assert!(scene.workspace.read("add.py").unwrap().contains("a + b"));
+}
+
+#[test]
+fn a_trial_keeps_the_focus_for_its_result() {
+    let scene = commands(["python3 -c \"open('a.txt', 'w').write('two')\""]);
+    scene.try_command("t");
+    scene.nvim.wait_text("+two");
+    scene.wait_for("vim.bo.filetype == 'co-approval'", "the focus to come back");
+    scene.press("y");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two");
+}
+
+#[test]
 fn a_trial_that_lacks_the_network_can_run_for_real() {
     let scene = commands([
         "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 9), 2)' || { echo run > a.txt; exit 3; }",
