@@ -50,7 +50,7 @@ pub struct Config {
     pub hide_secrets: bool,
     /// The most requests of one turn; 0 is no limit.
     pub max_steps: u32,
-    /// Removes known secrets from command output, file tools and attachments.
+    /// Removes known secrets from command output, file tools and contexts.
     pub redact: bool,
     pub show_reasoning: bool,
     /// Days after which an unused transcript is removed; none keeps all.

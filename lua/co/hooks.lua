@@ -12,7 +12,7 @@ local utf8 = require('co.ui.utf8')
 ---@field chat integer
 ---@field command string
 ---@field cwd string
----@field unasked boolean it only looks, so nobody was asked
+---@field unasked boolean it runs without approval: it only looks, or is a trial
 ---@field job? integer the job into which the model types `command`
 
 --- Returns a reason to refuse the command, or nil. It cannot allow anything.

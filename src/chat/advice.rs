@@ -56,8 +56,8 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Returns advice for the model about an outcome. If the output is not withheld, there is none for a command that
-    /// succeeded or was cancelled.
+    /// Returns advice for the model about an outcome. There is none about a command that succeeded or was cancelled, unless
+    /// its output is withheld.
     pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld && self.level != "trial" {
             Some(WITHHELD.to_owned())

@@ -98,7 +98,7 @@ pub enum ChatEvent {
     ToldModel(String),
     /// The model gets a summary of the earlier turns.
     Summarised,
-    /// From here on, the model gets older outputs and attachments in a shortened form.
+    /// From here on, the model gets older outputs and contexts in a shortened form.
     TextsShortened,
     /// The model no longer sees the text since [`ChatEvent::AnswerStarted`].
     AnswerDropped,

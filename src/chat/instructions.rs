@@ -329,7 +329,8 @@ fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, pro
 }
 
 impl Chat {
-    /// Returns the name of a file whose instructions the last turn got. If `path` is none, this may be any file.
+    /// Returns the name of the file `path`, if the last turn got the instructions in it. Without `path`, returns the name of
+    /// any file whose instructions it got.
     pub(super) fn sent_instructions(&self, path: Option<&Path>) -> Option<&str> {
         let mut trusted = self.instructions.trusted.iter();
         let sent = trusted.find(|(sent, _)| path.is_none_or(|path| path == sent));

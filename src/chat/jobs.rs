@@ -126,7 +126,7 @@ impl Jobs {
         self.entries.values().any(|job| job.view.runs())
     }
 
-    /// Returns the jobs whose changes are kept when they end.
+    /// Returns the jobs that have a checkpoint. `/undo` knows their changes only after they end.
     pub(super) fn with_checkpoints(&self) -> Vec<u64> {
         let jobs = self.entries.iter();
         jobs.filter_map(|(number, job)| job.checkpoint.is_some().then_some(*number))
@@ -288,7 +288,8 @@ impl Chat {
         }
     }
 
-    /// Records and shows the ends of jobs. Call it only between two pieces of the model's text.
+    /// Records and shows the ends of jobs. Call it only between two steps or turns: never within an
+    /// answer of the model, nor between a call and its outcome.
     pub(super) async fn tell_job_ends(&mut self) {
         for job in self.jobs.take_new_ends() {
             let text = job.end_line();

@@ -8,13 +8,13 @@ use crate::protocol::{LineRange, PromptFile, PromptFileCheck, QuestionAnswer, Ru
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
-/// The starts of the names of attachments with lines of several files.
+/// A context whose name begins with one of these has lines of several files.
 const LINES_OF_FILES: [&str; 2] = ["@search:", "@lsp:"];
 
-/// The line before the references in an attachment `@lsp:`.
+/// The line before the references in a context `@lsp:`.
 const REFERENCES: &str = "References:\n";
 
-/// The start of the line below an attachment that the editor cut.
+/// The start of the line below a context that the editor cut.
 const CUT: &str = "… cut after ";
 
 /// A message to a chat.

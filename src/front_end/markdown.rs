@@ -233,7 +233,7 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
             "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
         }
         ChatEvent::TextsShortened => {
-            "> the chat nearly fills the model's context window: from here on the model gets only parts of older outputs and attachments".to_owned()
+            "> the chat nearly fills the model's context window: from here on the model gets only parts of older outputs and contexts".to_owned()
         }
         ChatEvent::AskedAgain => {
             "> asked again: the model no longer sees the answer above".to_owned()

@@ -238,7 +238,7 @@ pub struct PlannedCommand {
     pub chat: u64,
     pub command: String,
     pub cwd: String,
-    /// It only looks, so nobody was asked.
+    /// It runs without approval, because it only looks or is a trial.
     pub unasked: bool,
     /// The job into which the model types `command`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
-//! The checkpoint of a job: the files at its start. It finds the changes that the job makes while no call runs.
+//! The checkpoint of a job: the files at its start. When the job ends, the changes since then that were made while no call ran
+//! count as the job's. Those made during a call count as the call's.
 
 use std::path::PathBuf;
 use std::sync::Arc;

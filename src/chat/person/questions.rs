@@ -1,4 +1,4 @@
-//! The open questions of a chat. A question that is dropped is denied.
+//! The open questions of a chat. A question that is dropped is withdrawn: its call does not run.
 
 use tokio::sync::oneshot;
 

@@ -38,7 +38,7 @@ const PROMPT_PROGRAMS: &[&str] = &[
     "zsh",
 ];
 
-/// Arguments with which the programs above do not use the screen or only print.
+/// Arguments with which a program of `SCREEN_PROGRAMS` does not draw on the screen: it prints, or does its work and ends.
 const PRINT_ONLY_ARGUMENTS: &[&str] = &[
     "--batch",
     "--filter",

@@ -11,7 +11,7 @@ use co_llm::transcript::{self, Context, Item, Shortened};
 
 /// The tokens of an item in addition to its text: roles, names, braces.
 const ITEM_TOKENS: u64 = 8;
-/// The number of last texts that are shortened last.
+/// The number of newest outputs and contexts that stay whole as long as it is enough to leave out older ones.
 const RECENT_TEXTS: usize = 4;
 
 /// A model's window, in tokens.
@@ -35,7 +35,8 @@ pub struct Fit {
 }
 
 impl Budget {
-    /// Returns the items to send. If they would fill the window, old outputs and attachments are shortened.
+    /// Returns the items to send. If they would fill more than four fifths of the window, outputs and contexts are left out or
+    /// shortened, old ones first.
     ///
     /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly
     /// one result.

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::tool::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
-/// The number of digits of a frame's mark. The mark is a hash of the text in the frame: to print the end of its own frame,
-/// a program would need a text that contains its own hash.
+/// The number of digits of a frame's mark. The mark is a hash of the call's id and the text in the frame: to print the end
+/// of its own frame, a program would need a text that contains its own hash.
 const MARK_DIGITS: usize = 12;
 
 /// Returns the items with each output of a command and each text of a file in a frame. Removes characters that only deceive
@@ -49,7 +49,8 @@ fn summary_start(text: &str) -> usize {
     text.rfind("\n[").map_or(0, |at| at + 1)
 }
 
-/// Returns the place of the file's lines in the refusal of an edit: they follow the first line and end at an empty one.
+/// Returns the range of the lines of a file that the refusal of an edit quotes: from after the first line of the refusal to its
+/// first empty line, or to its end.
 fn nearest_lines(text: &str) -> [usize; 2] {
     let end = text.find("\n\n").map_or(text.len(), |at| at + 1);
     let start = text[..end].find('\n').map_or(end, |at| at + 1);

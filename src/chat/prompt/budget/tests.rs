@@ -282,7 +282,7 @@ fn an_image_of_an_earlier_prompt_is_left_out_as_a_whole() {
 }
 
 #[test]
-fn one_attachment_larger_than_the_window_is_cut_in_its_middle() {
+fn one_context_larger_than_the_window_is_cut_in_its_middle() {
     let prompt = attached("read", &[("@file:a", 561_000)]);
     let fit = Budget { window: 10_000 }.fit("", &[], &[prompt]);
     assert!(fit.tokens <= 8_000, "{}", fit.tokens);

@@ -16,7 +16,7 @@ pub(super) struct Texts {
     pub shortened: Vec<Shortened>,
 }
 
-/// The place of a long text: the index of its item, and of the attachment in that item.
+/// The place of a long text: the index of its item, and of the context in that item.
 type TextPlace = (usize, Option<usize>);
 
 impl Texts {
@@ -129,7 +129,7 @@ impl Texts {
     }
 
     /// Replaces texts by a line, the oldest first, until at most `aim` tokens are used. The last `spare` texts and the
-    /// attachments of the last prompt stay.
+    /// contexts of the last prompt stay.
     pub(super) fn leave_out(&mut self, used: &mut u64, aim: u64, spare: usize) {
         let is_prompt = |item: &Item| matches!(item, Item::User { .. });
         let last_prompt = self.told.iter().rposition(is_prompt);
