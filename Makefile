@@ -3,7 +3,7 @@
 GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: remote::message secrets:: \
 	editor::random_keys cli::message_fuzz
 # The tests that kill, cut off and fill up.
-CHAOS := cli::message editor::surroundings editor::backend editor::signals editor::drill editor::killed_edits editor::cuts \
+CHAOS := cli::message editor::surroundings editor::backend editor::drill editor::killed_edits \
 	editor::quit editor::turns exec::faults exec::watchdog exec::leftovers sandbox::bombs
 .PHONY: help demo record test fuzz chaos bench lint format build clean
 

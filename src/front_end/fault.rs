@@ -165,6 +165,42 @@ mod tests {
             "Ollama refused the request (HTTP 400); gemma does not support tools; \
              `:Co /model` chooses another model, `:Co /new` starts afresh"
         );
+        let provider = || "Ollama".to_owned();
+        let server = |body: &str| Fault::Server {
+            provider: provider(),
+            status: 529,
+            retry_after: None,
+            body: body.to_owned(),
+        };
+        let forbidden = Fault::Forbidden {
+            provider: provider(),
+            status: 403,
+            body: "No access.".to_owned(),
+        };
+        let not_found = Fault::NotFound {
+            provider: provider(),
+            model: "m".to_owned(),
+            body: String::new(),
+            near: vec!["m1".to_owned()],
+        };
+        for (fault, expected) in [
+            (
+                server("Busy"),
+                "failed (HTTP 529); Busy; try `:Co /retry` later",
+            ),
+            (server(""), "failed (HTTP 529); try `:Co /retry` later"),
+            (
+                forbidden,
+                "does not allow this (HTTP 403); No access; see your account at Ollama, \
+                 or choose another model with `:Co /model`",
+            ),
+            (
+                not_found,
+                "does not know the model m (HTTP 404); choose another with `:Co /model`, such as m1",
+            ),
+        ] {
+            assert_eq!(text_of(&fault).plain(), format!("Ollama {expected}"));
+        }
         let fault = Fault::Malformed {
             detail: "it is text/plain, not JSON\nat all".to_owned(),
         };

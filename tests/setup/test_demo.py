@@ -28,13 +28,6 @@ class SampleTest(unittest.TestCase):
         self.assertEqual(shown.stdout, "")
         self.assertTrue((self.project / ".git").is_dir())
 
-    def test_one_of_its_tests_fails_as_the_start_page_says(self) -> None:
-        command = [sys.executable, "-B", "-m", "unittest"]
-        done = subprocess.run(command, cwd=self.project, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("Ran 3 tests", done.stderr)
-        self.assertIn("FAILED (failures=1)", done.stderr)
-
 
 class RecordingTest(unittest.TestCase):
     def test_what_the_readme_shows_is_there_and_small(self) -> None:

@@ -59,3 +59,24 @@ fn quitting_asks_first_and_is_no_denial() {
     let last = items.last().unwrap();
     assert_eq!(last["reason"], "interrupted", "nobody cancelled the turn");
 }
+
+#[test]
+fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
+    let away = tempfile::tempdir().unwrap();
+    let outside = format!("touch {}", away.path().join("out").display());
+    let calls = Reply::shell("c1", "touch f1").and_shell("c2", "cp .env copy");
+    let calls = calls.and_shell("c3", &outside);
+    let scene = Scene::scripted([calls, Reply::text("All through.")]);
+    scene.workspace.write(".env", "KEY=value\n");
+    scene.co("make them");
+    scene.answer_ask("1/3", "Y");
+    scene.wait_text("y approves 1 of these 3");
+    scene.wait_text("`.env` looks like a secret");
+    scene.wait_text("is outside the workspace");
+    scene.press("y");
+    scene.wait_ask("1/2");
+    scene.press("gN");
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("f1") && !scene.workspace.exists("copy"));
+    assert!(!away.path().join("out").exists());
+}

@@ -7,23 +7,6 @@ use crate::support::nvim::Nvim;
 use super::scene::Scene;
 
 #[test]
-fn an_open_input_is_written_to_and_closed_from_the_list() {
-    let scene = Scene::new();
-    scene.run("++stdin cat; echo over");
-    scene.wait_text("$ cat; echo over");
-    scene.type_keys(":Co /jobs<CR>");
-    scene.wait_text("   1  running");
-    scene.type_keys("i");
-    scene.wait_text("stdin of run 1:");
-    scene.type_keys("one and 漢<CR>");
-    scene.wait_text("one and 漢");
-    scene.wait_shell("$ cat; echo over\none and 漢\n");
-    scene.type_keys("I");
-    scene.wait_text("   1  exit 0");
-    scene.wait_shell("$ cat; echo over\none and 漢\nover\nexit 0");
-}
-
-#[test]
 fn a_terminal_is_one_is_typed_to_and_follows_its_window() {
     let scene = Scene::new();
     let script = "test -t 1 || exit 1\nold=$(stty size)\necho \"$old\"\nread -r line\necho \"<$line>\"\n\

@@ -40,19 +40,3 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     assert_eq!(scene.lua(kept, json!([])), json!(17 << 20));
     assert_eq!(scene.server.requests().len(), 1);
 }
-
-#[test]
-fn a_large_buffer_is_cut_and_the_chat_says_so() {
-    let scene = Scene::scripted([Reply::text("Aye.")]);
-    fill(&scene, 100);
-    scene.command("file big.log");
-    scene.co("what is in @buffer");
-    scene.wait_text(
-        "too long to send in full, name fewer lines: @buffer big.log, first 512 KiB of 100.0 MiB",
-    );
-    scene.wait_chat("with @buffer big.log, first 512 KiB of 100.0 MiB");
-    scene.wait_turns(1);
-    let sent = scene.server.requests()[0].last("user").unwrap();
-    assert!(sent.contains("cut after 524288 of 104857600 bytes"));
-    assert!(sent.len() < 600 << 10, "{}", sent.len());
-}

@@ -159,63 +159,6 @@ fn nothing_of_one_provider_reaches_another_after_model() {
 }
 
 #[test]
-fn a_person_reads_one_sentence_with_the_servers_own_words() {
-    let error = |message: &str| json!({ "error": { "message": message } }).to_string();
-    let settings = json!({ "api_key_env": "OPENAI_API_KEY" });
-    let scene = Scene::with(settings, &[("OPENAI_API_KEY", "sk-not-this-one")]);
-    // The last one asks for a wait so long that it is not tried again.
-    let cases = [
-        (
-            401,
-            error("Incorrect API key provided: sk-not-this-one."),
-            "refused the key (HTTP 401)**: Incorrect API key provided: [key]; check the key in OPENAI_API_KEY",
-        ),
-        (
-            403,
-            error("Project p-1 has no access to model scripted."),
-            "does not allow this (HTTP 403)**: Project p-1 has no access to model scripted; see your account",
-        ),
-        (
-            404,
-            error("The model does not exist or you do not have access to it."),
-            "does not know the model scripted (HTTP 404)**: The model does not exist or you do not have access to it; \
-             choose another with `:Co /model`",
-        ),
-        (
-            500,
-            error("The server had an error while it processed your request."),
-            "failed (HTTP 500)**: The server had an error while it processed your request; try `:Co /retry` later",
-        ),
-        (
-            502,
-            "<html><body>Bad gateway</body></html>".to_owned(),
-            "failed (HTTP 502)**: try `:Co /retry` later",
-        ),
-        (
-            529,
-            error("Overloaded"),
-            "failed (HTTP 529)**: Overloaded; try `:Co /retry` later",
-        ),
-    ];
-    for (turn, (status, body, expected)) in cases.into_iter().enumerate() {
-        scene
-            .server
-            .reply(Reply::status(status, &body).header("retry-after", "3600"));
-        scene.co(&format!("ask {turn}"));
-        scene.wait_turns(turn as u64 + 1);
-        let chat = scene.chat();
-        let status = format!("(HTTP {status})");
-        let said: Vec<_> = chat.lines().filter(|it| it.contains(&status)).collect();
-        assert!(
-            matches!(said[..], [line] if line.contains(expected)),
-            "{expected}: {said:?} in\n{chat}"
-        );
-        assert!(!chat.contains("sk-not-this-one"), "{chat}");
-        assert_eq!(scene.server.requests().len(), turn + 1, "{status}");
-    }
-}
-
-#[test]
 fn tokens_of_failed_and_cancelled_turns_count() {
     /// The end of an answer, and the tokens that are counted for it.
     struct Case {

@@ -215,15 +215,3 @@ async fn binary_output_is_in_the_file_alone() {
     assert_eq!((outcome.output, outcome.printed), (told, 0));
     assert_eq!(std::fs::read(file).unwrap(), b"a\0b");
 }
-
-#[tokio::test]
-async fn python_without_flush_is_heard() {
-    let bench = Bench::new();
-    let mut spec = bench.spec("exec python3 -c 'import time; print(\"said\"); time.sleep(60)'");
-    spec.timeout = Duration::from_secs(3);
-    let outcome = bench.run_spec(spec).await;
-    assert!(
-        outcome.timed_out && outcome.output.starts_with("said\n"),
-        "{outcome:?}"
-    );
-}

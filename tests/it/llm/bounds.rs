@@ -54,19 +54,6 @@ async fn a_line_without_an_end_is_a_fault() {
     );
 }
 
-#[tokio::test]
-async fn a_line_may_come_byte_by_byte() {
-    let line = b"{\"message\": {\"content\": \"hi\"}, \"done\": true, \"done_reason\": \"stop\"}";
-    let mut pieces: Vec<Vec<u8>> = line.iter().map(|byte| vec![*byte]).collect();
-    pieces.push(b"\n".to_vec());
-    let reply = Response::new(200, "application/x-ndjson", pieces).ending(Ending::Hang);
-    let server = Server::always(reply);
-    let provider = Wire::Ollama.connect(&server, ANSWER_TIMEOUT);
-    let deltas = go(provider.as_ref()).await;
-    assert_eq!(super::wire::text(&deltas), "hi", "{deltas:?}");
-    assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
-}
-
 #[test]
 fn calls_without_ids_hold_up_nobody_however_many() {
     const CALLS: usize = 30_000;

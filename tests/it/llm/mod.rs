@@ -8,7 +8,6 @@ mod bounds;
 mod cuts;
 mod dialects;
 mod faults;
-mod idle;
 mod images;
 mod long_chat;
 pub(crate) mod mock;

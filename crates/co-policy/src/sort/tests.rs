@@ -22,40 +22,6 @@ fn check(sort: Sort, texts: &[&str]) {
 }
 
 #[test]
-fn what_looks() {
-    check(
-        Sort::Looks,
-        &[
-            "git -C src log -3",
-            "git -c color.ui=always diff",
-            "git --no-pager log",
-            "find . -name '*.rs' -exec wc -l {} +",
-            "for f in *.rs; do wc -l \"$f\"; done",
-            "awk '{print $2}' f | sort | uniq -c",
-            "cat <<'X' | wc -l\nx\nX",
-            "whatever --version",
-            "env A=b ls",
-            "xargs -n1 wc -l",
-            "bash -c 'ls | wc -l'",
-            "command -v rm",
-            "f() { ls; }; f",
-            "x=$(ls) && echo $x",
-            "ls 2>/dev/null >&2",
-            "git branch --list 'x*'",
-            "git tag -l",
-            "tar tzf a.tgz",
-            "gzip -dc a.gz",
-            "npm ls --depth=0",
-            "cargo metadata --no-deps",
-            "go list ./...",
-            "set -euo pipefail; ls",
-            "[ -f x ] && cat x",
-            "/usr/bin/wc -l x",
-        ],
-    );
-}
-
-#[test]
 fn what_asks() {
     check(
         Sort::Changes,

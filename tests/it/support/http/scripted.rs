@@ -9,27 +9,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Ending, Gate, Request, Response, Server, Step};
+use super::{Gate, Request, Response, Server, Step};
 use crate::support::{DEADLINE, proc};
 
 /// One reply; parts are said in the order they were added.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Reply {
-    status: u16,
-    headers: Vec<(String, String)>,
-    /// For any status but 200: the body.
-    body: String,
     steps: Vec<Step>,
     calls: usize,
-    usage: (u64, u64),
-    /// The connection breaks off after the steps.
-    cut: bool,
 }
 
 impl Reply {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self::status(200, "")
+        Self::default()
     }
 
     /// An answer of one piece of text.
@@ -45,24 +38,6 @@ impl Reply {
     /// One more call of `run_shell_command`.
     pub(crate) fn and_shell(self, id: &str, cmd: &str) -> Self {
         self.call(id, "run_shell_command", &json!({ "cmd": cmd }))
-    }
-
-    /// A refusal.
-    pub(crate) fn status(status: u16, body: &str) -> Self {
-        Self {
-            status,
-            headers: Vec::new(),
-            body: body.to_owned(),
-            steps: Vec::new(),
-            calls: 0,
-            usage: (10, 5),
-            cut: false,
-        }
-    }
-
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), value.to_owned()));
-        self
     }
 
     pub(crate) fn say(self, text: &str) -> Self {
@@ -105,46 +80,21 @@ impl Reply {
         self.step(Step::Bytes(bytes.to_vec()))
     }
 
-    /// Breaks the connection off here.
-    pub(crate) fn cut(mut self) -> Self {
-        self.cut = true;
-        self
-    }
-
     fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
         self
     }
 
     fn response(self) -> Response {
-        let is_named = |(name, _): &(String, String)| name == "content-type";
-        let kind = match (self.status, serde_json::from_str::<Value>(&self.body)) {
-            (200, _) => "text/event-stream",
-            (_, Ok(_)) => "application/json",
-            (_, Err(_)) => "text/plain",
-        };
-        let own = self.headers.iter().find(|header| is_named(header));
-        let kind = own.map_or(kind, |(_, value)| value);
-        let mut response = Response::new(self.status, kind, vec![self.body.into_bytes()]);
-        for (name, value) in self.headers.iter().filter(|header| !is_named(header)) {
-            response = response.header(name, value);
-        }
-        if self.cut {
-            response.steps = self.steps;
-            response = response.ending(Ending::Cut);
-        } else if self.status == 200 {
-            let (input, output) = self.usage;
-            let usage = json!({
-                "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
-            });
-            let reason = ["stop", "tool_calls"][self.calls.min(1)];
-            response.steps = self.steps;
-            response.steps.extend([
-                delta(&json!({}), Some(reason)),
-                event(&json!({ "id": "scripted", "choices": [], "usage": usage })),
-                Step::Bytes(b"data: [DONE]\n\n".to_vec()),
-            ]);
-        }
+        let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
+        let reason = ["stop", "tool_calls"][self.calls.min(1)];
+        let mut response = Response::new(200, "text/event-stream", Vec::new());
+        response.steps = self.steps;
+        response.steps.extend([
+            delta(&json!({}), Some(reason)),
+            event(&json!({ "id": "scripted", "choices": [], "usage": usage })),
+            Step::Bytes(b"data: [DONE]\n\n".to_vec()),
+        ]);
         response
     }
 }
@@ -184,8 +134,10 @@ impl Scripted {
             let mut script = shared.lock().unwrap();
             let next = script.replies.pop_front();
             script.requests_past_end += usize::from(next.is_none());
-            next.unwrap_or_else(|| Reply::status(418, "the script has no more replies"))
-                .response()
+            match next {
+                Some(reply) => reply.response(),
+                None => Response::new(418, "text/plain", vec![b"no more replies".to_vec()]),
+            }
         });
         Self { server, script }
     }
