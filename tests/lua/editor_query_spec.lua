@@ -60,10 +60,16 @@ local function attach(nvim, results)
         end,
         ['textDocument/rename'] = function(params, callback)
           results.meanwhile = results.meanwhile and load(results.meanwhile)()
+          if results.wrong then
+            return callback(results.wrong.problem, results.wrong.result)
+          end
           local edit = at_place(params, ' ' .. params.newName)
           callback(not edit and { code = 1, message = 'no name\nhere.' } or nil, edit or nil)
         end,
-        ['textDocument/references'] = results.references and function(_, callback)
+        ['textDocument/references'] = results.references and function(_, callback, exit)
+          if results.references == 'exit' then
+            return exit()
+          end
           callback(results.references == 'bad' and { code = 1, message = 'no' } or nil, results.references)
         end,
       })
@@ -271,6 +277,50 @@ describe('a question about the editor', function()
     check('the name does not stand in line 2', { topic = 'references', name = 'name', line = 2 })
     check('its language server answered with an error: no', { topic = 'references', name = 'name' })
     same({}, ask(nvim, dir, { topic = 'definition', file = dir .. '/a.lua', name = 'name' }))
+  end)
+
+  it('ends at once if a language server ends', function()
+    local nvim, dir = start({ ['a.lua'] = 'name' }, 'a.lua')
+    attach(nvim, { references = 'exit' })
+    local query = { topic = 'references', file = dir .. '/a.lua', name = 'name' }
+    same('its language server has ended', ask(nvim, dir, query))
+    same({}, nvim:lua("return vim.api.nvim_get_autocmds({ event = 'LspDetach', buffer = 0 })"))
+  end)
+
+  it('names no line of co if a language server answers wrongly', function()
+    local nvim, dir = start({ ['a.lua'] = 'name' }, 'a.lua')
+    local file = dir .. '/a.lua'
+    local uri = vim.uri_from_fname(file)
+    local unread = 'the answer of toy cannot be read'
+    local function check(topic, results, expected)
+      attach(nvim, results)
+      local query = { topic = topic, file = file, name = 'name', new_name = 'other' }
+      if topic == 'symbols' then
+        query.name, query.new_name = nil, nil
+      end
+      same(expected, ask(nvim, dir, query))
+      nvim:lua('vim.lsp.stop_client(vim.lsp.get_clients({ bufnr = 0 }), true)')
+    end
+    for _, start_at in ipairs({
+      {},
+      { line = 'x', character = 0 },
+      { line = 0, character = -1 },
+      { line = 0.5, character = 0 },
+      { line = 1e300, character = 0 },
+    }) do
+      local wrong = { start = start_at, ['end'] = { line = 0, character = 4 } }
+      check('references', { references = { { uri = uri, range = wrong } } }, unread)
+      local edits = { { range = wrong, newText = 'other' } }
+      check('rename', { wrong = { result = { changes = { [uri] = edits } } } }, unread)
+      check('symbols', { symbols = { { name = 'a', kind = 1, selectionRange = wrong } } }, unread)
+    end
+    check('references', { references = { 'x', 1 } }, unread)
+    check('rename', { wrong = { result = { changes = { [uri] = { x = 1 } } } } }, unread)
+    check('rename', { wrong = { result = { documentChanges = { 1 } } } }, unread)
+    local words = 'its language server answered with an error'
+    check('rename', { wrong = { problem = { code = 1 } } }, words)
+    check('rename', { wrong = { problem = { message = { 'x' } } } }, words)
+    check('rename', { wrong = { problem = 'no\nway.' } }, words .. ': no way')
   end)
 
   it('ends if a language server does not answer', function()

@@ -7,6 +7,7 @@ local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local server_places = require('co.buffers.server_places')
+local server_request = require('co.buffers.server_request')
 local log = require('co.ui.log')
 local workspace_edit = require('co.buffers.workspace_edit')
 
@@ -151,7 +152,11 @@ local function items_of(result, buf, client, query, ticks)
   local topic = query.topic
   local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
   if topic == 'symbols' then
-    return vim.lsp.util.symbols_to_items(result, buf, encoding)
+    local items = vim.lsp.util.symbols_to_items(result, buf, encoding)
+    for _, item in ipairs(items) do
+      server_places.whole(item.lnum, item.col)
+    end
+    return items
   elseif topic == 'rename' then
     local files, problem = workspace_edit.file_edits(result, ticks)
     local known = problem or files and files[1]
@@ -174,7 +179,7 @@ end
 ---@param buf integer
 ---@param place? [integer, integer]
 ---@param ticks table<integer, integer>
----@param done fun(items: table[], why?: string) `why` is the error of a language server
+---@param done fun(items: table[], why?: string) `why` is the problem of a language server
 local function request(clients, query, buf, place, ticks, done)
   local waiting, items, why = #clients, {}, nil
   for _, client in ipairs(clients) do
@@ -189,37 +194,23 @@ local function request(clients, query, buf, place, ticks, done)
       params.context = query.topic == 'references' and { includeDeclaration = true } or nil
       params.newName = query.new_name
     end
-    local function answered(problem, result)
+    server_request.send(client, METHODS[query.topic], params, buf, function(problem, result)
       if result and not problem then
         local ok, found = pcall(items_of, result, buf, client, query, ticks)
         if ok then
           vim.list_extend(items, found)
         else
-          -- The error names a line of this file, which tells the person nothing.
+          -- The error names a line of co, which tells the person nothing.
           log.add('editor_query', ('%s: %s'):format(client.name, found))
           problem = ('the answer of %s cannot be read'):format(client.name)
         end
       end
-      if problem then
-        why = type(problem) == 'table' and problem.message or tostring(problem)
-        log.add('editor_query', ('%s: %s'):format(client.name, vim.inspect(problem)))
-      end
+      why = problem or why
       waiting = waiting - 1
       if waiting == 0 then
         done(items, why)
       end
-    end
-    local method = METHODS[query.topic]
-    local sent
-    if vim.fn.has('nvim-0.11') == 1 then
-      sent = client:request(method, params, answered, buf)
-    else
-      ---@diagnostic disable-next-line: param-type-mismatch
-      sent = client.request(method, params, answered, buf)
-    end
-    if not sent then
-      answered('the language server has ended')
-    end
+    end)
   end
 end
 
@@ -293,8 +284,7 @@ function M.ask(query, done)
       if #items == 0 and attempts[index + 1] and not finished then
         return ask(index + 1)
       elseif #items == 0 and why then
-        why = vim.trim(why:gsub('%s+', ' ')):gsub('%.$', '')
-        return finish({ problem = 'its language server answered with an error: ' .. why })
+        return finish({ problem = why })
       elseif query.topic == 'rename' then
         return finish(items[1] or { problem = 'its language server knows nothing to rename there' })
       end

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.ui.file_text')
+local server_places = require('co.buffers.server_places')
 
 --- Returns the 'changedtick' of each loaded buffer.
 ---@return table<integer, integer>
@@ -16,7 +17,20 @@ function M.ticks()
   return found
 end
 
---- Returns the edits of each file that a language server would change.
+--- Returns an edit as the backend knows it.
+---@param edit lsp.TextEdit
+---@return co.PlacedEdit
+local function placed(edit)
+  assert(type(edit.newText) == 'string')
+  local from, to = edit.range.start, edit.range['end']
+  return {
+    start = { server_places.whole(from.line, from.character) },
+    ['end'] = { server_places.whole(to.line, to.character) },
+    text = edit.newText,
+  }
+end
+
+--- Returns the edits of each file that a language server would change. Raises an error if its answer has another form.
 ---@param result lsp.WorkspaceEdit
 ---@param before table<integer, integer> the ticks of the buffers that the language server knows
 ---@return co.FileEdits[]? files
@@ -39,6 +53,7 @@ function M.file_edits(result, before)
     if not vim.startswith(uri, 'file:') then
       return nil, ('its language server also changes %s, which is no file'):format(uri)
     end
+    assert(vim.islist(edits))
     local name = vim.uri_to_fname(uri)
     local buf = disk.buffer(name)
     local tick = buf and api.nvim_buf_get_changedtick(buf)
@@ -48,14 +63,7 @@ function M.file_edits(result, before)
     files[#files + 1] = {
       file = vim.uv.fs_realpath(name) or name,
       tick = tick,
-      edits = vim.tbl_map(function(edit)
-        local from, to = edit.range.start, edit.range['end']
-        return {
-          start = { from.line, from.character },
-          ['end'] = { to.line, to.character },
-          text = edit.newText,
-        }
-      end, edits),
+      edits = vim.tbl_map(placed, edits),
     }
   end
   table.sort(files, function(one, other)
