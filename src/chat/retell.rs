@@ -8,7 +8,9 @@ use crate::tool::ToolCall;
 use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
 use co_exec::Caller;
-use co_llm::transcript::{Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart};
+use co_llm::transcript::{
+    Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart, TRIAL_INTERRUPTED,
+};
 
 /// Returns the event that shows the items of a transcript, with the model's thoughts or without.
 pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
@@ -81,7 +83,8 @@ pub(super) fn below(hidden: usize, shown: &ShownPart) -> impl Iterator<Item = Ch
 
 /// Returns the shown part of an outcome that was recorded without it.
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
-    match reads_files || outcome.text == INTERRUPTED {
+    let interrupted = [INTERRUPTED, TRIAL_INTERRUPTED].contains(&outcome.text.as_str());
+    match reads_files || interrupted {
         true => ShownPart::line(co_policy::printable(last_line(&outcome.text))),
         false => ShownPart {
             output: [0, outcome.text.len()],
@@ -105,6 +108,8 @@ struct Retelling<'a> {
     /// The calls that have no event yet.
     open: HashSet<&'a str>,
     unasked: HashSet<&'a str>,
+    /// The calls that ran as trials, and the decision about what they changed.
+    tried: HashMap<&'a str, Option<&'a Decision>>,
     /// Notices about the next call, which has no event yet.
     notices: Vec<&'a str>,
 }
@@ -139,7 +144,14 @@ impl<'a> Retelling<'a> {
             } => {
                 self.unasked.insert(call);
             }
+            // Its event comes with the outcome, which tells whether the trial or what ran after it is shown.
+            Item::Decision { call, decision } if self.tried.contains_key(call.as_str()) => {
+                self.tried.insert(call, Some(decision));
+            }
             Item::Decision { call, decision } => {
+                if *decision == Decision::Tried {
+                    self.tried.insert(call, None);
+                }
                 self.call(call);
                 self.events.push(ChatEvent::Decision(decision.clone()));
             }
@@ -227,6 +239,11 @@ impl<'a> Retelling<'a> {
             .shown
             .clone()
             .unwrap_or_else(|| shown_before(outcome, reads_files));
+        let decision = self.tried.remove(id).flatten();
+        let mut decision = decision.map(|it| ChatEvent::Decision(it.clone()));
+        if !shown.tried {
+            self.events.extend(decision.take());
+        }
         let [first, end] = shown.output;
         match outcome.text.get(first..end) {
             None | Some("") => {}
@@ -235,6 +252,7 @@ impl<'a> Retelling<'a> {
                 text: text.to_owned(),
             }),
         }
+        self.events.extend(decision);
         self.events.extend(below(outcome.hidden, &shown));
     }
 

@@ -12,7 +12,7 @@ use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, Tur
 use crate::protocol::ChatState;
 use crate::tool::edits::EditRange;
 use co_llm::Fault;
-use co_llm::transcript::{self, End, Item, Outcome, ShownPart, Usage};
+use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 
 /// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
 const MAX_WAITING_EVENTS: usize = 256;
@@ -20,6 +20,10 @@ const MAX_WAITING_EVENTS: usize = 256;
 /// The result of a call that ran, if its outcome could not be written or the turn failed.
 const EFFECT_UNKNOWN: &str =
     "cut off: the turn ended before this call did; whether it took effect is not known";
+
+/// The result of a call that ran as a trial, if the turn ended before the person could keep what it changed.
+const TRIAL_CUT_OFF: &str =
+    "cut off: the turn ended during the trial of this call; what it changed is dropped";
 
 pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
@@ -195,6 +199,7 @@ impl Chat {
         };
         let closed = self.app.is_cancelled();
         let result = |id: &String| match decision(id) {
+            Some(Decision::Tried) => TRIAL_CUT_OFF,
             Some(decision) if decision.lets_run() => EFFECT_UNKNOWN,
             _ if closed && unanswered.contains(id) => CLOSED,
             _ => CUT_OFF,

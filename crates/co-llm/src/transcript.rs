@@ -20,7 +20,7 @@ pub use item::{
     Call, Context, Decision, End, Image, Item, LongText, Outcome, Shortened, ShownPart,
 };
 pub use jobs::{last_job, lost_jobs};
-pub use repair::{INTERRUPTED, repair, unanswered, unfinished};
+pub use repair::{INTERRUPTED, TRIAL_INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::{InstructionFile, Surroundings};
 pub use turns::{used, used_last};
 pub use usage::{Cost, Usage};

@@ -200,6 +200,7 @@ impl Turn {
             output: [from, from + new.len()],
             status: stands.to_owned(),
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
+            ..ShownPart::default()
         };
         let text = format!("{}{text}{status}", told.lead);
         let result = CallResult {

@@ -187,6 +187,7 @@ impl Turn {
                 output,
                 status: format!("{}{setting}{more}", outcome.status()),
                 notice: hint,
+                tried: allowed.decision == Decision::Tried,
             },
             ..told.into()
         };

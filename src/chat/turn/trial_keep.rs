@@ -19,6 +19,9 @@ use crate::tool::edits;
 use crate::trial::TrialChanges;
 use co_llm::transcript::{Decision, Item};
 
+/// The remark for the person about a trial of which nothing is kept.
+pub(super) const DROPPED: &str = "its changes are dropped";
+
 impl Turn {
     /// Ends a trial after the person's answer: keeps what it changed, or the parts that the person accepted in a review, or
     /// drops all.
@@ -30,16 +33,8 @@ impl Turn {
         hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
         let runs_again = ended.summary.runs_again;
-        match &decision {
-            decision if decision.lets_run() && runs_again => {
-                return self.run_allowed(reviewed, decision.clone()).await;
-            }
-            Decision::Withdrawn => {
-                return self
-                    .refuse(&reviewed.call, &reviewed.judged, decision)
-                    .await;
-            }
-            _ => {}
+        if decision.lets_run() && runs_again {
+            return self.run_allowed(reviewed, decision).await;
         }
         self.record(Item::Decision {
             call: reviewed.call.id.clone(),
@@ -55,6 +50,10 @@ impl Turn {
                 self.keep_accepted(what, decision.clone(), &mut ended, hunks)
                     .await
             }
+            Some(_) if decision == Decision::Withdrawn => {
+                let told = "It ran as a trial, and what it changed is dropped: nobody answered whether to keep it.";
+                (told.to_owned(), DROPPED.to_owned())
+            }
             Some(why) => dropped_words(&why, runs_again),
         };
         let result = ended.result.told(&told).noted(&noted);
@@ -64,7 +63,11 @@ impl Turn {
             &decision,
             CallOutcome::Look(&noted),
         );
-        self.conclude(&reviewed.call, result).await
+        self.conclude(&reviewed.call, result).await?;
+        match self.cancel.is_cancelled() {
+            true => Err(Halt::Cancelled),
+            false => Ok(()),
+        }
     }
 
     /// Keeps what the person accepted. Returns what was kept and what was not, for the model and for the person.
@@ -193,7 +196,7 @@ fn dropped_words(why: &str, runs_again: bool) -> (String, String) {
         true => format!("It ran as a trial only, and was not allowed to run outside of one. {why}"),
         false => format!("It ran as a trial, and what it changed is dropped. {why}"),
     };
-    (told, "its changes are dropped".to_owned())
+    (told, DROPPED.to_owned())
 }
 
 /// Returns that nothing was kept, for the model and for the person.

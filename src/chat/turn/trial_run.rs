@@ -13,6 +13,7 @@ use super::permissions::Allowance;
 use super::question::Resolution;
 use super::run::StartedCommand;
 use super::trial::{EndedTrial, Trial, files_in_parts, shown_change, summary};
+use super::trial_keep::DROPPED;
 use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
@@ -156,6 +157,8 @@ impl Turn {
         self.show(ChatEvent::Decision(Decision::Tried)).await?;
         let (outcome, result) = self.follow(&allowed, running).await?;
         if self.cancel.is_cancelled() {
+            let told = "It ran as a trial, and what it changed is dropped.";
+            let result = result.told(told).noted(DROPPED);
             self.conclude(&allowed.call, result).await?;
             return Err(Halt::Cancelled);
         }

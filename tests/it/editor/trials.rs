@@ -137,6 +137,93 @@ fn a_trial_that_lacks_the_network_can_run_for_real() {
 }
 
 #[test]
+fn a_trial_that_is_cancelled_is_dropped_and_the_model_knows() {
+    let scene = Scene::scripted([
+        Reply::shell("c1", "echo begun; echo two > a.txt; exec sleep 109"),
+        Reply::shell("c2", "echo ended; echo two > a.txt"),
+        Reply::text("I see."),
+    ]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.try_command("t");
+    scene.wait_chat("\nbegun");
+    scene.interrupt();
+    scene.wait_turns(1);
+    scene.try_command("t");
+    scene.nvim.wait_text("+two");
+    scene.interrupt();
+    scene.wait_turns(2);
+    scene.co("what happened?");
+    scene.wait_turns(3);
+    for (call, output) in [("c1", "begun"), ("c2", "ended")] {
+        let told = scene.outcome(2, call);
+        assert!(told.contains(output), "{told}");
+        assert!(told.contains("what it changed is dropped"), "{told}");
+        assert!(!told.contains("not known"), "{told}");
+    }
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    scene.assert_outcomes(2);
+}
+
+#[test]
+fn a_resumed_chat_shows_trials_as_they_were() {
+    let mut scene = Scene::scripted([
+        Reply::shell("c1", "echo kept; echo two > a.txt"),
+        Reply::shell("c2", "echo dropped; echo three > a.txt"),
+        Reply::shell("c3", "python3 -c 'print(4)'"),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.try_command("T");
+    scene.answer_text("+two", "y");
+    scene.answer_text("+three", "n");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    let shown = scene.chat();
+    let tried = shown.find("*runs as a trial").unwrap();
+    let output = shown.find("\nkept").unwrap();
+    let approved = shown.find("*approved*").unwrap();
+    assert!(tried < output && output < approved, "{shown}");
+    let id = scene.chat_id();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("All through.");
+    assert_eq!(scene.chat(), shown);
+}
+
+#[test]
+fn answers_that_came_before_a_trial_hold() {
+    let scene = Scene::scripted([
+        Reply::new()
+            .and_shell("c1", "echo one > a.txt")
+            .and_shell("c2", "echo two > b.txt")
+            .and_shell("c3", "echo three > c.txt"),
+        Reply::text("All through."),
+    ]);
+    scene.co("do it");
+    scene.wait_ask("1/3");
+    scene.nvim.lua(
+        "local queue = require('co.question')
+        local asked = queue.pending()
+        queue.answer(asked[2].id, 'deny')
+        queue.answer(asked[3].id, 'once')",
+        json!([]),
+    );
+    scene.wait_ask("1/1");
+    // After this, co tries later calls too, but for those the person has decided.
+    scene.answer("T");
+    scene.answer_text("+one", "y");
+    scene.wait_turns(1);
+    let told = |call| scene.outcome(1, call);
+    let kept = told("c1");
+    assert!(kept.contains("the person kept what it changed"), "{kept}");
+    for call in ["c2", "c3"] {
+        assert!(!told(call).contains("trial"), "{}", told(call));
+    }
+    assert!(!scene.workspace.exists("b.txt"));
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "three\n");
+}
+
+#[test]
 fn a_review_keeps_the_parts_that_are_accepted() {
     let scene = commands(["python3 -c \"import os; os.makedirs('d/e'); \
         open('d/e/new.txt', 'w').write('new\\\\n'); \

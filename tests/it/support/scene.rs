@@ -218,6 +218,15 @@ impl Scene {
         self.server.requests()[request].last("tool").unwrap()
     }
 
+    /// Returns the outcome of a call in this request.
+    #[track_caller]
+    pub(crate) fn outcome(&self, request: usize, call: &str) -> String {
+        let body = &self.server.requests()[request].body;
+        let mut messages = body["messages"].as_array().unwrap().iter();
+        let outcome = messages.find(|it| it["tool_call_id"] == call).unwrap();
+        outcome["content"].as_str().unwrap().to_owned()
+    }
+
     /// Waits for at least one process below Neovim whose command line has `text`, and returns all.
     #[track_caller]
     pub(crate) fn wait_below(&self, text: &str) -> Vec<i32> {

@@ -4,11 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::item::{Call, Item, Outcome};
+use super::item::{Call, Decision, Item, Outcome};
 
 /// The result of a call that has none because co ended before it did.
 pub const INTERRUPTED: &str =
     "interrupted: co ended before this call did; whether it took effect is not known";
+
+/// The same for a call that ran as a trial only.
+pub const TRIAL_INTERRUPTED: &str =
+    "interrupted: co ended during the trial of this call; what it changed is dropped";
 
 /// Returns the items with exactly one result for each call, and true if something had to change.
 ///
@@ -70,6 +74,8 @@ struct Repair<'a> {
     ids: HashSet<String>,
     /// The calls without a result so far: their new id, and the index of their result.
     open: Vec<(String, Option<usize>)>,
+    /// The last decision about each call so far.
+    decisions: HashMap<&'a str, &'a Decision>,
     /// True if a result came after the last call. The next call then starts another step.
     answering: bool,
     mended: Vec<Item>,
@@ -89,6 +95,7 @@ impl<'a> Repair<'a> {
             taken: HashSet::new(),
             ids: HashSet::new(),
             open: Vec::new(),
+            decisions: HashMap::new(),
             answering: false,
             mended: Vec::with_capacity(items.len()),
         }
@@ -96,6 +103,9 @@ impl<'a> Repair<'a> {
 
     fn run(mut self) -> Vec<Item> {
         for (at, item) in self.items.iter().enumerate() {
+            if let Item::Decision { call, decision } = item {
+                self.decisions.insert(call, decision);
+            }
             match item {
                 Item::Call(call) => self.call(at, call),
                 Item::Outcome(_) => self.outcome(at),
@@ -183,7 +193,15 @@ impl<'a> Repair<'a> {
                 call: id,
                 ..outcome.clone()
             },
-            _ => Outcome::new(id, INTERRUPTED, false),
+            _ => {
+                let tried = self.decisions.get(id.as_str()) == Some(&&Decision::Tried);
+                let text = if tried {
+                    TRIAL_INTERRUPTED
+                } else {
+                    INTERRUPTED
+                };
+                Outcome::new(id, text, false)
+            }
         };
         self.mended.push(Item::Outcome(outcome));
         self.answering = true;

@@ -50,6 +50,19 @@ fn a_call_without_a_result_gets_one() {
 }
 
 #[test]
+fn a_call_that_was_only_tried_changed_nothing() {
+    let decided = |decision| Item::Decision {
+        call: "1".to_owned(),
+        decision,
+    };
+    let tried = [call("1"), decided(Decision::Tried)];
+    let dropped = Item::Outcome(Outcome::new("1", TRIAL_INTERRUPTED, false));
+    check(&tried, &[&tried[..], &[dropped]].concat());
+    let approved = [&tried[..], &[decided(Decision::Approved)]].concat();
+    check(&approved, &[&approved[..], &[interrupted("1")]].concat());
+}
+
+#[test]
 fn a_result_that_came_late_takes_its_place() {
     check(
         &[call("1"), user("y"), outcome("1", "a")],
