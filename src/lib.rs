@@ -44,6 +44,8 @@ mod rotation;
 pub mod run;
 mod shared_file;
 pub mod store;
+#[cfg(test)]
+mod test_tree;
 pub mod tool;
 pub mod trial;
 pub mod trust;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::{By, CallChanges, Change, Checkpoints, Record, Undo, Workspace};
 use crate::buffers::OpenBuffers;
+use crate::test_tree::{self, Tree};
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::{Judge, JudgeConfig};
 
@@ -103,28 +104,8 @@ impl Scene {
     }
 
     /// Returns the kind, the mode and the bytes of everything in the workspace.
-    pub(super) fn everything(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-        let mut found = BTreeMap::new();
-        let mut todo = vec![self.at("")];
-        while let Some(dir) = todo.pop() {
-            for entry in fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                let meta = path.symlink_metadata().unwrap();
-                let bytes = match meta.file_type() {
-                    kind if kind.is_dir() => Vec::new(),
-                    kind if kind.is_symlink() => fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .into_encoded_bytes(),
-                    _ => fs::read(&path).unwrap(),
-                };
-                if meta.is_dir() {
-                    todo.push(path.clone());
-                }
-                found.insert(path, (meta.mode(), bytes));
-            }
-        }
-        found
+    pub(super) fn everything(&self) -> Tree {
+        test_tree::read(&self.at(""))
     }
 }
 

@@ -31,8 +31,6 @@ pub enum Error {
         to: PathBuf,
         workspace: PathBuf,
     },
-    #[error("`{asked}` goes through more than {hops} symbolic links: name the directory itself")]
-    TooManyLinks { asked: String, hops: usize },
     #[error("a time-out of {asked} s is out of range: give 1 to {max} s")]
     Timeout { asked: String, max: u64 },
     #[error("no program named `{program}` on PATH: install it or give its path")]

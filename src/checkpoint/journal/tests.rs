@@ -122,7 +122,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
         for (path, file) in left.iter().filter(|(path, _)| !is_temporary(path)) {
             let known = states.iter().any(|state| state.get(path) == Some(file));
             assert!(
-                known || path.is_dir(),
+                known || scene.at(path.to_str().unwrap()).is_dir(),
                 "{} is neither old nor new",
                 path.display()
             );

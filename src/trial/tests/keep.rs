@@ -1,45 +1,16 @@
 //! The changes of trials, kept and dropped.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
-
 use proptest::prelude::*;
 
 use super::Scene;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{Change, Overlap, Undo, UndoResult};
-
-type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+use crate::test_tree::{self, Tree};
 
 impl Scene {
     /// Returns the kind, the mode and the bytes of everything in the workspace.
-    fn everything(&self) -> Files {
-        let mut found = BTreeMap::new();
-        let mut todo = vec![self.root()];
-        while let Some(dir) = todo.pop() {
-            for entry in fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                let meta = path.symlink_metadata().unwrap();
-                let bytes = match meta.file_type() {
-                    kind if kind.is_dir() => {
-                        todo.push(path.clone());
-                        Vec::new()
-                    }
-                    kind if kind.is_symlink() => fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .into_encoded_bytes(),
-                    _ => fs::read(&path).unwrap_or_default(),
-                };
-                found.insert(
-                    path.strip_prefix(self.root()).unwrap().to_owned(),
-                    (meta.mode(), bytes),
-                );
-            }
-        }
-        found
+    fn everything(&self) -> Tree {
+        test_tree::read(&self.root())
     }
 
     fn plan(&self, changes: &[Change]) -> Undo {

@@ -1,8 +1,6 @@
 //! `co-nvim exec --try` as a person uses it.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
@@ -12,10 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::exec::Bench;
+use crate::support::test_tree::{self, Tree};
 use crate::support::{BACKEND, DEADLINE};
-
-/// Everything in a directory, by its path: mode and content.
-pub(super) type Files = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 
 /// A workspace and a home directory.
 pub(super) struct Scene {
@@ -80,8 +76,8 @@ impl Scene {
         self.home.join(".local/state/co-nvim")
     }
 
-    pub(super) fn files(&self) -> Files {
-        files(&self.workspace)
+    pub(super) fn files(&self) -> Tree {
+        test_tree::read(&self.workspace)
     }
 
     /// Waits until a trial has made a file.
@@ -104,35 +100,6 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(began.elapsed() < DEADLINE, "{what}");
         std::thread::yield_now();
     }
-}
-
-/// Returns everything in a directory.
-fn files(root: &Path) -> Files {
-    let mut found = BTreeMap::new();
-    let mut todo = vec![root.to_owned()];
-    while let Some(dir) = todo.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            let meta = path.symlink_metadata().unwrap();
-            let bytes = match meta.file_type() {
-                kind if kind.is_dir() => {
-                    todo.push(path.clone());
-                    Vec::new()
-                }
-                kind if kind.is_symlink() => fs::read_link(&path)
-                    .unwrap()
-                    .into_os_string()
-                    .into_encoded_bytes(),
-                kind if kind.is_file() => fs::read(&path).unwrap(),
-                _ => Vec::new(),
-            };
-            found.insert(
-                path.strip_prefix(root).unwrap().to_owned(),
-                (meta.mode(), bytes),
-            );
-        }
-    }
-    found
 }
 
 fn text(bytes: &[u8]) -> String {

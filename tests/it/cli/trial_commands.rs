@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::trial::{Files, Scene};
+use super::trial::Scene;
+use crate::support::test_tree::Tree;
 
 /// A small project in several languages.
 const PROJECT: &str = r#"
@@ -55,7 +56,7 @@ fn is_kept(path: &Path) -> bool {
     !extension && !path.iter().any(ignored)
 }
 
-fn kept_files(scene: &Scene) -> Files {
+fn kept_files(scene: &Scene) -> Tree {
     let mut files = scene.files();
     files.retain(|path, _| is_kept(path));
     files

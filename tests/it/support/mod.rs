@@ -9,6 +9,8 @@ pub(crate) mod proc;
 pub(crate) mod rpc;
 pub(crate) mod scene;
 mod screen;
+#[path = "../../../src/test_tree.rs"]
+pub(crate) mod test_tree;
 pub(crate) mod wire;
 pub(crate) mod workspace;
 

@@ -1,14 +1,11 @@
 //! Checks the working directory that a model asks for.
 
-use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use co_policy::paths::normalize_lexically;
 
 use crate::error::Error;
-
-/// The most symbolic links that one path may go through.
-const MAX_LINKS: usize = 64;
 
 /// Returns the real path of the directory `asked`, which is relative to `cwd`.
 ///
@@ -29,12 +26,12 @@ pub fn confine_cwd(workspace: &Path, cwd: &Path, asked: &str) -> Result<PathBuf,
         to,
         workspace: workspace.to_owned(),
     };
-    let root = resolve(workspace, asked)?;
-    let written = flatten(&joined);
-    if !written.starts_with(flatten(workspace)) && !written.starts_with(&root) {
+    let root = resolve(workspace)?;
+    let written = normalize_lexically(&joined);
+    if !written.starts_with(normalize_lexically(workspace)) && !written.starts_with(&root) {
         return Err(outside(written));
     }
-    let real = resolve(&joined, asked)?;
+    let real = resolve(&joined)?;
     if !real.starts_with(&root) {
         return Err(outside(real));
     }
@@ -52,58 +49,9 @@ fn missing(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Returns the path without `.` and `..`, as written.
-fn flatten(path: &Path) -> PathBuf {
-    let mut flat = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                flat.pop();
-            }
-            Component::CurDir => {}
-            part => flat.push(part),
-        }
-    }
-    flat
-}
-
-/// Returns the real path. It follows each link by itself to count them.
-fn resolve(path: &Path, asked: &str) -> Result<PathBuf, Error> {
-    let parts = |path: &Path| -> Vec<OsString> {
-        path.components()
-            .map(|it| it.as_os_str().to_owned())
-            .collect()
-    };
-    let mut ahead: VecDeque<OsString> = parts(path).into();
-    let mut at = PathBuf::from("/");
-    let mut hops = 0;
-    while let Some(part) = ahead.pop_front() {
-        if part == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(&part);
-        let facts = next.symlink_metadata().map_err(|it| missing(path, it))?;
-        if !facts.is_symlink() {
-            if !facts.is_dir() && !ahead.is_empty() {
-                return Err(missing(path, io::ErrorKind::NotADirectory.into()));
-            }
-            at = next;
-            continue;
-        }
-        hops += 1;
-        if hops > MAX_LINKS {
-            return Err(Error::TooManyLinks {
-                asked: asked.to_owned(),
-                hops: MAX_LINKS,
-            });
-        }
-        let target = next.read_link().map_err(|it| missing(path, it))?;
-        for part in parts(&target).into_iter().rev() {
-            ahead.push_front(part);
-        }
-    }
-    Ok(at)
+/// Returns the real path. The kernel and this allow no loop and no more than 40 links.
+fn resolve(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|error| missing(path, error))
 }
 
 #[cfg(test)]
@@ -127,14 +75,6 @@ mod tests {
         symlink("out", work.join("out2")).unwrap();
         symlink("loop", work.join("loop")).unwrap();
         symlink(&work, base.join("alias")).unwrap();
-        for n in 0..70 {
-            let target = if n == 0 {
-                "src".into()
-            } else {
-                format!("l{}", n - 1)
-            };
-            symlink(target, work.join(format!("l{n}"))).unwrap();
-        }
         let real = |asked: &str| confine_cwd(&work, &work.join("src"), asked);
         for (asked, expected) in [
             ("", "src"),
@@ -143,7 +83,6 @@ mod tests {
             ("..", ""),
             ("../in/deep", "src/deep"),
             ("../../work/src", "src"),
-            ("../l63", "src"),
         ] {
             let expected = work.join(expected);
             assert_eq!(real(asked).unwrap(), expected.join(""), "{asked}");
@@ -164,13 +103,7 @@ mod tests {
                 "{asked}: {error}"
             );
         }
-        for asked in ["../loop", "../l64", "../l69"] {
-            assert!(
-                matches!(real(asked).unwrap_err(), Error::TooManyLinks { .. }),
-                "{asked}"
-            );
-        }
-        for asked in ["gone", "../file", "../file/x"] {
+        for asked in ["gone", "../file", "../file/x", "../loop"] {
             assert!(
                 matches!(real(asked).unwrap_err(), Error::Cwd { .. }),
                 "{asked}"
