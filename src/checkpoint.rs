@@ -27,7 +27,7 @@ use crate::tool::judge::Judge;
 use co_llm::transcript::Decision;
 use journal::Journal;
 
-pub use change::{Change, Entry, files};
+pub use change::{Change, Entry, files, shown};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};

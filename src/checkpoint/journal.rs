@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
-use super::change::{Change, Entry, files};
+use super::change::{Change, Entry, files, shown};
 use super::log::{By, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
@@ -65,10 +65,6 @@ impl fmt::Display for InterruptedKeep {
         }
         Ok(())
     }
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }
 
 impl Journal {

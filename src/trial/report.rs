@@ -5,8 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::changes::{IgnoredFiles, NotKept, TrialChanges};
-use crate::checkpoint::{Change, Entry, Store};
-use co_policy::one_line;
+use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
@@ -66,14 +65,20 @@ impl TrialChanges {
         notes
     }
 
-    /// Returns all of it as JSON.
-    pub fn json(&self, store: &Store) -> Value {
-        let changes = self.changes.iter().map(|change| json_of(change, store));
+    /// Returns all of it as JSON. With `withheld`, leaves out what the files contain.
+    pub fn json(&self, store: &Store, withheld: bool) -> Value {
+        let changes = self.changes.iter().map(|change| {
+            let mut value = json_of(change, store);
+            if withheld {
+                value["diff"] = Value::Null;
+            }
+            value
+        });
         let not_kept = self.not_kept.iter().map(NotKept::json);
         json!({
             "changes": changes.collect::<Vec<_>>(),
             "not_kept": not_kept.collect::<Vec<_>>(),
-            "git": self.git.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
+            "git": self.git.iter().map(|path| in_json(path)).collect::<Vec<_>>(),
             "ignored": { "files": self.ignored.files, "bytes": self.ignored.bytes },
         })
     }
@@ -87,7 +92,7 @@ impl NotKept {
 
     /// Returns it as JSON.
     pub fn json(&self) -> Value {
-        json!({ "path": self.path.to_string_lossy(), "why": self.why })
+        json!({ "path": in_json(&self.path), "why": self.why })
     }
 }
 
@@ -112,8 +117,11 @@ fn entry(entry: &Entry) -> Value {
     }
 }
 
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
+/// Returns a path for JSON, which has UTF-8 only.
+fn in_json(path: &Path) -> Value {
+    path.to_str()
+        .map_or_else(|| shown(path), str::to_owned)
+        .into()
 }
 
 fn size(bytes: u64) -> String {

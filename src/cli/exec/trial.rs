@@ -48,6 +48,8 @@ pub(super) struct Tried<'a> {
     found: Result<TrialChanges, String>,
     /// The command ended by itself.
     is_whole: bool,
+    /// The command may have copied a secret.
+    withheld: bool,
     /// The changes that were left alone when the others were kept; none if all are dropped.
     kept: Option<Vec<NotKept>>,
 }
@@ -115,10 +117,10 @@ impl Trial {
             found: found.map_err(|error| error.to_string()),
             is_whole: outcome.exit.is_some()
                 && outcome.limit.is_none()
-                // It may have copied a secret.
                 && !outcome.withheld
                 && !outcome.timed_out
                 && !outcome.cancelled,
+            withheld: outcome.withheld,
             kept: None,
         };
         if json && self.after == AfterTrial::Keep && tried.is_whole {
@@ -152,7 +154,7 @@ impl Tried<'_> {
     /// Returns all of it as JSON.
     pub(super) fn json(&self) -> Value {
         let mut object = match &self.found {
-            Ok(found) => found.json(&self.trial.store),
+            Ok(found) => found.json(&self.trial.store, self.withheld),
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
@@ -165,7 +167,7 @@ impl Tried<'_> {
 
     /// Says what is dropped, and keeps or drops the rest: as the options say, or as the person answers. Returns the exit
     /// status if it is not that of the command. `told` returns when a signal came.
-    pub(super) async fn settle(mut self, told: impl AsyncFnOnce()) -> Option<u8> {
+    pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
         let found = match &self.found {
             Ok(found) => found,
             Err(why) => {
@@ -213,6 +215,12 @@ impl Tried<'_> {
             dropped == 0 && kept.map_or(found.changes.is_empty(), Vec::is_empty)
         });
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
+    }
+
+    /// Returns whether there are changes of which none is kept.
+    pub(super) fn is_lost(&self) -> bool {
+        let changes = self.found.as_ref().is_ok_and(|found| found.count() > 0);
+        changes && self.kept.is_none()
     }
 
     fn keep(&mut self) {

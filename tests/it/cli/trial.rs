@@ -190,7 +190,10 @@ fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
     let done = scene.exec(&["--keep", line]);
     assert_eq!(said(&done), [&named[..], &["[kept in part]"]].concat());
     assert_eq!(done.status.code(), Some(123));
-    assert!(text(&done.stdout).contains("+++ b/\\u{1b}[31m"), "{done:?}");
+    assert!(
+        text(&done.stdout).contains("+++ \"b/\\033[31m\""),
+        "{done:?}"
+    );
     // Else nobody would notice that a commit is lost.
     assert_eq!(
         scene.exec(&["--keep", "git config a.b c"]).status.code(),
@@ -227,6 +230,60 @@ fn the_list_is_printed_as_json() {
     let kept = said(&["--keep", line]);
     assert_eq!(kept["trial"]["kept"], true);
     scene.bash("grep -q two a; test $(stat -c %a d/b) = 600");
+}
+
+#[test]
+fn names_are_shown_so_that_no_two_look_the_same() {
+    let scene = Scene::new(LINES);
+    let line = r#"touch $'x\xff' $'x\xfe' $'a\eb' 'a\033b'; echo 1 > 'q"'"#;
+    let done = scene.exec(&["--drop", line]);
+    let shown = text(&done.stdout);
+    for name in [r#""a\033b""#, r#""a\\033b""#] {
+        assert!(
+            shown.contains(&format!("new empty file: {name}\n")),
+            "{shown}"
+        );
+    }
+    assert!(shown.contains("+++ \"b/q\\\"\"\n"), "{shown}");
+    let told = said(&done).join("\n");
+    for name in [r#""x\377""#, r#""x\376""#] {
+        assert!(told.contains(&format!("{name} cannot be kept")), "{told}");
+    }
+}
+
+#[test]
+fn a_secret_that_appears_is_in_no_json() {
+    let scene = Scene::new("echo wait > flag; echo 1 > a");
+    let line = "touch made; while grep -q wait flag; do sleep 0.05; done; echo hunter2 > a; cat a";
+    let child = scene.start(&["--keep", "--json", line]);
+    scene.wait_for("made");
+    fs::write(scene.workspace.join(".env"), "PASSWORD=hunter2\n").unwrap();
+    fs::write(scene.workspace.join("flag"), "go\n").unwrap();
+    let done = child.wait_with_output().unwrap();
+    let shown = text(&done.stdout);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let value: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(value["withheld"], true);
+    assert_eq!(value["trial"]["changes"][0]["path"], "a");
+    assert_eq!(value["trial"]["kept"], false);
+    scene.bash("grep -q 1 a");
+}
+
+#[test]
+fn a_difference_that_nobody_read_is_no_success_unless_it_is_kept() {
+    let scene = Scene::new(LINES);
+    let status = |args: &[&str]| {
+        let mut child = scene.start(args);
+        drop(child.stdout.take());
+        child.wait().unwrap().code()
+    };
+    let line = "while read -r line; do echo $line; done < a; echo 4 >> a";
+    assert_eq!(status(&["--drop", line]), Some(1));
+    assert_eq!(status(&["--json", line]), Some(1));
+    assert_eq!(status(&["cat a"]), Some(0));
+    scene.bash("! grep 4 a");
+    assert_eq!(status(&["--keep", line]), Some(0));
+    scene.bash("grep -q 4 a");
 }
 
 /// Runs a trial on a terminal. Answers the question, and returns all that was shown.
