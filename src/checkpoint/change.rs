@@ -85,7 +85,8 @@ mod tests {
             (b"a\\nb", r#""a\\nb""#),
             (b"\x1b[31m", r#""\033[31m""#),
             (b"x\xffy", r#""x\377y""#),
-            ("x\u{fffd}y".as_bytes(), r#""x\357\277\275y""#),
+            ("x\u{fffd}y".as_bytes(), "x\u{fffd}y"),
+            ("a\u{a0}".as_bytes(), r#""a\302\240""#),
         ] {
             assert_eq!(shown(Path::new(OsStr::from_bytes(path))), expected);
         }
