@@ -35,12 +35,24 @@ pub struct NotKept {
     pub why: String,
 }
 
-/// The changes of ignored files, which are dropped.
+/// The changes of ignored files, which are never kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IgnoredFiles {
     pub files: usize,
     /// The bytes that new and changed files have.
     pub bytes: u64,
+    pub fate: Fate,
+}
+
+/// What becomes of changed ignored files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fate {
+    #[default]
+    Dropped,
+    /// They stay if all other changes are kept.
+    Undecided,
+    /// Later trials in this workspace see them.
+    Stay,
 }
 
 /// The changes of a trial cannot be read.
@@ -66,6 +78,22 @@ impl TrialChanges {
         }
     }
 
+    /// Returns whether only ignored files changed, or none.
+    pub fn only_ignored(&self) -> bool {
+        self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
+    }
+
+    /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see
+    /// [`Layer::leave_ignored`].
+    pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {
+        if self.ignored.fate == Fate::Undecided {
+            self.ignored.fate = match layer.leave_ignored(root, allowed) {
+                true => Fate::Stay,
+                false => Fate::Dropped,
+            };
+        }
+    }
+
     /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
     /// secrets. Copies of the files are in the store afterwards.
     ///
@@ -87,6 +115,9 @@ impl TrialChanges {
         read?;
         closed?;
         let mut found = comparison.found;
+        if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
+            found.ignored.fate = Fate::Undecided;
+        }
         found.changes.sort_by(|a, b| a.path.cmp(&b.path));
         found.not_kept.sort();
         found.git.sort();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::changes::{IgnoredFiles, NotKept, TrialChanges};
+use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
@@ -56,12 +56,7 @@ impl TrialChanges {
             let paths: Vec<_> = self.git.iter().map(|path| shown(path)).collect();
             notes.push(format!("changes in {} are dropped", paths.join(", ")));
         }
-        let IgnoredFiles { files, bytes } = self.ignored;
-        if files > 0 {
-            let (s, are) = if files == 1 { ("", "is") } else { ("s", "are") };
-            let size = size(bytes);
-            notes.push(format!("{files} ignored file{s} ({size}) {are} dropped"));
-        }
+        notes.extend((self.ignored.files > 0).then(|| self.ignored.sentence()));
         notes
     }
 
@@ -79,8 +74,32 @@ impl TrialChanges {
             "changes": changes.collect::<Vec<_>>(),
             "not_kept": not_kept.collect::<Vec<_>>(),
             "git": self.git.iter().map(|path| in_json(path)).collect::<Vec<_>>(),
-            "ignored": { "files": self.ignored.files, "bytes": self.ignored.bytes },
+            "ignored": {
+                "files": self.ignored.files,
+                "bytes": self.ignored.bytes,
+                "stay": self.ignored.fate == Fate::Stay,
+            },
         })
+    }
+}
+
+impl IgnoredFiles {
+    fn sentence(&self) -> String {
+        let one = self.files == 1;
+        let fate = match (self.fate, one) {
+            (Fate::Dropped, true) => "is dropped",
+            (Fate::Dropped, false) => "are dropped",
+            (Fate::Undecided, true) => "stays for later trials only, if all else is kept",
+            (Fate::Undecided, false) => "stay for later trials only, if all else is kept",
+            (Fate::Stay, true) => "stays for later trials only",
+            (Fate::Stay, false) => "stay for later trials only",
+        };
+        let s = if one { "" } else { "s" };
+        format!(
+            "{} ignored file{s} ({}) {fate}",
+            self.files,
+            size(self.bytes)
+        )
     }
 }
 

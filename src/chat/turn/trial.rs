@@ -5,7 +5,7 @@ use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::tool::edits::accepted_hunks;
-use crate::trial::TrialChanges;
+use crate::trial::{Fate, IgnoredFiles, Layer, TrialChanges};
 use co_edit::Hunk;
 use co_exec::CommandOutcome;
 
@@ -33,6 +33,8 @@ pub(super) struct EndedTrial {
     /// The changed files in parts; empty if one of the changes has no lines to review.
     pub files: Vec<ChangedFile>,
     pub result: CallResult,
+    /// The layer, as long as ignored files in it may stay.
+    pub layer: Option<Layer>,
 }
 
 impl Trial {
@@ -56,9 +58,13 @@ impl Trial {
 impl EndedTrial {
     /// Returns the sentence for the model about a trial that needs no answer.
     pub(super) fn told(&self) -> &'static str {
-        match self.changes.ignored.files {
-            0 => {
+        let IgnoredFiles { files, fate, .. } = self.changes.ignored;
+        match (files, fate) {
+            (0, _) => {
                 "The command ran as a trial, without network and with writes only in the workspace. It changed no file."
+            }
+            (_, Fate::Stay) => {
+                "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not."
             }
             _ => {
                 "The command ran as a trial. It changed only files that git ignores, and these changes are dropped."

@@ -13,10 +13,10 @@ use super::call::ReviewedCommand;
 use super::event::Halt;
 use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
-use crate::checkpoint::{By, CallChanges, Checkpoints, Overlap, Undo, UndoResult, files};
+use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
-use crate::trial::TrialChanges;
+use crate::trial::{Fate, Layer, TrialChanges};
 use co_llm::transcript::{Decision, Item};
 
 /// The remark for the person about a trial of which nothing is kept.
@@ -83,16 +83,48 @@ impl Turn {
             let kept = all.iter().filter(|it| it.accept).count();
             format!(" In a review, they kept {kept} of {} parts.", all.len())
         });
-        let changes = match self.accept(ended, hunks).await {
+        let mut changes = match self.accept(ended, hunks).await {
             Ok(()) => std::mem::take(&mut ended.changes),
             Err(why) => return not_kept(&why),
         };
+        let to_make = std::mem::take(&mut changes.changes);
+        let ((mut told, noted), kept_all) = match self.keep_trial(what, decision, to_make).await {
+            Ok(kept) => kept,
+            Err(why) => (not_kept(&why), false),
+        };
+        let changes = self
+            .leave_ignored(changes, ended.layer.take(), kept_all)
+            .await;
         let notes = changes.notes(MOST_NAMED);
-        let (mut told, noted) = self.keep_trial(what, decision, changes).await;
         told.extend(review);
         told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
         told.extend(comments.map(|it| format!(" The person says: {it}")));
         (told, noted)
+    }
+
+    /// Leaves the ignored files of a trial for later trials, if all its other changes were kept.
+    async fn leave_ignored(
+        &self,
+        mut changes: TrialChanges,
+        layer: Option<Layer>,
+        kept_all: bool,
+    ) -> TrialChanges {
+        let undecided = changes.ignored;
+        changes.ignored.fate = Fate::Dropped;
+        let Some(layer) = layer.filter(|_| kept_all) else {
+            return changes;
+        };
+        let judge = Arc::clone(&self.judge);
+        let left = blocking(move || {
+            let mut left = TrialChanges {
+                ignored: undecided,
+                ..TrialChanges::default()
+            };
+            left.leave_ignored(&layer, judge.root(), &judge.readable());
+            Ok::<_, String>(left.ignored)
+        });
+        changes.ignored = left.await.unwrap_or(changes.ignored);
+        changes
     }
 
     /// Leaves the parts that the person accepted; all without a review.
@@ -109,25 +141,35 @@ impl Turn {
             std::mem::take(&mut ended.changes),
         );
         let files = std::mem::take(&mut ended.files);
+        let (all, whole) = (
+            changes.changes.len(),
+            hunks.iter().all(|it| it.accept && it.lines.is_none()),
+        );
         let accepted = move || {
             let store = checkpoints.store().map_err(|error| error.to_string())?;
-            accepted(changes, &files, &hunks, &store)
+            let mut changes = accepted(changes, &files, &hunks, &store)?;
+            if !whole || changes.changes.len() < all {
+                changes.ignored.fate = Fate::Dropped;
+            }
+            Ok::<_, String>(changes)
         };
         ended.changes = blocking(accepted).await?;
         Ok(())
     }
 
-    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person.
+    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all
+    /// of it is in the files now.
+    ///
+    /// # Errors
+    /// Nothing was kept, for this reason.
     async fn keep_trial(
         &self,
         what: String,
         decision: Decision,
-        changes: TrialChanges,
-    ) -> (String, String) {
+        changes: Vec<Change>,
+    ) -> Result<((String, String), bool), String> {
         let root = self.judge.root().to_owned();
-        let files: Vec<_> = (changes.changes.iter())
-            .map(|it| root.join(&it.path))
-            .collect();
+        let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
         let open = self
             .services
             .buffers
@@ -136,13 +178,10 @@ impl Turn {
         let (checkpoints, place) = (Arc::clone(&self.services.checkpoints), root.clone());
         let plan = blocking(move || {
             let store = checkpoints.store()?;
-            let plan = Undo::making(&changes.changes, &place, &store, &open, Overlap::Refuse);
+            let plan = Undo::making(&changes, &place, &store, &open, Overlap::Refuse);
             Ok::<_, std::io::Error>(plan)
         });
-        let mut plan = match plan.await {
-            Ok(plan) => plan,
-            Err(why) => return not_kept(&why),
-        };
+        let mut plan = plan.await?;
         let refused = std::mem::take(&mut plan.kept);
         let unsaved = plan.buffers.iter().map(|(_, change)| change.path.display());
         let unsaved: Vec<_> = unsaved.map(|path| path.to_string()).collect();
@@ -152,10 +191,11 @@ impl Turn {
             command: false,
         };
         if plan.all().is_empty() && refused.is_empty() {
-            return (
+            let words = (
                 "It ran as a trial, and nothing was kept.".to_owned(),
                 "nothing was kept".to_owned(),
             );
+            return Ok((words, false));
         }
         let planned = CallChanges {
             changes: plan.all().into_iter().cloned().collect(),
@@ -167,11 +207,7 @@ impl Turn {
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
             checkpoints.keep(plan, root, &command)
         };
-        let applied = undo::apply(&self.services, &root, plan, on_disk).await;
-        let mut done = match applied {
-            Ok(done) => done,
-            Err(why) => return not_kept(&why),
-        };
+        let mut done = undo::apply(&self.services, &root, plan, on_disk).await?;
         let made = CallChanges {
             changes: done.changes.clone(),
             ..CallChanges::default()
@@ -179,6 +215,7 @@ impl Turn {
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
         let (mut told, noted) = kept_words(&done);
+        let kept_all = done.failed.is_empty() && unsaved.is_empty();
         if !unsaved.is_empty() {
             told.push_str(&format!(
                 " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
@@ -186,7 +223,7 @@ impl Turn {
                 undo::named(unsaved)
             ));
         }
-        (told, noted)
+        Ok(((told, noted), kept_all))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
 use crate::paths::Paths;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::trial::{Layer, NotKept, TrialChanges};
+use crate::trial::{Fate, Layer, NotKept, TrialChanges, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
 use co_exec::{CommandOutcome, Confinement, Program};
 use co_policy::{PolicySettings, printable};
@@ -84,9 +84,7 @@ impl Trial {
         let judge = judge(launcher, &machine.paths, root.clone(), home.clone());
         let layers = machine.paths.layers();
         let removals = Removals::default();
-        let layer = Layer::new(&layers, &removals).map_err(unusable)?;
-        // The next process removes what this thread leaves.
-        let _thread = std::thread::Builder::new().spawn(move || Layer::prune(&layers));
+        let layer = Layer::new(&layers, &root, &removals).map_err(unusable)?;
         Ok(Self {
             allowed: judge.readable(),
             layer,
@@ -103,10 +101,7 @@ impl Trial {
     }
 
     pub(super) fn confinement(&self) -> Confinement {
-        Confinement::Trial {
-            workspace: self.root.clone(),
-            layer: self.layer.path(),
-        }
+        self.layer.confinement(&self.root)
     }
 
     /// Reads the changes of the command. With `--json`, also keeps them if that is asked for.
@@ -115,18 +110,23 @@ impl Trial {
         let mut tried = Tried {
             trial: self,
             found: found.map_err(|error| error.to_string()),
-            is_whole: outcome.exit.is_some()
-                && outcome.limit.is_none()
-                && !outcome.withheld
-                && !outcome.timed_out
-                && !outcome.cancelled,
+            is_whole: ended_by_itself(outcome),
             withheld: outcome.withheld,
             kept: None,
         };
+        match &mut tried.found {
+            Ok(found) if !tried.is_whole => found.ignored.fate = Fate::Dropped,
+            Ok(found) if found.only_ignored() => self.leave_ignored(found),
+            _ => self.layer.release(),
+        }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
         }
         tried
+    }
+
+    fn leave_ignored(&self, found: &mut TrialChanges) {
+        found.leave_ignored(&self.layer, &self.root, &self.allowed);
     }
 
     /// Removes the layer, up to `limit`. The next trial removes the rest.
@@ -224,7 +224,7 @@ impl Tried<'_> {
     }
 
     fn keep(&mut self) {
-        let Ok(found) = &self.found else {
+        let Ok(found) = &mut self.found else {
             return;
         };
         let Trial { root, store, .. } = self.trial;
@@ -241,6 +241,9 @@ impl Tried<'_> {
                     .map(|change| (change.path.clone(), why.clone()))
                     .collect();
             }
+        }
+        if left.is_empty() {
+            self.trial.leave_ignored(found);
         }
         let left = left.into_iter().map(|(path, why)| NotKept { path, why });
         self.kept = Some(left.collect());

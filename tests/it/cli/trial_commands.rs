@@ -63,7 +63,7 @@ fn kept_files(scene: &Scene) -> Tree {
 }
 
 /// Runs a command. Returns its exit status, its output and what became of its changes.
-fn run(scene: &Scene, args: &[&str], command: &str) -> (Value, Value, Value) {
+pub(super) fn run(scene: &Scene, args: &[&str], command: &str) -> (Value, Value, Value) {
     let mut exec = scene.command(crate::support::BACKEND);
     // Rust's own programs, not those that choose a version by the home directory.
     if let Some(bin) = std::env::var_os("CARGO")

@@ -156,7 +156,7 @@ impl ProbedOverlay {
         let dir = named.tempdir_in(parent).or_else(|_| named.tempdir());
         let dir = dir.map_err(|error| error.to_string())?.keep();
         let workspace = dir.join("workspace");
-        let overlay = layer::overlay(&workspace, &dir);
+        let overlay = layer::overlay(&workspace, &dir, None);
         let mut probed = Self {
             dir,
             overlay,
