@@ -169,11 +169,7 @@ fn trial(bench: &Bench, line: &str) -> CommandSpec {
     std::fs::create_dir(&layer).unwrap();
     CommandSpec {
         cwd: workspace.clone(),
-        confinement: Confinement::Trial {
-            workspace,
-            layer,
-            ignored: None,
-        },
+        confinement: Confinement::Trial { workspace, layer },
         ..bench.spec(line)
     }
 }

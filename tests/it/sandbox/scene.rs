@@ -195,7 +195,6 @@ impl Scene {
         Confinement::Trial {
             workspace: self.ws.clone(),
             layer: self.layer.clone(),
-            ignored: None,
         }
     }
 

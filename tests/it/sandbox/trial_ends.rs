@@ -34,7 +34,6 @@ impl Place {
             confinement: Confinement::Trial {
                 workspace: self.ws.clone(),
                 layer: self.layer.clone(),
-                ignored: None,
             },
             ..self.bench.spec(line)
         }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -51,10 +50,9 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if plan.level == SandboxLevel::Plain {
         return not_started(Command::new(program).args(rest).exec());
     }
-    let _locks = match enter_namespaces(plan) {
-        Ok(locks) => locks,
-        Err(why) => return unconfined(&why),
-    };
+    if let Err(why) = enter_namespaces(plan) {
+        return unconfined(&why);
+    }
     let Some(namespace) = &plan.processes else {
         return match confine(plan) {
             Ok(()) => not_started(Command::new(program).args(rest).exec()),
@@ -83,23 +81,21 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, and enters the namespaces of the plan. Returns the locks of a trial.
-fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
+/// Closes all files except the standard streams, and enters the namespaces of the plan.
+fn enter_namespaces(plan: &Plan) -> Result<(), String> {
     inherited::close(2).map_err(|e| format!("inherited files stay open ({e})"))?;
     let Some(mounts) = &plan.mounts else {
-        return Ok(Vec::new());
+        return Ok(());
     };
-    let mut locks = Vec::new();
     if plan.level == SandboxLevel::Trial {
-        locks = trial::enter(mounts)?;
+        trial::enter(mounts)?;
     } else {
         let pids = plan
             .processes
             .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
         mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
     }
-    plan.limits.set_in_namespace()?;
-    Ok(locks)
+    plan.limits.set_in_namespace()
 }
 
 /// Confines this process. The filter comes last, because it refuses the steps before it.

@@ -73,15 +73,11 @@ impl Drop for Layer {
     }
 }
 
-/// Returns the overlay of a trial whose layer is `dir`.
-pub(super) fn overlay(workspace: &Path, dir: &Path, ignored: Option<&Path>) -> Overlay {
+/// Returns the overlay of a trial.
+pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
     Overlay {
         at: PathBytes::from(workspace),
-        lower: ignored
-            .into_iter()
-            .chain([workspace])
-            .map(PathBytes::from)
-            .collect(),
+        lower: vec![PathBytes::from(workspace)],
         upper: PathBytes::from(&dir.join(LAYER_FILES)),
         work: PathBytes::from(&dir.join(WORK)),
     }
@@ -121,7 +117,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let workspace = dir.path().join("workspace");
         fs::create_dir(&workspace).unwrap();
-        let overlay = overlay(&workspace, dir.path(), None);
+        let overlay = overlay(&workspace, dir.path());
         let layer = Layer::prepare(&overlay).unwrap();
         assert!(Layer::prepare(&overlay).is_err());
         let of_a_child = layer.held.try_clone().unwrap();

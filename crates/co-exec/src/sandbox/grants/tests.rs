@@ -81,7 +81,7 @@ fn find(
         namespaces,
         survey: Some(&survey),
         shown: &ShownSecrets::Nothing,
-        trial: None,
+        layer: None,
     })
 }
 
