@@ -60,6 +60,7 @@ fn main() {
     let trying = Confinement::Trial {
         workspace: workspace.clone(),
         layer,
+        ignored: None,
     };
     launcher.check_trial().unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {

@@ -1,20 +1,33 @@
 //! Trials: commands that run over a layer above the workspace, so that the person sees their changes before they are made.
 //!
-//! `layer` makes the directory of a trial. `changes` compares it with the workspace, by the files that `tree` and `content`
-//! read. `git` sorts the changes below `.git`, and `repository` reads those of commits, refs and the index. `report` makes texts of
-//! them. This module asks no person. It blocks on files: call it from `spawn_blocking`, apart from what is `async`.
+//! `layer` makes the directory of a trial, over the ignored files that earlier trials left (`ignored`). `changes` compares it with the workspace, by the files that `tree` and `content`
+//! read; `git` and `git_index` look at `.git`. `report` makes texts of them. This module starts no command and asks no person. All of it
+//! blocks on files: call it from `spawn_blocking`.
 
 mod changes;
 mod content;
 mod git;
+mod git_index;
+mod ignored;
 mod layer;
 mod report;
-mod repository;
+mod rules;
 mod tree;
 
-pub use changes::{Error, IgnoredFiles, NotKept, TrialChanges};
+pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
 pub use layer::Layer;
-pub use repository::{RepositoryChanges, TrialPlace};
+
+use co_exec::CommandOutcome;
+
+/// Returns whether a command ended by itself, and may have read no secret. Otherwise its files may be unfinished, or contain the
+/// secret.
+pub fn ended_by_itself(outcome: &CommandOutcome) -> bool {
+    outcome.exit.is_some()
+        && outcome.limit.is_none()
+        && !outcome.withheld
+        && !outcome.timed_out
+        && !outcome.cancelled
+}
 
 #[cfg(test)]
 mod tests;

@@ -383,7 +383,6 @@ impl UndoTask {
             by: self.by.clone(),
             workspace: workspace.clone(),
             changes: done.changes.clone(),
-            repository: None,
             unclear: Vec::new(),
             unknown: None,
         };

@@ -1,14 +1,41 @@
 //! The change of a path, as the log keeps it.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::RepositoryChange;
+use co_policy::one_line;
 
 /// Returns `1 file` or `2 files`.
 pub fn files(count: usize) -> String {
     format!("{count} {}", if count == 1 { "file" } else { "files" })
+}
+
+/// Returns a path for a person. Two paths never look the same: as git does, it quotes a path with hidden characters, quotes or
+/// backslashes, and shows their bytes as octal numbers.
+pub fn shown(path: &Path) -> String {
+    let is_plain = |text: &str| !text.contains(['"', '\\']) && one_line(text) == text;
+    if let Some(text) = path.to_str().filter(|text| is_plain(text)) {
+        return text.to_owned();
+    }
+    let octal = |bytes: &[u8]| -> String { bytes.iter().map(|it| format!("\\{it:03o}")).collect() };
+    let mut quoted = String::from("\"");
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let text = c.to_string();
+            match c {
+                '\n' => quoted.push_str("\\n"),
+                '\t' => quoted.push_str("\\t"),
+                '"' | '\\' => quoted.extend(['\\', c]),
+                _ if is_plain(&text) => quoted.push(c),
+                _ => quoted.push_str(&octal(text.as_bytes())),
+            }
+        }
+        quoted.push_str(&octal(chunk.invalid()));
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// The name of a copy: the hash of its bytes.
@@ -42,12 +69,26 @@ pub struct Change {
     pub after: Option<Entry>,
 }
 
-/// The change of the workspace's repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptRepository {
-    /// The person's git.
-    pub git: PathBuf,
-    pub change: RepositoryChange,
-    /// The new objects, as a pack of git.
-    pub pack: Blob,
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn no_two_paths_look_the_same() {
+        for (path, expected) in [
+            (&b"a/b c"[..], "a/b c"),
+            ("d\u{e9}j\u{e0}".as_bytes(), "d\u{e9}j\u{e0}"),
+            (b"a\nb\tc", r#""a\nb\tc""#),
+            (b"\"a\"", r#""\"a\"""#),
+            (b"a\\nb", r#""a\\nb""#),
+            (b"\x1b[31m", r#""\033[31m""#),
+            (b"x\xffy", r#""x\377y""#),
+            ("x\u{fffd}y".as_bytes(), "x\u{fffd}y"),
+            ("a\u{a0}".as_bytes(), r#""a\302\240""#),
+        ] {
+            assert_eq!(shown(Path::new(OsStr::from_bytes(path))), expected);
+        }
+    }
 }

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
-use super::change::{Change, Entry, files};
+use super::change::{Change, Entry, files, shown};
 use super::log::{By, Record, keeps};
-use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::private_dir;
@@ -41,8 +40,6 @@ pub struct InterruptedKeep {
     pub what: String,
     /// The number of files that were changed now.
     pub finished: usize,
-    /// The changes of the repository are made.
-    pub repository: bool,
     /// Nothing had been changed, so nothing was.
     pub dropped: bool,
     /// The files that were left alone, with the reason.
@@ -60,19 +57,14 @@ impl fmt::Display for InterruptedKeep {
         }
         write!(
             f,
-            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}{}, is changed now",
-            files(self.finished),
-            if self.repository { " and .git" } else { "" }
+            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}, is changed now",
+            files(self.finished)
         )?;
         for (path, why) in &self.failed {
             write!(f, "; {} is left alone: {why}", shown(path))?;
         }
         Ok(())
     }
-}
-
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
 }
 
 impl Journal {
@@ -152,18 +144,7 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
     let root = &record.workspace;
     let unfinished = journal.unfinished();
     remove_unfinished(&record, &unfinished);
-    let what = match record.by {
-        By::Call { what, .. } => what,
-        By::Undo | By::Redo | By::TakenBack => String::new(),
-    };
-    let place = KeepPlace {
-        root,
-        store,
-        unfinished: &unfinished,
-        what: &what,
-    };
-    let repository = record.repository.as_ref();
-    let mut begun = place.interrupted(repository);
+    let mut begun = false;
     let (mut left, mut failed) = (Vec::new(), Vec::new());
     for change in record.changes {
         match entry_at(root, &change.path, store) {
@@ -180,27 +161,25 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
             Err(error) => failed.push((change.path, error.to_string())),
         }
     }
-    let (mut finished, mut made) = (0, false);
+    let what = match record.by {
+        By::Call { what, .. } => what,
+        By::Undo | By::Redo | By::TakenBack => String::new(),
+    };
+    let mut finished = 0;
     if begun {
         let options = WriteOptions {
             unfinished: &unfinished,
             sync: false,
             mode: None,
         };
-        let done = place.make(repository, || apply(left, root, store, options));
+        let done = apply(left, root, store, options);
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
-        match done.repository {
-            Some(Err(why)) => failed.push((PathBuf::from(".git"), why)),
-            Some(Ok(())) => made = true,
-            None => {}
-        }
     }
     InterruptedKeep {
         workspace: record.workspace,
         what,
         finished,
-        repository: made,
         dropped: !begun,
         failed,
     }

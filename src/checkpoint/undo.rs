@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, Entry};
+use super::change::{Change, Entry, shown};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
-use co_policy::one_line;
 
 /// The modes that new files and directories have with the usual masks. A diff names others.
 const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
@@ -46,8 +45,6 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// None without changes of the repository. The error is the reason why none of them is made: a clause.
-    pub repository: Option<Result<(), String>>,
 }
 
 impl Undo {
@@ -119,7 +116,7 @@ impl Change {
 
     /// Returns the unified diff.
     pub fn diff(&self, store: &Store) -> String {
-        let name = one_line(&self.path.display().to_string());
+        let name = shown(&self.path);
         let names = Names {
             old: self.before.is_some().then_some(&name),
             new: self.after.is_some().then_some(&name),
@@ -127,7 +124,7 @@ impl Change {
         let text = |entry: &Option<Entry>| match entry {
             Some(entry @ Entry::File { .. }) => text_of(entry, store),
             Some(Entry::Link { target }) => {
-                let target = one_line(&target.display().to_string());
+                let target = shown(target);
                 Some(format!("link to {target}\n"))
             }
             Some(Entry::Dir { .. }) | None => Some(String::new()),
@@ -179,7 +176,7 @@ impl Change {
             text.push_str(&self.diff(store));
         } else {
             let (added, removed, _) = self.lines(store);
-            let name = one_line(&self.path.display().to_string());
+            let name = shown(&self.path);
             text.push_str(&format!("{name}: +{added} -{removed}\n"));
         }
     }

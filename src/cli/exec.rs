@@ -113,8 +113,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     let (code, cancelled) = match executor.start(spec).await {
         Ok(running) => {
             let signals = (interrupt, terminate);
-            let trial = trial.as_ref().map(|trial| (trial, &executor));
-            follow(running, request.json, signals, trial).await
+            follow(running, request.json, signals, trial.as_ref()).await
         }
         Err(error) => (fail(&error.to_string()), false),
     };
@@ -159,7 +158,7 @@ async fn follow(
     running: RunningCommand,
     json: bool,
     (mut interrupt, mut terminate): (Signal, Signal),
-    trial: Option<(&Trial, &Executor)>,
+    trial: Option<&Trial>,
 ) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
@@ -190,10 +189,7 @@ async fn follow(
     };
     // After a cancellation, nobody wants to see or keep anything.
     let trial = trial.filter(|_| !outcome.cancelled);
-    let tried = match trial {
-        Some((trial, executor)) => Some(trial.ended(&outcome, json, executor).await),
-        None => None,
-    };
+    let mut tried = trial.map(|trial| trial.ended(&outcome, json));
     let ending = match (json, &tried) {
         (true, tried) => {
             let mut value = in_json(&outcome);
@@ -226,18 +222,24 @@ async fn follow(
         shown = shown => shown.unwrap_or(Ok(())),
         () = given_up => Ok(()),
     };
-    let status = match tried {
+    let status = match &mut tried {
         Some(tried) if json => tried.status(),
         Some(tried) => tried.settle(told).await,
         None => None,
     };
     let code = status.unwrap_or(code(&outcome));
-    let Err(error) = unwritten else {
+    // A closed pipe is no error: its reader has read enough. But of a trial that is dropped, the difference is all there is.
+    let is_lost = tried.is_some_and(|tried| tried.is_lost());
+    let matters = |error: &io::Error| is_lost || error.kind() != io::ErrorKind::BrokenPipe;
+    let Some(error) = unwritten.err().filter(matters) else {
         return (code, outcome.cancelled);
     };
-    fail(&format!(
-        "its output could not be written ({error}): write it where there is room"
-    ));
+    fail(&match error.kind() {
+        io::ErrorKind::BrokenPipe => {
+            "the reader of the difference left before its end, and nothing was kept: read all, or give --keep".to_owned()
+        }
+        _ => format!("its output could not be written ({error}): write it where there is room"),
+    });
     // The caller must notice that the output is incomplete.
     (if code == 0 { 1 } else { code }, outcome.cancelled)
 }

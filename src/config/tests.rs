@@ -186,83 +186,29 @@ fn sizes_and_flags_are_read_in_every_spelling() {
 #[test]
 fn what_is_wrong_is_named_with_what_is_accepted() {
     let lua = "setup{} or vim.g.co";
-    let must = |name: &str, be: &str| {
-        format!("the setting {name} in {lua} must be {be}; that value is left out")
-    };
-    check_refused(
-        json!({ "max_steps": -1 }),
-        &must("max_steps", "a whole number from 0 to 100000"),
-    );
-    check_refused(
-        json!({ "max_steps": 1.5 }),
-        &must("max_steps", "a whole number from 0 to 100000"),
-    );
-    check_refused(
-        json!({ "auto_confirm": "yes" }),
-        &must("auto_confirm", "true or false"),
-    );
-    check_refused(
-        json!({ "shell_max_timeout": 0 }),
-        &must("shell_max_timeout", "a whole number from 1 to 604800"),
-    );
-    check_refused(
-        json!({ "sandbox_backend": "podman" }),
-        &must(
-            "sandbox_backend",
-            "one of subprocess, landlock, docker, auto",
-        ),
-    );
-    check_refused(
-        json!({ "container_engine": "nerdctl" }),
-        &must(
-            "container_engine",
-            "one of auto, docker, podman, or an absolute path",
-        ),
-    );
-    check_refused(
-        json!({ "docker_image": "--privileged" }),
-        &must("docker_image", "the name of an image"),
-    );
-    check_refused(
-        json!({ "sandbox_network": "container:x" }),
-        &must(
-            "sandbox_network",
-            "one of none, host, bridge, or the name of a network of the container engine",
-        ),
-    );
-    check_refused(
-        json!({ "deny": "git push" }),
-        &must("deny", "a list of texts"),
-    );
-    check_refused(json!({ "deny": [1] }), &must("deny", "a list of texts"));
-    check_refused(
-        json!({ "shell_memory": "1" }),
-        &must(
-            "shell_memory",
-            "a size from 16MiB up, in bytes or such as \"64MiB\", or \"none\"",
-        ),
-    );
-    check_refused(
-        json!({ "sandbox_mem_limit": "99999999999g" }),
-        &must(
-            "sandbox_mem_limit",
-            "a size from 16MiB to 1TiB, in bytes or such as \"64MiB\"",
-        ),
-    );
-    check_refused(
-        json!({ "api_key_file": "key" }),
-        &must(
-            "api_key_file",
-            "an absolute path, or one that starts with ~/",
-        ),
-    );
-    check_refused(
-        json!({ "base_url": "localhost:80" }),
-        &must(
-            "base_url",
-            "an address that starts with http:// or https://",
-        ),
-    );
+    let table = r#"
+{ "max_steps": -1 } | a whole number from 0 to 100000
+{ "max_steps": 1.5 } | a whole number from 0 to 100000
+{ "auto_confirm": "yes" } | true or false
+{ "shell_max_timeout": 0 } | a whole number from 1 to 604800
+{ "sandbox_backend": "podman" } | one of subprocess, landlock, docker, auto
+{ "container_engine": "nerdctl" } | one of auto, docker, podman, or an absolute path
+{ "docker_image": "--privileged" } | the name of an image
+{ "sandbox_network": "container:x" } | one of none, host, bridge, or the name of a network of the container engine
+{ "deny": "git push" } | a list of texts
+{ "deny": [1] } | a list of texts
+{ "shell_memory": "1" } | a size from 16MiB up, in bytes or such as "64MiB", or "none"
+{ "sandbox_mem_limit": "99999999999g" } | a size from 16MiB to 1TiB, in bytes or such as "64MiB"
+{ "api_key_file": "key" } | an absolute path, or one that starts with ~/
+{ "base_url": "localhost:80" } | an address that starts with http:// or https://
+"#;
+    for line in table.trim().lines() {
+        let (given, be) = line.split_once(" | ").unwrap();
+        let given: Value = serde_json::from_str(given).unwrap();
+        let name = given.as_object().unwrap().keys().next().unwrap();
+        let told = format!("the setting {name} in {lua} must be {be}; that value is left out");
+        check_refused(given.clone(), &told);
+    }
     check_refused(
         json!({ "shell_max_timout": 5 }),
         &format!(

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 
 use self::comparison::Comparison;
 use super::layer::Layer;
-use super::repository::{self, RepositoryChanges, TrialPlace};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
-use co_exec::Executor;
 
 /// The most bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;
@@ -25,14 +23,8 @@ pub struct TrialChanges {
     /// In the order of their paths.
     pub not_kept: Vec<NotKept>,
     pub ignored: IgnoredFiles,
-    /// The paths named `.git` with changes that cannot be kept.
+    /// The paths named `.git` with changes, which are dropped.
     pub git: Vec<PathBuf>,
-    /// The reason why those of the workspace's own `.git` cannot, if it is not the kind of change.
-    pub git_problem: Option<String>,
-    /// The workspace's own `.git` has changes that [`Self::with_repository`] may read.
-    pub(super) may_keep_git: bool,
-    /// The changes of the workspace's repository.
-    pub repository: Option<RepositoryChanges>,
 }
 
 /// A change that is dropped.
@@ -43,12 +35,24 @@ pub struct NotKept {
     pub why: String,
 }
 
-/// The changes of ignored files, which are dropped.
+/// The changes of ignored files, which are never kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IgnoredFiles {
     pub files: usize,
     /// The bytes that new and changed files have.
     pub bytes: u64,
+    pub fate: Fate,
+}
+
+/// What becomes of changed ignored files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fate {
+    #[default]
+    Dropped,
+    /// They stay if all other changes are kept.
+    Undecided,
+    /// Later trials in this workspace see them.
+    Stay,
 }
 
 /// The changes of a trial cannot be read.
@@ -65,30 +69,28 @@ pub enum Error {
 }
 
 impl TrialChanges {
-    /// Reads the changes of the workspace's repository, if only those may have changed that can be kept.
-    ///
-    /// If they cannot, they are among those that are dropped.
-    pub async fn with_repository(mut self, executor: &Executor, place: TrialPlace) -> Self {
-        if !std::mem::take(&mut self.may_keep_git) {
-            return self;
-        }
-        match repository::read(executor, place).await {
-            Ok(changes) => self.repository = changes,
-            Err(why) => {
-                self.git.push(PathBuf::from(".git"));
-                self.git.sort();
-                self.git_problem = Some(why);
-            }
-        }
-        self
-    }
-
     /// Returns the number of files that would be changed, or of directories if there are no files.
     pub fn count(&self) -> usize {
         let directories = self.changes.iter().filter(|it| it.is_directory()).count();
         match self.changes.len() - directories {
             0 => directories,
             files => files,
+        }
+    }
+
+    /// Returns whether only ignored files changed, or none.
+    pub fn only_ignored(&self) -> bool {
+        self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
+    }
+
+    /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see
+    /// [`Layer::leave_ignored`].
+    pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {
+        if self.ignored.fate == Fate::Undecided {
+            self.ignored.fate = match layer.leave_ignored(root, allowed) {
+                true => Fate::Stay,
+                false => Fate::Dropped,
+            };
         }
     }
 
@@ -113,6 +115,9 @@ impl TrialChanges {
         read?;
         closed?;
         let mut found = comparison.found;
+        if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
+            found.ignored.fate = Fate::Undecided;
+        }
         found.changes.sort_by(|a, b| a.path.cmp(&b.path));
         found.not_kept.sort();
         found.git.sort();

@@ -6,8 +6,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::tree::Time;
+use super::ignored::{EndedTrial, IgnoredLayer};
+use super::tree::{Time, Tree};
 use crate::paths::private_dir;
+use crate::tool::files::PathFilter;
+use co_exec::Confinement;
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
 
 /// The longest wait for the clock of the file system.
@@ -19,21 +22,30 @@ pub struct Layer {
     /// Locked until it is removed.
     dir: PrivateTmp,
     start: Time,
+    /// The ignored files of earlier trials, below this layer.
+    ignored: Option<IgnoredLayer>,
 }
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
+/// The directory of the ignored files that stay, beside the layers.
+const IGNORED: &str = "ignored";
 
 impl Layer {
-    /// Makes the layer of a trial, below the directory `dir` of all layers. The trial must start after that.
+    /// Makes the layer of a trial in the workspace `root`, a real path, below the directory `dir` of all layers. The trial
+    /// must start after that. In the background, removes the layers that killed processes left.
     ///
     /// It blocks for some milliseconds, so that files that changed before are not taken for files that change during the
     /// trial.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn new(dir: &Path, removals: &Removals) -> io::Result<Self> {
+    pub fn new(dir: &Path, root: &Path, removals: &Removals) -> io::Result<Self> {
         private_dir(dir).map_err(io::Error::other)?;
+        let ignored = IgnoredLayer::open(&dir.join(IGNORED), root, removals);
+        let all = dir.to_owned();
+        // The next one removes what this thread leaves.
+        let _thread = std::thread::Builder::new().spawn(move || Self::prune(&all));
         let dir = PrivateTmp::new_in(dir, removals)?;
         let trial = dir.path().join(TRIAL);
         private_dir(&trial).map_err(io::Error::other)?;
@@ -48,11 +60,51 @@ impl Layer {
             std::thread::sleep(Duration::from_millis(1));
             start = changed()?;
         }
-        Ok(Self { dir, start })
+        Ok(Self {
+            dir,
+            start,
+            ignored,
+        })
     }
 
-    /// Returns the directory for [`co_exec::Confinement::Trial`].
-    pub fn path(&self) -> PathBuf {
+    /// Returns the confinement of the trial.
+    pub fn confinement(&self, root: &Path) -> Confinement {
+        Confinement::Trial {
+            workspace: root.to_owned(),
+            layer: self.path(),
+            ignored: self.ignored.as_ref().map(IgnoredLayer::path),
+        }
+    }
+
+    /// Lets other trials change the ignored files that stay. This trial must have ended.
+    pub fn release(&self) {
+        if let Some(ignored) = &self.ignored {
+            ignored.release();
+        }
+    }
+
+    /// Leaves the ignored files of the trial, which must have ended, for later trials. `allowed` returns false for secrets.
+    /// Returns false if they are dropped, because another trial runs or the file system refuses.
+    ///
+    /// All other changes of the trial must have been made in the workspace. Otherwise a build would take results for newer
+    /// than the files that they were made of.
+    pub(super) fn leave_ignored(&self, root: &Path, allowed: &PathFilter) -> bool {
+        let ignored = self.ignored.as_ref().filter(|_| self.upper().exists());
+        let ended = EndedTrial {
+            upper: self.upper(),
+            start: self.start,
+            root,
+            allowed,
+        };
+        let left = ignored.map(|ignored| ignored.take(&ended));
+        let left = left.transpose().inspect_err(|error| {
+            tracing::warn!(%error, "the ignored files of a trial are dropped");
+        });
+        left.is_ok_and(|left| left == Some(true))
+    }
+
+    /// Returns the directory for [`Confinement::Trial`].
+    pub(super) fn path(&self) -> PathBuf {
         self.dir.path().join(TRIAL)
     }
 
@@ -61,11 +113,15 @@ impl Layer {
         self.path().join(LAYER_FILES)
     }
 
-    /// Returns a directory for files of co's own, which no command reaches.
-    pub(super) fn scratch(&self, name: &str) -> io::Result<PathBuf> {
-        let dir = self.dir.path().join(name);
-        private_dir(&dir).map_err(io::Error::other)?;
-        Ok(dir)
+    /// Returns whether ignored files of this trial can stay.
+    pub(super) fn has_ignored(&self) -> bool {
+        self.ignored.is_some()
+    }
+
+    /// Returns the ignored files of earlier trials, which the trial sees.
+    pub(super) fn ignored(&self) -> io::Result<Option<Tree>> {
+        let path = self.ignored.as_ref().map(IgnoredLayer::path);
+        path.map(|path| Tree::open(&path)).transpose()
     }
 
     /// Returns the time before which no file changed during the trial.
@@ -76,5 +132,6 @@ impl Layer {
     /// Removes the layers in `dir` that killed processes left. Ignores errors.
     pub fn prune(dir: &Path) {
         prune_in(dir);
+        prune_in(&dir.join(IGNORED));
     }
 }

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::changes::{IgnoredFiles, NotKept, TrialChanges};
-use super::repository::RepositoryChanges;
-use crate::checkpoint::{Change, Entry, Store};
-use co_policy::one_line;
+use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
+use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
@@ -56,42 +54,52 @@ impl TrialChanges {
         }
         if !self.git.is_empty() {
             let paths: Vec<_> = self.git.iter().map(|path| shown(path)).collect();
-            let why = self.git_problem.as_ref();
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            notes.push(format!("changes in {} are dropped{why}", paths.join(", ")));
+            notes.push(format!("changes in {} are dropped", paths.join(", ")));
         }
-        let IgnoredFiles { files, bytes } = self.ignored;
-        if files > 0 {
-            let (s, are) = if files == 1 { ("", "is") } else { ("s", "are") };
-            let size = size(bytes);
-            notes.push(format!("{files} ignored file{s} ({size}) {are} dropped"));
-        }
+        notes.extend((self.ignored.files > 0).then(|| self.ignored.sentence()));
         notes
     }
 
-    /// Returns all of it as JSON.
-    pub fn json(&self, store: &Store) -> Value {
-        let changes = self.changes.iter().map(|change| json_of(change, store));
+    /// Returns all of it as JSON. With `withheld`, leaves out what the files contain.
+    pub fn json(&self, store: &Store, withheld: bool) -> Value {
+        let changes = self.changes.iter().map(|change| {
+            let mut value = json_of(change, store);
+            if withheld {
+                value["diff"] = Value::Null;
+            }
+            value
+        });
         let not_kept = self.not_kept.iter().map(NotKept::json);
         json!({
             "changes": changes.collect::<Vec<_>>(),
             "not_kept": not_kept.collect::<Vec<_>>(),
-            "repository": self.repository.as_ref().map(|it| it.json()),
-            "git": self.git.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
-            "ignored": { "files": self.ignored.files, "bytes": self.ignored.bytes },
+            "git": self.git.iter().map(|path| in_json(path)).collect::<Vec<_>>(),
+            "ignored": {
+                "files": self.ignored.files,
+                "bytes": self.ignored.bytes,
+                "stay": self.ignored.fate == Fate::Stay,
+            },
         })
     }
 }
 
-impl RepositoryChanges {
-    fn json(&self) -> Value {
-        let change = &self.kept.change;
-        json!({
-            "lines": self.lines,
-            "refs": change.refs,
-            "head": change.head,
-            "index": change.index.iter().map(|it| &it.path).collect::<Vec<_>>(),
-        })
+impl IgnoredFiles {
+    fn sentence(&self) -> String {
+        let one = self.files == 1;
+        let fate = match (self.fate, one) {
+            (Fate::Dropped, true) => "is dropped",
+            (Fate::Dropped, false) => "are dropped",
+            (Fate::Undecided, true) => "stays for later trials only, if all else is kept",
+            (Fate::Undecided, false) => "stay for later trials only, if all else is kept",
+            (Fate::Stay, true) => "stays for later trials only",
+            (Fate::Stay, false) => "stay for later trials only",
+        };
+        let s = if one { "" } else { "s" };
+        format!(
+            "{} ignored file{s} ({}) {fate}",
+            self.files,
+            size(self.bytes)
+        )
     }
 }
 
@@ -103,7 +111,7 @@ impl NotKept {
 
     /// Returns it as JSON.
     pub fn json(&self) -> Value {
-        json!({ "path": self.path.to_string_lossy(), "why": self.why })
+        json!({ "path": in_json(&self.path), "why": self.why })
     }
 }
 
@@ -128,8 +136,11 @@ fn entry(entry: &Entry) -> Value {
     }
 }
 
-fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
+/// Returns a path for JSON, which has UTF-8 only.
+fn in_json(path: &Path) -> Value {
+    path.to_str()
+        .map_or_else(|| shown(path), str::to_owned)
+        .into()
 }
 
 fn size(bytes: u64) -> String {

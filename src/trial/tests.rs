@@ -1,5 +1,6 @@
 //! Trials of a real directory, in a real overlay.
 
+mod ignored;
 mod keep;
 
 use std::fs;
@@ -13,6 +14,7 @@ use tempfile::TempDir;
 use super::{Layer, TrialChanges};
 use crate::checkpoint::{Change, Checkpoints, Entry};
 use crate::tool::files::PathFilter;
+use co_exec::Confinement;
 use co_exec::sandbox::Removals;
 
 /// A workspace, and the layers of its trials.
@@ -23,9 +25,10 @@ pub(super) struct Scene {
     checkpoints: Checkpoints,
 }
 
-/// Mounts the overlay of the layer `$1` over the workspace `$0`, as co-exec does, and runs `$2` in it, by the program `$3`.
+/// Mounts the overlay of the layer `$1` over the workspace `$0`, with the ignored files `$4` between them, as co-exec does, and runs
+/// `$2` in it, by the program `$3`.
 const MOUNT: &str = r#"mkdir -p -m "$(stat -c %a "$0")" "$1/upper" "$1/work"
-mount -t overlay -o "userxattr,lowerdir=$0,upperdir=$1/upper,workdir=$1/work" overlay "$0" || exit 99
+mount -t overlay -o "userxattr,lowerdir=${4:+$4:}$0,upperdir=$1/upper,workdir=$1/work" overlay "$0" || exit 99
 cd "$0" && exec $3 bash -ec "$2""#;
 
 /// Makes the root of a user namespace an ordinary user.
@@ -51,7 +54,7 @@ impl Scene {
     }
 
     pub(super) fn layer(&self) -> Layer {
-        Layer::new(&self.top.join("layers"), &Removals::default()).unwrap()
+        Layer::new(&self.top.join("layers"), &self.root(), &Removals::default()).unwrap()
     }
 
     /// Runs a script in the workspace.
@@ -71,18 +74,27 @@ impl Scene {
         let is_root = rustix::process::geteuid().is_root();
         let done = unshare.args([self.root(), layer.path()]);
         let done = done.args([script, if is_root { "" } else { ORDINARY }]);
+        let Confinement::Trial { ignored, .. } = layer.confinement(&self.root()) else {
+            panic!("no trial");
+        };
+        let done = done.args(ignored);
         expect_success(&done.output().unwrap(), script);
         true
     }
 
     pub(super) fn read(&self, layer: &Layer) -> TrialChanges {
-        let is_allowed: PathFilter = Arc::new(|path: &Path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            !name.is_some_and(co_policy::secret_names::is_secret)
-        });
+        let is_allowed = is_allowed();
         let store = self.checkpoints.store().unwrap();
         TrialChanges::read(layer, &self.root(), &is_allowed, &store).unwrap()
     }
+}
+
+/// Returns the filter of what is no secret.
+pub(super) fn is_allowed() -> PathFilter {
+    Arc::new(|path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        !name.is_some_and(co_policy::secret_names::is_secret)
+    })
 }
 
 /// Returns whether overlays can be mounted here.
@@ -100,7 +112,8 @@ static CAN_MOUNT: LazyLock<bool> = LazyLock::new(|| {
 fn expect_success(done: &Output, script: &str) {
     assert!(
         done.status.success(),
-        "{script}\n{}",
+        "{script}\n{}{}",
+        String::from_utf8_lossy(&done.stdout),
         String::from_utf8_lossy(&done.stderr)
     );
 }
@@ -126,9 +139,6 @@ fn lines(found: &TrialChanges) -> Vec<String> {
             .iter()
             .map(|it| format!("{} changed", it.display())),
     );
-    if found.may_keep_git {
-        lines.push(".git may be kept".to_owned());
-    }
     if found.ignored.files > 0 {
         lines.push(format!(
             "{} ignored of {} bytes",
@@ -363,14 +373,13 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     let made =
         "git init -q; echo 1 > a; git add a; git -c user.name=a -c user.email=b commit -q -m 1";
     check(made, "touch a; git status; git diff; git log", &[]);
-    check(made, "git tag new", &[".git may be kept"]);
-    check(made, "git tag new; git config a.b c", &[".git changed"]);
+    check(made, "git tag new", &[".git changed"]);
     check(
         made,
         "echo 2 > a; git add a",
-        &["a: 644 > 644", ".git may be kept"],
+        &["a: 644 > 644", ".git changed"],
     );
-    check(made, "git rm -q --cached a", &[".git may be kept"]);
+    check(made, "git rm -q --cached a", &[".git changed"]);
     check(made, "rm -r .git", &[".git changed"]);
     check(
         "",
@@ -459,7 +468,7 @@ fn links_lead_nowhere() {
 fn a_layer_is_private_and_removed_with_its_closed_directories() {
     let scene = Scene::new("");
     let removals = Removals::default();
-    let layer = Layer::new(&scene.top.join("layers"), &removals).unwrap();
+    let layer = Layer::new(&scene.top.join("layers"), &scene.root(), &removals).unwrap();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&layer.path()), 0o700);
     // Nothing has run.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 /// A directory with all below it.
@@ -188,6 +188,33 @@ pub(super) fn open(dir: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 /// Sets the mode of an open file or directory.
 pub(super) fn set_mode(file: &OwnedFd, mode: u32) -> io::Result<()> {
     fs::set_permissions(itself(file), Permissions::from_mode(mode))
+}
+
+/// Returns the time of the last change of the content of an open file or directory.
+pub(super) fn modified(file: &OwnedFd) -> io::Result<Timespec> {
+    let stat = rustix::fs::fstat(file)?;
+    Ok(Timespec {
+        tv_sec: stat.st_mtime,
+        tv_nsec: stat.st_mtime_nsec.cast_signed(),
+    })
+}
+
+/// Sets that time of an open directory.
+pub(super) fn set_modified(dir: &OwnedFd, time: Timespec) -> io::Result<()> {
+    let unchanged = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_OMIT,
+    };
+    let times = Timestamps {
+        last_access: unchanged,
+        last_modification: time,
+    };
+    Ok(rustix::fs::utimensat(
+        dir,
+        ITSELF,
+        &times,
+        AtFlags::empty(),
+    )?)
 }
 
 /// Returns the name of an open file.

@@ -34,7 +34,7 @@ impl Hunk {
     }
 }
 
-/// The names of a file before and after a change; none if it does not exist.
+/// The names of a file before and after a change; none if it does not exist. One that begins with a quote is quoted as in git.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     pub old: Option<&'a str>,
@@ -89,7 +89,10 @@ pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
         return diff;
     }
     let name = |side: &str, name: Option<&str>| match name {
-        Some(name) => format!("{side}/{name}"),
+        Some(name) => match name.strip_prefix('"') {
+            Some(quoted) => format!("\"{side}/{quoted}"),
+            None => format!("{side}/{name}"),
+        },
         None => "/dev/null".to_owned(),
     };
     // Writing to a string does not fail.

@@ -65,6 +65,9 @@ pub enum Confinement {
         /// A private directory outside the workspace, which the caller makes. Afterwards, `upper` in it has the changes,
         /// in the form of Linux's overlay file system (`userxattr`).
         layer: PathBuf,
+        /// A directory of the same form, outside the workspace, whose files hide those of the workspace. A trial holds a
+        /// shared lock (`flock`) on it until its last process has ended. Who changes it must hold an exclusive one.
+        ignored: Option<PathBuf>,
     },
     /// It runs in a container that has the workspace.
     Container {

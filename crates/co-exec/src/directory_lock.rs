@@ -23,6 +23,17 @@ pub(crate) fn lock(dir: &OwnedFd) -> io::Result<()> {
     )?)
 }
 
+/// Locks an open directory against [`lock`] only; see there.
+///
+/// # Errors
+/// Another process holds [`lock`], or the file system has no locks.
+pub(crate) fn lock_shared(dir: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::fs::flock(
+        dir,
+        FlockOperation::NonBlockingLockShared,
+    )?)
+}
+
 /// Unlocks a directory that this process locked, also for its children that inherited `dir`.
 ///
 /// # Errors

@@ -299,6 +299,7 @@ mod tests {
         let trial = Confinement::Trial {
             workspace: "/w".into(),
             layer: "/l".into(),
+            ignored: None,
         };
         let of = |caller| CommandLimits::of(&settings, caller, &trial);
         let (agent, person) = (of(Caller::Agent), of(Caller::Person));

@@ -38,7 +38,6 @@ impl JobCheckpoint {
             by,
             workspace,
             changes: found.changes,
-            repository: found.repository,
             unclear: found.unclear,
             unknown: found.unknown,
         };

@@ -5,7 +5,7 @@ use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::tool::edits::accepted_hunks;
-use crate::trial::TrialChanges;
+use crate::trial::{Fate, IgnoredFiles, Layer, TrialChanges};
 use co_edit::Hunk;
 use co_exec::CommandOutcome;
 
@@ -33,6 +33,8 @@ pub(super) struct EndedTrial {
     /// The changed files in parts; empty if one of the changes has no lines to review.
     pub files: Vec<ChangedFile>,
     pub result: CallResult,
+    /// The layer, as long as ignored files in it may stay.
+    pub layer: Option<Layer>,
 }
 
 impl Trial {
@@ -56,9 +58,13 @@ impl Trial {
 impl EndedTrial {
     /// Returns the sentence for the model about a trial that needs no answer.
     pub(super) fn told(&self) -> &'static str {
-        match self.changes.ignored.files {
-            0 => {
+        let IgnoredFiles { files, fate, .. } = self.changes.ignored;
+        match (files, fate) {
+            (0, _) => {
                 "The command ran as a trial, without network and with writes only in the workspace. It changed no file."
+            }
+            (_, Fate::Stay) => {
+                "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not."
             }
             _ => {
                 "The command ran as a trial. It changed only files that git ignores, and these changes are dropped."
@@ -70,14 +76,12 @@ impl EndedTrial {
     /// of the trial.
     pub(super) fn needs_no_answer(&self) -> bool {
         self.changes.changes.is_empty()
-            && self.changes.repository.is_none()
             && self.changes.not_kept.is_empty()
             && !self.summary.runs_again
     }
 }
 
-/// Returns the parts of the changes that the person accepted in a review, with the directories that they need. Those of the
-/// repository are among them if all others are.
+/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
 ///
 /// # Errors
 /// The answers are not those to the parts, or a file cannot have the text that the person wrote.
@@ -104,11 +108,6 @@ pub(super) fn accepted(
             }
             accepted.push(change);
         }
-    }
-    let files_changed = all.changes.iter().filter(|it| !it.is_directory());
-    if !files_changed.eq(&accepted) {
-        // A commit has all of the files.
-        all.repository = None;
     }
     let has_accepted =
         |dir: &checkpoint::Change| accepted.iter().any(|it| it.path.starts_with(&dir.path));
@@ -153,19 +152,13 @@ pub(super) fn summary(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
     } else if !changes.git.is_empty() {
-        let why = changes.git_problem.as_ref();
-        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
-        notes.push(format!(
-            "what it changed in .git cannot be kept{why}: yes runs it for real"
-        ));
+        notes.push("what it changed in .git cannot be kept: yes runs it for real".to_owned());
     }
     let runs_again = failed || !changes.git.is_empty();
     if !runs_again {
         notes.extend(changes.notes(MOST_NAMED));
     }
-    let git = changes.repository.iter().flat_map(|it| &it.lines);
     TrialSummary {
-        git: git.filter(|_| !runs_again).cloned().collect(),
         status: one_line(&outcome.status()),
         output: lines[last..]
             .iter()

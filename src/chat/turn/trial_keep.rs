@@ -13,10 +13,10 @@ use super::call::ReviewedCommand;
 use super::event::Halt;
 use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
-use crate::checkpoint::{By, CallChanges, Checkpoints, Overlap, Undo, UndoResult, files};
+use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
-use crate::trial::TrialChanges;
+use crate::trial::{Fate, Layer, TrialChanges};
 use co_llm::transcript::{Decision, Item};
 
 /// The remark for the person about a trial of which nothing is kept.
@@ -83,22 +83,48 @@ impl Turn {
             let kept = all.iter().filter(|it| it.accept).count();
             format!(" In a review, they kept {kept} of {} parts.", all.len())
         });
-        let has_git = ended.changes.repository.is_some();
-        let changes = match self.accept(ended, hunks).await {
+        let mut changes = match self.accept(ended, hunks).await {
             Ok(()) => std::mem::take(&mut ended.changes),
             Err(why) => return not_kept(&why),
         };
-        let mut notes = changes.notes(MOST_NAMED);
-        if has_git && changes.repository.is_none() {
-            notes.push(
-                "what it changed in .git is dropped, because not all parts were kept".to_owned(),
-            );
-        }
-        let (mut told, noted) = self.keep_trial(what, decision, changes).await;
+        let to_make = std::mem::take(&mut changes.changes);
+        let ((mut told, noted), kept_all) = match self.keep_trial(what, decision, to_make).await {
+            Ok(kept) => kept,
+            Err(why) => (not_kept(&why), false),
+        };
+        let changes = self
+            .leave_ignored(changes, ended.layer.take(), kept_all)
+            .await;
+        let notes = changes.notes(MOST_NAMED);
         told.extend(review);
         told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
         told.extend(comments.map(|it| format!(" The person says: {it}")));
         (told, noted)
+    }
+
+    /// Leaves the ignored files of a trial for later trials, if all its other changes were kept.
+    async fn leave_ignored(
+        &self,
+        mut changes: TrialChanges,
+        layer: Option<Layer>,
+        kept_all: bool,
+    ) -> TrialChanges {
+        let undecided = changes.ignored;
+        changes.ignored.fate = Fate::Dropped;
+        let Some(layer) = layer.filter(|_| kept_all) else {
+            return changes;
+        };
+        let judge = Arc::clone(&self.judge);
+        let left = blocking(move || {
+            let mut left = TrialChanges {
+                ignored: undecided,
+                ..TrialChanges::default()
+            };
+            left.leave_ignored(&layer, judge.root(), &judge.readable());
+            Ok::<_, String>(left.ignored)
+        });
+        changes.ignored = left.await.unwrap_or(changes.ignored);
+        changes
     }
 
     /// Leaves the parts that the person accepted; all without a review.
@@ -115,25 +141,35 @@ impl Turn {
             std::mem::take(&mut ended.changes),
         );
         let files = std::mem::take(&mut ended.files);
+        let (all, whole) = (
+            changes.changes.len(),
+            hunks.iter().all(|it| it.accept && it.lines.is_none()),
+        );
         let accepted = move || {
             let store = checkpoints.store().map_err(|error| error.to_string())?;
-            accepted(changes, &files, &hunks, &store)
+            let mut changes = accepted(changes, &files, &hunks, &store)?;
+            if !whole || changes.changes.len() < all {
+                changes.ignored.fate = Fate::Dropped;
+            }
+            Ok::<_, String>(changes)
         };
         ended.changes = blocking(accepted).await?;
         Ok(())
     }
 
-    /// Makes the changes of a trial in the workspace and its repository. Returns what was kept, for the model and for the person.
+    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all
+    /// of it is in the files now.
+    ///
+    /// # Errors
+    /// Nothing was kept, for this reason.
     async fn keep_trial(
         &self,
         what: String,
         decision: Decision,
-        changes: TrialChanges,
-    ) -> (String, String) {
+        changes: Vec<Change>,
+    ) -> Result<((String, String), bool), String> {
         let root = self.judge.root().to_owned();
-        let files: Vec<_> = (changes.changes.iter())
-            .map(|it| root.join(&it.path))
-            .collect();
+        let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
         let open = self
             .services
             .buffers
@@ -142,13 +178,10 @@ impl Turn {
         let (checkpoints, place) = (Arc::clone(&self.services.checkpoints), root.clone());
         let plan = blocking(move || {
             let store = checkpoints.store()?;
-            let plan = Undo::making(&changes.changes, &place, &store, &open, Overlap::Refuse);
+            let plan = Undo::making(&changes, &place, &store, &open, Overlap::Refuse);
             Ok::<_, std::io::Error>(plan)
         });
-        let mut plan = match plan.await {
-            Ok(plan) => plan,
-            Err(why) => return not_kept(&why),
-        };
+        let mut plan = plan.await?;
         let refused = std::mem::take(&mut plan.kept);
         let unsaved = plan.buffers.iter().map(|(_, change)| change.path.display());
         let unsaved: Vec<_> = unsaved.map(|path| path.to_string()).collect();
@@ -157,40 +190,32 @@ impl Turn {
             decision,
             command: false,
         };
-        let (kept, lines) = match changes.repository {
-            Some(it) => (Some(it.kept), it.lines),
-            None => (None, Vec::new()),
-        };
-        if plan.all().is_empty() && refused.is_empty() && kept.is_none() {
-            return (
+        if plan.all().is_empty() && refused.is_empty() {
+            let words = (
                 "It ran as a trial, and nothing was kept.".to_owned(),
                 "nothing was kept".to_owned(),
             );
+            return Ok((words, false));
         }
         let planned = CallChanges {
             changes: plan.all().into_iter().cloned().collect(),
-            repository: kept.clone(),
             ..CallChanges::default()
         };
         // So `/undo` knows them if co is killed meanwhile.
         self.append_record(by.clone(), planned, true).await;
-        let (command, repository) = (what.clone(), kept.clone());
+        let command = what.clone();
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
-            checkpoints.keep(plan, repository, root, &command)
+            checkpoints.keep(plan, root, &command)
         };
-        let applied = undo::apply(&self.services, &root, plan, on_disk).await;
-        let mut done = match applied {
-            Ok(done) => done,
-            Err(why) => return not_kept(&why),
-        };
+        let mut done = undo::apply(&self.services, &root, plan, on_disk).await?;
         let made = CallChanges {
             changes: done.changes.clone(),
-            repository: kept.filter(|_| done.repository == Some(Ok(()))),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
-        let (mut told, noted) = kept_words(&done, lines);
+        let (mut told, noted) = kept_words(&done);
+        let kept_all = done.failed.is_empty() && unsaved.is_empty();
         if !unsaved.is_empty() {
             told.push_str(&format!(
                 " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
@@ -198,7 +223,7 @@ impl Turn {
                 undo::named(unsaved)
             ));
         }
-        (told, noted)
+        Ok(((told, noted), kept_all))
     }
 }
 
@@ -220,28 +245,17 @@ fn not_kept(why: &str) -> (String, String) {
 }
 
 /// Returns what was kept, for the model and for the person.
-fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
-    let mut kept: Vec<_> = done
+fn kept_words(done: &UndoResult) -> (String, String) {
+    let paths: Vec<_> = done
         .changes
         .iter()
         .map(|it| it.path.display().to_string())
         .collect();
-    let mut failed: Vec<_> = (done.failed.iter())
+    let named = undo::named(paths);
+    let failed: Vec<_> = (done.failed.iter())
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
-    let mut count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
-    match &done.repository {
-        Some(Ok(())) => {
-            count = match kept.is_empty() {
-                true => lines.join("; "),
-                false => format!("{count}; {}", lines.join("; ")),
-            };
-            kept.extend(lines);
-        }
-        Some(Err(why)) => failed.push(format!(".git: {why}")),
-        None => {}
-    }
-    let named = undo::named(kept);
+    let count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
     match failed.is_empty() {
         true => (
             format!("It ran as a trial, and the person kept what it changed: {named}."),

@@ -18,10 +18,19 @@ use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
 use crate::tool::shell::ExecContext;
-use crate::trial::{Layer, TrialChanges, TrialPlace};
-use co_exec::Confinement;
+use crate::trial::{Fate, Layer, TrialChanges, ended_by_itself};
 use co_llm::transcript::Decision;
 use co_policy::Sort;
+
+/// The changes of a trial that has ended.
+struct ReadTrial {
+    changes: TrialChanges,
+    /// Its files in parts, for a review.
+    files: Vec<ChangedFile>,
+    /// The difference for the question.
+    change: Option<Change>,
+    layer: Option<Layer>,
+}
 
 impl Turn {
     /// Returns the worst sort of a command that can run as a trial and needs an answer; none for others.
@@ -124,17 +133,15 @@ impl Turn {
             return Ok(Trial::Failed("nothing can confine it here".to_owned()));
         };
         let removals = launcher.removals().clone();
-        let layer = match blocking(move || Layer::new(&dir, &removals)).await {
+        let root = workspace.clone();
+        let layer = match blocking(move || Layer::new(&dir, &root, &removals)).await {
             Ok(layer) => layer,
             Err(why) => return Ok(Trial::Failed(why)),
         };
         let allowed = AllowedCommand {
             context: ExecContext {
                 cwd: reviewed.cwd,
-                confinement: Confinement::Trial {
-                    workspace: workspace.clone(),
-                    layer: layer.path(),
-                },
+                confinement: layer.confinement(&workspace),
                 unasked: true,
             },
             call: reviewed.call,
@@ -163,58 +170,55 @@ impl Turn {
             return Err(Halt::Cancelled);
         }
         let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
-        Ok(match self.read_trial(layer, failed).await {
+        let is_whole = ended_by_itself(&outcome);
+        Ok(match self.read_trial(layer, failed, is_whole).await {
             Err(why) => Trial::Failed(why),
-            Ok((changes, files, change)) => Trial::Ended(Box::new(EndedTrial {
-                summary: summary(&outcome, &changes, failed),
-                change,
-                changes,
-                files,
+            Ok(read) => Trial::Ended(Box::new(EndedTrial {
+                summary: summary(&outcome, &read.changes, failed),
+                change: read.change,
+                changes: read.changes,
+                files: read.files,
                 result,
+                layer: read.layer,
             })),
         })
     }
 
-    /// Returns what a trial changed: all of it, its files in parts for a review, and the difference for the question. `failed`
-    /// is true if the command may have failed because of the trial.
+    /// Returns what a trial changed. `failed` is true if the command may have failed because of the trial, `is_whole` if it
+    /// ended by itself. If it changed only ignored files, leaves them for later trials.
     async fn read_trial(
         &self,
         layer: Layer,
         failed: bool,
-    ) -> Result<(TrialChanges, Vec<ChangedFile>, Option<Change>), String> {
+        is_whole: bool,
+    ) -> Result<ReadTrial, String> {
         let (checkpoints, judge) = (
             Arc::clone(&self.services.checkpoints),
             Arc::clone(&self.judge),
         );
-        let read = blocking(move || {
-            let store = checkpoints.store().map_err(|error| error.to_string())?;
-            let place = TrialPlace {
-                layer: Arc::new(layer),
-                root: judge.root().to_owned(),
-                git: judge.git(),
-                store,
-            };
-            let allowed = judge.readable();
-            let changes = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
-            let changes = changes.map_err(|error| error.to_string())?;
-            Ok::<_, String>((changes, place))
-        });
-        let (mut changes, place) = read.await?;
-        let store = Arc::clone(&place.store);
-        if !failed {
-            changes = tokio::select! {
-                () = self.cancel.cancelled() => return Err("cancelled".to_owned()),
-                changes = changes.with_repository(&self.services.executor, place) => changes,
-            };
-        }
         blocking(move || {
+            let store = checkpoints.store().map_err(|error| error.to_string())?;
+            let allowed = judge.readable();
+            let changes = TrialChanges::read(&layer, judge.root(), &allowed, &store);
+            let mut changes = changes.map_err(|error| error.to_string())?;
+            layer.release();
+            if !is_whole {
+                changes.ignored.fate = Fate::Dropped;
+            } else if changes.only_ignored() {
+                changes.leave_ignored(&layer, judge.root(), &allowed);
+            }
             // A yes would run the command again, so there is nothing to review.
             let files = match failed || !changes.git.is_empty() {
                 true => Vec::new(),
                 false => files_in_parts(&changes, &store),
             };
             let change = shown_change(&changes, &files, &store);
-            Ok::<_, String>((changes, files, change))
+            Ok::<_, String>(ReadTrial {
+                layer: Some(layer).filter(|_| changes.ignored.fate == Fate::Undecided),
+                changes,
+                files,
+                change,
+            })
         })
         .await
     }

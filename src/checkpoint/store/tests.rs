@@ -20,7 +20,6 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         by: By::Undo,
         workspace: "/work".into(),
         changes: blobs.iter().map(change).collect(),
-        repository: None,
         unclear: Vec::new(),
         unknown: None,
     }

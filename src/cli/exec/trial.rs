@@ -15,9 +15,9 @@ use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
 use crate::paths::Paths;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace};
+use crate::trial::{Fate, Layer, NotKept, TrialChanges, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
-use co_exec::{CommandOutcome, Confinement, Executor, Program};
+use co_exec::{CommandOutcome, Confinement, Program};
 use co_policy::{PolicySettings, printable};
 
 /// The exit status if a change was not kept.
@@ -28,14 +28,12 @@ const KILLED: &str = "the command did not end by itself, so its changes are drop
 
 /// A trial, before and after its command.
 pub(super) struct Trial {
-    layer: Arc<Layer>,
+    layer: Layer,
     removals: Removals,
     checkpoints: Checkpoints,
     store: Arc<Store>,
     /// The real path of the workspace.
     root: PathBuf,
-    /// The person's git, if there is one.
-    git: Option<PathBuf>,
     /// Returns false for secrets.
     allowed: PathFilter,
     after: AfterTrial,
@@ -50,6 +48,8 @@ pub(super) struct Tried<'a> {
     found: Result<TrialChanges, String>,
     /// The command ended by itself.
     is_whole: bool,
+    /// The command may have copied a secret.
+    withheld: bool,
     /// The changes that were left alone when the others were kept; none if all are dropped.
     kept: Option<Vec<NotKept>>,
 }
@@ -84,13 +84,10 @@ impl Trial {
         let judge = judge(launcher, &machine.paths, root.clone(), home.clone());
         let layers = machine.paths.layers();
         let removals = Removals::default();
-        let layer = Layer::new(&layers, &removals).map_err(unusable)?;
-        // The next process removes what this thread leaves.
-        let _thread = std::thread::Builder::new().spawn(move || Layer::prune(&layers));
+        let layer = Layer::new(&layers, &root, &removals).map_err(unusable)?;
         Ok(Self {
             allowed: judge.readable(),
-            git: judge.git(),
-            layer: Arc::new(layer),
+            layer,
             removals,
             checkpoints,
             store,
@@ -104,47 +101,32 @@ impl Trial {
     }
 
     pub(super) fn confinement(&self) -> Confinement {
-        Confinement::Trial {
-            workspace: self.root.clone(),
-            layer: self.layer.path(),
-        }
+        self.layer.confinement(&self.root)
     }
 
     /// Reads the changes of the command. With `--json`, also keeps them if that is asked for.
-    pub(super) async fn ended(
-        &self,
-        outcome: &CommandOutcome,
-        json: bool,
-        executor: &Executor,
-    ) -> Tried<'_> {
+    pub(super) fn ended(&self, outcome: &CommandOutcome, json: bool) -> Tried<'_> {
         let found = TrialChanges::read(&self.layer, &self.root, &self.allowed, &self.store);
-        let found = match found {
-            Ok(found) => {
-                let place = TrialPlace {
-                    layer: Arc::clone(&self.layer),
-                    root: self.root.clone(),
-                    git: self.git.clone(),
-                    store: Arc::clone(&self.store),
-                };
-                Ok(found.with_repository(executor, place).await)
-            }
-            Err(error) => Err(error),
-        };
         let mut tried = Tried {
             trial: self,
             found: found.map_err(|error| error.to_string()),
-            is_whole: outcome.exit.is_some()
-                && outcome.limit.is_none()
-                // It may have copied a secret.
-                && !outcome.withheld
-                && !outcome.timed_out
-                && !outcome.cancelled,
+            is_whole: ended_by_itself(outcome),
+            withheld: outcome.withheld,
             kept: None,
         };
+        match &mut tried.found {
+            Ok(found) if !tried.is_whole => found.ignored.fate = Fate::Dropped,
+            Ok(found) if found.only_ignored() => self.leave_ignored(found),
+            _ => self.layer.release(),
+        }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
         }
         tried
+    }
+
+    fn leave_ignored(&self, found: &mut TrialChanges) {
+        found.leave_ignored(&self.layer, &self.root, &self.allowed);
     }
 
     /// Removes the layer, up to `limit`. The next trial removes the rest.
@@ -157,13 +139,10 @@ impl Trial {
 impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
-        let diff = self.found.as_ref().map(|found| {
-            let mut diff = found.diff(&self.trial.store, usize::MAX);
-            for line in found.repository.iter().flat_map(|it| &it.lines) {
-                diff.push_str(&format!("git: {line}\n"));
-            }
-            diff
-        });
+        let diff = self
+            .found
+            .as_ref()
+            .map(|it| it.diff(&self.trial.store, usize::MAX));
         match diff {
             // A file may have text that moves the cursor.
             Ok(diff) if io::stdout().is_terminal() => printable(&diff),
@@ -175,7 +154,7 @@ impl Tried<'_> {
     /// Returns all of it as JSON.
     pub(super) fn json(&self) -> Value {
         let mut object = match &self.found {
-            Ok(found) => found.json(&self.trial.store),
+            Ok(found) => found.json(&self.trial.store, self.withheld),
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
@@ -188,7 +167,7 @@ impl Tried<'_> {
 
     /// Says what is dropped, and keeps or drops the rest: as the options say, or as the person answers. Returns the exit
     /// status if it is not that of the command. `told` returns when a signal came.
-    pub(super) async fn settle(mut self, told: impl AsyncFnOnce()) -> Option<u8> {
+    pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
         let found = match &self.found {
             Ok(found) => found,
             Err(why) => {
@@ -199,11 +178,9 @@ impl Tried<'_> {
         for note in found.notes(usize::MAX) {
             say(&format!("co-nvim: {note}"));
         }
-        let count = match (found.count(), &found.repository) {
-            (0, None) => return self.status(),
-            (0, Some(_)) => "the changes in .git".to_owned(),
-            (count, None) => files(count),
-            (count, Some(_)) => format!("{} and the changes in .git", files(count)),
+        let count = match found.count() {
+            0 => return self.status(),
+            count => files(count),
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
@@ -235,28 +212,27 @@ impl Tried<'_> {
         let all = self.found.as_ref().is_ok_and(|found| {
             let kept = self.kept.as_ref();
             let dropped = found.not_kept.len() + found.git.len();
-            let is_nothing = found.changes.is_empty() && found.repository.is_none();
-            dropped == 0 && kept.map_or(is_nothing, Vec::is_empty)
+            dropped == 0 && kept.map_or(found.changes.is_empty(), Vec::is_empty)
         });
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
     }
 
+    /// Returns whether there are changes of which none is kept.
+    pub(super) fn is_lost(&self) -> bool {
+        let changes = self.found.as_ref().is_ok_and(|found| found.count() > 0);
+        changes && self.kept.is_none()
+    }
+
     fn keep(&mut self) {
-        let Ok(found) = &self.found else {
+        let Ok(found) = &mut self.found else {
             return;
         };
         let Trial { root, store, .. } = self.trial;
         let open = OpenBuffers::new();
         let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
         let mut left = undo.kept.clone();
-        let repository = found.repository.as_ref().map(|it| it.kept.clone());
-        let checkpoints = &self.trial.checkpoints;
-        match checkpoints.keep(undo, repository, root, &self.trial.what) {
-            Ok(done) => {
-                left.extend(done.failed);
-                let git = done.repository.and_then(Result::err);
-                left.extend(git.map(|why| (PathBuf::from(".git"), why)));
-            }
+        match self.trial.checkpoints.keep(undo, root, &self.trial.what) {
+            Ok(done) => left.extend(done.failed),
             Err(error) => {
                 let why = format!("co cannot note it before: {error}");
                 left = found
@@ -265,6 +241,9 @@ impl Tried<'_> {
                     .map(|change| (change.path.clone(), why.clone()))
                     .collect();
             }
+        }
+        if left.is_empty() {
+            self.trial.leave_ignored(found);
         }
         let left = left.into_iter().map(|(path, why)| NotKept { path, why });
         self.kept = Some(left.collect());

@@ -232,64 +232,26 @@ fn what_is_not_a_text_of_the_workspace_is_refused() {
     fs::set_permissions(scene.at("locked"), fs::Permissions::from_mode(0o444)).unwrap();
     scene.write("names", b"one");
     fs::hard_link(scene.at("names"), scene.at("names2")).unwrap();
-    for (path, expected) in [
-        (
-            ".env",
-            "`.env` looks like a secret, so co does not change it",
-        ),
-        (
-            ".git/config",
-            "`.git` looks like a secret, so co does not change it",
-        ),
-        (
-            "own/f",
-            "`own/f` is a file of co's own, so co does not change it",
-        ),
-        (
-            "../outside",
-            "`../outside` is outside the workspace, so co does not change it",
-        ),
-        (
-            "/etc/passwd",
-            "`/etc/passwd` is outside the workspace, so co does not change it",
-        ),
-        (
-            "out",
-            "`out` is outside the workspace, so co does not change it",
-        ),
-        (
-            "dangling",
-            "`dangling` is outside the workspace, so co does not change it",
-        ),
-        (
-            "hidden",
-            "`hidden` leads to `.env`, which looks like a secret, so co does not change it",
-        ),
-        (
-            "twin",
-            "`twin` is another name of a secret, so co does not change it",
-        ),
-        (
-            "pipe",
-            "`pipe` is not a regular file, so co does not change it",
-        ),
-        ("src", "`src` is a directory, so co does not change it"),
-        (
-            "src/",
-            "`src/` does not name a file, so co does not change it",
-        ),
-        ("", "`` does not name a file, so co does not change it"),
-        (
-            "none",
-            "cannot change none: it does not exist: create it with write_file",
-        ),
-        ("binary", "cannot change binary: it is binary, not text"),
-        ("large", "cannot change large: it is larger than 16 MiB"),
-        (
-            "locked",
-            "cannot change locked: it is read-only: make it writable first",
-        ),
-    ] {
+    let not_text = "\
+.env | `.env` looks like a secret, so co does not change it
+.git/config | `.git` looks like a secret, so co does not change it
+own/f | `own/f` is a file of co's own, so co does not change it
+../outside | `../outside` is outside the workspace, so co does not change it
+/etc/passwd | `/etc/passwd` is outside the workspace, so co does not change it
+out | `out` is outside the workspace, so co does not change it
+dangling | `dangling` is outside the workspace, so co does not change it
+hidden | `hidden` leads to `.env`, which looks like a secret, so co does not change it
+twin | `twin` is another name of a secret, so co does not change it
+pipe | `pipe` is not a regular file, so co does not change it
+src | `src` is a directory, so co does not change it
+src/ | `src/` does not name a file, so co does not change it
+ | `` does not name a file, so co does not change it
+none | cannot change none: it does not exist: create it with write_file
+binary | cannot change binary: it is binary, not text
+large | cannot change large: it is larger than 16 MiB
+locked | cannot change locked: it is read-only: make it writable first";
+    for line in not_text.lines() {
+        let (path, expected) = line.split_once(" | ").unwrap();
         refused(&scene, &edit(path, "one", "two"), expected);
     }
     let many = scene.apply(&edit("names", "one", "two")).unwrap_err();

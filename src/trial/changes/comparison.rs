@@ -7,13 +7,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::super::content::Content;
-use super::super::git::{self, GitState};
+use super::super::git;
 use super::super::layer::Layer;
+use super::super::rules::Rules;
 use super::super::tree::{self, Kind, Node, Time, Tree};
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
-use crate::tool::files::ignore_rules::{self, IgnoreRules};
 use co_exec::secrets::content;
 
 /// The reasons why a change is dropped.
@@ -28,6 +28,8 @@ const LINKED: &str = "it has several names (hard links)";
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Tree,
     layer: Tree,
+    /// What the trial saw over the workspace.
+    ignored: Option<Tree>,
     /// The path of the layer's files.
     upper: PathBuf,
     pub(super) root: &'a Path,
@@ -47,15 +49,6 @@ struct DirTask {
     /// The trial saw what the workspace has in this directory.
     merged: bool,
     above: Rules,
-}
-
-/// The rules of ignored files that hold in a directory.
-#[derive(Clone)]
-struct Rules {
-    /// For what the workspace has: those of the workspace.
-    old: IgnoreRules,
-    /// For new files: those that the trial left.
-    new: IgnoreRules,
 }
 
 /// A directory of the layer, and that of the workspace with the same path.
@@ -107,6 +100,7 @@ impl<'a> Comparison<'a> {
     ) -> io::Result<Self> {
         Ok(Self {
             layer: Tree::open(&layer.upper())?,
+            ignored: layer.ignored()?,
             workspace: Tree::open(root)?,
             upper: layer.upper(),
             root,
@@ -120,14 +114,10 @@ impl<'a> Comparison<'a> {
     }
 
     pub(super) fn read(&mut self) -> Result<(), Error> {
-        let above = IgnoreRules::above(self.root);
         let mut todo = vec![DirTask {
             path: PathBuf::new(),
             merged: true,
-            above: Rules {
-                old: above.clone(),
-                new: above,
-            },
+            above: Rules::above(self.root),
         }];
         while let Some(task) = todo.pop() {
             let path = task.path.clone();
@@ -163,7 +153,13 @@ impl<'a> Comparison<'a> {
         let names = tree::names(&layer)?;
         let workspace = self.workspace.dir(&task.path)?;
         let merged = task.merged && !tree::is_opaque(&layer);
-        let rules = self.rules(&task, &layer, workspace.is_some(), merged);
+        let whole = self.root.join(&task.path);
+        let ignored = self.ignored.as_ref().map(|it| it.dir(&task.path));
+        let ignored = ignored.transpose()?.flatten().filter(|_| merged);
+        let layers: Vec<_> = [&layer].into_iter().chain(&ignored).collect();
+        let rules = task
+            .above
+            .below(&whole, workspace.is_some(), &layers, merged);
         let pair = DirPair {
             path: task.path,
             merged,
@@ -186,29 +182,6 @@ impl<'a> Comparison<'a> {
         Ok(inner)
     }
 
-    /// Returns the rules that hold in a directory.
-    fn rules(&self, task: &DirTask, layer: &OwnedFd, was_dir: bool, merged: bool) -> Rules {
-        let dir = self.root.join(&task.path);
-        let old = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
-        let new = |name: &Path| {
-            // Changes of `.git` are dropped.
-            if name.components().count() > 1 {
-                return old(name);
-            }
-            match Node::of(layer, name.as_os_str()) {
-                Ok(None) if merged => old(name),
-                Ok(Some(node)) if node.kind == Kind::File => {
-                    tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).ok()
-                }
-                _ => None,
-            }
-        };
-        Rules {
-            old: task.above.old.below(&dir, old),
-            new: task.above.new.below(&dir, new),
-        }
-    }
-
     /// Compares a file of the layer. Returns it if it is a directory.
     fn compare(
         &mut self,
@@ -224,19 +197,14 @@ impl<'a> Comparison<'a> {
             None => None,
         };
         if git::is_it(name) {
-            match git::state(&self.layer, &self.workspace, path)? {
-                GitState::Same => {}
-                GitState::Keepable => self.found.may_keep_git = true,
-                GitState::Other => self.found.git.push(path.to_owned()),
+            if git::is_changed(&self.layer, &self.workspace, path)? {
+                self.found.git.push(path.to_owned());
             }
             return Ok(None);
         }
         let whole = self.root.join(path);
-        let is_ignored = match old {
-            Some((_, old)) => pair.rules.old.ignore(&whole, old.kind == Kind::Dir),
-            None => pair.rules.new.ignore(&whole, new.kind == Kind::Dir),
-        };
-        if is_ignored {
+        let before = old.map(|(_, old)| old);
+        if pair.rules.ignore(&whole, before, new) {
             self.count_ignored(path, new)?;
             return Ok(None);
         }

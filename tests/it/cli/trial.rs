@@ -72,7 +72,7 @@ impl Scene {
             .unwrap()
     }
 
-    fn state(&self) -> PathBuf {
+    pub(super) fn state(&self) -> PathBuf {
         self.home.join(".local/state/co-nvim")
     }
 
@@ -80,8 +80,15 @@ impl Scene {
         test_tree::read(&self.workspace)
     }
 
+    /// Returns the layers of trials.
+    fn layers(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.state().join("trials")).unwrap();
+        let paths = all.map(|it| it.unwrap().path());
+        paths.filter(|it| !it.ends_with("ignored")).collect()
+    }
+
     /// Waits until a trial has made a file.
-    pub(super) fn wait_for(&self, name: &str) {
+    fn wait_for(&self, name: &str) {
         let made = || {
             let layers = fs::read_dir(self.state().join("trials"))
                 .into_iter()
@@ -107,7 +114,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Returns the lines of standard error without the time that the command took.
-pub(super) fn said(done: &Output) -> Vec<String> {
+fn said(done: &Output) -> Vec<String> {
     let all = text(&done.stderr);
     let lines = all.lines().filter(|line| !line.contains(", after "));
     lines.map(str::to_owned).collect()
@@ -128,10 +135,7 @@ fn a_trial_prints_the_difference_and_changes_nothing() {
     );
     assert_eq!(scene.files(), before);
     // Nothing is left of it.
-    assert_eq!(
-        fs::read_dir(scene.state().join("trials")).unwrap().count(),
-        0
-    );
+    assert_eq!(scene.layers().len(), 0);
     let done = scene.exec(&["cat a"]);
     assert_eq!(
         (text(&done.stdout), said(&done)),
@@ -178,7 +182,7 @@ fn a_trial_is_kept_if_the_person_says_so() {
 fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
     let scene =
         Scene::new("echo '*.o' > .gitignore; git init -q; echo SECRET=x > .env; echo 1 > a");
-    let line = "mkfifo pipe; echo 2 > a; echo 33 > b.o; git config a.b c; mv a '\x1b[31m'";
+    let line = "mkfifo pipe; echo 2 > a; echo 33 > b.o; git tag -f x 2> /dev/null; git add a; mv a '\x1b[31m'";
     let named = [
         "co-nvim: pipe cannot be kept: it is a FIFO",
         "co-nvim: changes in .git are dropped",
@@ -190,13 +194,16 @@ fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
     let done = scene.exec(&["--keep", line]);
     assert_eq!(said(&done), [&named[..], &["[kept in part]"]].concat());
     assert_eq!(done.status.code(), Some(123));
-    assert!(text(&done.stdout).contains("+++ b/\\u{1b}[31m"), "{done:?}");
+    assert!(
+        text(&done.stdout).contains("+++ \"b/\\033[31m\""),
+        "{done:?}"
+    );
     // Else nobody would notice that a commit is lost.
     assert_eq!(
         scene.exec(&["--keep", "git config a.b c"]).status.code(),
         Some(123)
     );
-    scene.bash("test ! -e pipe -a ! -e b.o -a ! -e a -a -e $'\\x1b[31m'; ! git config a.b");
+    scene.bash("test ! -e pipe -a ! -e b.o -a ! -e a -a -e $'\\x1b[31m'; test -z \"$(git tag)\"");
 }
 
 #[test]
@@ -227,6 +234,60 @@ fn the_list_is_printed_as_json() {
     let kept = said(&["--keep", line]);
     assert_eq!(kept["trial"]["kept"], true);
     scene.bash("grep -q two a; test $(stat -c %a d/b) = 600");
+}
+
+#[test]
+fn names_are_shown_so_that_no_two_look_the_same() {
+    let scene = Scene::new(LINES);
+    let line = r#"touch $'x\xff' $'x\xfe' $'a\eb' 'a\033b'; echo 1 > 'q"'"#;
+    let done = scene.exec(&["--drop", line]);
+    let shown = text(&done.stdout);
+    for name in [r#""a\033b""#, r#""a\\033b""#] {
+        assert!(
+            shown.contains(&format!("new empty file: {name}\n")),
+            "{shown}"
+        );
+    }
+    assert!(shown.contains("+++ \"b/q\\\"\"\n"), "{shown}");
+    let told = said(&done).join("\n");
+    for name in [r#""x\377""#, r#""x\376""#] {
+        assert!(told.contains(&format!("{name} cannot be kept")), "{told}");
+    }
+}
+
+#[test]
+fn a_secret_that_appears_is_in_no_json() {
+    let scene = Scene::new("echo wait > flag; echo 1 > a");
+    let line = "touch made; while grep -q wait flag; do sleep 0.05; done; echo hunter2 > a; cat a";
+    let child = scene.start(&["--keep", "--json", line]);
+    scene.wait_for("made");
+    fs::write(scene.workspace.join(".env"), "PASSWORD=hunter2\n").unwrap();
+    fs::write(scene.workspace.join("flag"), "go\n").unwrap();
+    let done = child.wait_with_output().unwrap();
+    let shown = text(&done.stdout);
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let value: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(value["withheld"], true);
+    assert_eq!(value["trial"]["changes"][0]["path"], "a");
+    assert_eq!(value["trial"]["kept"], false);
+    scene.bash("grep -q 1 a");
+}
+
+#[test]
+fn a_difference_that_nobody_read_is_no_success_unless_it_is_kept() {
+    let scene = Scene::new(LINES);
+    let status = |args: &[&str]| {
+        let mut child = scene.start(args);
+        drop(child.stdout.take());
+        child.wait().unwrap().code()
+    };
+    let line = "while read -r line; do echo $line; done < a; echo 4 >> a";
+    assert_eq!(status(&["--drop", line]), Some(1));
+    assert_eq!(status(&["--json", line]), Some(1));
+    assert_eq!(status(&["cat a"]), Some(0));
+    scene.bash("! grep 4 a");
+    assert_eq!(status(&["--keep", line]), Some(0));
+    scene.bash("grep -q 4 a");
 }
 
 /// Runs a trial on a terminal. Answers the question, and returns all that was shown.
@@ -359,17 +420,13 @@ fn the_next_trial_removes_and_finishes_what_a_killed_one_left() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(scene.files(), before);
-    let trials = scene.state().join("trials");
-    let layers = || fs::read_dir(&trials).unwrap().map(|it| it.unwrap().path());
-    let [left] = &layers().collect::<Vec<_>>()[..] else {
+    let [left] = &scene.layers()[..] else {
         panic!("the layer is gone");
     };
     let dir = fs::File::open(left).unwrap();
     wait("the backend lives on", || {
         rustix::fs::flock(&dir, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
     });
-    let old = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
-    dir.set_times(old).unwrap();
     drop(dir);
     interrupt_keep(&scene.state(), &scene.workspace);
     let done = scene.exec(&["true"]);
@@ -380,7 +437,7 @@ fn the_next_trial_removes_and_finishes_what_a_killed_one_left() {
     assert_eq!(said(&done), [told]);
     scene.bash("test $(readlink second) = a");
     wait("the layer is still there", || {
-        let removed = layers().count() == 0;
+        let removed = scene.layers().is_empty();
         if !removed {
             scene.exec(&["true"]);
         }

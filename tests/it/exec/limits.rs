@@ -169,7 +169,11 @@ fn trial(bench: &Bench, line: &str) -> CommandSpec {
     std::fs::create_dir(&layer).unwrap();
     CommandSpec {
         cwd: workspace.clone(),
-        confinement: Confinement::Trial { workspace, layer },
+        confinement: Confinement::Trial {
+            workspace,
+            layer,
+            ignored: None,
+        },
         ..bench.spec(line)
     }
 }

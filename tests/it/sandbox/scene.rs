@@ -195,6 +195,7 @@ impl Scene {
         Confinement::Trial {
             workspace: self.ws.clone(),
             layer: self.layer.clone(),
+            ignored: None,
         }
     }
 

@@ -247,6 +247,7 @@ fn refused(launcher: &Launcher, workspace: &Path, layer: &Path) -> SandboxRefusa
     let level = Confinement::Trial {
         workspace: workspace.to_owned(),
         layer: layer.to_owned(),
+        ignored: None,
     };
     let wrapped = launcher.wrap(&level, vec!["ls".into()], &mut Vec::new(), workspace);
     wrapped.expect_err("no trial should be possible")
@@ -312,6 +313,7 @@ fn a_layer_serves_one_command_at_a_time() {
     let other = Confinement::Trial {
         workspace: scene.ws.clone(),
         layer,
+        ignored: None,
     };
     let done = scene.bash(&other, "cat new; echo two > new; cat new");
     assert_eq!(stdout(&done), "two\n", "{done:?}");
@@ -381,4 +383,41 @@ fn tools_build_and_test_as_in_the_workspace() {
     let done = scene.bash(&scene.trial(), test);
     assert_eq!(stdout(&done), "test serves ... ok\n", "{done:?}");
     assert_eq!(scene.snapshot(), before);
+}
+
+#[test]
+fn ignored_files_hide_those_of_the_workspace_and_stay_as_they_are() {
+    for user in users() {
+        let scene = Scene::new(user);
+        let ignored = scene.root().join("ignored");
+        fs::create_dir(&ignored).unwrap();
+        fs::write(scene.ws.join(".env"), "KEY=hunter2\n").unwrap();
+        fs::write(ignored.join(".env"), "KEY=hunter2\n").unwrap();
+        fs::write(ignored.join("one.txt"), "ignored\n").unwrap();
+        scene.hand_over();
+        let level = Confinement::Trial {
+            workspace: scene.ws.clone(),
+            layer: scene.layer.clone(),
+            ignored: Some(ignored.clone()),
+        };
+        let line = "cat one.txt .env; echo more >> one.txt; cat one.txt; read -r";
+        let (mut command, wrapped) = scene.confined(&level, &["bash", "-c", line]);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.stderr(Stdio::null()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        for expected in ["ignored", "ignored", "more"] {
+            assert_eq!(output.next().unwrap().unwrap(), expected);
+        }
+        // The launcher holds the lock, so it does not matter whether this process lives.
+        let dir = fs::File::open(&ignored).unwrap();
+        assert!(dir.try_lock().is_err());
+        dir.lock_shared().unwrap();
+        dir.unlock().unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        dir.lock().unwrap();
+        let text = fs::read_to_string(ignored.join("one.txt")).unwrap();
+        assert_eq!(text, "ignored\n");
+        drop(wrapped);
+    }
 }

@@ -34,6 +34,7 @@ impl Place {
             confinement: Confinement::Trial {
                 workspace: self.ws.clone(),
                 layer: self.layer.clone(),
+                ignored: None,
             },
             ..self.bench.spec(line)
         }

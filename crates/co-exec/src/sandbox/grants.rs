@@ -52,8 +52,15 @@ pub(super) struct GrantRequest<'a> {
     pub survey: Option<&'a Survey>,
     /// The secrets that a command at the workspace level may open.
     pub shown: &'a ShownSecrets,
-    /// The layer of a trial.
-    pub layer: Option<&'a Path>,
+    /// The directories of a trial.
+    pub trial: Option<TrialPlaces<'a>>,
+}
+
+/// The directories of a trial; see [`Confinement::Trial`](crate::command::Confinement::Trial).
+#[derive(Clone, Copy)]
+pub(super) struct TrialPlaces<'a> {
+    pub layer: &'a Path,
+    pub ignored: Option<&'a Path>,
 }
 
 /// The granted and protected paths of one command.
@@ -126,8 +133,8 @@ impl Grants {
         if request.level.works() {
             grants.insert(Grant(Right::Device, PathBytes::from(names::ZERO)));
         }
-        if let Some(layer) = request.layer {
-            trial::add(&kept, layer, request, &mut found, &mut grants)?;
+        if let Some(places) = request.trial {
+            trial::add(&kept, places, request, &mut found, &mut grants)?;
         } else if request.level == SandboxLevel::Workspace {
             writes::add(&kept, request, &mut found, &mut grants)?;
             if let Some(mounts) = &mut found.mounts {

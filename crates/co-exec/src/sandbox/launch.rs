@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -50,9 +51,10 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if plan.level == SandboxLevel::Plain {
         return not_started(Command::new(program).args(rest).exec());
     }
-    if let Err(why) = enter_namespaces(plan) {
-        return unconfined(&why);
-    }
+    let _locks = match enter_namespaces(plan) {
+        Ok(locks) => locks,
+        Err(why) => return unconfined(&why),
+    };
     let Some(namespace) = &plan.processes else {
         return match confine(plan) {
             Ok(()) => not_started(Command::new(program).args(rest).exec()),
@@ -81,21 +83,23 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, and enters the namespaces of the plan.
-fn enter_namespaces(plan: &Plan) -> Result<(), String> {
+/// Closes all files except the standard streams, and enters the namespaces of the plan. Returns the locks of a trial.
+fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
     inherited::close(2).map_err(|e| format!("inherited files stay open ({e})"))?;
     let Some(mounts) = &plan.mounts else {
-        return Ok(());
+        return Ok(Vec::new());
     };
+    let mut locks = Vec::new();
     if plan.level == SandboxLevel::Trial {
-        trial::enter(mounts)?;
+        locks = trial::enter(mounts)?;
     } else {
         let pids = plan
             .processes
             .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
         mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
     }
-    plan.limits.set_in_namespace()
+    plan.limits.set_in_namespace()?;
+    Ok(locks)
 }
 
 /// Confines this process. The filter comes last, because it refuses the steps before it.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::appeared::WatchedPaths;
 use super::exposure::{ClosedBy, SecretWatch};
-use super::grants::{FoundPaths, GrantRequest, Grants};
+use super::grants::{FoundPaths, GrantRequest, Grants, TrialPlaces};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
@@ -240,13 +240,16 @@ impl Launcher {
             Confinement::Workspace { shown, .. } => shown,
             _ => &ShownSecrets::Nothing,
         };
-        let layer = match request.confinement {
-            Confinement::Trial { layer, .. } => Some(layer.as_path()),
+        let trial = match request.confinement {
+            Confinement::Trial { layer, ignored, .. } => Some(TrialPlaces {
+                layer,
+                ignored: ignored.as_deref(),
+            }),
             _ => None,
         };
         let grant_request = GrantRequest {
             workspace,
-            layer,
+            trial,
             tmp: tmp.path(),
             tmp_size: tmp::MAX_BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,

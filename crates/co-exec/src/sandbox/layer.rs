@@ -73,11 +73,15 @@ impl Drop for Layer {
     }
 }
 
-/// Returns the overlay of a trial.
-pub(super) fn overlay(workspace: &Path, dir: &Path) -> Overlay {
+/// Returns the overlay of a trial whose layer is `dir`.
+pub(super) fn overlay(workspace: &Path, dir: &Path, ignored: Option<&Path>) -> Overlay {
     Overlay {
         at: PathBytes::from(workspace),
-        lower: vec![PathBytes::from(workspace)],
+        lower: ignored
+            .into_iter()
+            .chain([workspace])
+            .map(PathBytes::from)
+            .collect(),
         upper: PathBytes::from(&dir.join(LAYER_FILES)),
         work: PathBytes::from(&dir.join(WORK)),
     }
@@ -117,7 +121,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let workspace = dir.path().join("workspace");
         fs::create_dir(&workspace).unwrap();
-        let overlay = overlay(&workspace, dir.path());
+        let overlay = overlay(&workspace, dir.path(), None);
         let layer = Layer::prepare(&overlay).unwrap();
         assert!(Layer::prepare(&overlay).is_err());
         let of_a_child = layer.held.try_clone().unwrap();

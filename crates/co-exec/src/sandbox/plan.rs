@@ -148,7 +148,8 @@ pub(super) struct Mounts {
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
     pub at: PathBytes,
-    /// The directories that it shows. A file in one of them hides those of the same path in the ones after it.
+    /// The directories that it shows. A file in one of them hides those of the same path in the ones after it. The last
+    /// one is that of the person. co changes the others, under a lock.
     pub lower: Vec<PathBytes>,
     /// The directory that takes the changes.
     pub upper: PathBytes,

@@ -16,7 +16,7 @@ pub(super) const MAX_BYTES: u64 = 512 << 20;
 /// The most files and directories in it, if it is in memory.
 pub(super) const MAX_FILES: u64 = 50_000;
 
-/// The age after which an unlocked directory is removed. A new one may not be locked yet.
+/// The age after which an unlocked temporary directory is removed.
 const MIN_PRUNE_AGE: Duration = Duration::from_secs(60);
 
 /// A directory that only its owner may enter. When this is dropped, an empty directory is removed at once, another
@@ -39,18 +39,20 @@ impl PrivateTmp {
     /// # Errors
     /// It cannot be made or opened.
     pub fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix(OUR_TMP)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        let held = open(dir.path())?;
-        // On a file system without locks, nobody gets the lock, and nothing is removed.
-        let _ = lock(&held);
-        Ok(Self {
-            path: dir.keep(),
-            held: Some(held),
-            removals: removals.clone(),
-        })
+        loop {
+            let dir = tempfile::Builder::new()
+                .prefix(OUR_TMP)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(parent)?;
+            let path = dir.keep();
+            if let Some(held) = hold(&path)? {
+                return Ok(Self {
+                    path,
+                    held: Some(held),
+                    removals: removals.clone(),
+                });
+            }
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -67,14 +69,30 @@ impl Drop for PrivateTmp {
     }
 }
 
+/// Locks a new directory. Returns none if another process took it for one that was left, and removes it.
+fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let held = match open(path) {
+        Ok(held) => held,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match lock(&held) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+        // On a file system without locks, nobody gets the lock, and nothing is removed.
+        Ok(()) | Err(_) => {}
+    }
+    Ok(path.exists().then_some(held))
+}
+
 /// Removes the temporary directories that killed processes left. Ignores errors.
 pub(crate) fn prune() {
-    prune_in(&std::env::temp_dir());
+    // One of an older release may not be locked yet.
+    prune_directory(&std::env::temp_dir(), MIN_PRUNE_AGE);
 }
 
 /// Removes what killed processes left of the directories in `parent`. Ignores errors.
 pub fn prune_in(parent: &Path) {
-    prune_directory(parent, MIN_PRUNE_AGE);
+    prune_directory(parent, Duration::ZERO);
 }
 
 fn prune_directory(parent: &Path, fresh: Duration) {

@@ -1,7 +1,8 @@
 //! The namespaces and mounts of a trial, in the launcher, and a try of them.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 
 use nix::sched::CloneFlags;
 use nix::unistd::ForkResult;
@@ -10,20 +11,40 @@ use rustix::process::{Pid, WaitOptions};
 
 use super::plan::Mounts;
 use super::{loopback, mounts};
+use crate::directory_lock;
 use crate::fork::fork;
 
 /// A directory of the workspace in which the overlay is tried.
 pub(super) const PROBED: &str = "directory";
 
 /// Enters the namespaces of a trial: those of its mounts, of its processes from the next child on, of its network, in
-/// which only the loopback interface is up, and of its shared memory.
+/// which only the loopback interface is up, and of its shared memory. Returns the locks on the directories below the
+/// overlay. The kernel releases them when the last process that has them ends: this one or its child, not the command.
 ///
 /// # Errors
 /// The system refuses a step. The error is a reason for a person.
-pub(super) fn enter(mounts: &Mounts) -> Result<(), String> {
+pub(super) fn enter(mounts: &Mounts) -> Result<Vec<OwnedFd>, String> {
+    let locks =
+        lock_below(mounts).map_err(|e| format!("what is below the overlay changes: {e}"))?;
     let others = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
     mounts::enter(mounts, others).map_err(|e| format!("namespaces or mounts are refused: {e}"))?;
-    loopback::set_up().map_err(|e| format!("no network of its own: {e}"))
+    loopback::set_up().map_err(|e| format!("no network of its own: {e}"))?;
+    Ok(locks)
+}
+
+/// Locks the directories below the overlay that co changes when no trial runs.
+fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
+    let lower = mounts.overlay.iter().flat_map(|overlay| &overlay.lower);
+    let changing = lower.rev().skip(1);
+    let locked = changing.map(|dir| {
+        let dir = directory_lock::open(&dir.0)?;
+        match directory_lock::lock_shared(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            // A file system without locks.
+            Ok(()) | Err(_) => Ok(dir),
+        }
+    });
+    locked.collect()
 }
 
 /// Tries an overlay in a child of this process. It must be over a directory that contains only [`PROBED`], which is not
@@ -58,7 +79,7 @@ pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
 }
 
 fn attempt(mounts: &Mounts) -> Result<(), String> {
-    enter(mounts)?;
+    let _locks = enter(mounts)?;
     let overlay = mounts
         .overlay
         .as_ref()
@@ -69,7 +90,7 @@ fn attempt(mounts: &Mounts) -> Result<(), String> {
         fs::remove_dir_all(&dir)?;
         fs::create_dir(&dir)?;
         fs::write(dir.join("new"), "")?;
-        Ok::<_, std::io::Error>(fs::read_dir(&dir)?.count())
+        Ok::<_, io::Error>(fs::read_dir(&dir)?.count())
     };
     match replace() {
         Ok(1) => Ok(()),

@@ -110,80 +110,48 @@ fn what_asks() {
 
 #[test]
 fn a_question_says_what_the_command_would_do() {
-    for (text, does) in [
-        ("mkdir build", "creates the directory build"),
-        ("rm -rf ~/x", "deletes ~/x, outside the workspace, for good"),
-        ("rm -rf build", "deletes build, for good"),
-        ("rm a b c d e", "deletes a, b, c and 2 more, for good"),
-        ("mv a b", "moves a to b"),
-        ("sed -i s/a/b/ f", "edits f in place, for good"),
-        ("tee x", "writes to x"),
-        ("git commit -m x", "makes a commit"),
-        ("git push", "sends commits to origin"),
-        (
-            "git push --force",
-            "overwrites branches on origin, for good",
-        ),
-        (
-            "git reset --hard",
-            "throws away all changes that are not committed, for good",
-        ),
-        (
-            "git clean -fd",
-            "deletes files that git does not track, for good",
-        ),
-        ("npm install", "downloads packages and runs their scripts"),
-        ("npm run build", "runs the script build of this project"),
-        ("pip install x", "downloads and installs x"),
-        (
-            "pip install -r x.txt",
-            "downloads and installs the packages that x.txt lists",
-        ),
-        (
-            "perl -pi -e 's/a/b/' f",
-            "edits files in place by code from the command, for good",
-        ),
-        ("cargo test", "builds this project and runs its tests"),
-        ("make", "runs build steps of this project"),
-        ("make -j4 clean", "runs build steps of this project: clean"),
-        ("git push origin :x", "deletes branches on origin, for good"),
-        (
-            "git push origin +x",
-            "overwrites branches on origin, for good",
-        ),
-        (
-            "git checkout -- a",
-            "throws away changes in files: a, for good",
-        ),
-        ("find . -exec rm {} +", "deletes each file, for good"),
-        (
-            "xargs rm",
-            "deletes the files that its input names, for good",
-        ),
-        ("ssh host ls", "runs a command on host"),
-        ("systemctl stop x", "stops the service x"),
-        (
-            "kubectl delete pod x",
-            "deletes pod and x in a cluster, for good",
-        ),
-        ("python3 x.py", "runs code of this project"),
-        ("python3 -c 'x'", "runs Python code from the command"),
-        ("curl https://x.org", "sends a request to https://x.org"),
-        (
-            "docker run -v a:b x sh",
-            "makes a container of the image x, which runs a command",
-        ),
-        ("kill 7", "ends or signals the process 7"),
-        ("sudo ls", "runs a command as another user, usually root"),
-        ("foo x", "co does not know what `foo` does"),
-        ("git foo", "does something with git that co does not know"),
-        ("ls > out.txt", "writes to out.txt"),
-        ("ls > ../x", "writes to ../x, outside the workspace"),
-        (
-            "cd .. && touch x",
-            "creates x, or sets its time, outside the workspace",
-        ),
-    ] {
+    let table = "\
+mkdir build | creates the directory build
+rm -rf ~/x | deletes ~/x, outside the workspace, for good
+rm -rf build | deletes build, for good
+rm a b c d e | deletes a, b, c and 2 more, for good
+mv a b | moves a to b
+sed -i s/a/b/ f | edits f in place, for good
+tee x | writes to x
+git commit -m x | makes a commit
+git push | sends commits to origin
+git push --force | overwrites branches on origin, for good
+git reset --hard | throws away all changes that are not committed, for good
+git clean -fd | deletes files that git does not track, for good
+npm install | downloads packages and runs their scripts
+npm run build | runs the script build of this project
+pip install x | downloads and installs x
+pip install -r x.txt | downloads and installs the packages that x.txt lists
+perl -pi -e 's/a/b/' f | edits files in place by code from the command, for good
+cargo test | builds this project and runs its tests
+make | runs build steps of this project
+make -j4 clean | runs build steps of this project: clean
+git push origin :x | deletes branches on origin, for good
+git push origin +x | overwrites branches on origin, for good
+git checkout -- a | throws away changes in files: a, for good
+find . -exec rm {} + | deletes each file, for good
+xargs rm | deletes the files that its input names, for good
+ssh host ls | runs a command on host
+systemctl stop x | stops the service x
+kubectl delete pod x | deletes pod and x in a cluster, for good
+python3 x.py | runs code of this project
+python3 -c 'x' | runs Python code from the command
+curl https://x.org | sends a request to https://x.org
+docker run -v a:b x sh | makes a container of the image x, which runs a command
+kill 7 | ends or signals the process 7
+sudo ls | runs a command as another user, usually root
+foo x | co does not know what `foo` does
+git foo | does something with git that co does not know
+ls > out.txt | writes to out.txt
+ls > ../x | writes to ../x, outside the workspace
+cd .. && touch x | creates x, or sets its time, outside the workspace";
+    for line in table.lines() {
+        let (text, does) = line.rsplit_once(" | ").unwrap();
         assert_eq!(sorted(text).1, [does], "{text}");
     }
 }

@@ -81,7 +81,7 @@ fn find(
         namespaces,
         survey: Some(&survey),
         shown: &ShownSecrets::Nothing,
-        layer: None,
+        trial: None,
     })
 }
 

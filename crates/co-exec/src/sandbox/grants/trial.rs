@@ -8,27 +8,33 @@ use std::path::{Path, PathBuf};
 
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, Right};
 use super::super::{HidingRefusal, SandboxRefusal, layer, names, tmp};
-use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, TrialPlaces, WorkspacePaths, around};
 
-/// Adds the mounts and grants of a trial whose layer is `dir` to `found` and `grants`.
+/// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
 /// # Errors
 /// The places do not allow an overlay, or the secrets of the workspace cannot be hidden.
 pub(super) fn add(
     kept: &WorkspacePaths,
-    dir: &Path,
+    places: TrialPlaces<'_>,
     request: &GrantRequest<'_>,
     found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,
 ) -> Result<(), SandboxRefusal> {
     let workspace = &kept.real;
-    let dir = &dir.canonicalize().map_err(|error| {
-        SandboxRefusal::Unable(format!(
-            "the place of what a trial writes, {}, cannot be used ({error}): make it again",
-            dir.display()
-        ))
-    })?;
-    check_places(workspace, dir)?;
+    let real = |dir: &Path| {
+        dir.canonicalize().map_err(|error| {
+            SandboxRefusal::Unable(format!(
+                "the place of what a trial writes, {}, cannot be used ({error}): make it again",
+                dir.display()
+            ))
+        })
+    };
+    let layer = real(places.layer)?;
+    let ignored = places.ignored.map(real).transpose()?;
+    for dir in [&layer].into_iter().chain(&ignored) {
+        check_places(workspace, dir)?;
+    }
     if !request.survey.is_some_and(|survey| survey.complete) {
         return Err(HidingRefusal::NotSurveyed(workspace.clone()).into());
     }
@@ -55,7 +61,7 @@ pub(super) fn add(
     );
     found.mounts = Some(Mounts {
         memory,
-        overlay: Some(layer::overlay(workspace, dir)),
+        overlay: Some(layer::overlay(workspace, &layer, ignored.as_deref())),
         writable: vec![PathBytes::from(request.tmp)],
         hidden,
         ..Mounts::default()

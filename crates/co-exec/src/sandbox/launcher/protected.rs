@@ -51,7 +51,7 @@ impl Launcher {
             namespaces: true,
             survey,
             shown,
-            layer: None,
+            trial: None,
         };
         let inside = |paths: Vec<PathBytes>| -> Vec<PathBuf> {
             let paths = paths.into_iter().map(|path| path.0);

@@ -1,0 +1,197 @@
+//! The ignored files of a workspace, such as those of builds, that its trials leave for its later trials.
+//!
+//! They lie in a directory that is between the workspace and the layer of each trial, in the form of a layer. It is as if all
+//! commands ran in one place: of each file, trials see what was written last, by a trial or in the workspace.
+
+mod clean;
+mod merge;
+mod trash;
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use self::clean::Removes;
+use self::merge::Merge;
+use self::trash::Trash;
+use super::tree::Time;
+use crate::paths::private_dir;
+use crate::tool::files::PathFilter;
+use co_exec::sandbox::Removals;
+
+/// The directory of the files.
+const FILES: &str = "files";
+/// The file beside it that is there while files are moved.
+const MOVING: &str = "moving";
+
+/// The longest wait for another trial that starts or ends.
+const MAX_START_WAIT: Duration = Duration::from_secs(2);
+/// The longest wait for the last process of a trial that has just ended.
+const MAX_END_WAIT: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The most directories above a file that stays.
+const MOST_DEPTH: usize = 200;
+
+/// The ignored files of one workspace, below a trial.
+#[derive(Debug)]
+pub(super) struct IgnoredLayer {
+    /// The directory of [`FILES`].
+    top: PathBuf,
+    /// Has a shared lock, until [`Self::release`].
+    held: OwnedFd,
+    removals: Removals,
+}
+
+/// A trial that has ended.
+pub(super) struct EndedTrial<'a> {
+    /// The directory of its changed files.
+    pub(super) upper: PathBuf,
+    pub(super) start: Time,
+    /// The workspace.
+    pub(super) root: &'a Path,
+    /// Returns false for secrets.
+    pub(super) allowed: &'a PathFilter,
+}
+
+impl IgnoredLayer {
+    /// Opens the ignored files of the workspace `root`, in the directory `all` of those of all workspaces. Removes those that
+    /// are older than the same file of the workspace, and those that are not ignored any more.
+    ///
+    /// Returns none if a trial must run without: another trial uses files that would have to be removed, or the file system
+    /// refuses.
+    pub(super) fn open(all: &Path, root: &Path, removals: &Removals) -> Option<Self> {
+        let opened = Self::try_open(all, root, removals);
+        let problem = |error: &io::Error| tracing::warn!(%error, "no ignored files for a trial");
+        opened.inspect_err(problem).ok().flatten()
+    }
+
+    fn try_open(all: &Path, root: &Path, removals: &Removals) -> io::Result<Option<Self>> {
+        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+        let name: String = digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let top = all.join(name);
+        let files = top.join(FILES);
+        let end = Instant::now() + MAX_START_WAIT;
+        while Instant::now() < end {
+            private_dir(&files).map_err(io::Error::other)?;
+            let held = open_dir(&files)?;
+            if lock(&held, FlockOperation::NonBlockingLockExclusive)? {
+                if !is_at(&held, &files) {
+                    continue;
+                }
+                let whole = !top.join(MOVING).exists();
+                let mut trash = Trash::new(all, removals);
+                if !whole || clean::clean(&files, root, Removes::Yes(&mut trash)).is_err() {
+                    discard(&top, &mut trash)?;
+                    continue;
+                }
+                // The kernel unlocks it in between, so another trial may come first.
+            }
+            if lock(&held, FlockOperation::NonBlockingLockShared)? && is_at(&held, &files) {
+                let opened = Self {
+                    top,
+                    held,
+                    removals: removals.clone(),
+                };
+                let is_clean = clean::clean(&files, root, Removes::No)?;
+                return Ok(is_clean.then_some(opened));
+            }
+            std::thread::sleep(RETRY_INTERVAL);
+        }
+        Ok(None)
+    }
+
+    /// Returns the directory for [`co_exec::Confinement::Trial`].
+    pub(super) fn path(&self) -> PathBuf {
+        self.top.join(FILES)
+    }
+
+    /// Lets others change the files. The trial must have ended.
+    pub(super) fn release(&self) {
+        // A child of this process that starts just now has the descriptor, and would keep the lock.
+        let _unlocked = flock(&self.held, FlockOperation::Unlock);
+    }
+
+    /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files.
+    ///
+    /// If this process is killed meanwhile, some files are there and others are not. Each is whole, but a build might take its
+    /// results for newer than they are. So the next trial removes all of them.
+    ///
+    /// # Errors
+    /// The file system refuses. No ignored files stay then.
+    pub(super) fn take(&self, ended: &EndedTrial<'_>) -> io::Result<bool> {
+        self.release();
+        let (files, marker) = (self.path(), self.top.join(MOVING));
+        let mut trash = Trash::new(self.top.parent().unwrap_or(&self.top), &self.removals);
+        let end = Instant::now() + MAX_END_WAIT;
+        let held = loop {
+            let held = open_dir(&files)?;
+            if lock(&held, FlockOperation::NonBlockingLockExclusive)? && is_at(&held, &files) {
+                break held;
+            }
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            std::thread::sleep(RETRY_INTERVAL);
+        };
+        let merge = Merge::new(ended, &files, &mut trash)?;
+        fs::File::create(&marker)?;
+        let moved = merge.run();
+        match &moved {
+            Ok(()) => fs::remove_file(&marker)?,
+            Err(_) => discard(&self.top, &mut trash)?,
+        }
+        drop(held);
+        moved.map(|()| true)
+    }
+}
+
+impl Drop for IgnoredLayer {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Removes all files of a workspace. The caller has the exclusive lock.
+fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
+    trash.take(&open_dir(top)?, FILES.as_ref())?;
+    match fs::remove_file(top.join(MOVING)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a directory to lock it.
+fn open_dir(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Locks a directory without waiting. Returns whether it is locked.
+///
+/// # Errors
+/// The file system has no locks.
+fn lock(dir: &OwnedFd, how: FlockOperation) -> io::Result<bool> {
+    match flock(dir, how) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether an open directory is still the one at a path.
+fn is_at(dir: &OwnedFd, path: &Path) -> bool {
+    let opened = rustix::fs::fstat(dir);
+    let there = fs::symlink_metadata(path);
+    matches!((opened, there), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.dev(), b.ino()))
+}

@@ -1,0 +1,55 @@
+//! Removes directories in the background.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD};
+use rustix::io::Errno;
+
+use super::super::tree;
+use co_exec::sandbox::{PrivateTmp, Removals};
+
+/// The directory of what is being removed, made when it is needed. It is removed in the background when this is dropped.
+pub(super) struct Trash<'a> {
+    /// On the same file system as what is removed.
+    parent: &'a Path,
+    removals: &'a Removals,
+    dir: Option<PrivateTmp>,
+    taken: usize,
+}
+
+impl<'a> Trash<'a> {
+    pub(super) fn new(parent: &'a Path, removals: &'a Removals) -> Self {
+        Self {
+            parent,
+            removals,
+            dir: None,
+            taken: 0,
+        }
+    }
+
+    /// Removes a file or a directory.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn take(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => {}
+            done => return Ok(done?),
+        }
+        // Moving a directory writes to it, because it names its parent.
+        let itself = tree::open(dir, name)?;
+        tree::set_mode(&itself, 0o700)?;
+        let trash = match &self.dir {
+            Some(trash) => trash,
+            None => self
+                .dir
+                .insert(PrivateTmp::new_in(self.parent, self.removals)?),
+        };
+        self.taken += 1;
+        let to = trash.path().join(self.taken.to_string());
+        Ok(rustix::fs::renameat(dir, name, CWD, &to)?)
+    }
+}

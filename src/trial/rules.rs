@@ -1,0 +1,75 @@
+//! Git's rules about ignored files, in a workspace and above it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use super::tree::{self, Kind, Node};
+use crate::tool::files::ignore_rules::{self, IgnoreRules};
+
+/// The rules of ignored files that hold in a directory.
+#[derive(Clone)]
+pub(super) struct Rules {
+    /// For what the workspace has: those of the workspace.
+    pub(super) old: IgnoreRules,
+    /// For other files: those that a trial sees or left.
+    new: IgnoreRules,
+}
+
+impl Rules {
+    /// Returns those that hold above a workspace.
+    pub(super) fn above(root: &Path) -> Self {
+        let above = IgnoreRules::above(root);
+        Self {
+            old: above.clone(),
+            new: above,
+        }
+    }
+
+    /// Returns those in the directory `dir`, a whole path. `was_dir` is true if the workspace has it. `layers` are the same
+    /// directory in layers, the uppermost first, which may hide that of the workspace.
+    pub(super) fn below(
+        &self,
+        dir: &Path,
+        was_dir: bool,
+        layers: &[&OwnedFd],
+        merged: bool,
+    ) -> Self {
+        let old = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
+        let new = |name: &Path| {
+            // Changes of `.git` are dropped.
+            if name.components().count() > 1 {
+                return old(name);
+            }
+            match first_of(layers, name) {
+                Ok(None) if merged => old(name),
+                Ok(Some((layer, node))) if node.kind == Kind::File => {
+                    tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).ok()
+                }
+                _ => None,
+            }
+        };
+        Self {
+            old: self.old.below(dir, old),
+            new: self.new.below(dir, new),
+        }
+    }
+
+    /// Returns whether they name the file `whole`, which is `old` in the workspace and `new` in the layer.
+    pub(super) fn ignore(&self, whole: &Path, old: Option<Node>, new: Node) -> bool {
+        match old {
+            Some(old) => self.old.ignore(whole, old.kind == Kind::Dir),
+            None => self.new.ignore(whole, new.kind == Kind::Dir),
+        }
+    }
+}
+
+/// Returns the first of these directories that has a file, with the facts about it.
+fn first_of<'a>(layers: &[&'a OwnedFd], name: &Path) -> io::Result<Option<(&'a OwnedFd, Node)>> {
+    for layer in layers {
+        if let Some(node) = Node::of(layer, name.as_os_str())? {
+            return Ok(Some((layer, node)));
+        }
+    }
+    Ok(None)
+}
