@@ -61,6 +61,7 @@ fn main() {
         workspace: workspace.clone(),
         layer,
         ignored: None,
+        caches: None,
     };
     launcher.check_trial().unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {

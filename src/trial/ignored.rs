@@ -28,7 +28,9 @@ use co_exec::sandbox::Removals;
 
 /// The directory of the files.
 const FILES: &str = "files";
-/// The file beside it that is there while files are moved.
+/// The directory of the caches of programs, beside it.
+const CACHES: &str = "caches";
+/// The file beside both that is there while files are moved.
 const MOVING: &str = "moving";
 
 /// The longest wait for another trial that starts or ends.
@@ -83,7 +85,9 @@ impl IgnoredLayer {
         let files = top.join(FILES);
         let end = Instant::now() + MAX_START_WAIT;
         while Instant::now() < end {
-            private_dir(&files).map_err(io::Error::other)?;
+            for dir in [&files, &top.join(CACHES)] {
+                private_dir(dir).map_err(io::Error::other)?;
+            }
             let held = open_dir(&files)?;
             if lock(&held, FlockOperation::NonBlockingLockExclusive)? {
                 if !is_at(&held, &files) {
@@ -114,6 +118,11 @@ impl IgnoredLayer {
     /// Returns the directory for [`co_exec::Confinement::Trial`].
     pub(super) fn path(&self) -> PathBuf {
         self.top.join(FILES)
+    }
+
+    /// Returns the directory of the caches of programs, for the same.
+    pub(super) fn caches(&self) -> PathBuf {
+        self.top.join(CACHES)
     }
 
     /// Lets others change the files. The trial must have ended.

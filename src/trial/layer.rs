@@ -73,6 +73,7 @@ impl Layer {
             workspace: root.to_owned(),
             layer: self.path(),
             ignored: self.ignored.as_ref().map(IgnoredLayer::path),
+            caches: self.ignored.as_ref().map(IgnoredLayer::caches),
         }
     }
 

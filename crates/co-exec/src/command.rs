@@ -68,6 +68,9 @@ pub enum Confinement {
         /// A directory of the same form, outside the workspace, whose files hide those of the workspace. A trial holds a
         /// shared lock (`flock`) on it until its last process has ended. Who changes it must hold an exclusive one.
         ignored: Option<PathBuf>,
+        /// A directory outside the workspace in which the command may write: the caches of programs. What it writes there
+        /// is not in the layer.
+        caches: Option<PathBuf>,
     },
     /// It runs in a container that has the workspace.
     Container {

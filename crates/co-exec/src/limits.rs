@@ -46,6 +46,8 @@ pub(crate) struct CommandLimits {
     /// Bytes and files in the layer of a trial.
     pub(crate) changes: Option<u64>,
     pub(crate) changed_files: Option<u64>,
+    /// Bytes in the caches of trials.
+    pub(crate) caches: Option<u64>,
 }
 
 /// The exceeded limit for which a command was killed.
@@ -63,6 +65,8 @@ pub enum ExceededLimit {
     /// Files that a trial changed in the workspace.
     #[serde(rename = "changed-files")]
     ChangedFiles(u64),
+    /// Bytes in the caches of the trials of a workspace.
+    Caches(u64),
 }
 
 impl CommandLimits {
@@ -72,6 +76,7 @@ impl CommandLimits {
             Confinement::Trial { .. } => Self {
                 changes: settings.trial_size,
                 changed_files: settings.trial_files,
+                caches: settings.trial_cache,
                 ..Self::default()
             },
             _ => Self::default(),
@@ -221,6 +226,7 @@ impl fmt::Display for ExceededLimit {
             Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size(*most)),
             Self::Changes(most) => write!(to, "more than {} of changed files", size(*most)),
             Self::ChangedFiles(most) => write!(to, "more than {most} changed files"),
+            Self::Caches(most) => write!(to, "more than {} of caches", size(*most)),
         }
     }
 }
@@ -300,6 +306,7 @@ mod tests {
             workspace: "/w".into(),
             layer: "/l".into(),
             ignored: None,
+            caches: None,
         };
         let of = |caller| CommandLimits::of(&settings, caller, &trial);
         let (agent, person) = (of(Caller::Agent), of(Caller::Person));

@@ -64,6 +64,8 @@ pub struct ExecSettings {
     /// The most bytes and files that a trial may write in the workspace.
     pub trial_size: Option<u64>,
     pub trial_files: Option<u64>,
+    /// The most bytes of ignored files and caches that trials leave for later ones, in all workspaces.
+    pub trial_cache: Option<u64>,
     /// The limits of memory and processes for commands that run unasked, if they are lower.
     pub unasked_memory: Option<u64>,
     pub unasked_processes: Option<u64>,
@@ -105,6 +107,7 @@ impl ExecSettings {
             tmp_size: Some(4 << 30),
             trial_size: Some(2 << 30),
             trial_files: Some(1_000_000),
+            trial_cache: Some(5 << 30),
             unasked_memory: Some(2 << 30),
             unasked_processes: Some(unasked_processes),
             unasked_open_files: Some(default_unasked_open_files(unasked_processes)),
@@ -141,6 +144,7 @@ impl ExecSettings {
             ("shell_tmp_size", self.tmp_size, 1 << 20..=u64::MAX),
             ("trial_size", self.trial_size, 1 << 20..=u64::MAX),
             ("trial_files", self.trial_files, 1_000..=u64::MAX),
+            ("trial_cache", self.trial_cache, 1 << 20..=u64::MAX),
             ("unasked_memory", self.unasked_memory, 1 << 20..=u64::MAX),
             ("unasked_processes", self.unasked_processes, 8..=1 << 22),
             ("unasked_open_files", self.unasked_open_files, 8..=1 << 20),

@@ -200,6 +200,17 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The most files that a trial may make or change in the workspace. co ends a trial that changes more.",
     ),
     setting(
+        "trial_cache",
+        "5GiB",
+        Kind::SizeLimit {
+            least: MIB,
+            set: |c, v| c.exec.trial_cache = v,
+        },
+        "The most that trials leave for later ones in all workspaces: ignored files and the caches of programs, see \
+         |co-trials|. co removes those of the workspace first whose last trial is the longest ago. It ends a trial whose \
+         caches alone are more.",
+    ),
+    setting(
         "unasked_open_files",
         "(64 to 256, by the machine's memory)",
         Kind::Limit {

@@ -79,6 +79,22 @@ fn what_later_trials_see_is_told() {
     assert!(said(&["exit $(cat b.o)"]).starts_with("[exit 3"));
 }
 
+#[test]
+fn caches_are_those_of_the_workspace() {
+    let scene = Scene::new("");
+    let each = "for dir in $XDG_CACHE_HOME $GOCACHE $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR; do mkdir -p $dir; ";
+    let done = scene.exec(&[
+        "--drop",
+        &format!("{each} echo 1 > $dir/x; done; echo 2 > a"),
+    ]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let done = scene.exec(&[&format!("{each} cat $dir/x; done")]);
+    assert_eq!(done.stdout, b"1\n1\n1\n1\n1\n", "{done:?}");
+    let other = Scene::new("");
+    let done = other.exec(&["ls -A $XDG_CACHE_HOME"]);
+    assert_eq!(done.stdout, b"", "{done:?}");
+}
+
 /// Returns the directory of a workspace's ignored files.
 fn left(scene: &Scene) -> PathBuf {
     let mut all = fs::read_dir(scene.state().join("trials/ignored"))

@@ -164,15 +164,17 @@ async fn what_fills_its_private_directory_is_ended_and_told() {
 
 /// A command in a trial, with a workspace and a layer that it makes.
 fn trial(bench: &Bench, line: &str) -> CommandSpec {
-    let [workspace, layer] = ["ws", "layer"].map(|name| bench.path().join(name));
-    std::fs::create_dir(&workspace).unwrap();
-    std::fs::create_dir(&layer).unwrap();
+    let [workspace, layer, caches] = ["ws", "layer", "caches"].map(|name| bench.path().join(name));
+    for dir in [&workspace, &layer, &caches] {
+        std::fs::create_dir(dir).unwrap();
+    }
     CommandSpec {
         cwd: workspace.clone(),
         confinement: Confinement::Trial {
             workspace,
             layer,
             ignored: None,
+            caches: Some(caches),
         },
         ..bench.spec(line)
     }
@@ -197,17 +199,20 @@ async fn a_trial_that_writes_too_much_is_ended_and_told() {
     // A directory that nobody can list.
     let closed = "mkdir d; yes | head -c 20000000 > d/a; chmod 0 d; sleep 300";
     let many = "mkdir d; cd d; for ((i = 0; i < 1001; i++)); do : > $i; done; sleep 300";
+    let cached = "yes | head -c 20000000 > $XDG_CACHE_HOME/a; sleep 300";
     let bytes = ExceededLimit::Changes(8 << 20);
     for (line, limit) in [
         (fill, bytes),
         (nameless, bytes),
         (closed, bytes),
         (many, ExceededLimit::ChangedFiles(1000)),
+        (cached, ExceededLimit::Caches(9 << 20)),
     ] {
         for caller in [Caller::Agent, Caller::Person] {
             let bench = limited(|settings| {
                 settings.trial_size = Some(8 << 20);
                 settings.trial_files = Some(1000);
+                settings.trial_cache = Some(9 << 20);
             });
             let spec = CommandSpec {
                 caller,

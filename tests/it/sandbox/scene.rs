@@ -196,6 +196,7 @@ impl Scene {
             workspace: self.ws.clone(),
             layer: self.layer.clone(),
             ignored: None,
+            caches: None,
         }
     }
 

@@ -248,6 +248,7 @@ fn refused(launcher: &Launcher, workspace: &Path, layer: &Path) -> SandboxRefusa
         workspace: workspace.to_owned(),
         layer: layer.to_owned(),
         ignored: None,
+        caches: None,
     };
     let wrapped = launcher.wrap(&level, vec!["ls".into()], &mut Vec::new(), workspace);
     wrapped.expect_err("no trial should be possible")
@@ -314,6 +315,7 @@ fn a_layer_serves_one_command_at_a_time() {
         workspace: scene.ws.clone(),
         layer,
         ignored: None,
+        caches: None,
     };
     let done = scene.bash(&other, "cat new; echo two > new; cat new");
     assert_eq!(stdout(&done), "two\n", "{done:?}");
@@ -386,11 +388,12 @@ fn tools_build_and_test_as_in_the_workspace() {
 }
 
 #[test]
-fn ignored_files_hide_those_of_the_workspace_and_stay_as_they_are() {
+fn a_trial_sees_ignored_files_and_writes_in_caches() {
     for user in users() {
         let scene = Scene::new(user);
-        let ignored = scene.root().join("ignored");
+        let [ignored, caches] = ["ignored", "caches"].map(|name| scene.root().join(name));
         fs::create_dir(&ignored).unwrap();
+        fs::create_dir(&caches).unwrap();
         fs::write(scene.ws.join(".env"), "KEY=hunter2\n").unwrap();
         fs::write(ignored.join(".env"), "KEY=hunter2\n").unwrap();
         fs::write(ignored.join("one.txt"), "ignored\n").unwrap();
@@ -399,8 +402,9 @@ fn ignored_files_hide_those_of_the_workspace_and_stay_as_they_are() {
             workspace: scene.ws.clone(),
             layer: scene.layer.clone(),
             ignored: Some(ignored.clone()),
+            caches: Some(caches.clone()),
         };
-        let line = "cat one.txt .env; echo more >> one.txt; cat one.txt; read -r";
+        let line = "mkdir $GOCACHE; echo built > $GOCACHE/a; cat one.txt .env; echo more >> one.txt; cat one.txt; read -r";
         let (mut command, wrapped) = scene.confined(&level, &["bash", "-c", line]);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.stderr(Stdio::null()).spawn().unwrap();
@@ -418,6 +422,8 @@ fn ignored_files_hide_those_of_the_workspace_and_stay_as_they_are() {
         dir.lock().unwrap();
         let text = fs::read_to_string(ignored.join("one.txt")).unwrap();
         assert_eq!(text, "ignored\n");
+        let text = fs::read_to_string(caches.join("go-build/a")).unwrap();
+        assert_eq!(text, "built\n");
         drop(wrapped);
     }
 }

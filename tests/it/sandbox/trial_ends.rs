@@ -35,6 +35,7 @@ impl Place {
                 workspace: self.ws.clone(),
                 layer: self.layer.clone(),
                 ignored: None,
+                caches: None,
             },
             ..self.bench.spec(line)
         }

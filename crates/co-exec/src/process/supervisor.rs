@@ -233,6 +233,12 @@ impl Supervisor {
         {
             return Some(ExceededLimit::Disk(most));
         }
+        let caches = self.confined.as_ref().and_then(ConfinedCommand::caches);
+        if let (Some(most), Some(caches)) = (self.limits.caches, caches)
+            && disk_checks::nameless(&self.processes.members(), caches) > most
+        {
+            return Some(ExceededLimit::Caches(most));
+        }
         if let Some(most) = self.limits.changes
             && disk_checks::nameless_in_overlays(&self.processes.members()) > most
         {
@@ -260,6 +266,8 @@ impl Supervisor {
         let tmp = limits(tmp, self.limits.disk, None);
         let layer = confined.and_then(ConfinedCommand::changes);
         let layer = limits(layer, self.limits.changes, self.limits.changed_files);
+        let caches = confined.and_then(ConfinedCommand::caches);
+        let caches = limits(caches, self.limits.caches, None);
         async move {
             tokio::select! {
                 excess = DirectoryLimits::exceeded(tmp) => match excess {
@@ -268,6 +276,9 @@ impl Supervisor {
                 excess = DirectoryLimits::exceeded(layer) => match excess {
                     Excess::Bytes(most) => ExceededLimit::Changes(most),
                     Excess::Files(most) => ExceededLimit::ChangedFiles(most),
+                },
+                excess = DirectoryLimits::exceeded(caches) => match excess {
+                    Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Caches(most),
                 },
             }
         }

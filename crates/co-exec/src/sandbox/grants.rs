@@ -61,6 +61,7 @@ pub(super) struct GrantRequest<'a> {
 pub(super) struct TrialPlaces<'a> {
     pub layer: &'a Path,
     pub ignored: Option<&'a Path>,
+    pub caches: Option<&'a Path>,
 }
 
 /// The granted and protected paths of one command.

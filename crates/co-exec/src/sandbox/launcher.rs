@@ -18,7 +18,7 @@ use super::refused::SandboxRefusal;
 use super::removal::Removals;
 use super::support::SandboxSupport;
 use super::tmp::PrivateTmp;
-use super::variables::{clean, harden_git};
+use super::variables::{clean, harden_git, set_caches};
 use super::wrapped::ConfinedCommand;
 use super::{LAUNCH, names, tmp};
 use crate::command::{Confinement, ShownSecrets};
@@ -241,12 +241,22 @@ impl Launcher {
             _ => &ShownSecrets::Nothing,
         };
         let trial = match request.confinement {
-            Confinement::Trial { layer, ignored, .. } => Some(TrialPlaces {
+            Confinement::Trial {
+                layer,
+                ignored,
+                caches,
+                ..
+            } => Some(TrialPlaces {
                 layer,
                 ignored: ignored.as_deref(),
+                caches: caches.as_deref(),
             }),
             _ => None,
         };
+        let caches = trial.and_then(|trial| trial.caches);
+        if let Some(caches) = caches {
+            set_caches(env, caches);
+        }
         let grant_request = GrantRequest {
             workspace,
             trial,
@@ -271,6 +281,7 @@ impl Launcher {
             SecretWatch::new(self.surveys.clone(), workspace, survey, closed_by)
         });
         wrapped.tmp = Some(tmp);
+        wrapped.caches = caches.map(Path::to_owned);
         Ok(wrapped)
     }
 

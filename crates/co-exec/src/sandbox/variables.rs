@@ -26,3 +26,24 @@ pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
     env.retain(|(name, _)| !GIT_ENVIRONMENT.iter().any(|(set, _)| name == set));
     env.extend(GIT_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
 }
+
+/// The variables that name the caches of programs, and the directory of each below that of all caches. Programs that know
+/// none of them use the first one.
+const CACHES: [(&str, &str); 5] = [
+    ("XDG_CACHE_HOME", ""),
+    ("GOCACHE", "go-build"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("UV_CACHE_DIR", "uv"),
+];
+
+/// Sets the variables that lead programs to caches in a directory. Places of sources, such as Go's module cache and cargo's
+/// registry, stay where they are.
+pub(super) fn set_caches(env: &mut Vec<(OsString, OsString)>, dir: &Path) {
+    env.retain(|(name, _)| !CACHES.iter().any(|(set, _)| name == set));
+    let place = |below: &str| match below {
+        "" => dir.to_owned(),
+        _ => dir.join(below),
+    };
+    env.extend(CACHES.map(|(name, below)| (name.into(), place(below).into())));
+}

@@ -29,6 +29,8 @@ pub struct ConfinedCommand {
     pub(super) plan: Option<PlanFile>,
     /// The layer of a trial.
     pub(super) layer: Option<Layer>,
+    /// The directory of caches in which a trial writes.
+    pub(super) caches: Option<PathBuf>,
     /// The secrets of the workspace, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
@@ -47,6 +49,7 @@ impl ConfinedCommand {
             memory: None,
             plan: None,
             layer: None,
+            caches: None,
             secrets: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
@@ -84,6 +87,11 @@ impl ConfinedCommand {
     /// Returns the directory with what a trial wrote in the workspace.
     pub(crate) fn changes(&self) -> Option<&Path> {
         self.layer.as_ref().map(Layer::upper)
+    }
+
+    /// Returns the directory of caches in which a trial writes.
+    pub(crate) fn caches(&self) -> Option<&Path> {
+        self.caches.as_deref()
     }
 
     /// Returns the watch for secrets that appear where the command can read.

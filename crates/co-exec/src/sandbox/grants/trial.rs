@@ -32,7 +32,8 @@ pub(super) fn add(
     };
     let layer = real(places.layer)?;
     let ignored = places.ignored.map(real).transpose()?;
-    for dir in [&layer].into_iter().chain(&ignored) {
+    let caches = places.caches.map(real).transpose()?;
+    for dir in [&layer].into_iter().chain(&ignored).chain(&caches) {
         check_places(workspace, dir)?;
     }
     if !request.survey.is_some_and(|survey| survey.complete) {
@@ -53,6 +54,8 @@ pub(super) fn add(
         grants,
         &mut Vec::new(),
     );
+    let cached = caches.iter().map(PathBytes::from);
+    grants.extend(cached.map(|dir| Grant(Right::Write, dir)));
     let memory = shared_memory([workspace, request.tmp]);
     grants.extend(
         memory
@@ -62,7 +65,11 @@ pub(super) fn add(
     found.mounts = Some(Mounts {
         memory,
         overlay: Some(layer::overlay(workspace, &layer, ignored.as_deref())),
-        writable: vec![PathBytes::from(request.tmp)],
+        writable: [request.tmp]
+            .into_iter()
+            .chain(caches.as_deref())
+            .map(PathBytes::from)
+            .collect(),
         hidden,
         ..Mounts::default()
     });
