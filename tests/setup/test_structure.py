@@ -139,6 +139,15 @@ class ModulesTest(unittest.TestCase):
         often = {name: files for name, files in declared.items() if len(files) > 2 and name not in ("Error", "Result")}
         self.assertEqual({}, often, "rename some of them by what they hold")
 
+    def test_policy_and_edit_touch_no_file_process_or_network(self) -> None:
+        # The methods are those of `Path` that read the disk.
+        system = r"std::(?:fs|process|net|env|os)\b|\.(?:canonicalize|exists|is_dir|is_file|is_symlink|(?:symlink_)?metadata|read_(?:dir|link))\("
+        for crate in ["policy", "edit"]:
+            files = [*ROOT.glob(f"crates/co-{crate}/src/**/*.rs")]
+            self.assertGreater(len(files), 9)
+            for file in files:
+                self.assertIsNone(re.search(system, file.read_text()), str(file))
+
     def test_only_one_knows_the_library_of_rpc(self) -> None:
         for file in (ROOT / "src").rglob("*.rs"):
             if file.relative_to(ROOT / "src").with_suffix("").parts[0] != "nvim":

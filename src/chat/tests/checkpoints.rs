@@ -147,59 +147,6 @@ async fn a_turn_is_taken_back_and_brought_back() {
 }
 
 #[tokio::test]
-async fn ten_edits_of_five_files_are_asked_at_once_and_taken_back_together() {
-    let edit = |id: usize| {
-        let (file, old) = (format!("f{}", id / 2), ["two\n", "five\n"][id % 2]);
-        let edits = json!([{ "old": old, "new": format!("co\n{old}") }]);
-        tool(
-            &id.to_string(),
-            "edit_file",
-            json!({ "path": file, "edits": edits }),
-        )
-    };
-    let calls = (0..10).map(edit).chain([done()]).collect();
-    let mut chat = Chat::new([calls, says("Done.")]);
-    let before = |file: usize| format!("{file}\r\ntwo\r\n3\r\n4\r\nfive\r\n6");
-    let after = |file: usize| {
-        before(file)
-            .replace("two", "co\r\ntwo")
-            .replace("five", "co\r\nfive")
-    };
-    let all = |chat: &Chat, text: &dyn Fn(usize) -> String| {
-        for file in 0..5 {
-            assert_eq!(chat.read(&format!("f{file}")), text(file));
-        }
-    };
-    for file in 0..5 {
-        chat.write(&format!("f{file}"), before(file));
-    }
-    prepare(&chat);
-    chat.say("change them");
-    let mut asks = Vec::new();
-    for _ in 0..10 {
-        asks.push(chat.asked().await.id);
-    }
-    all(&chat, &before);
-    for id in asks {
-        chat.answer(id, Answer::Once);
-    }
-    assert_eq!(chat.ended().await, "done");
-    assert_eq!(chat.asks(), 10, "no question came again");
-    all(&chat, &after);
-    for (command, text) in [
-        ("undo", &before as &dyn Fn(usize) -> String),
-        ("redo", &after),
-    ] {
-        chat.command(command, "");
-        let ask = chat.asked().await;
-        chat.answer(ask.id, Answer::Once);
-        let (_, said) = chat.noticed().await;
-        assert!(said.starts_with("5 files "), "{said}");
-        all(&chat, text);
-    }
-}
-
-#[tokio::test]
 async fn a_no_takes_nothing_back_and_a_prompt_ends_the_question() {
     let mut chat = changing();
     change_files(&mut chat).await;

@@ -157,37 +157,6 @@ async fn a_no_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_changed_is_told_and_not_asked() {
-    let mut chat = Chat::new([
-        vec![
-            tool("1", "edit_file", edit("src/a", "let two = 3;", "x")),
-            tool("2", "edit_file", edit(".env", "A", "B")),
-            tool("3", "write_file", json!({ "path": "../out", "text": "x" })),
-            done(),
-        ],
-        says("I see."),
-    ]);
-    chat.write("src/a", "let one = 1;\nlet two = 2;\n");
-    chat.write(".env", "A=1\n");
-    assert_eq!(chat.turn("change it").await, "done");
-    assert_eq!(chat.asks(), 0);
-    let told = chat.told("1");
-    assert!(
-        told.starts_with("Refused: cannot change src/a: `old` does not stand in the file"),
-        "{told}"
-    );
-    assert!(told.ends_with("     2\tlet two = 2;\n"), "{told:?}");
-    assert_eq!(
-        chat.told("2"),
-        "Refused: `.env` looks like a secret, so co does not change it."
-    );
-    assert_eq!(
-        chat.told("3"),
-        "Refused: `../out` is outside the workspace, so co does not change it."
-    );
-}
-
-#[tokio::test]
 async fn a_change_moves_with_what_was_written_during_the_question_or_is_not_made() {
     for (before, meanwhile, after, told) in [
         (

@@ -137,9 +137,6 @@ async fn long_lines_are_bounded_in_bytes() {
 
 #[tokio::test]
 async fn what_is_not_shown_of_a_line_is_said() {
-    let (shown, _) = run("head -c 100000 /dev/zero | tr '\\0' x; echo; echo end").await;
-    assert!(shown.lines[0].ends_with("x… 34464 more characters"));
-    assert_eq!(shown.lines[1], "end");
     let (shown, _) = run("echo; head -c 10000000 /dev/zero | tr '\\0' x").await;
     assert_eq!(shown.lines.len(), 1);
     assert!(

@@ -35,24 +35,8 @@ fn what_reaches_out_cannot_be_tried() {
 #[test]
 fn hidden_characters_and_long_text_ask() {
     let judged = Judged::new();
-    for c in [
-        '\0',
-        '\r',
-        '\u{b}',
-        '\u{c}',
-        '\u{1b}',
-        '\u{7f}',
-        '\u{85}',
-        '\u{a0}',
-        '\u{ad}',
-        '\u{200b}',
-        '\u{200d}',
-        '\u{202e}',
-        '\u{2028}',
-        '\u{2066}',
-        '\u{feff}',
-        '\u{e0041}',
-    ] {
+    let hidden = "\0\r\u{b}\u{c}\u{1b}\u{7f}\u{85}\u{a0}\u{ad}\u{200b}\u{200d}\u{202e}\u{2028}\u{2066}\u{feff}\u{e0041}";
+    for c in hidden.chars() {
         for command in [
             format!("ls {c}"),
             format!("ls 'a{c}b'"),
