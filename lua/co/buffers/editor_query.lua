@@ -154,7 +154,8 @@ local function items_of(result, buf, client, query, ticks)
   if topic == 'symbols' then
     local items = vim.lsp.util.symbols_to_items(result, buf, encoding)
     for _, item in ipairs(items) do
-      server_places.whole(item.lnum, item.col)
+      local line, column = server_places.whole(item.lnum, item.col)
+      assert(line > 0 and column > 0)
     end
     return items
   elseif topic == 'rename' then
