@@ -17,6 +17,7 @@ mod permissions;
 mod question;
 mod renames;
 mod run;
+mod server_edits;
 mod step;
 mod thought;
 mod trial;

@@ -14,6 +14,7 @@ use super::Turn;
 use super::call::{EditedCommand, ParsedCall, ProposedCall, ReviewedCommand};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
+use super::server_edits::ServerEdits;
 use super::trial::Trial;
 use crate::protocol::{Change, ChatState, Question, Scope};
 use crate::tool::edits::EditRequest;
@@ -43,6 +44,8 @@ pub(super) struct QueuedCall {
     pub shown: bool,
     pub question: Option<CallQuestion>,
     pub trial: Trial,
+    /// The edits of a language server, for a rename.
+    pub server_edits: ServerEdits,
 }
 
 /// A question about a call.
@@ -163,6 +166,7 @@ impl QueuedCall {
             shown: false,
             question: None,
             trial: Trial::None,
+            server_edits: ServerEdits::None,
         }
     }
 
@@ -215,12 +219,14 @@ impl CallQueue {
         self.0.pop_front()
     }
 
-    /// Waits for an answer to an open question, and returns the place of its call in the queue.
+    /// Waits for an answer to an open question, or of a language server, and returns the place of its call in the queue.
     pub(super) async fn answered(&mut self) -> usize {
         std::future::poll_fn(|context| {
             for (index, waiting) in self.0.iter_mut().enumerate() {
                 let question = waiting.question.as_mut();
-                if question.is_some_and(|it| it.poll(context).is_ready()) {
+                if question.is_some_and(|it| it.poll(context).is_ready())
+                    || waiting.server_edits.poll(context).is_ready()
+                {
                     return Poll::Ready(index);
                 }
             }
@@ -231,12 +237,33 @@ impl CallQueue {
 }
 
 impl Turn {
-    /// Judges every call that waits.
+    /// Judges every call that waits. A rename is judged later, when its language server has answered.
     pub(super) async fn judge_queue(&mut self) {
         for index in 0..self.queue.0.len() {
-            let known = self.review(&self.queue.0[index]).await;
-            self.queue.0[index].known = known;
+            if let Some(asked) = self.ask_language_server(&self.queue.0[index]) {
+                self.queue.0[index].server_edits = asked;
+            } else {
+                self.judge_queued(index).await;
+            }
         }
+    }
+
+    async fn judge_queued(&mut self, index: usize) {
+        let known = self.review(&self.queue.0[index]).await;
+        self.queue.0[index].known = known;
+    }
+
+    /// Judges the renames whose language servers have answered. Returns true if there is one.
+    async fn judge_renames(&mut self) -> bool {
+        let mut judged = false;
+        for index in 0..self.queue.0.len() {
+            if self.queue.0[index].server_edits.came() {
+                self.judge_queued(index).await;
+                self.queue.0[index].server_edits = ServerEdits::None;
+                judged = true;
+            }
+        }
+        judged
     }
 
     /// Asks the questions that the calls need now, and withdraws all others.
@@ -246,6 +273,9 @@ impl Turn {
         }
         for index in 0..self.queue.0.len() {
             let waiting = &self.queue.0[index];
+            if waiting.server_edits.awaited() {
+                continue;
+            }
             let needed = self.question_about(waiting);
             let question = match (self.queue.0[index].question.take(), needed) {
                 (Some(old), _) if old.is_final() => Some(old),
@@ -338,33 +368,54 @@ impl Turn {
                 return Ok(NextCall::Changed);
             }
             if self.cancel.is_cancelled() {
-                return Ok(NextCall::Answered(QuestionEnd::Gone));
+                return Ok(self.cancelled_next());
+            }
+            if self.judge_renames().await {
+                self.put_questions().await?;
             }
             let next = self.queue.next();
-            let Some(question) = next.and_then(|next| next.question.as_mut()) else {
-                return Ok(NextCall::NotAsked);
-            };
-            match std::mem::replace(&mut question.stage, QuestionState::New) {
-                QuestionState::Answered(answer) => return Ok(NextCall::Answered(answer)),
-                open => question.stage = open,
+            let awaits_server = next.as_ref().is_some_and(|it| it.server_edits.awaited());
+            match next.and_then(|next| next.question.as_mut()) {
+                None if awaits_server => {}
+                None => return Ok(NextCall::NotAsked),
+                Some(question) if awaits_server => question.take_reply(),
+                Some(question) => {
+                    match std::mem::replace(&mut question.stage, QuestionState::New) {
+                        QuestionState::Answered(answer) => return Ok(NextCall::Answered(answer)),
+                        open => question.stage = open,
+                    }
+                }
             }
-            if !std::mem::replace(&mut asking, true) {
+            let asks = self.queue.unanswered().next().is_some();
+            if asks && !std::mem::replace(&mut asking, true) {
                 self.state(ChatState::Asking, "").await?;
             }
             tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Ok(NextCall::Answered(QuestionEnd::Gone)),
+                () = self.cancel.cancelled() => return Ok(self.cancelled_next()),
                 Ok(()) = new_services.changed() => return Ok(NextCall::Changed),
                 _ = self.queue.answered() => {}
             }
         }
     }
 
+    /// Returns the state of the next call in a cancelled turn. A rename that was not judged yet has no answer.
+    fn cancelled_next(&self) -> NextCall {
+        match self.queue.first() {
+            Some(next) if next.server_edits.awaited() => NextCall::Changed,
+            _ => NextCall::Answered(QuestionEnd::Gone),
+        }
+    }
+
     /// Takes an answer that came while another call runs.
     pub(super) async fn answered_early(&mut self, index: usize) -> Result<(), Halt> {
         self.check_edit(index).await?;
+        let mut judged = self.judge_renames().await;
         if self.allow_early(index).await? {
             self.judge_queue().await;
+            judged = true;
+        }
+        if judged {
             self.put_questions().await?;
         }
         Ok(())

@@ -55,6 +55,9 @@ impl Turn {
         let mut calls: VecDeque<_> = calls.map(|(at, call)| QueuedCall::new(at, call)).collect();
         let mut ahead = Vec::new();
         while let Some(next) = calls.front() {
+            if self.is_rename(next) {
+                break;
+            }
             ahead.push(match self.review(next).await {
                 Err(why) => ParallelCall::Refused(next.call.clone(), why),
                 Ok(ParsedCall::File(file_call)) => ParallelCall::File(file_call),
@@ -205,8 +208,8 @@ impl Turn {
         self.conclude(call, result).await
     }
 
-    /// Parses and judges a call. The error is a text for the model.
-    pub(super) async fn review(&self, waiting: &QueuedCall) -> Result<ParsedCall, String> {
+    /// Parses a call. The error is a text for the model.
+    pub(super) fn parse(&self, waiting: &QueuedCall) -> Result<(Call, ToolCall), String> {
         if waiting.place >= MAX_CALLS {
             return Err(format!(
                 "Not run: at most {MAX_CALLS} calls a step. Ask again for what is still needed."
@@ -215,22 +218,31 @@ impl Turn {
         if let Some(why) = &waiting.unread {
             return Err(why.clone());
         }
-        let call = &match self.services.probe.in_container() {
+        let call = match self.services.probe.in_container() {
             // The model may know only the names inside.
             true => outside_call(&self.workspace, waiting.call.clone()),
             false => waiting.call.clone(),
         };
-        let request = match ToolCall::parse(call).map_err(|bad| bad.to_string())? {
+        let parsed = ToolCall::parse(&call).map_err(|bad| bad.to_string())?;
+        Ok((call, parsed))
+    }
+
+    /// Parses and judges a call. The error is a text for the model.
+    pub(super) async fn review(&self, waiting: &QueuedCall) -> Result<ParsedCall, String> {
+        let (call, parsed) = self.parse(waiting)?;
+        let request = match parsed {
             ToolCall::Shell(request) => request,
             ToolCall::File(query) => {
                 return self
-                    .review_file_call(call, query)
+                    .review_file_call(&call, query)
                     .await
                     .map(ParsedCall::File);
             }
             ToolCall::Job(request) => return self.review_job(request).await,
             ToolCall::Edit(request) => return self.review_edit(request).await,
-            ToolCall::Rename(request) => return self.review_rename(request).await,
+            ToolCall::Rename(request) => {
+                return self.review_rename(request, &waiting.server_edits).await;
+            }
         };
         let request = match &waiting.edited {
             None => request,
@@ -250,7 +262,7 @@ impl Turn {
         let (opens, refused) = self.opens(&judged, &cwd).await;
         let edit = waiting.edited.as_ref();
         Ok(ParsedCall::Command(ReviewedCommand {
-            call: call.clone(),
+            call,
             request,
             cwd,
             edited: edit.is_some(),

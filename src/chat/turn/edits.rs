@@ -1,7 +1,7 @@
 //! The calls that change files. A change is proposed before the question about it. After a yes it is applied to the text
 //! that the file has then.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
@@ -89,13 +89,7 @@ impl Turn {
         &self,
         work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
     ) -> Result<T, String> {
-        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
-        let done = tokio::task::spawn_blocking(move || work(&judge, &cwd).map_err(refuse));
-        done.await.unwrap_or_else(|error| {
-            Err(format!(
-                "The change could not be judged ({error}), so it was not made."
-            ))
-        })
+        work_with_judge(Arc::clone(&self.judge), self.cwd.clone(), work).await
     }
 
     pub(super) fn question_about_edit(
@@ -427,6 +421,20 @@ fn refuse(why: EditRefused) -> String {
 }
 
 /// Proposes and judges a change.
+/// Does work about a change that blocks on files, with the judge and the working directory of a turn.
+pub(super) async fn work_with_judge<T: Send + 'static>(
+    judge: Arc<Judge>,
+    cwd: PathBuf,
+    work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(move || work(&judge, &cwd).map_err(refuse));
+    done.await.unwrap_or_else(|error| {
+        Err(format!(
+            "The change could not be judged ({error}), so it was not made."
+        ))
+    })
+}
+
 fn review(
     judge: &Judge,
     request: &EditRequest,

@@ -1,30 +1,65 @@
 //! The calls that rename a symbol by the person's language server. A rename is a change of several files, each of which
-//! is judged as an edit.
+//! is judged as an edit. The other calls of its step do not wait for the language server.
+
+use std::sync::Arc;
+
+use tokio_util::task::AbortOnDropHandle;
 
 use super::Turn;
-use super::call::{JudgedCall, ParsedCall, ReviewedEdit};
-use super::edits::check_range;
+use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
+use super::call_queue::QueuedCall;
+use super::edits::{check_range, work_with_judge};
+use super::server_edits::{ServerAnswer, ServerEdits};
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
+use crate::tool::ToolCall;
 use crate::tool::edits::{EditPlace, EditRefused, EditRequest, RenameRequest, propose_placed};
 use crate::tool::judge::Judge;
 use co_edit::CharacterUnit;
 use co_policy::{Pattern, Reason, Verdict};
 
 impl Turn {
-    /// Proposes and judges a rename. The error is a text for the model.
-    pub(super) async fn review_rename(&self, request: RenameRequest) -> Result<ParsedCall, String> {
-        self.review_change(self.propose_rename(request)).await
+    pub(super) fn is_rename(&self, waiting: &QueuedCall) -> bool {
+        matches!(self.parse(waiting), Ok((_, ToolCall::Rename(_))))
     }
 
-    async fn propose_rename(&self, request: RenameRequest) -> Result<ReviewedEdit, String> {
-        let located = self.with_judge(move |judge, cwd| {
-            let place = judge.edit_place(request.path(), cwd)?;
-            Ok((request, place))
+    /// Asks the language server for the edits of a rename; none if it is another call.
+    pub(super) fn ask_language_server(&self, waiting: &QueuedCall) -> Option<ServerEdits> {
+        let Ok((_, ToolCall::Rename(request))) = self.parse(waiting) else {
+            return None;
+        };
+        let (judge, cwd) = (Arc::clone(&self.judge), self.cwd.clone());
+        let buffers = self.services.buffers.clone();
+        let asking = tokio::spawn(async move {
+            let message = work_with_judge(judge, cwd, move |judge, cwd| {
+                let place = judge.edit_place(request.path(), cwd)?;
+                Ok(request.message(&place.real))
+            });
+            Ok(buffers.query(message.await?).await)
         });
-        let (request, place) = located.await?;
-        let message = request.message(&place.real);
-        let answer = self.services.buffers.query(message).await;
+        Some(ServerEdits::Awaited(AbortOnDropHandle::new(asking)))
+    }
+
+    /// Proposes and judges a rename. The error is a text for the model.
+    pub(super) async fn review_rename(
+        &self,
+        request: RenameRequest,
+        edits: &ServerEdits,
+    ) -> Result<ParsedCall, String> {
+        let answer = match edits {
+            ServerEdits::Came(answer) => answer.clone(),
+            ServerEdits::None | ServerEdits::Awaited(_) => return Err(CANCELLED.to_owned()),
+        };
+        self.review_change(self.propose_rename(request, answer))
+            .await
+    }
+
+    async fn propose_rename(
+        &self,
+        request: RenameRequest,
+        answer: ServerAnswer,
+    ) -> Result<ReviewedEdit, String> {
+        let answer = answer?;
         let located = self.with_judge(move |judge, cwd| {
             if let Some(problem) = &answer.problem {
                 return Err(request.refuse(problem));

@@ -5,9 +5,10 @@ use serde_json::json;
 use crate::support::ROOT;
 use crate::support::http::Reply;
 
-use super::scene::Scene;
+use super::scene::{Scene, gate, open_gate};
 
-/// Lua code that attaches a language server to the current buffer. It renames each `name` of the files.
+/// Lua code that attaches a language server to the current buffer. It renames each `name` of the files. If there is a
+/// function `_G.hold`, the server passes its answer to that instead.
 fn server(files: &[&str]) -> String {
     let files: Vec<_> = files.iter().map(|file| format!("'{file}'")).collect();
     let code = r"
@@ -33,7 +34,10 @@ fn server(files: &[&str]) -> String {
             return { changes = changes }
         end
         dofile('ROOT/tests/lua/language_server.lua')({ renameProvider = true }, {
-            ['textDocument/rename'] = function(params, callback) callback(nil, rename(params)) end,
+            ['textDocument/rename'] = function(params, callback)
+                local function answer() callback(nil, rename(params)) end
+                return _G.hold and _G.hold(answer) or answer()
+            end,
         })
     ";
     let code = code
@@ -47,9 +51,14 @@ fn server(files: &[&str]) -> String {
 
 /// A scene in which the model asks for a rename in a saved buffer, an unsaved one, and a file that is not open.
 fn renames() -> Scene {
+    renames_beside(Reply::new())
+}
+
+/// Returns the same scene. `reply` has calls of its own, which come before the rename.
+fn renames_beside(reply: Reply) -> Scene {
     let rename = json!({ "path": "a.txt", "name": "name", "new_name": "other" });
     let scene = Scene::scripted([
-        Reply::new().call("c1", "rename_symbol", &rename),
+        reply.call("c1", "rename_symbol", &rename),
         Reply::text("All through."),
     ]);
     scene.workspace.write("a.txt", "\u{1f600} name\nx\n");
@@ -110,6 +119,56 @@ fn a_rename_is_one_question_and_one_undo() {
         buffer("b.txt", "typed|name", true),
     ];
     scene.wait_for(&back.join(" and "), "the buffers");
+}
+
+/// Makes the language server wait until [`release`], without the time limit of co.
+fn hold(scene: &Scene) {
+    scene.command("lua function _G.hold(answer) _G.held = answer; return true end");
+    scene.command(
+        "lua local defer = vim.defer_fn; function vim.defer_fn(f, ms) return ms ~= 10000 and defer(f, ms) end",
+    );
+}
+
+fn release(scene: &Scene) {
+    scene.wait_for("_G.held ~= nil", "the language server is asked");
+    scene.command("lua _G.hold = nil; _G.held()");
+}
+
+#[test]
+fn other_calls_do_not_wait_for_the_language_server() {
+    let shell = |command: &str| json!({ "cmd": command });
+    let scene = renames_beside(
+        Reply::new()
+            .call("a1", "run_shell_command", &shell("echo looked"))
+            .call("a2", "run_shell_command", &shell("cat gate > first")),
+    );
+    let go = gate(&scene.workspace, "gate");
+    scene.command(&server(&["c.txt"]));
+    hold(&scene);
+    scene.co("rename it");
+    scene.wait_chat("looked");
+    scene.answer_ask("1/1", "y");
+    // The question about the rename comes while the command runs.
+    release(&scene);
+    scene.answer_text("rename_symbol name other in a.txt  +1 -1", "y");
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
+    open_gate(&go);
+    scene.wait_chat("All through.");
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "other\r\ntwo\r\n");
+    scene.assert_outcomes(3);
+}
+
+#[test]
+fn a_turn_that_waits_for_a_language_server_can_be_cancelled() {
+    let scene = renames();
+    scene.command(&server(&["c.txt"]));
+    hold(&scene);
+    scene.co("rename it");
+    scene.wait_for("_G.held ~= nil", "the language server is asked");
+    scene.interrupt();
+    scene.wait_turns(1);
+    scene.assert_outcomes(1);
+    assert_eq!(scene.workspace.read("c.txt").unwrap(), "name\r\ntwo\r\n");
 }
 
 #[test]
