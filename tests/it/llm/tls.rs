@@ -1,4 +1,4 @@
-//! An encrypted connection to a server whose certificate nobody vouches for.
+//! Encrypted connections to a server whose certificate the system trusts, and to one whose certificate it does not.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,19 +15,28 @@ struct TlsServer {
     url: String,
 }
 
+fn openssl(directory: &Path, args: &str) -> Command {
+    let mut command = Command::new("openssl");
+    command.args(args.split(' ')).current_dir(directory);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Makes `{name}.key` and `{name}.pem` in a directory: a new key and a certificate for it, which it signs itself unless the
+/// options say otherwise.
+fn make_certificate(directory: &Path, name: &str, options: &str) {
+    let make = format!(
+        "req -x509 -nodes -days 1 -subj /CN={name} -keyout {name}.key -out {name}.pem {options}"
+    );
+    let made = openssl(directory, &make).status();
+    assert!(made.expect("openssl is installed").success());
+}
+
 impl TlsServer {
-    /// Starts it with a new certificate that it signed itself.
+    /// Starts it with the certificate `server.pem` of a directory.
     fn start(directory: &Path) -> Self {
-        let openssl = |args: &str| {
-            let mut command = Command::new("openssl");
-            command.args(args.split(' ')).current_dir(directory);
-            command.stdin(Stdio::null()).stderr(Stdio::null());
-            command
-        };
-        let make = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout key.pem -out cert.pem";
-        let made = openssl(make).status().expect("openssl is installed");
-        assert!(made.success());
-        let mut child = openssl("s_server -accept 127.0.0.1:0 -www -key key.pem -cert cert.pem")
+        let start = "s_server -accept 127.0.0.1:0 -www -key server.key -cert server.pem";
+        let mut child = openssl(directory, start)
             .stdout(Stdio::piped())
             .spawn()
             .expect("openssl starts");
@@ -51,6 +60,7 @@ impl Drop for TlsServer {
 #[tokio::test]
 async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
     let directory = tempfile::tempdir().expect("a directory");
+    make_certificate(directory.path(), "server", "-newkey rsa:2048");
     let server = TlsServer::start(directory.path());
     for wire in WIRES {
         let settings = wire.settings(&server.url);
@@ -65,5 +75,35 @@ async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
         let said = fault.to_string();
         assert!(said.contains("certificate"), "{said}");
         assert_eq!(Backoff::new().next(&fault), None, "{wire:?}");
+    }
+}
+
+#[test]
+fn a_certificate_of_an_authority_that_the_system_trusts_is_accepted() {
+    for kind in [
+        "rsa:2048",
+        "ec -pkeyopt ec_paramgen_curve:P-256",
+        "ec -pkeyopt ec_paramgen_curve:P-384",
+        "ed25519",
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let directory = directory.path();
+        let extension = "-addext basicConstraints=critical,CA";
+        let authority = format!("-newkey {kind} {extension}:TRUE");
+        make_certificate(directory, "authority", &authority);
+        let signed = "-CA authority.pem -CAkey authority.key -addext subjectAltName=IP:127.0.0.1";
+        let server = format!("-newkey {kind} {extension}:FALSE {signed}");
+        make_certificate(directory, "server", &server);
+        let server = TlsServer::start(directory);
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_co-nvim"));
+        doctor.arg("doctor").env("HOME", directory);
+        doctor.env("SSL_CERT_FILE", directory.join("authority.pem"));
+        doctor.env("CO_CLI_PROVIDER", "openai");
+        doctor.env("CO_CLI_API_KEY_ENV", "HOME");
+        doctor.env("CO_CLI_BASE_URL", &server.url);
+        let said = doctor.output().expect("the doctor starts").stdout;
+        let said = String::from_utf8_lossy(&said);
+        // What openssl sends is no answer of a provider.
+        assert!(said.contains("web page"), "{kind}: {said}");
     }
 }

@@ -20,6 +20,9 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// Makes the client for a server at this address.
 pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
+    // reqwest brings no cryptography here: aws-lc, its usual one, would be a seventh of the program. It fails if an earlier
+    // client has done it.
+    let _again = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
