@@ -61,7 +61,7 @@ impl EndedTrial {
         let IgnoredFiles { files, fate, .. } = self.changes.ignored;
         match (files, fate) {
             (0, _) => {
-                "The command ran as a trial, without network and with writes only in the workspace. It changed no file."
+                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone."
             }
             (_, Fate::Stay) => {
                 "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not."

@@ -23,7 +23,11 @@ pub(super) struct Scene {
 impl Scene {
     /// Returns the scene of a workspace that a script makes.
     pub(super) fn new(script: &str) -> Self {
-        let dir = TempDir::with_prefix("co-try-").unwrap();
+        Self::new_in(&std::env::temp_dir(), script)
+    }
+
+    fn new_in(place: &Path, script: &str) -> Self {
+        let dir = TempDir::with_prefix_in("co-try-", place).unwrap();
         let top = dir.path().canonicalize().unwrap();
         let scene = Self {
             _dir: dir,
@@ -234,6 +238,31 @@ fn the_list_is_printed_as_json() {
     let kept = said(&["--keep", line]);
     assert_eq!(kept["trial"]["kept"], true);
     scene.bash("grep -q two a; test $(stat -c %a d/b) = 600");
+}
+
+#[test]
+fn tmp_is_private() {
+    let scene = Scene::new_in(
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+        &format!("git init -q; {LINES}"),
+    );
+    if ["/tmp", "/var/tmp"]
+        .iter()
+        .any(|it| scene.workspace.starts_with(it))
+    {
+        eprintln!("skipped: the build directory is a temporary one");
+        return;
+    }
+    let own = TempDir::with_prefix("co-try-").unwrap();
+    let before = scene.files();
+    // ed has its copy of the file in /tmp, also if TMPDIR is elsewhere.
+    let line = "echo x > /tmp/new; mkdir -p /var/tmp/d; ls -A /tmp $TMPDIR; printf '1d\\nw\\nq\\n' | ed -s a; cat a";
+    let done = scene.exec(&["--drop", line]);
+    let listed = "/tmp:\nd\nnew\n\n/tmp:\nd\nnew\n2\n3\n";
+    assert!(text(&done.stdout).starts_with(listed), "{done:?}");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(own.path().exists() && !Path::new("/tmp/new").exists());
+    assert_eq!(scene.files(), before);
 }
 
 #[test]

@@ -136,7 +136,6 @@ fn nothing_outside_is_written_or_read() {
         "echo x > ../layer/upper/new",
         "rm -r ../layer/work",
         "mv ../ws ../ws2",
-        "echo x > /var/tmp/co-test-trial",
         "mknod null c 1 3",
         "mknod whiteout c 0 0",
         "chmod u+s one.txt",
@@ -160,6 +159,22 @@ fn nothing_outside_is_written_or_read() {
         let script: String = lines.iter().map(each).collect();
         check_in(&scene, &script, "");
     }
+}
+
+/// The workspace of a scene is in `/tmp`, so that stays as it is.
+#[test]
+fn var_tmp_is_private() {
+    let name = format!("/var/tmp/co-test-{}", std::process::id());
+    fs::write(&name, "").unwrap();
+    for user in users() {
+        let scene = Scene::new(user);
+        scene.hand_over();
+        let lines =
+            "ls -A /var/tmp; echo x > /var/tmp/a; cat $TMPDIR/a; mkdir /var/tmp/d; ls /var/tmp";
+        check_in(&scene, lines, "x\na\nd\n");
+        assert!(!Path::new("/var/tmp/a").exists());
+    }
+    fs::remove_file(name).unwrap();
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
+    let replaced = mounts.replaced.iter().map(|dir| place(&dir.by.0));
+    let replaced = replaced.collect::<io::Result<Vec<_>>>()?;
     if let Some(overlay) = &mounts.overlay {
         // The overlay may cover them.
         let places = mounts.writable.iter().map(|path| place(&path.0));
@@ -42,9 +44,13 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
             mount_bind_recursive(&path.0, &path.0)?;
         }
     }
+    for (dir, by) in mounts.replaced.iter().zip(&replaced) {
+        mount_bind_recursive(by_descriptor(by), &dir.at.0)?;
+    }
     set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
-    let overlay = mounts.overlay.as_ref().map(|overlay| &overlay.at);
-    for path in mounts.writable.iter().chain(overlay) {
+    let overlay = mounts.overlay.iter().map(|overlay| &overlay.at);
+    let others = overlay.chain(mounts.replaced.iter().map(|dir| &dir.at));
+    for path in mounts.writable.iter().chain(others) {
         clear_read_only(&path.0)?;
     }
     if let Some(dir) = &mounts.memory {

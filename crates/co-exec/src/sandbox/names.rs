@@ -36,6 +36,9 @@ pub(super) const ZERO: &str = "/dev/zero";
 /// The place of shared memory with names. A trial has one of its own there.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
+/// Directories for the temporary files of all users. A trial has a private one there, because some programs ignore TMPDIR.
+pub(super) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// Names in `/etc` that root may read, because no mode protects the others. A trailing star matches any end. Each
 /// name costs some microseconds at every start.
 pub(super) const ETC: &[&str] = &[

@@ -129,12 +129,14 @@ pub(super) struct PidNamespace {
     pub terminal: bool,
 }
 
-/// A file system that is read-only except for `writable` and the overlay, in which the paths in `held` cannot change.
+/// A file system that is read-only except for `writable`, `replaced` and the overlay, in which the paths in `held` cannot change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
     pub overlay: Option<Overlay>,
     pub writable: Vec<PathBytes>,
+    /// Directories that are another one for the command, in which it may write.
+    pub replaced: Vec<ReplacedDirectory>,
     /// Directories that cannot be renamed, ordered by depth.
     pub pinned: Vec<PathBytes>,
     pub held: Vec<PathBytes>,
@@ -155,6 +157,14 @@ pub(super) struct Overlay {
     pub upper: PathBytes,
     /// An empty directory for the kernel, on the same file system as `upper`.
     pub work: PathBytes,
+}
+
+/// A directory that shows the files of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReplacedDirectory {
+    pub at: PathBytes,
+    pub by: PathBytes,
 }
 
 /// A directory whose files lie in memory, and its bounds.

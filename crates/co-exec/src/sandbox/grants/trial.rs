@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, Right};
+use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
 use super::super::{HidingRefusal, SandboxRefusal, layer, names, tmp};
 use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, TrialPlaces, WorkspacePaths, around};
 
@@ -39,7 +39,13 @@ pub(super) fn add(
     if !request.survey.is_some_and(|survey| survey.complete) {
         return Err(HidingRefusal::NotSurveyed(workspace.clone()).into());
     }
-    let hidden = kept.hidden(request);
+    let temporary = temporary(kept, caches.as_deref());
+    let mut covered = temporary.iter().copied();
+    let covered = covered.find(|place| request.tmp.starts_with(place));
+    // The path of the private directory for the command.
+    let tmp = covered.unwrap_or(request.tmp);
+    let mut hidden = kept.hidden(request);
+    hidden.by = Some(PathBytes::from(tmp));
     if hidden.paths.len() > MAX_SECRET_RULES {
         return Err(HidingRefusal::TooManyRules {
             workspace: workspace.clone(),
@@ -62,18 +68,49 @@ pub(super) fn add(
             .iter()
             .map(|dir| Grant(Right::Write, dir.path.clone())),
     );
+    grants.extend(
+        temporary
+            .iter()
+            .map(|place| Grant(Right::Write, PathBytes::from(place))),
+    );
+    if covered.is_some() {
+        found.env.push(("TMPDIR".into(), tmp.into()));
+    }
+    let replaced = temporary.iter().map(|place| ReplacedDirectory {
+        at: PathBytes::from(place),
+        by: PathBytes::from(request.tmp),
+    });
     found.mounts = Some(Mounts {
         memory,
         overlay: Some(layer::overlay(workspace, &layer, ignored.as_deref())),
-        writable: [request.tmp]
+        writable: covered
+            .is_none()
+            .then_some(tmp)
             .into_iter()
             .chain(caches.as_deref())
             .map(PathBytes::from)
             .collect(),
+        replaced: replaced.collect(),
         hidden,
         ..Mounts::default()
     });
     Ok(())
+}
+
+/// Returns the places for temporary files that the private directory can cover: nothing that the command needs is there.
+fn temporary(kept: &WorkspacePaths, caches: Option<&Path>) -> Vec<&'static Path> {
+    let needed = kept.reads.iter().map(|Grant(_, path)| path.0.as_path());
+    let needed: Vec<_> = needed
+        .chain([&*kept.real, &*kept.home])
+        .chain(caches)
+        .collect();
+    let places = names::TEMPORARY.iter().map(Path::new);
+    let is_free = |place: &&Path| {
+        // On some systems one is a link to the other.
+        let there = place.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+        there && !needed.iter().any(|path| path.starts_with(place))
+    };
+    places.filter(is_free).collect()
 }
 
 /// Returns the directory for the shared memory of the command, unless one of these paths is there.
