@@ -198,6 +198,7 @@ impl App {
                 options,
             } => {
                 let message = match name.as_str() {
+                    "sandbox" if args.trim() == "clean" => Msg::Command { name, args },
                     "sandbox" if !self.confine(args.trim()).await => return,
                     "sandbox" => Msg::Command {
                         name,

@@ -15,7 +15,9 @@ mod rules;
 mod tree;
 
 pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
+pub use ignored::Cleared;
 pub use layer::Layer;
+pub use report::size;
 
 use co_exec::CommandOutcome;
 

@@ -90,8 +90,9 @@ impl App {
             return true;
         }
         let Some(setting) = ConfinementSetting::from_word(word) else {
-            let why =
-                format!("/sandbox takes landlock, docker, subprocess or auto, not \"{word}\"");
+            let why = format!(
+                "/sandbox takes landlock, docker, subprocess, auto, build or clean, not \"{word}\""
+            );
             self.services.notice(NoticeLevel::Error, why);
             return false;
         };

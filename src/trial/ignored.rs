@@ -5,6 +5,7 @@
 
 mod clean;
 mod merge;
+mod sizes;
 mod trash;
 
 use std::fs;
@@ -20,6 +21,8 @@ use sha2::{Digest, Sha256};
 
 use self::clean::Removes;
 use self::merge::Merge;
+pub use self::sizes::Cleared;
+pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
 use super::tree::Time;
 use crate::paths::private_dir;
@@ -49,6 +52,8 @@ pub(super) struct IgnoredLayer {
     top: PathBuf,
     /// Has a shared lock, until [`Self::release`].
     held: OwnedFd,
+    /// The most bytes of those of all workspaces.
+    most: Option<u64>,
     removals: Removals,
 }
 
@@ -68,14 +73,24 @@ impl IgnoredLayer {
     /// are older than the same file of the workspace, and those that are not ignored any more.
     ///
     /// Returns none if a trial must run without: another trial uses files that would have to be removed, or the file system
-    /// refuses.
-    pub(super) fn open(all: &Path, root: &Path, removals: &Removals) -> Option<Self> {
-        let opened = Self::try_open(all, root, removals);
+    /// refuses. When the value is dropped, the files of all workspaces are bounded to `most` bytes in the background.
+    pub(super) fn open(
+        all: &Path,
+        root: &Path,
+        most: Option<u64>,
+        removals: &Removals,
+    ) -> Option<Self> {
+        let opened = Self::try_open(all, root, most, removals);
         let problem = |error: &io::Error| tracing::warn!(%error, "no ignored files for a trial");
         opened.inspect_err(problem).ok().flatten()
     }
 
-    fn try_open(all: &Path, root: &Path, removals: &Removals) -> io::Result<Option<Self>> {
+    fn try_open(
+        all: &Path,
+        root: &Path,
+        most: Option<u64>,
+        removals: &Removals,
+    ) -> io::Result<Option<Self>> {
         let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
         let name: String = digest[..8]
             .iter()
@@ -88,7 +103,11 @@ impl IgnoredLayer {
             for dir in [&files, &top.join(CACHES)] {
                 private_dir(dir).map_err(io::Error::other)?;
             }
-            let held = open_dir(&files)?;
+            let held = match open_dir(&files) {
+                // Another process has just removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
             if lock(&held, FlockOperation::NonBlockingLockExclusive)? {
                 if !is_at(&held, &files) {
                     continue;
@@ -105,6 +124,7 @@ impl IgnoredLayer {
                 let opened = Self {
                     top,
                     held,
+                    most,
                     removals: removals.clone(),
                 };
                 let is_clean = clean::clean(&files, root, Removes::No)?;
@@ -168,6 +188,13 @@ impl IgnoredLayer {
 impl Drop for IgnoredLayer {
     fn drop(&mut self) {
         self.release();
+        let (top, most, removals) = (self.top.clone(), self.most, self.removals.clone());
+        self.removals.run(move || {
+            let all = top.parent().unwrap_or(&top);
+            if let Err(error) = sizes::bound(all, &top, most, &removals) {
+                tracing::warn!(%error, "the ignored files of trials may take too much room");
+            }
+        });
     }
 }
 

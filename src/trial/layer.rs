@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::ignored::{EndedTrial, IgnoredLayer};
+use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::tree::{Time, Tree};
 use crate::paths::private_dir;
 use crate::tool::files::PathFilter;
@@ -33,16 +33,22 @@ const IGNORED: &str = "ignored";
 
 impl Layer {
     /// Makes the layer of a trial in the workspace `root`, a real path, below the directory `dir` of all layers. The trial
-    /// must start after that. In the background, removes the layers that killed processes left.
+    /// must start after that. In the background, removes the layers that killed processes left. What trials leave for later
+    /// ones takes at most `most_left` bytes.
     ///
     /// It blocks for some milliseconds, so that files that changed before are not taken for files that change during the
     /// trial.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn new(dir: &Path, root: &Path, removals: &Removals) -> io::Result<Self> {
+    pub fn new(
+        dir: &Path,
+        root: &Path,
+        most_left: Option<u64>,
+        removals: &Removals,
+    ) -> io::Result<Self> {
         private_dir(dir).map_err(io::Error::other)?;
-        let ignored = IgnoredLayer::open(&dir.join(IGNORED), root, removals);
+        let ignored = IgnoredLayer::open(&dir.join(IGNORED), root, most_left, removals);
         let all = dir.to_owned();
         // The next one removes what this thread leaves.
         let _thread = std::thread::Builder::new().spawn(move || Self::prune(&all));
@@ -128,6 +134,19 @@ impl Layer {
     /// Returns the time before which no file changed during the trial.
     pub(super) fn start(&self) -> Time {
         self.start
+    }
+
+    /// Returns the bytes of what trials left for later ones, below the directory `dir` of all layers.
+    pub fn bytes_left(dir: &Path) -> u64 {
+        ignored::total(&dir.join(IGNORED))
+    }
+
+    /// Removes what trials left for later ones and no trial uses, below the directory `dir` of all layers.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn clear(dir: &Path, removals: &Removals) -> io::Result<Cleared> {
+        ignored::clear(&dir.join(IGNORED), removals)
     }
 
     /// Removes the layers in `dir` that killed processes left. Ignores errors.

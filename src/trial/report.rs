@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
+use super::ignored::Cleared;
 use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
@@ -103,6 +104,18 @@ impl IgnoredFiles {
     }
 }
 
+impl Cleared {
+    /// Returns the sentence for a person.
+    pub fn sentence(&self) -> String {
+        let removed = format!("{} of ignored files and caches removed", size(self.bytes));
+        match self.in_use {
+            0 => removed,
+            1 => format!("{removed}; those of 1 workspace stay, because a trial uses them"),
+            more => format!("{removed}; those of {more} workspaces stay, because trials use them"),
+        }
+    }
+}
+
 impl NotKept {
     /// Returns the sentence for a person.
     pub fn sentence(&self) -> String {
@@ -143,7 +156,8 @@ fn in_json(path: &Path) -> Value {
         .into()
 }
 
-fn size(bytes: u64) -> String {
+/// Returns a number of bytes in words.
+pub fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} bytes"),
         1_024..1_048_576 => format!("{} KB", bytes >> 10),

@@ -54,7 +54,13 @@ impl Scene {
     }
 
     pub(super) fn layer(&self) -> Layer {
-        Layer::new(&self.top.join("layers"), &self.root(), &Removals::default()).unwrap()
+        Layer::new(
+            &self.top.join("layers"),
+            &self.root(),
+            None,
+            &Removals::default(),
+        )
+        .unwrap()
     }
 
     /// Runs a script in the workspace.
@@ -468,7 +474,7 @@ fn links_lead_nowhere() {
 fn a_layer_is_private_and_removed_with_its_closed_directories() {
     let scene = Scene::new("");
     let removals = Removals::default();
-    let layer = Layer::new(&scene.top.join("layers"), &scene.root(), &removals).unwrap();
+    let layer = Layer::new(&scene.top.join("layers"), &scene.root(), None, &removals).unwrap();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&layer.path()), 0o700);
     // Nothing has run.

@@ -109,7 +109,7 @@ local function arguments(name, lead)
     end
     return starting(questions, lead)
   elseif name == 'sandbox' then
-    return starting({ 'auto', 'build', 'docker', 'landlock', 'subprocess' }, lead)
+    return starting({ 'auto', 'build', 'clean', 'docker', 'landlock', 'subprocess' }, lead)
   elseif name == 'errors' then
     return vim.fn.getcompletion(lead, 'compiler')
   elseif name == 'cd' then

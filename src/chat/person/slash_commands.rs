@@ -13,6 +13,7 @@ use crate::config::ConfinementSetting;
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store;
 use crate::tool::judge::workspace_of;
+use crate::trial::{self, Layer};
 use co_llm::transcript::{self, Item};
 
 impl Chat {
@@ -33,6 +34,7 @@ impl Chat {
             "fork" => self.fork().await,
             "export" => self.export(args).await,
             "rules" => self.rules(args).await,
+            "sandbox" if args.trim() == "clean" => self.clear_trials().await,
             "sandbox" => self.say(self.sandbox_words().await),
             "undo" => self.undo(By::Undo, None, None),
             "redo" => self.undo(By::Redo, None, None),
@@ -71,10 +73,30 @@ impl Chat {
             Ok(_) => "; /sandbox docker runs them in a container".to_owned(),
             Err(fault) => format!("; no container can run: {fault}"),
         };
+        let dir = self.services.places.trials.clone();
+        let left = blocking(move || Ok::<_, String>(Layer::bytes_left(&dir)));
+        let left = match left.await {
+            Ok(0) | Err(_) => String::new(),
+            Ok(bytes) => {
+                let size = trial::size(bytes);
+                format!("; trials left {size} for later ones (/sandbox clean removes it)")
+            }
+        };
         format!(
-            "{approved}{other}; {}{container}",
+            "{approved}{other}; {}{container}{left}",
             isolation.unasked_words()
         )
+    }
+
+    /// Removes what trials left for later ones.
+    async fn clear_trials(&self) {
+        let dir = self.services.places.trials.clone();
+        let launcher = self.services.executor.launcher();
+        let removals = launcher.map(|it| it.removals().clone()).unwrap_or_default();
+        match blocking(move || Layer::clear(&dir, &removals)).await {
+            Ok(cleared) => self.say(cleared.sentence()),
+            Err(why) => self.complain(format!("what trials left cannot be removed: {why}")),
+        }
     }
 
     pub(in crate::chat) fn say(&self, message: impl Into<String>) {

@@ -133,8 +133,11 @@ impl Turn {
             return Ok(Trial::Failed("nothing can confine it here".to_owned()));
         };
         let removals = launcher.removals().clone();
-        let root = workspace.clone();
-        let layer = match blocking(move || Layer::new(&dir, &root, &removals)).await {
+        let (root, most_left) = (
+            workspace.clone(),
+            self.services.executor.settings().trial_cache,
+        );
+        let layer = match blocking(move || Layer::new(&dir, &root, most_left, &removals)).await {
             Ok(layer) => layer,
             Err(why) => return Ok(Trial::Failed(why)),
         };

@@ -84,7 +84,8 @@ impl Trial {
         let judge = judge(launcher, &machine.paths, root.clone(), home.clone());
         let layers = machine.paths.layers();
         let removals = Removals::default();
-        let layer = Layer::new(&layers, &root, &removals).map_err(unusable)?;
+        let layer = Layer::new(&layers, &root, machine.settings.trial_cache, &removals)
+            .map_err(unusable)?;
         Ok(Self {
             allowed: judge.readable(),
             layer,

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Scene, is_allowed, lines};
 use crate::trial::{Fate, Layer};
+use co_exec::Confinement;
+use co_exec::sandbox::Removals;
 
 /// A project whose results are ignored. Each step of a build adds a line to `log`.
 const PROJECT: &str = r"
@@ -227,4 +229,54 @@ fn what_is_half_moved_is_removed() {
     fs::write(scene.left().with_file_name("moving"), "").unwrap();
     scene.leave("test ! -e out; mkdir out; echo 2 > out/a");
     scene.leave("test $(cat out/a) = 2");
+}
+
+/// Leaves files of a workspace, and waits until they are measured.
+fn leave_bytes(layers: &Path, root: &Path, most: u64) {
+    let removals = Removals::default();
+    let layer = Layer::new(layers, root, Some(most), &removals).unwrap();
+    let Confinement::Trial { caches, .. } = layer.confinement(root) else {
+        panic!("no trial");
+    };
+    fs::write(caches.unwrap().join("a"), vec![1; 1 << 20]).unwrap();
+    drop(layer);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let waited = removals.finished(std::time::Duration::from_secs(60));
+    runtime.unwrap().block_on(waited);
+}
+
+#[test]
+fn the_oldest_are_removed_first_and_those_in_use_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = |name: &str| {
+        let root = dir.path().join(name);
+        fs::create_dir_all(&root).unwrap();
+        root
+    };
+    let (layers, most) = (dir.path().join("layers"), (5 << 20) / 2);
+    let has = |layer: &Layer| {
+        let Confinement::Trial { caches, .. } = layer.confinement(dir.path()) else {
+            panic!("no trial");
+        };
+        caches.unwrap().join("a").exists()
+    };
+    let open = |name: &str| Layer::new(&layers, &root(name), None, &Removals::default()).unwrap();
+    leave_bytes(&layers, &root("one"), most);
+    let held = open("one");
+    for name in ["two", "three"] {
+        leave_bytes(&layers, &root(name), most);
+    }
+    assert_eq!(
+        ["one", "two", "three"].map(|it| has(&open(it))),
+        [true, false, true]
+    );
+    let cleared = Layer::clear(&layers, &Removals::default()).unwrap();
+    assert_eq!(cleared.in_use, 1);
+    assert!((1 << 20..2 << 20).contains(&cleared.bytes), "{cleared:?}");
+    assert_eq!(["one", "three"].map(|it| has(&open(it))), [true, false]);
+    drop(held);
+    Layer::clear(&layers, &Removals::default()).unwrap();
+    assert!(!has(&open("one")));
 }

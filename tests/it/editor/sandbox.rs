@@ -127,7 +127,7 @@ fn another_word_changes_nothing() {
     for word in ["none", "landlock x"] {
         scene.co(&format!("/sandbox {word}"));
         scene.wait_notice(&format!(
-            "/sandbox takes landlock, docker, subprocess or auto, not \"{word}\""
+            "/sandbox takes landlock, docker, subprocess, auto, build or clean, not \"{word}\""
         ));
     }
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));

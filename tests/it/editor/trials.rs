@@ -273,3 +273,16 @@ fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
     scene.nvim.wait_text("1 file taken back");
     assert!(!scene.workspace.exists("new.txt"));
 }
+
+#[test]
+fn what_trials_leave_is_shown_and_removed() {
+    let scene = commands(["echo 1 > a.o", "cat a.o"]);
+    scene.workspace.write(".gitignore", "*.o\n");
+    scene.try_command("T");
+    scene.nvim.wait_text("All through.");
+    assert!(!scene.workspace.exists("a.o"));
+    scene.co("/sandbox");
+    scene.wait_notice("for later ones (/sandbox clean removes it)");
+    scene.co("/sandbox clean");
+    scene.wait_notice("KB of ignored files and caches removed");
+}

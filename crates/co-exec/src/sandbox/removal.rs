@@ -37,6 +37,17 @@ impl Removals {
         }
     }
 
+    /// Runs work on files in its own thread, which [`Self::finished`] also waits for.
+    pub fn run(&self, work: impl FnOnce() + Send + 'static) {
+        let under_way = self.0.token();
+        let thread = std::thread::Builder::new().name("files".to_owned());
+        // If there is no thread, a later trial does it.
+        let _spawned = thread.spawn(move || {
+            work();
+            drop(under_way);
+        });
+    }
+
     /// Waits until no removal is in progress, up to `limit`.
     pub async fn finished(&self, limit: Duration) {
         self.0.close();
