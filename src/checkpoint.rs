@@ -3,7 +3,7 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
-//! a trial, `apply` does it, and `journal` finishes what a killed process was keeping. This module knows no chat and asks no
+//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was keeping. This module knows no chat and asks no
 //! person. All of it blocks on files: call it from `spawn_blocking`.
 
 mod apply;
@@ -11,6 +11,7 @@ mod change;
 mod journal;
 mod log;
 mod parts;
+mod repository;
 mod snapshot;
 mod store;
 mod undo;
@@ -26,8 +27,9 @@ use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
 use co_llm::transcript::Decision;
 use journal::Journal;
+use repository::KeepPlace;
 
-pub use change::{Change, Entry, files, shown};
+pub use change::{Change, Entry, KeptRepository, files, shown};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
@@ -160,12 +162,18 @@ impl Checkpoints {
         log::append(&self.dir, chat, record)
     }
 
-    /// Makes the changes of the trial of the command `what` in the workspace `root`, apart from those of buffers. If co is
-    /// killed meanwhile, [`Self::finish`] makes the rest.
+    /// Makes the changes of the trial of the command `what` in the workspace `root`, apart from those of buffers, and those of
+    /// its repository. If co is killed meanwhile, [`Self::finish`] makes the rest.
     ///
     /// # Errors
     /// Nothing was changed, because the changes could not be noted before.
-    pub fn keep(&self, undo: Undo, root: &Path, what: &str) -> io::Result<UndoResult> {
+    pub fn keep(
+        &self,
+        undo: Undo,
+        repository: Option<KeptRepository>,
+        root: &Path,
+        what: &str,
+    ) -> io::Result<UndoResult> {
         if !journal::is_in_place(root) {
             let why = format!("{} is no longer the same directory", root.display());
             return Err(io::Error::other(why));
@@ -181,17 +189,27 @@ impl Checkpoints {
             },
             workspace: root.to_owned(),
             changes: undo.changes,
+            repository,
             unclear: Vec::new(),
             unknown: None,
         };
         let journal = Journal::begin(&self.dir, &record)?;
+        let unfinished = journal.unfinished();
         let options = WriteOptions {
-            unfinished: &journal.unfinished(),
+            unfinished: &unfinished,
             mode: None,
             // The journal is not either.
             sync: false,
         };
-        let done = apply::apply(record.changes, root, &store, options);
+        let place = KeepPlace {
+            root,
+            store: &store,
+            unfinished: &unfinished,
+            what,
+        };
+        let done = place.make(record.repository.as_ref(), || {
+            apply::apply(record.changes, root, &store, options)
+        });
         journal.end();
         Ok(done)
     }

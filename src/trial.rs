@@ -1,16 +1,17 @@
 //! Trials: commands that run over a layer above the workspace, so that the person sees their changes before they are made.
 //!
-//! `layer` makes the directory of a trial, over the ignored files that earlier trials left (`ignored`). `changes` compares it with the workspace, by the files that `tree` and `content`
-//! read; `git` and `git_index` look at `.git`. `report` makes texts of them. This module starts no command and asks no person. All of it
-//! blocks on files: call it from `spawn_blocking`.
+//! `layer` makes the directory of a trial, over the ignored files that earlier trials left (`ignored`). `changes` compares it with the
+//! workspace, by the files that `tree` and `content` read. `git` sorts the changes below `.git`, and `repository` reads those of
+//! commits, refs and the index. `report` makes texts of them. This module asks no person. It blocks on files: call it from
+//! `spawn_blocking`, apart from what is `async`.
 
 mod changes;
 mod content;
 mod git;
-mod git_index;
 mod ignored;
 mod layer;
 mod report;
+mod repository;
 mod rules;
 mod tree;
 
@@ -18,6 +19,7 @@ pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
 pub use ignored::Cleared;
 pub use layer::Layer;
 pub use report::size;
+pub use repository::{RepositoryChanges, TrialPlace};
 
 use co_exec::CommandOutcome;
 

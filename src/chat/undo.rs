@@ -383,6 +383,7 @@ impl UndoTask {
             by: self.by.clone(),
             workspace: workspace.clone(),
             changes: done.changes.clone(),
+            repository: None,
             unclear: Vec::new(),
             unknown: None,
         };

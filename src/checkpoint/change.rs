@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::git::RepositoryChange;
 use co_policy::one_line;
 
 /// Returns `1 file` or `2 files`.
@@ -67,6 +68,16 @@ pub struct Change {
     pub path: PathBuf,
     pub before: Option<Entry>,
     pub after: Option<Entry>,
+}
+
+/// The change of the workspace's repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRepository {
+    /// The person's git.
+    pub git: PathBuf,
+    pub change: RepositoryChange,
+    /// The new objects, as a pack of git.
+    pub pack: Blob,
 }
 
 #[cfg(test)]

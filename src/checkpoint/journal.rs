@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::apply::apply;
 use super::change::{Change, Entry, files, shown};
 use super::log::{By, Record, keeps};
+use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::private_dir;
@@ -40,6 +41,8 @@ pub struct InterruptedKeep {
     pub what: String,
     /// The number of files that were changed now.
     pub finished: usize,
+    /// The changes of the repository are made.
+    pub repository: bool,
     /// Nothing had been changed, so nothing was.
     pub dropped: bool,
     /// The files that were left alone, with the reason.
@@ -57,8 +60,9 @@ impl fmt::Display for InterruptedKeep {
         }
         write!(
             f,
-            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}, is changed now",
-            files(self.finished)
+            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}{}, is changed now",
+            files(self.finished),
+            if self.repository { " and .git" } else { "" }
         )?;
         for (path, why) in &self.failed {
             write!(f, "; {} is left alone: {why}", shown(path))?;
@@ -144,7 +148,18 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
     let root = &record.workspace;
     let unfinished = journal.unfinished();
     remove_unfinished(&record, &unfinished);
-    let mut begun = false;
+    let what = match record.by {
+        By::Call { what, .. } => what,
+        By::Undo | By::Redo | By::TakenBack => String::new(),
+    };
+    let place = KeepPlace {
+        root,
+        store,
+        unfinished: &unfinished,
+        what: &what,
+    };
+    let repository = record.repository.as_ref();
+    let mut begun = place.interrupted(repository);
     let (mut left, mut failed) = (Vec::new(), Vec::new());
     for change in record.changes {
         match entry_at(root, &change.path, store) {
@@ -161,25 +176,27 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
             Err(error) => failed.push((change.path, error.to_string())),
         }
     }
-    let what = match record.by {
-        By::Call { what, .. } => what,
-        By::Undo | By::Redo | By::TakenBack => String::new(),
-    };
-    let mut finished = 0;
+    let (mut finished, mut made) = (0, false);
     if begun {
         let options = WriteOptions {
             unfinished: &unfinished,
             sync: false,
             mode: None,
         };
-        let done = apply(left, root, store, options);
+        let done = place.make(repository, || apply(left, root, store, options));
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
+        match done.repository {
+            Some(Err(why)) => failed.push((PathBuf::from(".git"), why)),
+            Some(Ok(())) => made = true,
+            None => {}
+        }
     }
     InterruptedKeep {
         workspace: record.workspace,
         what,
         finished,
+        repository: made,
         dropped: !begun,
         failed,
     }

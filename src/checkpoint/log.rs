@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::change::{Blob, Change, Entry};
+use super::change::{Blob, Change, Entry, KeptRepository};
 use crate::paths::private_dir;
 use co_llm::transcript::Decision;
 
@@ -20,6 +20,8 @@ pub struct Record {
     /// The real path of the workspace.
     pub workspace: PathBuf,
     pub changes: Vec<Change>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<KeptRepository>,
     /// Files that changed during the call, but perhaps not by it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unclear: Vec<PathBuf>,
@@ -219,14 +221,19 @@ pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
 
 /// Returns the copies that the records in a file need.
 pub(super) fn blobs(file: &Path) -> Vec<Blob> {
-    let changes = read(file).into_iter().flat_map(|record| record.changes);
-    changes
-        .flat_map(|change| [change.before, change.after])
-        .filter_map(|entry| match entry {
+    let mut found = Vec::new();
+    for record in read(file) {
+        found.extend(record.repository.map(|it| it.pack));
+        let entries = record
+            .changes
+            .into_iter()
+            .flat_map(|it| [it.before, it.after]);
+        found.extend(entries.filter_map(|entry| match entry {
             Some(Entry::File { blob, .. }) => blob,
             _ => None,
-        })
-        .collect()
+        }));
+    }
+    found
 }
 
 fn read(file: &Path) -> Vec<Record> {

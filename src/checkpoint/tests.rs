@@ -344,6 +344,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: found.changes.clone(),
+        repository: None,
         unclear: Vec::new(),
         unknown: None,
     };

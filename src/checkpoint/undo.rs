@@ -45,6 +45,8 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
+    /// None without changes of the repository. The error is the reason why none of them is made: a clause.
+    pub repository: Option<Result<(), String>>,
 }
 
 impl Undo {

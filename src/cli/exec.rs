@@ -113,7 +113,8 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     let (code, cancelled) = match executor.start(spec).await {
         Ok(running) => {
             let signals = (interrupt, terminate);
-            follow(running, request.json, signals, trial.as_ref()).await
+            let trial = trial.as_ref().map(|trial| (trial, &executor));
+            follow(running, request.json, signals, trial).await
         }
         Err(error) => (fail(&error.to_string()), false),
     };
@@ -158,7 +159,7 @@ async fn follow(
     running: RunningCommand,
     json: bool,
     (mut interrupt, mut terminate): (Signal, Signal),
-    trial: Option<&Trial>,
+    trial: Option<(&Trial, &Executor)>,
 ) -> (u8, bool) {
     let mut told = async || {
         tokio::select! {
@@ -189,7 +190,10 @@ async fn follow(
     };
     // After a cancellation, nobody wants to see or keep anything.
     let trial = trial.filter(|_| !outcome.cancelled);
-    let mut tried = trial.map(|trial| trial.ended(&outcome, json));
+    let mut tried = match trial {
+        Some((trial, executor)) => Some(trial.ended(&outcome, json, executor).await),
+        None => None,
+    };
     let ending = match (json, &tried) {
         (true, tried) => {
             let mut value = in_json(&outcome);

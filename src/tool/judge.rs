@@ -309,6 +309,11 @@ impl Judge {
         self.facts.root()
     }
 
+    /// Returns the person's git, never one in the workspace.
+    pub fn git(&self) -> Option<PathBuf> {
+        self.facts.git()
+    }
+
     /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
     ///
     /// It blocks on files: call it from `spawn_blocking`.

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 
 use self::comparison::Comparison;
 use super::layer::Layer;
+use super::repository::{self, RepositoryChanges, TrialPlace};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
+use co_exec::Executor;
 
 /// The most bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;
@@ -23,8 +25,14 @@ pub struct TrialChanges {
     /// In the order of their paths.
     pub not_kept: Vec<NotKept>,
     pub ignored: IgnoredFiles,
-    /// The paths named `.git` with changes, which are dropped.
+    /// The paths named `.git` with changes that cannot be kept.
     pub git: Vec<PathBuf>,
+    /// The reason why those of the workspace's own `.git` cannot, if it is not the kind of change.
+    pub git_problem: Option<String>,
+    /// The workspace's own `.git` has changes that [`Self::with_repository`] may read.
+    pub may_keep_git: bool,
+    /// The changes of the workspace's repository.
+    pub repository: Option<RepositoryChanges>,
 }
 
 /// A change that is dropped.
@@ -69,6 +77,25 @@ pub enum Error {
 }
 
 impl TrialChanges {
+    /// Reads the changes of the workspace's repository, if only those may have changed that can be kept.
+    ///
+    /// If they cannot, they are among those that are dropped.
+    pub async fn with_repository(mut self, executor: &Executor, place: &TrialPlace) -> Self {
+        if !std::mem::take(&mut self.may_keep_git) {
+            return self;
+        }
+        match repository::read(executor, place).await {
+            Ok(changes) => self.repository = changes,
+            Err(why) => {
+                self.git.push(PathBuf::from(".git"));
+                self.git.sort();
+                self.git_problem = Some(why);
+                self.ignored.fate = Fate::Dropped;
+            }
+        }
+        self
+    }
+
     /// Returns the number of files that would be changed, or of directories if there are no files.
     pub fn count(&self) -> usize {
         let directories = self.changes.iter().filter(|it| it.is_directory()).count();
@@ -80,7 +107,11 @@ impl TrialChanges {
 
     /// Returns whether only ignored files changed, or none.
     pub fn only_ignored(&self) -> bool {
-        self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
+        self.changes.is_empty()
+            && self.not_kept.is_empty()
+            && self.git.is_empty()
+            && !self.may_keep_git
+            && self.repository.is_none()
     }
 
     /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see

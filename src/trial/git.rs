@@ -1,24 +1,61 @@
-//! The changes below `.git`, which are not kept.
+//! The changes below `.git`: which kind they are of.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use super::git_index;
 use super::tree::{self, Kind, Node, Tree};
+use crate::git::Index;
 
 /// The most bytes of a file that is compared. A larger one counts as changed.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// The names in a git directory that hold objects, refs, HEAD, the index, and the logs of them.
+const KEPT: [&str; 8] = [
+    "objects",
+    "refs",
+    "packed-refs",
+    "HEAD",
+    "index",
+    "logs",
+    "ORIG_HEAD",
+    "COMMIT_EDITMSG",
+];
+
+/// Files that git makes of the others, or to which nothing refers later. Their changes are dropped.
+const LEFT_OVER: [&str; 8] = [
+    "gc.log",
+    "gc.pid",
+    "FETCH_HEAD",
+    "AUTO_MERGE",
+    "info/refs",
+    "objects/info/packs",
+    "objects/info/commit-graph",
+    "objects/info/commit-graphs",
+];
+
+/// The changes of a `.git`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GitState {
+    Same,
+    /// Only commits, refs, HEAD and the index may have changed.
+    Keepable,
+    Other,
+}
 
 /// Returns whether git takes a name for its own, also where the file system does not tell capital letters.
 pub(super) fn is_it(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// Returns whether the layer changes the `.git` at a path. An index that git only refreshed is no change.
-pub(super) fn is_changed(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<bool> {
+/// Returns the kind of the changes that the layer has at a path named `.git`. An index that git only refreshed is no change.
+pub(super) fn state(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<GitState> {
+    let mut state = GitState::Same;
     let mut todo = vec![path.to_owned()];
+    let is_own = path == Path::new(".git");
     while let Some(path) = todo.pop() {
+        let inner = path.strip_prefix(".git").unwrap_or(&path);
+        let may_keep = is_own && may_keep(inner);
         let (Some(new_dir), old_dir) = (layer.parent(&path)?, workspace.parent(&path)?) else {
             continue;
         };
@@ -29,37 +66,86 @@ pub(super) fn is_changed(layer: &Tree, workspace: &Tree, path: &Path) -> io::Res
             .map(|dir| Node::of(dir, name))
             .transpose()?
             .flatten();
-        let (Some(new), Some(old), Some(old_dir)) = (new, old, old_dir) else {
-            // Removing what is not there is no change.
-            if new.is_some_and(|new| new.kind != Kind::Whiteout) {
-                return Ok(true);
-            }
+        let Some(new) = new else {
             continue;
         };
-        let same = match new.kind {
-            _ if (new.kind, new.mode) != (old.kind, old.mode) => false,
-            Kind::Dir => {
-                let Some(dir) = layer.dir(&path)? else {
-                    continue;
-                };
-                todo.extend(tree::names(&dir)?.iter().map(|name| path.join(name)));
-                !tree::is_opaque(&dir)
-            }
-            Kind::Link => tree::target(&new_dir, name)? == tree::target(&old_dir, name)?,
-            Kind::File => {
-                let bytes = |dir| tree::bytes(dir, name, MOST_BYTES);
-                match (bytes(&new_dir), bytes(&old_dir)) {
-                    (Ok(new), Ok(old)) => {
-                        new == old || name == "index" && git_index::is_same(&new, &old)
+        let is_dir =
+            new.kind == Kind::Dir && (may_keep || old.is_some_and(|it| it.kind == Kind::Dir));
+        if is_dir && let Some(dir) = layer.dir(&path)? {
+            todo.extend(tree::names(&dir)?.iter().map(|name| path.join(name)));
+        }
+        let same = match (old, &old_dir) {
+            (Some(old), Some(old_dir)) => match new.kind {
+                _ if (new.kind, new.mode) != (old.kind, old.mode) => false,
+                Kind::Dir => match layer.dir(&path)? {
+                    Some(dir) => !tree::is_opaque(&dir),
+                    None => false,
+                },
+                Kind::Link => tree::target(&new_dir, name)? == tree::target(old_dir, name)?,
+                Kind::File => {
+                    let bytes = |dir| tree::bytes(dir, name, MOST_BYTES);
+                    match (bytes(&new_dir), bytes(old_dir)) {
+                        (Ok(new), Ok(old)) => {
+                            new == old || name == "index" && Index::are_same(&new, &old)
+                        }
+                        _ => false,
                     }
-                    _ => false,
                 }
-            }
-            Kind::Whiteout | Kind::Special(_) => false,
+                Kind::Whiteout | Kind::Special(_) => false,
+            },
+            // Removing what is not there is no change.
+            _ => new.kind == Kind::Whiteout,
         };
-        if !same {
-            return Ok(true);
+        let usual = matches!(new.kind, Kind::File | Kind::Dir | Kind::Whiteout);
+        match same {
+            true => {}
+            false if may_keep && usual => state = GitState::Keepable,
+            false => return Ok(GitState::Other),
         }
     }
-    Ok(false)
+    Ok(state)
+}
+
+/// Returns whether a change of this path in the git directory may be one of commits, refs, HEAD or the index.
+fn may_keep(path: &Path) -> bool {
+    let left_over = LEFT_OVER.iter().any(|it| path.starts_with(it));
+    let info = path.starts_with("objects/info") && path != Path::new("objects/info");
+    left_over || !info && KEPT.iter().any(|it| path.starts_with(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_objects_refs_head_and_the_index_may_be_kept() {
+        for path in [
+            "HEAD",
+            "index",
+            "objects/12/34",
+            "objects/pack/pack-1.idx",
+            "objects/info/commit-graph",
+            "refs/heads/a",
+            "logs/HEAD",
+        ] {
+            assert!(may_keep(Path::new(path)), "{path}");
+        }
+        for path in [
+            "",
+            "config",
+            "hooks/pre-commit",
+            "info/exclude",
+            "info/attributes",
+            "objects/info/alternates",
+            "index.lock",
+            "MERGE_HEAD",
+            "rebase-merge/done",
+            "modules/a/HEAD",
+            "worktrees/a/HEAD",
+            "commondir",
+            "shallow",
+        ] {
+            assert!(!may_keep(Path::new(path)), "{path}");
+        }
+    }
 }

@@ -131,6 +131,13 @@ impl Layer {
         path.map(|path| Tree::open(&path)).transpose()
     }
 
+    /// Returns a directory for files of co's own, which no command reaches.
+    pub(super) fn scratch(&self, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.path().join(name);
+        private_dir(&dir).map_err(io::Error::other)?;
+        Ok(dir)
+    }
+
     /// Returns the time before which no file changed during the trial.
     pub(super) fn start(&self) -> Time {
         self.start

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
 use super::ignored::Cleared;
+use super::repository::RepositoryChanges;
 use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
@@ -55,7 +56,9 @@ impl TrialChanges {
         }
         if !self.git.is_empty() {
             let paths: Vec<_> = self.git.iter().map(|path| shown(path)).collect();
-            notes.push(format!("changes in {} are dropped", paths.join(", ")));
+            let why = self.git_problem.as_ref();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            notes.push(format!("changes in {} are dropped{why}", paths.join(", ")));
         }
         notes.extend((self.ignored.files > 0).then(|| self.ignored.sentence()));
         notes
@@ -74,12 +77,25 @@ impl TrialChanges {
         json!({
             "changes": changes.collect::<Vec<_>>(),
             "not_kept": not_kept.collect::<Vec<_>>(),
+            "repository": self.repository.as_ref().map(RepositoryChanges::json),
             "git": self.git.iter().map(|path| in_json(path)).collect::<Vec<_>>(),
             "ignored": {
                 "files": self.ignored.files,
                 "bytes": self.ignored.bytes,
                 "stay": self.ignored.fate == Fate::Stay,
             },
+        })
+    }
+}
+
+impl RepositoryChanges {
+    fn json(&self) -> Value {
+        let change = &self.kept.change;
+        json!({
+            "lines": self.lines,
+            "refs": change.refs,
+            "head": change.head,
+            "index": change.index.iter().map(|it| &it.path).collect::<Vec<_>>(),
         })
     }
 }

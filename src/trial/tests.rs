@@ -145,6 +145,9 @@ fn lines(found: &TrialChanges) -> Vec<String> {
             .iter()
             .map(|it| format!("{} changed", it.display())),
     );
+    if found.may_keep_git {
+        lines.push(".git may be kept".to_owned());
+    }
     if found.ignored.files > 0 {
         lines.push(format!(
             "{} ignored of {} bytes",
@@ -379,13 +382,14 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     let made =
         "git init -q; echo 1 > a; git add a; git -c user.name=a -c user.email=b commit -q -m 1";
     check(made, "touch a; git status; git diff; git log", &[]);
-    check(made, "git tag new", &[".git changed"]);
+    check(made, "git tag new", &[".git may be kept"]);
+    check(made, "git tag new; git config a.b c", &[".git changed"]);
     check(
         made,
         "echo 2 > a; git add a",
-        &["a: 644 > 644", ".git changed"],
+        &["a: 644 > 644", ".git may be kept"],
     );
-    check(made, "git rm -q --cached a", &[".git changed"]);
+    check(made, "git rm -q --cached a", &[".git may be kept"]);
     check(made, "rm -r .git", &[".git changed"]);
     check(
         "",

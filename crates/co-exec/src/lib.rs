@@ -5,7 +5,7 @@
 //!
 //! - `command`, `environment`, `settings`, `outcome`, `error`: the values that callers give and get.
 //! - `executor`, `running_command`: start a command, and follow it.
-//! - `program_search`: programs on a PATH.
+//! - `program_search`, `timed_output`: programs on a PATH; programs of co's own with a time limit.
 //! - `process`: its processes, streams and limits; the watchdog that ends them if this process dies.
 //! - `output`: what it prints, for an editor, a terminal and a model.
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
@@ -40,6 +40,7 @@ pub mod secrets;
 mod settings;
 #[cfg(test)]
 mod test_files;
+mod timed_output;
 
 pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
@@ -64,3 +65,4 @@ pub use program_search::search as find_program;
 pub use running_command::RunningCommand;
 pub use sandbox::Launcher;
 pub use settings::{ExecSettings, names_variables};
+pub use timed_output::timed_output;

@@ -65,6 +65,9 @@ function M.add_trial(text, question)
     return
   end
   add(text, 'ran  as a trial: ' .. tried.status, 'CoApprovalLabel', 0, 4)
+  for _, line in ipairs(tried.git or {}) do
+    add(text, 'git  ' .. line, 'CoApprovalLabel', 0, 4)
+  end
   for _, note in ipairs(tried.notes) do
     add(text, 'note ' .. note, 'CoApprovalReason', 5)
   end
@@ -224,7 +227,7 @@ function M.answers(question)
     yes, no = 'go on', 'drop'
     if question.tried.runs_again then
       yes = 'run for real'
-    elseif question.change then
+    elseif question.change or question.tried.git then
       yes = 'keep'
     end
   end

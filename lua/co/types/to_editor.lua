@@ -138,6 +138,7 @@
 ---@class (exact) co.TrialSummary
 ---@field status string
 ---@field output string[] the last lines
+---@field git? string[] the changes of the repository, a line each
 ---@field notes string[]
 ---@field runs_again? boolean a yes runs the command outside of a trial
 
@@ -221,6 +222,7 @@
 ---@field path string
 ---@field size integer bytes
 ---@field text string
+---@field git? string[] the changes of the repository, a line each
 ---@field notes string[]
 ---@field slash? string the slash command that sends it; nil if it goes with each prompt
 

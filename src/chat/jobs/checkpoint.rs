@@ -38,6 +38,7 @@ impl JobCheckpoint {
             by,
             workspace,
             changes: found.changes,
+            repository: found.repository,
             unclear: found.unclear,
             unknown: found.unknown,
         };

@@ -183,6 +183,7 @@ impl Turn {
             by,
             workspace: self.judge.root().to_owned(),
             changes: found.changes,
+            repository: found.repository,
             unclear: found.unclear,
             unknown: found.unknown,
         };

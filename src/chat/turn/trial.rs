@@ -1,5 +1,7 @@
 //! The trial of a command, and what the question about it shows.
 
+use std::sync::Arc;
+
 use super::super::text::{LONGEST_DIFF, LONGEST_REVIEW, MOST_NAMED, one_line};
 use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
@@ -34,7 +36,7 @@ pub(super) struct EndedTrial {
     pub files: Vec<ChangedFile>,
     pub result: CallResult,
     /// The layer, as long as ignored files in it may stay.
-    pub layer: Option<Layer>,
+    pub layer: Option<Arc<Layer>>,
 }
 
 impl Trial {
@@ -76,12 +78,14 @@ impl EndedTrial {
     /// of the trial.
     pub(super) fn needs_no_answer(&self) -> bool {
         self.changes.changes.is_empty()
+            && self.changes.repository.is_none()
             && self.changes.not_kept.is_empty()
             && !self.summary.runs_again
     }
 }
 
-/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
+/// Returns the parts of the changes that the person accepted in a review, with the directories that they need. Those of the
+/// repository are among them if all others are.
 ///
 /// # Errors
 /// The answers are not those to the parts, or a file cannot have the text that the person wrote.
@@ -108,6 +112,11 @@ pub(super) fn accepted(
             }
             accepted.push(change);
         }
+    }
+    let files_changed = all.changes.iter().filter(|it| !it.is_directory());
+    if !files_changed.eq(&accepted) {
+        // A commit has all of the files.
+        all.repository = None;
     }
     let has_accepted =
         |dir: &checkpoint::Change| accepted.iter().any(|it| it.path.starts_with(&dir.path));
@@ -152,13 +161,19 @@ pub(super) fn summary(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
     } else if !changes.git.is_empty() {
-        notes.push("what it changed in .git cannot be kept: yes runs it for real".to_owned());
+        let why = changes.git_problem.as_ref();
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        notes.push(format!(
+            "what it changed in .git cannot be kept{why}: yes runs it for real"
+        ));
     }
     let runs_again = failed || !changes.git.is_empty();
     if !runs_again {
         notes.extend(changes.notes(MOST_NAMED));
     }
+    let git = changes.repository.iter().flat_map(|it| &it.lines);
     TrialSummary {
+        git: git.filter(|_| !runs_again).cloned().collect(),
         status: one_line(&outcome.status()),
         output: lines[last..]
             .iter()

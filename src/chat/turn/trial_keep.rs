@@ -16,7 +16,7 @@ use super::trial::{EndedTrial, accepted};
 use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
-use crate::trial::{Fate, Layer, TrialChanges};
+use crate::trial::{Fate, Layer, RepositoryChanges, TrialChanges};
 use co_llm::transcript::{Decision, Item};
 
 /// The remark for the person about a trial of which nothing is kept.
@@ -83,11 +83,16 @@ impl Turn {
             let kept = all.iter().filter(|it| it.accept).count();
             format!(" In a review, they kept {kept} of {} parts.", all.len())
         });
+        let has_git = ended.changes.repository.is_some();
         let mut changes = match self.accept(ended, hunks).await {
             Ok(()) => std::mem::take(&mut ended.changes),
             Err(why) => return not_kept(&why),
         };
-        let to_make = std::mem::take(&mut changes.changes);
+        let lost_git = has_git && changes.repository.is_none();
+        let to_make = (
+            std::mem::take(&mut changes.changes),
+            changes.repository.take(),
+        );
         let ((mut told, noted), kept_all) = match self.keep_trial(what, decision, to_make).await {
             Ok(kept) => kept,
             Err(why) => (not_kept(&why), false),
@@ -95,7 +100,12 @@ impl Turn {
         let changes = self
             .leave_ignored(changes, ended.layer.take(), kept_all)
             .await;
-        let notes = changes.notes(MOST_NAMED);
+        let mut notes = changes.notes(MOST_NAMED);
+        if lost_git {
+            notes.push(
+                "what it changed in .git is dropped, because not all parts were kept".to_owned(),
+            );
+        }
         told.extend(review);
         told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
         told.extend(comments.map(|it| format!(" The person says: {it}")));
@@ -106,7 +116,7 @@ impl Turn {
     async fn leave_ignored(
         &self,
         mut changes: TrialChanges,
-        layer: Option<Layer>,
+        layer: Option<Arc<Layer>>,
         kept_all: bool,
     ) -> TrialChanges {
         let undecided = changes.ignored;
@@ -157,8 +167,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all
-    /// of it is in the files now.
+    /// Makes the changes of a trial in the workspace and its repository. Returns what was kept, for the model and for the person,
+    /// and whether all of it is in the files now.
     ///
     /// # Errors
     /// Nothing was kept, for this reason.
@@ -166,7 +176,7 @@ impl Turn {
         &self,
         what: String,
         decision: Decision,
-        changes: Vec<Change>,
+        (changes, repository): (Vec<Change>, Option<RepositoryChanges>),
     ) -> Result<((String, String), bool), String> {
         let root = self.judge.root().to_owned();
         let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
@@ -190,7 +200,11 @@ impl Turn {
             decision,
             command: false,
         };
-        if plan.all().is_empty() && refused.is_empty() {
+        let (kept, lines) = match repository {
+            Some(it) => (Some(it.kept), it.lines),
+            None => (None, Vec::new()),
+        };
+        if plan.all().is_empty() && refused.is_empty() && kept.is_none() {
             let words = (
                 "It ran as a trial, and nothing was kept.".to_owned(),
                 "nothing was kept".to_owned(),
@@ -199,23 +213,26 @@ impl Turn {
         }
         let planned = CallChanges {
             changes: plan.all().into_iter().cloned().collect(),
+            repository: kept.clone(),
             ..CallChanges::default()
         };
         // So `/undo` knows them if co is killed meanwhile.
         self.append_record(by.clone(), planned, true).await;
-        let command = what.clone();
+        let (command, repository) = (what.clone(), kept.clone());
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
-            checkpoints.keep(plan, root, &command)
+            checkpoints.keep(plan, repository, root, &command)
         };
         let mut done = undo::apply(&self.services, &root, plan, on_disk).await?;
         let made = CallChanges {
             changes: done.changes.clone(),
+            repository: kept.filter(|_| done.repository == Some(Ok(()))),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
-        let (mut told, noted) = kept_words(&done);
-        let kept_all = done.failed.is_empty() && unsaved.is_empty();
+        let (mut told, noted) = kept_words(&done, lines);
+        let kept_git = !matches!(done.repository, Some(Err(_)));
+        let kept_all = done.failed.is_empty() && unsaved.is_empty() && kept_git;
         if !unsaved.is_empty() {
             told.push_str(&format!(
                 " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
@@ -245,17 +262,28 @@ fn not_kept(why: &str) -> (String, String) {
 }
 
 /// Returns what was kept, for the model and for the person.
-fn kept_words(done: &UndoResult) -> (String, String) {
-    let paths: Vec<_> = done
+fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
+    let mut kept: Vec<_> = done
         .changes
         .iter()
         .map(|it| it.path.display().to_string())
         .collect();
-    let named = undo::named(paths);
-    let failed: Vec<_> = (done.failed.iter())
+    let mut failed: Vec<_> = (done.failed.iter())
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
-    let count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
+    let mut count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
+    match &done.repository {
+        Some(Ok(())) => {
+            count = match kept.is_empty() {
+                true => lines.join("; "),
+                false => format!("{count}; {}", lines.join("; ")),
+            };
+            kept.extend(lines);
+        }
+        Some(Err(why)) => failed.push(format!(".git: {why}")),
+        None => {}
+    }
+    let named = undo::named(kept);
     match failed.is_empty() {
         true => (
             format!("It ran as a trial, and the person kept what it changed: {named}."),

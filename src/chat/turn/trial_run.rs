@@ -18,7 +18,7 @@ use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
 use crate::tool::shell::ExecContext;
-use crate::trial::{Fate, Layer, TrialChanges, ended_by_itself};
+use crate::trial::{Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
 use co_llm::transcript::Decision;
 use co_policy::Sort;
 
@@ -29,7 +29,7 @@ struct ReadTrial {
     files: Vec<ChangedFile>,
     /// The difference for the question.
     change: Option<Change>,
-    layer: Option<Layer>,
+    layer: Option<Arc<Layer>>,
 }
 
 impl Turn {
@@ -199,16 +199,35 @@ impl Turn {
             Arc::clone(&self.services.checkpoints),
             Arc::clone(&self.judge),
         );
-        blocking(move || {
+        let read = blocking(move || {
             let store = checkpoints.store().map_err(|error| error.to_string())?;
+            let place = TrialPlace {
+                layer: Arc::new(layer),
+                root: judge.root().to_owned(),
+                git: judge.git(),
+                store,
+            };
             let allowed = judge.readable();
-            let changes = TrialChanges::read(&layer, judge.root(), &allowed, &store);
-            let mut changes = changes.map_err(|error| error.to_string())?;
-            layer.release();
+            let changes = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
+            let changes = changes.map_err(|error| error.to_string())?;
+            place.layer.release();
+            Ok::<_, String>((changes, place, allowed))
+        });
+        let (mut changes, place, allowed) = read.await?;
+        if !failed {
+            changes = tokio::select! {
+                () = self.cancel.cancelled() => return Err("it was cancelled".to_owned()),
+                changes = changes.with_repository(&self.services.executor, &place) => changes,
+            };
+        }
+        blocking(move || {
+            let TrialPlace {
+                layer, root, store, ..
+            } = place;
             if !is_whole {
                 changes.ignored.fate = Fate::Dropped;
             } else if changes.only_ignored() {
-                changes.leave_ignored(&layer, judge.root(), &allowed);
+                changes.leave_ignored(&layer, &root, &allowed);
             }
             // A yes would run the command again, so there is nothing to review.
             let files = match failed || !changes.git.is_empty() {

@@ -48,7 +48,7 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     let (root, open) = (scene.at("").canonicalize().unwrap(), OpenBuffers::new());
     let undo = Undo::making(changes, &root, &store, &open, Overlap::Refuse);
     assert_eq!(undo.kept, []);
-    checkpoints.keep(undo, &root, "make").unwrap().failed
+    checkpoints.keep(undo, None, &root, "make").unwrap().failed
 }
 
 fn journals(scene: &Scene) -> usize {
@@ -105,6 +105,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: changes.clone(),
+        repository: None,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -165,6 +166,7 @@ fn begin(scene: &Scene, changes: &[Change]) {
         by: By::Undo,
         workspace: scene.at(""),
         changes: changes.to_owned(),
+        repository: None,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -213,6 +215,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: found.changes,
+        repository: None,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -253,7 +256,7 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     fs::rename(&root, &moved).unwrap();
     fs::create_dir(&outside).unwrap();
     symlink(&outside, &root).unwrap();
-    assert!(scene.checkpoints.keep(undo, &root, "make").is_err());
+    assert!(scene.checkpoints.keep(undo, None, &root, "make").is_err());
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(journals(&scene), 1, "it waits for the workspace");

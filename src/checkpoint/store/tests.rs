@@ -20,6 +20,7 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         by: By::Undo,
         workspace: "/work".into(),
         changes: blobs.iter().map(change).collect(),
+        repository: None,
         unclear: Vec::new(),
         unknown: None,
     }

@@ -15,9 +15,9 @@ use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
 use crate::paths::Paths;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::trial::{Fate, Layer, NotKept, TrialChanges, ended_by_itself};
+use crate::trial::{Fate, Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
-use co_exec::{CommandOutcome, Confinement, Program};
+use co_exec::{CommandOutcome, Confinement, Executor, Program};
 use co_policy::{PolicySettings, printable};
 
 /// The exit status if a change was not kept.
@@ -28,12 +28,14 @@ const KILLED: &str = "the command did not end by itself, so its changes are drop
 
 /// A trial, before and after its command.
 pub(super) struct Trial {
-    layer: Layer,
+    layer: Arc<Layer>,
     removals: Removals,
     checkpoints: Checkpoints,
     store: Arc<Store>,
     /// The real path of the workspace.
     root: PathBuf,
+    /// The person's git, if there is one.
+    git: Option<PathBuf>,
     /// Returns false for secrets.
     allowed: PathFilter,
     after: AfterTrial,
@@ -88,7 +90,8 @@ impl Trial {
             .map_err(unusable)?;
         Ok(Self {
             allowed: judge.readable(),
-            layer,
+            git: judge.git(),
+            layer: Arc::new(layer),
             removals,
             checkpoints,
             store,
@@ -106,8 +109,26 @@ impl Trial {
     }
 
     /// Reads the changes of the command. With `--json`, also keeps them if that is asked for.
-    pub(super) fn ended(&self, outcome: &CommandOutcome, json: bool) -> Tried<'_> {
+    pub(super) async fn ended(
+        &self,
+        outcome: &CommandOutcome,
+        json: bool,
+        executor: &Executor,
+    ) -> Tried<'_> {
         let found = TrialChanges::read(&self.layer, &self.root, &self.allowed, &self.store);
+        let found = match found {
+            Ok(found) => {
+                let place = TrialPlace {
+                    layer: Arc::clone(&self.layer),
+                    root: self.root.clone(),
+                    git: self.git.clone(),
+                    store: Arc::clone(&self.store),
+                };
+                self.layer.release();
+                Ok(found.with_repository(executor, &place).await)
+            }
+            Err(error) => Err(error),
+        };
         let mut tried = Tried {
             trial: self,
             found: found.map_err(|error| error.to_string()),
@@ -118,7 +139,7 @@ impl Trial {
         match &mut tried.found {
             Ok(found) if !tried.is_whole => found.ignored.fate = Fate::Dropped,
             Ok(found) if found.only_ignored() => self.leave_ignored(found),
-            _ => self.layer.release(),
+            _ => {}
         }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
@@ -140,10 +161,13 @@ impl Trial {
 impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
-        let diff = self
-            .found
-            .as_ref()
-            .map(|it| it.diff(&self.trial.store, usize::MAX));
+        let diff = self.found.as_ref().map(|found| {
+            let mut diff = found.diff(&self.trial.store, usize::MAX);
+            for line in found.repository.iter().flat_map(|it| &it.lines) {
+                diff.push_str(&format!("git: {line}\n"));
+            }
+            diff
+        });
         match diff {
             // A file may have text that moves the cursor.
             Ok(diff) if io::stdout().is_terminal() => printable(&diff),
@@ -179,9 +203,11 @@ impl Tried<'_> {
         for note in found.notes(usize::MAX) {
             say(&format!("co-nvim: {note}"));
         }
-        let count = match found.count() {
-            0 => return self.status(),
-            count => files(count),
+        let count = match (found.count(), &found.repository) {
+            (0, None) => return self.status(),
+            (0, Some(_)) => "the changes in .git".to_owned(),
+            (count, None) => files(count),
+            (count, Some(_)) => format!("{} and the changes in .git", files(count)),
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
@@ -213,15 +239,16 @@ impl Tried<'_> {
         let all = self.found.as_ref().is_ok_and(|found| {
             let kept = self.kept.as_ref();
             let dropped = found.not_kept.len() + found.git.len();
-            dropped == 0 && kept.map_or(found.changes.is_empty(), Vec::is_empty)
+            let is_nothing = found.changes.is_empty() && found.repository.is_none();
+            dropped == 0 && kept.map_or(is_nothing, Vec::is_empty)
         });
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
     }
 
     /// Returns whether there are changes of which none is kept.
     pub(super) fn is_lost(&self) -> bool {
-        let changes = self.found.as_ref().is_ok_and(|found| found.count() > 0);
-        changes && self.kept.is_none()
+        let has_changes = |it: &TrialChanges| it.count() > 0 || it.repository.is_some();
+        self.found.as_ref().is_ok_and(has_changes) && self.kept.is_none()
     }
 
     fn keep(&mut self) {
@@ -232,8 +259,14 @@ impl Tried<'_> {
         let open = OpenBuffers::new();
         let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
         let mut left = undo.kept.clone();
-        match self.trial.checkpoints.keep(undo, root, &self.trial.what) {
-            Ok(done) => left.extend(done.failed),
+        let repository = found.repository.as_ref().map(|it| it.kept.clone());
+        let checkpoints = &self.trial.checkpoints;
+        match checkpoints.keep(undo, repository, root, &self.trial.what) {
+            Ok(done) => {
+                left.extend(done.failed);
+                let git = done.repository.and_then(Result::err);
+                left.extend(git.map(|why| (PathBuf::from(".git"), why)));
+            }
             Err(error) => {
                 let why = format!("co cannot note it before: {error}");
                 left = found

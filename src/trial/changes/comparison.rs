@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::super::content::Content;
-use super::super::git;
+use super::super::git::{self, GitState};
 use super::super::layer::Layer;
 use super::super::rules::Rules;
 use super::super::tree::{self, Kind, Node, Time, Tree};
@@ -197,8 +197,10 @@ impl<'a> Comparison<'a> {
             None => None,
         };
         if git::is_it(name) {
-            if git::is_changed(&self.layer, &self.workspace, path)? {
-                self.found.git.push(path.to_owned());
+            match git::state(&self.layer, &self.workspace, path)? {
+                GitState::Same => {}
+                GitState::Keepable => self.found.may_keep_git = true,
+                GitState::Other => self.found.git.push(path.to_owned()),
             }
             return Ok(None);
         }

@@ -28,7 +28,10 @@ impl Scene {
     fn keep(&self, changes: &[Change]) -> Vec<String> {
         let plan = self.plan(changes);
         let left = plan.kept.clone();
-        let done: UndoResult = self.checkpoints.keep(plan, &self.root(), "test").unwrap();
+        let done: UndoResult = self
+            .checkpoints
+            .keep(plan, None, &self.root(), "test")
+            .unwrap();
         let left = left.into_iter().chain(done.failed);
         left.map(|(path, why)| format!("{}: {why}", path.display()))
             .collect()

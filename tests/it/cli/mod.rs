@@ -9,5 +9,6 @@ mod settings_help;
 pub(crate) mod state;
 pub(crate) mod trial;
 mod trial_commands;
+mod trial_git;
 mod trial_ignored;
 mod usage;

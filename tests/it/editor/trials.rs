@@ -250,10 +250,33 @@ fn a_review_keeps_the_parts_that_are_accepted() {
 }
 
 #[test]
-fn a_commit_cannot_be_kept_so_a_yes_makes_it() {
+fn a_commit_is_named_and_kept() {
+    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
+    let scene = commands([&format!(
+        "echo new > new.txt && git add new.txt && {commit}"
+    )]);
+    scene.workspace.git(&["init", "-q", "-b", "main"]);
+    scene.try_command("t");
+    scene.nvim.wait_text("tried, 1 file, on branch main");
+    scene.end_trial("y");
+    let log = scene.workspace.git(&["log", "--oneline", "--all"]);
+    assert!(log.contains("tried"));
+    assert!(scene.workspace.exists("new.txt"));
+    assert!(
+        scene
+            .workspace
+            .git(&["status", "--short", "new.txt"])
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_change_of_configuration_cannot_be_kept_so_a_yes_makes_it() {
     let commit =
         "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
-    let scene = commands([&format!("echo new > new.txt && {commit}")]);
+    let scene = commands([&format!(
+        "echo new > new.txt && {commit} && git config a.b c"
+    )]);
     scene.workspace.git(&["init", "-q"]);
     scene.try_command("t");
     scene.nvim.wait_text("yes runs it for real");

@@ -1,11 +1,8 @@
 //! The sandbox features of this kernel, found by a probe in another process.
 
-use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +13,7 @@ use super::removal::remove_tree;
 use super::{LAUNCH, SandboxRefusal, trial};
 use crate::limits::ProcessLimits;
 use crate::repository::OUR_TMP;
+use crate::timed_output::timed_output;
 
 /// The most characters of a program's message that a person sees.
 const MAX_MESSAGE_CHARS: usize = 400;
@@ -77,7 +75,7 @@ impl SandboxSupport {
         // Standard input, which the probe does not need.
         command.args([LAUNCH, "0"]).env_clear();
         command.stdin(Stdio::from(OwnedFd::from(plan)));
-        let output = output(&mut command, limit)
+        let output = timed_output(&mut command, limit)
             .map_err(|error| format!("{} did not start ({error})", exe.display()))?
             .ok_or("the sandbox probe took too long")?;
         if !output.status.success() {
@@ -191,52 +189,10 @@ pub(super) fn one_line(message: &str) -> String {
     words.join(" ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Runs a command and returns its output, or none if it was killed after `limit`.
-pub(super) fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
-    // Its own processes may hold its streams open, so the whole group is killed.
-    let streams = command
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = streams.spawn()?;
-    let pid = rustix::process::Pid::from_child(&child);
-    let (done, wait) = channel::<()>();
-    let timer = std::thread::Builder::new()
-        .name("sandbox-probe".to_owned())
-        .spawn(move || {
-            let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-            if late {
-                // The child is not reaped yet, so the id is still valid.
-                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-            }
-            late
-        });
-    let timer = timer.inspect_err(|_| {
-        let _ = child.kill();
-        let _ = child.wait();
-    })?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    // Incomplete output is no valid answer, so errors need no care here.
-    let _ = child
-        .stdout
-        .take()
-        .map(|mut it| it.read_to_end(&mut stdout));
-    let _ = child
-        .stderr
-        .take()
-        .map(|mut it| it.read_to_end(&mut stderr));
-    drop(done);
-    let late = timer.join().unwrap_or(true);
-    let status = child.wait()?;
-    Ok((!late).then_some(Output {
-        status,
-        stdout,
-        stderr,
-    }))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]

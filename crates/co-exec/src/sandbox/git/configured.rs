@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::super::{SandboxRefusal, support};
 use crate::program_search;
 use crate::repository::{self, Dirs};
+use crate::timed_output::timed_output;
 
 /// A configuration file can be a FIFO, for which git would wait.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -110,7 +111,7 @@ impl ConfiguredPaths {
             ConfigSource::Person => Path::new("/"),
             _ => query.workspace,
         });
-        let output = match support::output(&mut command, GIT_TIMEOUT) {
+        let output = match timed_output(&mut command, GIT_TIMEOUT) {
             Ok(Some(output)) if matches!(output.status.code(), Some(0 | 1)) => output,
             Ok(Some(output)) => return Err(refused(&String::from_utf8_lossy(&output.stderr))),
             Ok(None) => return Err(refused("`git config` takes too long")),

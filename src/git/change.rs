@@ -1,0 +1,124 @@
+//! The changes of a repository, as they are shown, kept and noted in journals.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::names::{self, Head, ObjectName, RefTarget, Refs};
+
+/// The changes of a repository: from a state before to one after.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryChange {
+    /// Branches and tags, in the order of their names.
+    pub refs: Vec<RefChange>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadChange>,
+    /// The changes of the index, in the order of their paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index: Vec<PathChange>,
+}
+
+/// The change of a ref.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefChange {
+    /// The whole name.
+    pub name: String,
+    pub before: Option<ObjectName>,
+    pub after: Option<ObjectName>,
+}
+
+/// The change of HEAD.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadChange {
+    pub before: Head,
+    pub after: Head,
+}
+
+/// The change of a path in the index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathChange {
+    pub path: String,
+    /// More than one after a conflict.
+    pub before: Vec<StagedFile>,
+    pub after: Vec<StagedFile>,
+}
+
+/// A file in the index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StagedFile {
+    pub mode: u32,
+    pub object: ObjectName,
+    /// 0, but 1 to 3 after a conflict.
+    pub stage: u8,
+}
+
+/// The mode of a submodule, whose commit belongs to another repository.
+const SUBMODULE: u32 = 0o160_000;
+
+impl StagedFile {
+    pub fn is_submodule(&self) -> bool {
+        self.mode == SUBMODULE
+    }
+}
+
+impl RepositoryChange {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the objects that refs and HEAD name afterwards.
+    pub fn tips(&self) -> BTreeSet<&ObjectName> {
+        let head = self.head.iter().filter_map(|it| match &it.after {
+            Head::Detached(object) => Some(object),
+            Head::Branch(_) => None,
+        });
+        self.refs
+            .iter()
+            .filter_map(|it| it.after.as_ref())
+            .chain(head)
+            .collect()
+    }
+
+    /// Returns the contents that the index names afterwards.
+    pub fn staged(&self) -> BTreeSet<&ObjectName> {
+        let files = self.index.iter().flat_map(|it| &it.after);
+        files
+            .filter(|it| !it.is_submodule())
+            .map(|it| &it.object)
+            .collect()
+    }
+}
+
+impl RefChange {
+    /// Returns the name for a person.
+    pub fn shown(&self) -> String {
+        names::shown(&self.name).unwrap_or_else(|| self.name.clone())
+    }
+
+    /// Returns the differences between the refs of two states.
+    ///
+    /// # Errors
+    /// A ref has changed that is no branch and no tag: a clause.
+    pub fn between(before: &Refs, after: &Refs) -> Result<Vec<Self>, String> {
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let changed = names
+            .into_iter()
+            .filter(|it| before.get(*it) != after.get(*it));
+        let change = |name: &String| {
+            if names::shown(name).is_none() {
+                return Err(format!("{name} has changed"));
+            }
+            let object = |refs: &Refs| match refs.get(name) {
+                None => Ok(None),
+                Some(RefTarget::Object(object)) => Ok(Some(object.clone())),
+                Some(RefTarget::Ref) => Err(format!("{name} stands for another ref")),
+            };
+            Ok(Self {
+                name: name.clone(),
+                before: object(before)?,
+                after: object(after)?,
+            })
+        };
+        changed.map(change).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! The changes of a repository in words.
+
+use std::path::Path;
+
+use super::Repository;
+use super::change::{HeadChange, RefChange, RepositoryChange};
+use super::names::{self, Head, ObjectName, RefTarget};
+use co_policy::one_line;
+
+/// The most commits of a branch that are named.
+const MOST_COMMITS: usize = 5;
+
+/// The most characters of a commit's first line.
+const MAX_SUBJECT_CHARS: usize = 100;
+
+/// The options for `git log` that keep it from starting programs.
+const PLAIN_LOG: [&str; 8] = [
+    "log",
+    "-1",
+    "--no-color",
+    "--no-show-signature",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    "--diff-merges=first-parent",
+];
+
+impl Repository {
+    /// Returns a line for each change, for a person. The new objects must be there. An index is made at `scratch`.
+    ///
+    /// # Errors
+    /// Git fails, or refuses a path of the index: a clause.
+    pub fn describe(
+        &self,
+        change: &RepositoryChange,
+        scratch: &Path,
+    ) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
+        for it in &change.refs {
+            self.describe_ref(it, &mut lines)?;
+        }
+        if let Some(HeadChange { after, .. }) = &change.head {
+            lines.push(match after {
+                Head::Branch(name) => format!("HEAD: on branch {}", names::short(name)),
+                Head::Detached(object) => format!("HEAD: detached at {}", object.short()),
+            });
+        }
+        if !change.index.is_empty() {
+            let staged = self.count_staged(change, scratch)?;
+            if staged > 0 || lines.is_empty() {
+                lines.push(format!("index: {} staged", counted(staged, "file")));
+            }
+        }
+        Ok(lines.iter().map(|line| one_line(line)).collect())
+    }
+
+    fn describe_ref(&self, change: &RefChange, lines: &mut Vec<String>) -> Result<(), String> {
+        let name = change.shown();
+        let is_branch = name.starts_with("branch ");
+        match (&change.before, &change.after) {
+            (Some(before), None) => lines.push(format!("{name}: removed, was {}", before.short())),
+            (None, Some(after)) => lines.push(format!("{name}: new, at {}", after.short())),
+            (Some(before), Some(after)) if is_branch => {
+                let left = self.commits(&[before.as_str(), "--not", after.as_str()])?;
+                if !left.is_empty() {
+                    let left = counted(left.len(), "commit");
+                    lines.push(format!("{name}: {left} fewer, at {}", after.short()));
+                }
+            }
+            (Some(before), Some(after)) => {
+                let (before, after) = (before.short(), after.short());
+                lines.push(format!("{name}: {after} instead of {before}"));
+            }
+            (None, None) => {}
+        }
+        match &change.after {
+            Some(tip) if is_branch => self.describe_commits(&name, tip, lines),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the commits that no ref had before.
+    fn describe_commits(
+        &self,
+        branch: &str,
+        tip: &ObjectName,
+        lines: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let commits = self.commits(&[tip.as_str(), "--not", "--all"])?;
+        for commit in commits.iter().take(MOST_COMMITS) {
+            let log = |more: &[&str]| {
+                self.run(PLAIN_LOG.iter().chain(more).chain([&commit.as_str()]), b"")
+            };
+            let subject = log(&["-s", "--encoding=UTF-8", "--format=%s"])?;
+            let subject = String::from_utf8_lossy(&subject);
+            let subject: String = subject.trim().chars().take(MAX_SUBJECT_CHARS).collect();
+            let files = log(&["--format=", "--name-only", "-z"])?;
+            let files = files
+                .split(|it| *it == 0)
+                .filter(|it| !it.is_empty())
+                .count();
+            let files = counted(files, "file");
+            lines.push(format!(
+                "commit {}: {subject}, {files}, on {branch}",
+                commit.short()
+            ));
+        }
+        if let Some(more @ 1..) = commits.len().checked_sub(MOST_COMMITS) {
+            lines.push(format!("{} more on {branch}", counted(more, "commit")));
+        }
+        Ok(())
+    }
+
+    fn commits(&self, range: &[&str]) -> Result<Vec<ObjectName>, String> {
+        let list = self.run(["rev-list"].iter().chain(range), b"")?;
+        let list = String::from_utf8_lossy(&list);
+        Ok(list.lines().filter_map(ObjectName::parse).collect())
+    }
+
+    /// Returns the number of files in which the index differs from the commit of HEAD afterwards.
+    fn count_staged(&self, change: &RepositoryChange, scratch: &Path) -> Result<usize, String> {
+        self.write_index(
+            &self.index_bytes()?,
+            &change.index,
+            scratch,
+            self.hash_size()?,
+        )?;
+        let own = self.with_index(scratch.to_owned());
+        let files = match self.tip_after(change)? {
+            Some(tip) => own.run(
+                ["diff-index", "--cached", "--name-only", "-z", tip.as_str()],
+                b"",
+            )?,
+            None => own.run(["ls-files", "-z"], b"")?,
+        };
+        Ok(files
+            .split(|it| *it == 0)
+            .filter(|it| !it.is_empty())
+            .count())
+    }
+
+    /// Returns the commit of HEAD afterwards; none if its branch has none yet.
+    fn tip_after(&self, change: &RepositoryChange) -> Result<Option<ObjectName>, String> {
+        let head = match &change.head {
+            Some(head) => head.after.clone(),
+            None => self.head()?,
+        };
+        let branch = match head {
+            Head::Detached(object) => return Ok(Some(object)),
+            Head::Branch(branch) => branch,
+        };
+        if let Some(it) = change.refs.iter().find(|it| it.name == branch) {
+            return Ok(it.after.clone());
+        }
+        Ok(match self.refs()?.remove(&branch) {
+            Some(RefTarget::Object(object)) => Some(object),
+            Some(RefTarget::Ref) | None => None,
+        })
+    }
+}
+
+/// Returns `1 file` or `2 files`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

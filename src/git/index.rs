@@ -1,0 +1,232 @@
+//! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::change::{PathChange, StagedFile};
+use super::names::ObjectName;
+
+/// The bytes of an entry before its object: times, device, inode, mode, owner, size.
+const STAT: usize = 40;
+/// The place of the mode in them.
+const MODE: std::ops::Range<usize> = 24..28;
+/// The flag of an entry whose file git takes for unchanged.
+const ASSUME_VALID: u16 = 0x8000;
+/// The flag of an entry that more flags follow.
+const EXTENDED: u16 = 0x4000;
+/// The bits of the stage.
+const STAGE: u16 = 0x3000;
+/// The modes of entries: files, links and submodules.
+const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
+
+/// The files that an index lists, without what git knows of them on the disk.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    entries: BTreeMap<Vec<u8>, Vec<Entry>>,
+    /// The extensions without which the list means something else, such as that of a split index.
+    extensions: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    file: StagedFile,
+    /// Those that change the meaning of the entry.
+    flags: (u16, u16),
+}
+
+impl Index {
+    /// Reads an index whose objects have names of `hash` bytes; none if it has another form.
+    pub fn parse(index: &[u8], hash: usize) -> Option<Self> {
+        let header = index.get(..12)?;
+        let (version, count) = (number(&header[4..8])?, number(&header[8..12])?);
+        if &header[..4] != b"DIRC" || !(2..=4).contains(&version) {
+            return None;
+        }
+        let mut found = Self::default();
+        let mut rest = &index[12..];
+        let mut path = Vec::new();
+        for _ in 0..count {
+            let end = STAT + hash + 2;
+            let mode = number(rest.get(MODE)?)?;
+            let object = ObjectName::of(rest.get(STAT..STAT + hash)?);
+            let flags = short(rest.get(STAT + hash..end)?)?;
+            let (more, name) = match version > 2 && flags & EXTENDED != 0 {
+                true => (short(rest.get(end..end + 2)?)?, end + 2),
+                false => (0, end),
+            };
+            let (shared, digits) = match version {
+                4 => prefix(path.len(), rest.get(name..)?)?,
+                _ => (0, 0),
+            };
+            let text = rest.get(name + digits..)?;
+            let length = text.iter().position(|byte| *byte == 0)?;
+            path.truncate(shared);
+            path.extend_from_slice(&text[..length]);
+            let entry = Entry {
+                file: StagedFile {
+                    mode,
+                    object,
+                    stage: u8::try_from((flags & STAGE) >> 12).ok()?,
+                },
+                flags: (flags & ASSUME_VALID, more),
+            };
+            found.entries.entry(path.clone()).or_default().push(entry);
+            let length = name + digits + length;
+            let size = match version {
+                4 => length + 1,
+                _ => length / 8 * 8 + 8,
+            };
+            rest = rest.get(size..)?;
+        }
+        while rest.len() > hash {
+            let size = 8 + usize::try_from(number(rest.get(4..8)?)?).ok()?;
+            let extension = rest.get(..size)?;
+            // Git may leave out those with a capital letter.
+            if !extension[0].is_ascii_uppercase() {
+                found.extensions.extend_from_slice(extension);
+            }
+            rest = &rest[size..];
+        }
+        (rest.len() == hash).then_some(found)
+    }
+
+    /// Returns whether two indexes list the same files with the same objects, whatever the length of the objects' names.
+    pub fn are_same(one: &[u8], other: &[u8]) -> bool {
+        [20, 32].iter().any(|hash| {
+            let one = Self::parse(one, *hash);
+            one.is_some() && one == Self::parse(other, *hash)
+        })
+    }
+
+    /// Returns the files at a path.
+    pub fn files(&self, path: &str) -> Vec<StagedFile> {
+        let entries = self.entries.get(path.as_bytes()).into_iter().flatten();
+        entries.map(|it| it.file.clone()).collect()
+    }
+
+    /// Returns the changes from this index to another one.
+    ///
+    /// # Errors
+    /// One of them cannot be kept: a clause.
+    pub fn changes(&self, after: &Self) -> Result<Vec<PathChange>, String> {
+        if !self.extensions.is_empty() || !after.extensions.is_empty() {
+            return Err("the index is split or sparse".to_owned());
+        }
+        let paths: BTreeSet<_> = self.entries.keys().chain(after.entries.keys()).collect();
+        let changed = paths
+            .into_iter()
+            .filter(|it| self.entries.get(*it) != after.entries.get(*it));
+        let change = |path: &Vec<u8>| {
+            let text = str::from_utf8(path).ok().filter(|it| is_path(it));
+            let text = text.ok_or_else(|| {
+                let path = String::from_utf8_lossy(path);
+                format!("the index has the path {}", co_policy::one_line(&path))
+            })?;
+            let entries = after.entries.get(path).into_iter().flatten();
+            for entry in entries {
+                if entry.flags != (0, 0) || !MODES.contains(&entry.file.mode) {
+                    return Err(format!("the index marks {text} in an unusual way"));
+                }
+            }
+            Ok(PathChange {
+                path: text.to_owned(),
+                before: self.files(text),
+                after: after.files(text),
+            })
+        };
+        changed.map(change).collect()
+    }
+}
+
+/// Returns whether a path may be in an index. Git checks it once more.
+fn is_path(path: &str) -> bool {
+    let fits = |part: &str| {
+        // Windows takes this for the same name.
+        let name = part.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+        !name.is_empty() && name != ".git" && name != "git~1"
+    };
+    path.split('/').all(fits)
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn short(bytes: &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.try_into().ok()?))
+}
+
+/// Reads the number before a name in version 4: the bytes to cut from the name before. Returns how many of `length` bytes are
+/// left, and the length of the number.
+fn prefix(length: usize, text: &[u8]) -> Option<(usize, usize)> {
+    let mut cut = 0_usize;
+    for (at, byte) in text.iter().enumerate() {
+        cut = cut
+            .checked_mul(128)?
+            .checked_add(usize::from(byte & 0x7f))?;
+        if byte & 0x80 == 0 {
+            return Some((length.checked_sub(cut)?, at + 1));
+        }
+        cut = cut.checked_add(1)?;
+    }
+    None
+}
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(dir: &Path, args: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let done = git
+            .args(args)
+            .current_dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let done = done.output().unwrap();
+        assert!(done.status.success(), "{args:?}: {done:?}");
+    }
+
+    #[test]
+    fn a_refreshed_index_is_the_same_and_a_changed_one_is_not() {
+        for (format, version) in [("sha1", "2"), ("sha1", "4"), ("sha256", "3")] {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = dir.path();
+            let index = || fs::read(dir.join(".git/index")).unwrap();
+            git(dir, &["init", "-q", "--object-format", format]);
+            for number in 0..20 {
+                fs::create_dir_all(dir.join("d")).unwrap();
+                fs::write(dir.join(format!("d/file{}", "x".repeat(number))), "1").unwrap();
+            }
+            git(dir, &["add", "."]);
+            git(dir, &["update-index", "--index-version", version]);
+            git(dir, &["commit", "-q", "-m", "1"]);
+            let before = index();
+            for path in ["d/file", "d/filex"] {
+                let file = fs::File::options()
+                    .write(true)
+                    .open(dir.join(path))
+                    .unwrap();
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+                    .unwrap();
+            }
+            git(dir, &["status"]);
+            assert_ne!(index(), before, "git did not refresh it");
+            assert!(Index::are_same(&index(), &before), "{format} {version}");
+            for args in [
+                &["mv", "d/file", "d/moved"][..],
+                &["rm", "-q", "--cached", "d/filex"],
+                &["update-index", "--chmod=+x", "d/filexx"],
+                &["update-index", "--skip-worktree", "d/filexxx"],
+            ] {
+                let before = index();
+                git(dir, args);
+                assert!(!Index::are_same(&index(), &before), "{args:?}");
+            }
+            assert!(!Index::are_same(&before[..before.len() - 1], &before));
+            assert!(!Index::are_same(b"", b""));
+        }
+    }
+}

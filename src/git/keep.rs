@@ -1,0 +1,368 @@
+//! Makes the changes of a repository. If it is killed, the repository is one that git accepts, and the changes can be made again.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::Repository;
+use super::change::{HeadChange, PathChange, RefChange, RepositoryChange};
+use super::index::Index;
+use super::names::{self, Head, ObjectName, RefTarget};
+
+/// The most objects that become a file each, as after a commit. More become a pack.
+const MOST_LOOSE_OBJECTS: u32 = 100;
+
+/// The place of the number of objects in a pack.
+const PACK_COUNT: std::ops::Range<usize> = 8..12;
+
+/// Changes that can be made now.
+#[derive(Debug)]
+pub struct PreparedChange<'a> {
+    repository: &'a Repository,
+    /// Those that are not made yet.
+    refs: Vec<&'a RefChange>,
+    head: Option<&'a HeadChange>,
+    index: Option<NewIndex<'a>>,
+}
+
+/// An index beside that of the repository, which is locked.
+#[derive(Debug)]
+struct NewIndex<'a> {
+    repository: &'a Repository,
+    files: LockFiles,
+}
+
+/// The files of a process that changes the index. The start of their names belongs to this process alone.
+#[derive(Debug)]
+struct LockFiles {
+    /// Git's lock of the index.
+    lock: PathBuf,
+    /// Another name of the same file. It tells whose lock it is.
+    own: PathBuf,
+    new: PathBuf,
+    /// Git's lock of the new index.
+    new_lock: PathBuf,
+}
+
+impl Repository {
+    /// Adds the objects of a pack. Their names are computed from their contents.
+    ///
+    /// # Errors
+    /// It is no whole pack, or an object in it is broken.
+    pub fn import(&self, pack: &[u8]) -> Result<(), String> {
+        let count = pack.get(PACK_COUNT).and_then(|it| it.try_into().ok());
+        let count = count.map(u32::from_be_bytes);
+        let args = match count.ok_or("it is no pack")? {
+            0 => return Ok(()),
+            1..=MOST_LOOSE_OBJECTS => ["unpack-objects", "-q", "--strict"],
+            _ => ["index-pack", "--stdin", "--strict"],
+        };
+        self.run(args, pack).map(drop)
+    }
+
+    /// Checks that all objects are there that a change needs.
+    ///
+    /// # Errors
+    /// One is missing: a clause.
+    pub fn check_objects(&self, change: &RepositoryChange) -> Result<(), String> {
+        let tips = lines(change.tips());
+        if !tips.is_empty() {
+            let args = [
+                "rev-list",
+                "--objects",
+                "--quiet",
+                "--stdin",
+                "--not",
+                "--all",
+            ];
+            self.run(args, &tips)?;
+        }
+        let staged = lines(change.staged());
+        if !staged.is_empty() {
+            let kinds = self.run(["cat-file", "--batch-check=%(objecttype)"], &staged)?;
+            if kinds
+                .split(|it| *it == b'\n')
+                .any(|it| !matches!(it, b"blob" | b""))
+            {
+                return Err("the content of a file in the index is missing".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a part of a change is made that a kill may have interrupted.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn has_begun(&self, change: &RepositoryChange) -> Result<bool, String> {
+        let refs = self.refs()?;
+        let is_made = |it: &RefChange| object(refs.get(&it.name)) == Ok(it.after.as_ref());
+        let has_head = match &change.head {
+            Some(head) => self.head()? == head.after,
+            None => false,
+        };
+        Ok(has_head || change.refs.iter().any(is_made))
+    }
+
+    /// Prepares to make a change whose objects are there. What is made already stays. The names of files that are not
+    /// whole yet begin with `unfinished`.
+    ///
+    /// # Errors
+    /// The repository has changed in the same place: a clause.
+    pub fn prepare<'a>(
+        &'a self,
+        change: &'a RepositoryChange,
+        unfinished: &str,
+    ) -> Result<PreparedChange<'a>, String> {
+        self.check_objects(change)?;
+        let index = match change.index.is_empty() {
+            true => None,
+            false => Some(self.new_index(&change.index, unfinished)?),
+        };
+        let now = self.refs()?;
+        let mut refs = Vec::new();
+        for it in &change.refs {
+            let now = object(now.get(&it.name));
+            if now == Ok(it.after.as_ref()) {
+                continue;
+            }
+            if now != Ok(it.before.as_ref()) {
+                return Err(format!("{} has changed meanwhile", it.shown()));
+            }
+            refs.push(it);
+        }
+        let now = change.head.as_ref().map(|_| self.head()).transpose()?;
+        let head = change
+            .head
+            .as_ref()
+            .filter(|it| now.as_ref() != Some(&it.after));
+        if head.is_some_and(|it| now.as_ref() != Some(&it.before)) {
+            return Err("HEAD has changed meanwhile".to_owned());
+        }
+        Ok(PreparedChange {
+            repository: self,
+            refs,
+            head,
+            index,
+        })
+    }
+
+    /// Locks the index, and makes a new one beside it.
+    fn new_index(&self, changes: &[PathChange], unfinished: &str) -> Result<NewIndex<'_>, String> {
+        let files = self.lock_files(unfinished);
+        files.lock().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => "another git has locked the index".to_owned(),
+            _ => format!("the index cannot be locked: {error}"),
+        })?;
+        let new = NewIndex {
+            repository: self,
+            files,
+        };
+        let own = self.index_bytes()?;
+        let size = self.hash_size()?;
+        let now = match own.is_empty() {
+            true => Index::default(),
+            false => Index::parse(&own, size).ok_or("the index has an unknown form")?,
+        };
+        for change in changes {
+            let files = now.files(&change.path);
+            if files != change.before && files != change.after {
+                let path = co_policy::one_line(&change.path);
+                return Err(format!("{path} has changed in the index meanwhile"));
+            }
+        }
+        self.write_index(&own, changes, &new.files.new, size)?;
+        Ok(new)
+    }
+
+    /// Returns the bytes of the index; none if there is no index.
+    pub fn index_bytes(&self) -> Result<Vec<u8>, String> {
+        match fs::read(self.file("index")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            read => read.map_err(|error| format!("the index cannot be read: {error}")),
+        }
+    }
+
+    /// Writes an index with changes to another place. Git checks the paths.
+    pub(super) fn write_index(
+        &self,
+        own: &[u8],
+        changes: &[PathChange],
+        to: &std::path::Path,
+        hash_size: usize,
+    ) -> Result<(), String> {
+        let unwritten = |error: io::Error| format!("the index cannot be written: {error}");
+        if !own.is_empty() {
+            fs::write(to, own).map_err(unwritten)?;
+            let mode = fs::metadata(self.file("index"))
+                .map_err(unwritten)?
+                .permissions();
+            fs::set_permissions(to, mode).map_err(unwritten)?;
+        }
+        let mut input = Vec::new();
+        // The removals first: a directory may take the place of a file.
+        for change in changes {
+            let zero = "0".repeat(2 * hash_size);
+            input.extend_from_slice(format!("0 {zero}\t{}\0", change.path).as_bytes());
+        }
+        for change in changes {
+            for file in &change.after {
+                let line = format!(
+                    "{:o} {} {}\t{}\0",
+                    file.mode, file.object, file.stage, change.path
+                );
+                input.extend_from_slice(line.as_bytes());
+            }
+        }
+        let args = ["update-index", "-z", "--index-info"];
+        self.with_index(to.to_owned()).run(args, &input)?;
+        // Git leaves paths out that it does not accept.
+        let new = fs::read(to).map_err(unwritten)?;
+        let new = Index::parse(&new, hash_size).ok_or("git wrote an unknown form of index")?;
+        match changes.iter().find(|it| new.files(&it.path) != it.after) {
+            Some(other) => {
+                let path = co_policy::one_line(&other.path);
+                Err(format!("git does not accept {path} in the index"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn lock_files(&self, unfinished: &str) -> LockFiles {
+        LockFiles {
+            lock: self.file("index.lock"),
+            own: self.file(&format!("{unfinished}lock")),
+            new: self.file(&format!("{unfinished}index")),
+            new_lock: self.file(&format!("{unfinished}index.lock")),
+        }
+    }
+
+    /// Removes the files that a killed process left, and its lock of the index.
+    pub fn remove_unfinished(&self, unfinished: &str) {
+        self.lock_files(unfinished).remove();
+    }
+}
+
+impl PreparedChange<'_> {
+    /// Makes the changes. `why` is for git's log of the refs.
+    ///
+    /// # Errors
+    /// Git refuses: a clause. If it is about refs, nothing is changed.
+    pub fn make(self, why: &str) -> Result<(), String> {
+        if !self.refs.is_empty() {
+            let mut input = Vec::new();
+            for it in &self.refs {
+                let name = &it.name;
+                let line = match (&it.before, &it.after) {
+                    (Some(old), Some(new)) => format!("update {name}\0{new}\0{old}\0"),
+                    (None, Some(new)) => format!("update {name}\0{new}\0{}\0", new.zero()),
+                    (Some(old), None) => format!("delete {name}\0{old}\0"),
+                    (None, None) => continue,
+                };
+                input.extend_from_slice(line.as_bytes());
+            }
+            // One transaction: all or none.
+            let args = ["update-ref", "--no-deref", "-m", why, "--stdin", "-z"];
+            self.repository.run(args, &input)?;
+        }
+        if let Some(head) = self.head {
+            self.repository.move_head(head)?;
+        }
+        match self.index {
+            Some(index) => index.put(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Repository {
+    fn move_head(&self, change: &HeadChange) -> Result<(), String> {
+        if self.head()? != change.before {
+            return Err("HEAD has changed meanwhile".to_owned());
+        }
+        let word = |head: &Head| match head {
+            Head::Branch(name) => names::short(name).to_owned(),
+            Head::Detached(object) => object.to_string(),
+        };
+        // `git switch -` reads this.
+        let why = format!(
+            "checkout: moving from {} to {}",
+            word(&change.before),
+            word(&change.after)
+        );
+        match &change.after {
+            Head::Branch(name) => self.run(["symbolic-ref", "-m", &why, "HEAD", name], b""),
+            Head::Detached(object) => {
+                let args = [
+                    "update-ref",
+                    "--no-deref",
+                    "-m",
+                    &why,
+                    "HEAD",
+                    object.as_str(),
+                ];
+                self.run(args, b"")
+            }
+        }
+        .map(drop)
+    }
+}
+
+impl NewIndex<'_> {
+    /// Puts the new index into the place of the old one.
+    fn put(self) -> Result<(), String> {
+        let moved = fs::rename(&self.files.new, self.repository.file("index"));
+        moved.map_err(|error| format!("the index cannot be written: {error}"))
+    }
+}
+
+impl Drop for NewIndex<'_> {
+    fn drop(&mut self) {
+        self.files.remove();
+    }
+}
+
+impl LockFiles {
+    /// Takes the lock.
+    fn lock(&self) -> io::Result<()> {
+        File::create_new(&self.own)?;
+        let locked = fs::hard_link(&self.own, &self.lock);
+        if locked.is_err() {
+            fs::remove_file(&self.own)?;
+        }
+        locked
+    }
+
+    /// Removes all of them, and git's lock if it is the one of this process.
+    fn remove(&self) {
+        let facts = |path: &PathBuf| path.symlink_metadata().map(|it| (it.dev(), it.ino())).ok();
+        let mut left = vec![&self.new, &self.new_lock];
+        if facts(&self.own).is_some_and(|own| facts(&self.lock) == Some(own)) {
+            left.push(&self.lock);
+        }
+        left.push(&self.own);
+        for path in left {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(%error, path = %path.display(), "a file of git was not removed");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the object of a ref; none if there is no such ref.
+fn object(target: Option<&RefTarget>) -> Result<Option<&ObjectName>, ()> {
+    match target {
+        None => Ok(None),
+        Some(RefTarget::Object(object)) => Ok(Some(object)),
+        Some(RefTarget::Ref) => Err(()),
+    }
+}
+
+fn lines<'a>(objects: impl IntoIterator<Item = &'a ObjectName>) -> Vec<u8> {
+    let lines = objects.into_iter().map(|it| format!("{it}\n"));
+    lines.collect::<String>().into_bytes()
+}

@@ -1,0 +1,181 @@
+//! What a trial that is kept may not do to the repository of the workspace.
+
+use std::process::Output;
+
+use super::trial::{Scene, said};
+use crate::support::test_tree::Tree;
+
+/// A repository with a commit.
+const REPOSITORY: &str = "git init -q -b main; git config user.name a; git config user.email a@b
+echo 1 > a; echo 1 > b; git add .; git commit -qm first; git branch side";
+
+/// A commit, for the start of a script.
+const COMMIT: &str = "echo 2 > a; git commit -qam second;";
+
+const DROPPED: &str = "changes in .git are dropped";
+
+/// Returns all files of the repository.
+fn repository(scene: &Scene) -> Tree {
+    let mut files = scene.files();
+    files.retain(|path, _| path.starts_with(".git"));
+    files
+}
+
+fn keep(scene: &Scene, script: &str) -> Output {
+    scene.exec(&["--keep", script])
+}
+
+/// Checks that nothing of a script's changes of the repository is kept, and that a file is.
+#[track_caller]
+fn check_refused(script: &str) {
+    let scene = Scene::new(REPOSITORY);
+    let before = repository(&scene);
+    let done = keep(&scene, &format!("set -e; {script}; echo kept > file"));
+    let told = said(&done);
+    assert_eq!(done.status.code(), Some(123), "{script}: {done:?}");
+    assert!(
+        told.iter().any(|it| it.contains(DROPPED)),
+        "{script}: {told:?}"
+    );
+    assert!(repository(&scene) == before, "{script}: {told:?}");
+    scene.bash("test $(cat file) = kept");
+}
+
+#[test]
+fn hooks_configuration_and_the_like_are_never_kept() {
+    for more in [
+        "git config core.pager x",
+        "echo 'exit 1' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+        "rm -rf .git/hooks",
+        "echo '* filter=x' > .git/info/attributes",
+        "echo /etc > .git/objects/info/alternates",
+        "ln -s /etc .git/objects/00",
+        "ln -sf ../a .git/HEAD",
+        "mkdir -p .git/modules/x; echo x > .git/modules/x/config",
+        "git update-ref refs/replace/$(git rev-parse HEAD) HEAD^",
+        "git update-ref refs/remotes/origin/main HEAD",
+        "git symbolic-ref refs/heads/other refs/heads/side",
+        "git rev-parse HEAD > .git/shallow",
+        "git update-index --assume-unchanged b",
+        "git update-index --split-index",
+        "rm .git/index",
+        "rm -rf .git/objects",
+        "mv .git git; rm -rf .git; cp -r git .git; rm -rf git",
+    ] {
+        check_refused(&format!("{COMMIT} {more}"));
+    }
+}
+
+#[test]
+fn an_object_is_what_its_content_is() {
+    let plant = "name=$(git rev-parse HEAD:a); other=$(echo other | git hash-object -w --stdin)
+        file() { echo .git/objects/${1:0:2}/${1:2}; }; rm -f $(file $name); cp $(file $other) $(file $name)";
+    check_refused(&format!("{COMMIT} {plant}"));
+    // Nobody needs this one, so nothing of it is kept.
+    let scene = Scene::new(REPOSITORY);
+    let unused = "mkdir -p .git/objects/ab; cp .git/objects/??/* .git/objects/ab/";
+    assert!(keep(&scene, &format!("{COMMIT} {unused}")).status.success());
+    scene
+        .bash("test ! -e .git/objects/ab && git fsck 2> /dev/null && git show main:a | grep -qx 2");
+}
+
+#[test]
+fn a_missing_object_is_noticed() {
+    check_refused(&format!(
+        "{COMMIT} name=$(git rev-parse HEAD:a); rm -f .git/objects/${{name:0:2}}/${{name:2}}"
+    ));
+    check_refused(
+        "git update-ref refs/heads/side $(printf 1234%.0s 1 2 3 4 5 6 7 8 9 10) || echo $(printf 1234%.0s 1 2 3 4 5 6 7 8 9 10) > .git/refs/heads/side",
+    );
+}
+
+/// Writes an index with a file of one path, which git would not do.
+const WRITE_INDEX: &str = r#"cat > write.py <<'P'
+import hashlib, subprocess, sys
+path, mode = sys.argv[1].encode(), int(sys.argv[2], 8)
+blob = bytes.fromhex(subprocess.run(["git", "rev-parse", "HEAD:a"], capture_output=True, text=True).stdout.strip())
+entry = bytes(24) + mode.to_bytes(4, "big") + bytes(12) + blob + len(path).to_bytes(2, "big") + path
+entry += bytes(8 - len(entry) % 8)
+index = b"DIRC" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + entry
+open(".git/index", "wb").write(index + hashlib.sha1(index).digest())
+P
+"#;
+
+#[test]
+fn an_index_has_only_paths_of_the_workspace() {
+    for (path, mode) in [
+        (".git/hooks/x", "100644"),
+        ("sub/.GIT/config", "100644"),
+        ("../x", "100644"),
+        ("/x", "100644"),
+        ("a//b", "100644"),
+        (".git./config", "100644"),
+        ("x", "100600"),
+        ("x", "40000"),
+    ] {
+        check_refused(&format!(
+            "{WRITE_INDEX}python3 write.py '{path}' {mode}; rm write.py"
+        ));
+    }
+    // Such an index alone is no fault.
+    let scene = Scene::new(REPOSITORY);
+    let done = keep(
+        &scene,
+        &format!("{WRITE_INDEX}python3 write.py x 100644; rm write.py"),
+    );
+    assert!(done.status.success(), "{done:?}");
+    scene.bash("test $(git ls-files) = x");
+}
+
+#[test]
+fn a_ref_has_a_name_that_git_accepts() {
+    let scene = Scene::new(REPOSITORY);
+    let name = "refs/heads/../../../x";
+    keep(
+        &scene,
+        &format!(
+            "{COMMIT} git pack-refs --all; echo $(git rev-parse HEAD) {name} >> .git/packed-refs"
+        ),
+    );
+    scene.bash("test ! -e x -a ! -e ../x; git for-each-ref 2>&1 | grep -c refs/ | grep -qx 2");
+}
+
+#[test]
+fn no_program_of_the_repository_runs_when_commits_are_kept() {
+    let scene = Scene::new(&format!(
+        "{REPOSITORY}
+        printf '#!/bin/sh\\necho x >> ~/ran 2> /dev/null; exit 0\\n' > .git/program; chmod +x .git/program
+        for hook in reference-transaction post-index-change post-commit; do cp .git/program .git/hooks/$hook; done
+        git config core.fsmonitor $PWD/.git/program
+        git config filter.x.clean $PWD/.git/program
+        git config diff.x.command $PWD/.git/program; git config diff.external $PWD/.git/program
+        echo '* filter=x diff=x' > .gitattributes; echo 2 > a; rm -f ~/ran"
+    ));
+    let done = keep(
+        &scene,
+        "git commit -q --allow-empty -m second; git checkout -q -b new; git update-index --add --cacheinfo 100644,$(git rev-parse HEAD:a),new",
+    );
+    assert_eq!(said(&done), ["[kept]"], "{done:?}");
+    scene.bash("test ! -e ~/ran; test $(cat .git/HEAD | cut -c 17-) = new");
+    scene.bash("git -c core.fsmonitor=false ls-files | grep -qx new; git log -1 --format=%s new | grep -q second");
+}
+
+#[test]
+fn a_commit_of_the_person_during_the_trial_stays() {
+    let scene = Scene::new(&format!("{REPOSITORY}; echo wait > flag"));
+    let line = format!("{COMMIT} touch made; while grep -q wait flag; do sleep 0.05; done");
+    let child = scene.start(&["--keep", &line]);
+    scene.wait_for("made");
+    scene.bash("git update-ref refs/heads/main $(git commit-tree -m mine -p HEAD HEAD^{tree})");
+    let before = repository(&scene);
+    scene.bash("echo go > flag");
+    let done = child.wait_with_output().unwrap();
+    assert!(
+        said(&done).contains(&format!(
+            "co-nvim: {DROPPED}: branch main has changed meanwhile"
+        )),
+        "{done:?}"
+    );
+    assert_eq!(done.status.code(), Some(123));
+    assert!(repository(&scene) == before);
+}
