@@ -116,6 +116,22 @@ fn what_escaped_is_ended_by_the_backend_when_its_watchdog_is_killed() {
 }
 
 #[test]
+fn a_confined_command_ends_when_both_are_killed_at_once() {
+    for level in [&["--try"][..], &["--read-only"], &["--backend", "landlock"]] {
+        let workspace = tempfile::tempdir().unwrap();
+        let cwd = workspace.path().to_str().unwrap();
+        let line = format!("echo up; setsid sleep {0} & sleep {0}", own("3517"));
+        let backend = Backend::start(&[level, &["--cwd", cwd, &line]].concat());
+        there("3517");
+        let both = [backend.watchdog, backend.supervised()];
+        // So neither sees the end of the other.
+        both.iter().for_each(|pid| stop(*pid));
+        both.iter().for_each(|pid| proc::kill9(*pid));
+        gone("3517");
+    }
+}
+
+#[test]
 fn a_signal_reaches_the_backend() {
     use nix::sys::signal::{Signal, kill};
     // A hang-up ends it, and the watchdog what it leaves.

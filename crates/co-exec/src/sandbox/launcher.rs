@@ -434,6 +434,7 @@ impl Launcher {
         wanted.then_some(PidNamespace {
             own_proc: support.own_proc,
             terminal,
+            starter: i32::try_from(std::process::id()).unwrap_or(0),
         })
     }
 

@@ -4,11 +4,14 @@
 //! namespace: it confines itself, starts the command, forwards signals and reaps. When process 1 ends, the kernel ends
 //! every process of the namespace; so none can leave the command.
 //!
+//! The launcher also ends when the process that started it ends, even by SIGKILL. Then the kernel ends process 1.
+//!
 //! Process 1 outlives a command that leaves processes behind, until the last of them ends.
 
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -16,10 +19,10 @@ use std::process::ExitStatus;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::ForkResult;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::mount::{MountFlags, mount};
 use rustix::pipe::PipeFlags;
-use rustix::process::{DumpableBehavior, Pid, WaitOptions};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, WaitOptions};
 
 use super::plan::PidNamespace;
 use crate::fork::fork;
@@ -59,12 +62,13 @@ pub(super) fn enter(
                 first: child,
                 reports: File::from(read),
                 incoming,
+                starter: open_process(namespace.starter).map_err(told)?,
             };
             stand_in.run().map_err(told)
         }
         ForkResult::Child => {
             drop((read, incoming));
-            become_first(namespace).map_err(told)?;
+            become_first(namespace, &write).map_err(told)?;
             let null = streams::null().map_err(told)?;
             let first = FirstProcess {
                 command: start()?,
@@ -105,14 +109,35 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", Path::new("/proc"), "proc", flags, None)?)
 }
 
-/// Prepares this process, which is the first one of the namespace.
-fn become_first(namespace: &PidNamespace) -> io::Result<()> {
+/// Opens a process, to wait for its end. Returns none if the system has no such call.
+///
+/// # Errors
+/// The process has ended.
+fn open_process(number: i32) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = Pid::from_raw(number) else {
+        return Ok(None);
+    };
+    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => Ok(Some(process)),
+        Err(error @ rustix::io::Errno::SRCH) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Prepares this process, which is the first one of the namespace. The launcher reads from the other end of `reports`.
+fn become_first(namespace: &PidNamespace, reports: &OwnedFd) -> io::Result<()> {
     // A group of its own: a signal to the group of the launcher reaches the namespace once.
     rustix::process::setpgid(None, None)?;
     if namespace.own_proc {
         mount_proc()?;
     }
-    end_with_parent(true)
+    end_with_parent(true)?;
+    // The launcher may have ended before that.
+    let mut fds = [PollFd::new(reports, PollFlags::empty())];
+    match rustix::event::poll(&mut fds, Some(&Timespec::default()))? {
+        0 => Ok(()),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
 }
 
 /// Sets whether the kernel ends this process when the launcher ends.
@@ -134,13 +159,26 @@ struct StandIn {
     /// Closes when process 1 ends.
     reports: File,
     incoming: SignalFd,
+    starter: Option<OwnedFd>,
+}
+
+/// The event that the launcher waited for.
+enum Event {
+    Report,
+    Signal,
+    StarterEnded,
 }
 
 impl StandIn {
-    /// Forwards signals until the command has ended, then ends in the same way.
+    /// Forwards signals until the command has ended, then ends in the same way. Ends at once if the starter has ended.
     fn run(mut self) -> io::Result<Infallible> {
         release_streams(&streams::null()?)?;
-        while !self.has_report()? {
+        loop {
+            match self.next_event()? {
+                Event::Report => break,
+                Event::Signal => {}
+                Event::StarterEnded => end_as(ExitStatus::from_raw(Signal::SIGKILL as i32)),
+            }
             if let Some(told) = self.incoming.read_signal()?
                 && let Some(signal) = forwarded(told.ssi_signo as i32)
             {
@@ -162,14 +200,21 @@ impl StandIn {
         end_as(report.map_or(ExitStatus::from_raw(own), |report| report.status))
     }
 
-    /// Waits for a signal or a report. Returns whether there is a report.
-    fn has_report(&self) -> io::Result<bool> {
-        let mut fds = [
+    fn next_event(&self) -> io::Result<Event> {
+        let mut fds = vec![
             PollFd::new(&self.reports, PollFlags::IN),
             PollFd::new(&self.incoming, PollFlags::IN),
         ];
+        fds.extend(self.starter.iter().map(|it| PollFd::new(it, PollFlags::IN)));
         rustix::event::poll(&mut fds, None)?;
-        Ok(!fds[0].revents().is_empty())
+        let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+        Ok(if is_ready(0) {
+            Event::Report
+        } else if is_ready(1) {
+            Event::Signal
+        } else {
+            Event::StarterEnded
+        })
     }
 }
 

@@ -127,6 +127,8 @@ pub(super) struct PidNamespace {
     pub own_proc: bool,
     /// True if the command's streams are a terminal, which becomes that of its process session.
     pub terminal: bool,
+    /// The process that started the launcher. When it ends, the command ends.
+    pub starter: i32,
 }
 
 /// A file system that is read-only except for `writable`, `replaced` and the overlay, in which the paths in `held` cannot change.
