@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use co::trial::Layer;
 use co_exec::sandbox::Launcher;
 use co_exec::{Confinement, ShownSecrets};
 
@@ -25,6 +26,8 @@ struct Way {
     target: f64,
     launcher: Launcher,
     level: Confinement,
+    /// The directory of the layers of trials, of which each start makes one.
+    layers: Option<PathBuf>,
     times: Vec<Duration>,
     ratios: Vec<f64>,
 }
@@ -69,6 +72,7 @@ fn main() {
         target,
         launcher: launcher.clone(),
         level: level.clone(),
+        layers: None,
         times: Vec::new(),
         ratios: Vec::new(),
     };
@@ -88,7 +92,7 @@ fn main() {
     let (five, searching) = full("near", &near);
     let (twenty, spread) = full("spread", &spread);
     let [five_less, twenty_less] = [&five, &twenty].map(|it| it.clone().namespaces(false));
-    let mut ways = [
+    let mut ways = vec![
         way("read-only", 8.0, &launcher, &reading),
         way("read-only, 5 secrets near the root", 8.0, &five, &searching),
         way("the same, no namespaces", 8.0, &five_less, &searching),
@@ -104,12 +108,40 @@ fn main() {
         ),
     ];
 
+    for (name, in_layer, in_workspace) in [
+        ("trial with its layer", 0, 0),
+        ("the same, 1 GB of ignored files", IGNORED_FILES, 0),
+        (
+            "the same, also in the workspace",
+            IGNORED_FILES,
+            IGNORED_FILES,
+        ),
+    ] {
+        let root = real.join(name);
+        std::fs::create_dir(&root).unwrap();
+        std::fs::write(root.join(".gitignore"), "target/\n").unwrap();
+        build(&root, in_workspace);
+        let layers = real.join(format!("{name}, layers"));
+        let layer = Layer::new(&layers, &root, None, launcher.removals()).unwrap();
+        let trying = layer.confinement(&root);
+        let Confinement::Trial { ignored, .. } = &trying else {
+            panic!("no trial");
+        };
+        build(ignored.as_ref().unwrap(), in_layer);
+        let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
+        launcher.check_trial().unwrap();
+        ways.push(Way {
+            layers: Some(layers),
+            ..way(name, 10.0, &launcher, &trying)
+        });
+    }
+
     let mut plain = Vec::new();
     for round in 0..rounds + 20 {
-        let base = start(&launcher, &Confinement::Plain, &workspace);
+        let base = start(&launcher, &Confinement::Plain, None, &workspace);
         let each: Vec<_> = ways
             .iter()
-            .map(|way| start(&way.launcher, &way.level, &workspace))
+            .map(|way| start(&way.launcher, &way.level, way.layers.as_deref(), &workspace))
             .collect();
         // The first rounds warm caches up.
         if round < 20 {
@@ -150,11 +182,33 @@ fn furnish(workspace: &Path, secrets: &[String]) {
     }
 }
 
-/// The time from the wish to start a command to its end.
-fn start(launcher: &Launcher, level: &Confinement, cwd: &Path) -> Duration {
+/// The number of files of a build, each of 512 KiB.
+const IGNORED_FILES: usize = 2_000;
+
+/// Makes files that git ignores. They take no room.
+fn build(dir: &Path, files: usize) {
+    for number in 0..files {
+        let dir = dir.join(format!("target/debug/{}", number % 20));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = std::fs::File::create(dir.join(number.to_string())).unwrap();
+        file.set_len(512 << 10).unwrap();
+    }
+}
+
+/// The time from the wish to start a command to its end. With `layers`, it makes the layer of a trial first.
+fn start(launcher: &Launcher, level: &Confinement, layers: Option<&Path>, cwd: &Path) -> Duration {
     let path = std::env::var_os("PATH").unwrap();
     let mut env: Vec<(OsString, OsString)> = vec![("PATH".into(), path)];
     let begin = Instant::now();
+    let (root, layer) = match (level, layers) {
+        (Confinement::Trial { workspace, .. }, Some(layers)) => {
+            let layer = Layer::new(layers, workspace, None, launcher.removals()).unwrap();
+            (workspace.as_path(), Some(layer))
+        }
+        _ => (cwd, None),
+    };
+    let trying = layer.as_ref().map(|layer| layer.confinement(root));
+    let (level, cwd) = (trying.as_ref().unwrap_or(level), root);
     let wrapped = launcher
         .wrap(level, vec![COMMAND.into()], &mut env, cwd)
         .unwrap();

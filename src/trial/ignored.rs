@@ -108,7 +108,8 @@ impl IgnoredLayer {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened?,
             };
-            if lock(&held, FlockOperation::NonBlockingLockExclusive)? {
+            let is_alone = lock(&held, FlockOperation::NonBlockingLockExclusive)?;
+            if is_alone {
                 if !is_at(&held, &files) {
                     continue;
                 }
@@ -118,7 +119,7 @@ impl IgnoredLayer {
                     discard(&top, &mut trash)?;
                     continue;
                 }
-                // The kernel unlocks it in between, so another trial may come first.
+                // The kernel unlocks it in between, so another trial may come first. What that one leaves is new.
             }
             if lock(&held, FlockOperation::NonBlockingLockShared)? && is_at(&held, &files) {
                 let opened = Self {
@@ -127,7 +128,7 @@ impl IgnoredLayer {
                     most,
                     removals: removals.clone(),
                 };
-                let is_clean = clean::clean(&files, root, Removes::No)?;
+                let is_clean = is_alone || clean::clean(&files, root, Removes::No)?;
                 return Ok(is_clean.then_some(opened));
             }
             std::thread::sleep(RETRY_INTERVAL);

@@ -188,6 +188,17 @@ fn times_modes_and_links_stay() {
 }
 
 #[test]
+fn closed_directories_of_the_workspace_stay_closed() {
+    Scene::check(
+        "echo out/ > .gitignore; mkdir -p out/d; touch out/d/x",
+        &[
+            "chmod 0 out/d; touch out/new",
+            "test \"$(stat -c %a out/d)\" = 0; test -e out/new; chmod 700 out/d; ls out/d/x",
+        ],
+    );
+}
+
+#[test]
 fn a_trial_beside_another_one_moves_nothing() {
     let scene = Scene::new("echo out/ > .gitignore");
     if scene.leave("mkdir out; echo 1 > out/a").is_none() {
