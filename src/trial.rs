@@ -13,6 +13,7 @@ mod layer;
 mod report;
 mod repository;
 mod rules;
+mod tracked;
 mod tree;
 
 pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};

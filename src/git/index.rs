@@ -97,6 +97,16 @@ impl Index {
         })
     }
 
+    /// Returns whether it lists the file at a path, or one below it.
+    pub fn lists(&self, path: &[u8]) -> bool {
+        let below = [path, b"/"].concat();
+        let mut from = self.entries.range(below.clone()..);
+        let is_above = from
+            .next()
+            .is_some_and(|(first, _)| first.starts_with(&below));
+        is_above || self.entries.contains_key(path)
+    }
+
     /// Returns the files at a path.
     pub fn files(&self, path: &str) -> Vec<StagedFile> {
         let entries = self.entries.get(path.as_bytes()).into_iter().flatten();

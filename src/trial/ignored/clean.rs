@@ -9,6 +9,7 @@ use rustix::fs::AtFlags;
 use super::MOST_DEPTH;
 use super::trash::Trash;
 use crate::trial::rules::Rules;
+use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree::{self, Kind, Node, Time, Tree};
 
 /// Whether to remove them, or only to look for them.
@@ -38,6 +39,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
         above: Some(Rules::above(root)),
     }];
     let mut visited = Vec::new();
+    let tracked = TrackedFiles::of(root);
     while let Some(DirToClean { path, above }) = todo.pop() {
         let (Some(dir), Some(old_dir)) = (layer.dir(&path)?, workspace.dir(&path)?) else {
             continue;
@@ -61,6 +63,9 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
                 (rules.as_ref()).is_none_or(|it| it.ignore(&whole.join(&name), old, new));
             let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
             let stays = match is_ignored {
+                true if both => true,
+                // What is tracked exists.
+                true if old.is_some() && tracked.has(&inner) => false,
                 true => !is_hidden_by(new, old, &workspace, &inner)?,
                 false => both,
             };

@@ -14,6 +14,7 @@ use super::trash::Trash;
 use super::{EndedTrial, MOST_DEPTH};
 use crate::trial::git;
 use crate::trial::rules::Rules;
+use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree::{self, Kind, Node, Tree};
 
 /// The bits of a mode that let a program run as another user or group.
@@ -25,6 +26,7 @@ pub(super) struct Merge<'a, 'b> {
     files: Tree,
     workspace: Tree,
     trial: &'a EndedTrial<'a>,
+    tracked: TrackedFiles<'a>,
     trash: &'a mut Trash<'b>,
     visited: Vec<VisitedDir>,
 }
@@ -55,6 +57,7 @@ impl<'a, 'b> Merge<'a, 'b> {
             upper: Tree::open(&trial.upper)?,
             files: Tree::open(files)?,
             workspace: Tree::open(trial.root)?,
+            tracked: TrackedFiles::of(trial.root),
             trial,
             trash,
             visited: Vec::new(),
@@ -127,7 +130,7 @@ impl<'a, 'b> Merge<'a, 'b> {
             if git::is_it(name) || path.components().count() > MOST_DEPTH {
                 continue;
             }
-            if is_ignored && self.may_stay(&path, new) {
+            if is_ignored && self.may_stay(&path, new, old) {
                 let opaque = task.opaque;
                 let places = (&upper, &kept);
                 inner.extend(self.merge_one(places, &path, (new, old), opaque)?);
@@ -144,13 +147,18 @@ impl<'a, 'b> Merge<'a, 'b> {
             }
         }
         if let Some(dir) = workspace.filter(|_| task.opaque && rules.is_none()) {
-            self.hide_rest(&dir, &kept, names)?;
+            self.hide_rest(&task.path, (&dir, &kept), names)?;
         }
         Ok(inner)
     }
 
     /// Returns whether a file of the trial can stay.
-    fn may_stay(&self, path: &Path, new: Node) -> bool {
+    fn may_stay(&self, path: &Path, new: Node, old: Option<Node>) -> bool {
+        // Both are directories: each file in them counts for itself.
+        let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
+        if !both && old.is_some() && self.tracked.has(path) {
+            return false;
+        }
         let is_plain = match new.kind {
             Kind::File => new.mode & SETUID == 0,
             Kind::Special(_) => false,
@@ -222,8 +230,8 @@ impl<'a, 'b> Merge<'a, 'b> {
     /// are those of the trial.
     fn hide_rest(
         &self,
-        workspace: &OwnedFd,
-        kept: &OwnedFd,
+        path: &Path,
+        (workspace, kept): (&OwnedFd, &OwnedFd),
         names: Vec<OsString>,
     ) -> io::Result<()> {
         let names: HashSet<_> = names.into_iter().collect();
@@ -231,7 +239,8 @@ impl<'a, 'b> Merge<'a, 'b> {
             let Some(old) = Node::of(workspace, &name)?.filter(|_| !names.contains(&name)) else {
                 continue;
             };
-            if old.changed.is_before(self.trial.start) && Node::of(kept, &name)?.is_none() {
+            let stays = self.tracked.has(&path.join(&name)) || Node::of(kept, &name)?.is_some();
+            if old.changed.is_before(self.trial.start) && !stays {
                 make_whiteout(kept, &name)?;
             }
         }

@@ -136,6 +136,22 @@ fn what_is_not_ignored_any_more_is_removed() {
 }
 
 #[test]
+fn what_git_tracks_is_that_of_the_workspace() {
+    Scene::check(
+        "echo out/ > .gitignore; mkdir out; echo 1 > out/a; git init -q",
+        &[
+            "echo 2 > out/a; echo 2 > out/b",
+            "test \"$(cat out/a out/b | xargs)\" = '2 2'",
+            "!git add -f out/a",
+            "test \"$(cat out/a out/b | xargs)\" = '1 2'; echo 3 > out/a",
+            "test $(cat out/a) = 1; rm -r out; mkdir out; echo 4 > out/c",
+            "test \"$(ls out | xargs)\" = 'a c'; rm -r out",
+            "test -e out/a",
+        ],
+    );
+}
+
+#[test]
 fn rules_in_an_ignored_file_hold() {
     Scene::check(
         "mkdir cache",
