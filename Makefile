@@ -26,7 +26,7 @@ chaos: ## Kill, cut off and fill up all that co uses, again and again (ROUNDS=3)
 	@bash scripts/chaos.sh $(or $(ROUNDS),3) $(CHAOS)
 
 bench: ## Measure how fast it is, beside the least it could take (docs/BENCHMARKS.md)
-	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench checkpoint --bench edits --bench editor
+	CO_TEST_NVIM="$$(python3 scripts/tools.py nvim)" cargo bench --locked --bench exec --bench sandbox --bench policy --bench checkpoint --bench edits --bench search --bench editor
 
 lint: ## Check formats, lints, types, documentation and spelling
 	@bash scripts/lint.sh

@@ -139,7 +139,7 @@ impl Client {
                 return found;
             }
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "no {what}");
+            assert!(!left.is_zero(), "no {what}\n{}", self.screen().join("\n"));
             log = changed.wait_timeout(log, left).unwrap().0;
         }
     }

@@ -42,6 +42,16 @@ function bench.job(argv)
   })
 end
 
+---@param argv string[]
+function bench.system(argv)
+  local start = uv.hrtime()
+  vim.system(argv, {}, function(result)
+    vim.schedule(function()
+      vim.rpcnotify(1, 'exit', uv.hrtime() - start, result.code)
+    end)
+  end)
+end
+
 -- The least backend there could be.
 local least, told
 

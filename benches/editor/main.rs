@@ -9,10 +9,12 @@
     reason = "a measurement prints and rounds, and stops where it cannot go on"
 )]
 
+mod call;
 mod chat;
 mod client;
 mod flood;
 mod least;
+mod resume;
 mod spawn;
 mod start;
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
@@ -30,11 +32,13 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 4] = [
+    let parts: [(&str, fn()); 6] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
         ("chat", chat::run),
+        ("call", call::run),
+        ("resume", resume::run),
     ];
     for (name, run) in parts {
         if asked.is_empty() || asked.iter().any(|it| it == name) {

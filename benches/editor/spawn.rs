@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::{least, median, ms, report};
 
+const CONTESTANTS: usize = 5;
 const ROUNDS: usize = 200;
 /// So many commands make a row.
 const ROW: usize = 25;
@@ -30,6 +31,7 @@ pub(super) fn run() {
 struct Neovims {
     co: Client,
     job: Client,
+    system: Client,
     least: Client,
     environment: Vec<CString>,
 }
@@ -48,16 +50,18 @@ impl Neovims {
             environment: co.environment(),
             co,
             job: start(),
+            system: start(),
             least: start(),
         }
     }
 
-    /// One command of a contestant: co, jobstart, posix_spawn alone, the least backend.
+    /// Runs one command of a contestant: co, `jobstart`, `vim.system`, `posix_spawn` alone, the minimal backend.
     fn time(&self, which: usize) -> f64 {
         match which {
             0 => ended(&self.co, "bench.co(...)", "true".into()),
             1 => ended(&self.job, "bench.job(...)", argv("true")),
-            2 => posix(&self.environment),
+            2 => ended(&self.system, "bench.system(...)", argv("true")),
+            3 => posix(&self.environment),
             _ => ended(&self.least, "bench.least(...)", least::argv()),
         }
     }
@@ -78,41 +82,45 @@ fn exit_known(all: &Neovims, pace: Pace, megabytes: u64) {
         Pace::InARow => (ROW_ROUNDS, ROW),
         Pace::Rested => (ROUNDS, 1),
     };
-    let (mut co, mut job) = (Vec::new(), Vec::new());
-    let (mut bare, mut least) = (Vec::new(), Vec::new());
+    let mut times: [Vec<f64>; CONTESTANTS] = Default::default();
     for round in 0..rounds + rounds / 20 {
-        let mut times = [0.0; 4];
-        for turn in 0..4 {
-            let which = (round + turn) % 4;
+        let mut row = [0.0; CONTESTANTS];
+        for turn in 0..CONTESTANTS {
+            let which = (round + turn) % CONTESTANTS;
             std::thread::sleep(REST);
             let mut taken: Vec<f64> = (0..each).map(|_| all.time(which)).collect();
-            times[which] = median(&mut taken);
+            row[which] = median(&mut taken);
         }
         // The first ones start the backend and warm caches up.
         if round >= rounds / 20 {
-            co.push(times[0] / times[2]);
-            job.push(times[1] / times[2]);
-            bare.push(times[2]);
-            least.push(times[3] / times[2]);
+            times
+                .iter_mut()
+                .zip(row)
+                .for_each(|(all, one)| all.push(one));
         }
     }
-    let (base, job, least) = (median(&mut bare), median(&mut job), median(&mut least));
+    let mut ratios: Vec<f64> = times[0]
+        .iter()
+        .zip(&times[1])
+        .map(|(co, job)| co / job)
+        .collect();
+    let [co, job, system, bare, least] = times.map(|mut all| median(&mut all));
     let pace = match pace {
         Pace::InARow => "in a row",
         Pace::Rested => "after a rest",
     };
     report(
-        &format!("`:Co! true` to exit known, {pace}, + {megabytes} MB, to posix_spawn"),
-        median(&mut co),
+        &format!("`:Co! true` to exit known, {pace}, + {megabytes} MB, to jobstart"),
+        median(&mut ratios),
         "x",
-        1.3,
+        1.0,
     );
     println!(
-        "  posix_spawn takes {base:.2} ms; the least backend {least:.2} x as long, jobstart {job:.2} x"
+        "  co {co:.2} ms, jobstart {job:.2}, vim.system {system:.2}, posix_spawn {bare:.2}, the minimal backend {least:.2}"
     );
 }
 
-fn ended(nvim: &Client, code: &str, command: Value) -> f64 {
+pub(super) fn ended(nvim: &Client, code: &str, command: Value) -> f64 {
     nvim.lua(code, json!([command]));
     let notice = nvim.wait("exit");
     assert_eq!(
@@ -163,16 +171,11 @@ fn on_screen(all: &Neovims, megabytes: u64) {
         job.push(times[1]);
         ratios.push(times[0] / times[1]);
     }
-    report(
-        &format!("`echo hi` on the screen, + {megabytes} MB of heap, to jobstart + append"),
-        median(&mut ratios),
-        "x",
-        0.8,
-    );
     println!(
-        "  co {:.2} ms, jobstart {:.2} ms",
+        "`echo` on the screen, + {megabytes} MB: co {:.2} ms, jobstart and append {:.2} ms ({:.2} x)",
         median(&mut co),
-        median(&mut job)
+        median(&mut job),
+        median(&mut ratios)
     );
 }
 
