@@ -224,7 +224,7 @@ impl Turn {
             let TrialPlace {
                 layer, root, store, ..
             } = place;
-            if !is_whole {
+            if failed || !is_whole {
                 changes.ignored.fate = Fate::Dropped;
             } else if changes.only_ignored() {
                 changes.leave_ignored(&layer, &root, &allowed);

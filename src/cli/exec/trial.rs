@@ -13,6 +13,7 @@ use super::request::{AfterTrial, ExecRequest};
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
 use crate::paths::Paths;
+use crate::tool::confinement_hint::may_have_failed;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
 use crate::trial::{Fate, Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
@@ -137,7 +138,9 @@ impl Trial {
             kept: None,
         };
         match &mut tried.found {
-            Ok(found) if !tried.is_whole => found.ignored.fate = Fate::Dropped,
+            Ok(found) if !tried.is_whole || may_have_failed(outcome) => {
+                found.ignored.fate = Fate::Dropped;
+            }
             Ok(found) if found.only_ignored() => self.leave_ignored(found),
             _ => {}
         }

@@ -76,6 +76,12 @@ fn what_later_trials_see_is_told() {
         told.contains("1 ignored file (2 bytes) is dropped\n"),
         "{told}"
     );
+    // It lacked the network in the middle of its work, as `npm ci` does after it has removed the packages.
+    let told = said(&["rm b.o; echo getaddrinfo EAI_AGAIN example.com; exit 1"]);
+    assert!(
+        told.contains("1 ignored file (0 bytes) is dropped\n"),
+        "{told}"
+    );
     assert!(said(&["exit $(cat b.o)"]).starts_with("[exit 3"));
 }
 
