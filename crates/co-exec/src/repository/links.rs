@@ -45,8 +45,8 @@ impl DirectoryStamp {
         })
     }
 
-    fn is_settled(self) -> bool {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    fn is_settled(self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH);
         let changed = Duration::from_secs(self.seconds.try_into().unwrap_or(u64::MAX));
         now.is_ok_and(|now| now > changed.saturating_add(MIN_STABLE_AGE))
     }
@@ -55,7 +55,7 @@ impl DirectoryStamp {
 /// Refuses links below the git directory `dir` that lead out of it.
 ///
 /// A directory without links is read once for each state.
-pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
+pub(super) fn check_links(dir: &Path, now: SystemTime) -> Result<(), Untrusted> {
     let mut known = KNOWN.lock().unwrap_or_else(|broken| broken.into_inner());
     let mut todo = SHOWN_DIRECTORIES.map(|name| dir.join(name)).to_vec();
     let mut seen = HashSet::new();
@@ -89,7 +89,7 @@ pub(super) fn check_links(dir: &Path) -> Result<(), Untrusted> {
             }
         }
         todo.extend_from_slice(&below);
-        if !links && stamp.is_settled() {
+        if !links && stamp.is_settled(now) {
             if known.len() >= MAX_KNOWN {
                 known.clear();
             }
