@@ -105,6 +105,34 @@ describe('prompt files', function()
     same('Theirs.', sent_by(nvim, 'Co /both').file.prompt)
   end)
 
+  it('are read for completion again only after a change', function()
+    local nvim = editor({ [OWN .. 'mine.md'] = { 'Mine.' }, [OWN .. 'other.md'] = { 'Other.' } })
+    local found = nvim:lua([[
+      local dir = vim.env.XDG_CONFIG_HOME .. '/co-nvim/prompts'
+      local disk, complete = require('co.ui.file_text'), require('co.chat.prompt_files')
+      local reads, read, list = 0, disk.read, vim.fs.dir
+      function disk.read(...) reads = reads + 1 return read(...) end
+      function vim.fs.dir(...) reads = reads + 1 return list(...) end
+      local cwd, found = vim.fn.getcwd(), {}
+      local function look(about)
+        for _ = 1, 5 do complete.names(cwd) end
+        for _ = 1, 5 do about = complete.about('mine', cwd) end
+        table.insert(found, ('%d %d %s'):format(reads, #complete.names(cwd), about))
+      end
+      local function age(path) vim.uv.fs_utime(path, 1000, 1000) end
+      for _, path in ipairs({ dir .. '/mine.md', dir }) do age(path) end
+      look()
+      vim.fn.writefile({ 'Changed.' }, dir .. '/mine.md')
+      age(dir .. '/mine.md')
+      look()
+      vim.fn.writefile({ 'New.' }, dir .. '/new.md')
+      vim.uv.fs_utime(dir, 2000, 2000)
+      look()
+      return found
+    ]])
+    same({ '2 2 Mine.', '3 2 Changed.', '4 3 Changed.' }, found)
+  end)
+
   --- An editor with a file of the workspace that names contexts, and a git that makes the file `ran`.
   local function curious()
     local nvim, work = editor({
@@ -166,6 +194,20 @@ describe('prompt files', function()
     end
     same(nil, sent(nvim))
     same(0, vim.fn.filereadable(work .. '/ran'))
+  end)
+
+  it('that the person refuses do not pile up in the draft', function()
+    local nvim = curious()
+    nvim:lua("vim.cmd('Co')")
+    for id = 1, 3 do
+      nvim:keys('cc/see it ' .. id .. '<Esc><C-s>')
+      nvim:wait(('return #sent == %d'):format(id))
+      check(nvim, { question = id })
+    end
+    for id = 1, 3 do
+      nvim:receive({ type = 'settled', id = id, decision = 'denied' })
+    end
+    same('/see it 1', draft(nvim))
   end)
 
   it('that still wait when the backend ends come back if they were typed', function()

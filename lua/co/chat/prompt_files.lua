@@ -67,16 +67,45 @@ function M.get(name, cwd)
   return found
 end
 
---- Returns the names of all prompt files, some of them twice. Reads no file.
+-- What completion has read, by paths. It asks again at each key.
+---@type table<string, { stamp: string, value: any }>
+local known = {}
+
+--- Returns what `look` finds in a file or a directory; nil if there is none. An unchanged one is not read again.
+---@generic T
+---@param path string
+---@param look fun(path: string): T
+---@return T?
+local function remembered(path, look)
+  local stat = vim.uv.fs_stat(path)--[[@as any]]
+  if not stat then
+    return nil
+  end
+  local stamp = ('%d.%d %d'):format(stat.mtime.sec, stat.mtime.nsec, stat.size)
+  local entry = known[path]
+  if not entry or entry.stamp ~= stamp then
+    entry = { stamp = stamp, value = look(path) }
+    -- A change that follows at once may get the same time.
+    known[path] = os.time() - stat.mtime.sec > 2 and entry or nil
+  end
+  return entry.value
+end
+
+--- Returns the names of all prompt files, some of them twice.
 ---@param cwd string
 ---@return string[]
 function M.names(cwd)
   local found = {}
   for _, dir in ipairs(directories(cwd)) do
-    for file in vim.fs.dir(dir.path) do
-      local readable = vim.fn.filereadable(dir.path .. '/' .. file) == 1
-      found[#found + 1] = readable and file:match('^([%w_-]+)%.md$') or nil
-    end
+    local names = remembered(dir.path, function(path)
+      local names = {}
+      for file in vim.fs.dir(path) do
+        local readable = vim.fn.filereadable(path .. '/' .. file) == 1
+        names[#names + 1] = readable and file:match('^([%w_-]+)%.md$') or nil
+      end
+      return names
+    end)
+    vim.list_extend(found, names or {})
   end
   return found
 end
@@ -98,6 +127,25 @@ function M.parts(text)
   body = vim.trim(body or text)
   local first = vim.split(body, '\n', { plain = true })[1]:gsub('^#+%s*', '')
   return { body = body, about = value('description') or first, arguments = value('argument-hint') }
+end
+
+--- Returns a few words about the prompt file of a slash command, for completion; nil if there is none.
+---@param name string
+---@param cwd string
+---@return string?
+function M.about(name, cwd)
+  local found
+  for _, dir in ipairs(directories(cwd)) do
+    found = remembered(('%s/%s.md'):format(dir.path, name), function(path)
+      local file = read(name, path, dir.personal)
+      local parts = file and M.parts(file.text)
+      if parts and parts.arguments then
+        return ('%s · %s'):format(parts.arguments, parts.about)
+      end
+      return parts and parts.about
+    end) or found
+  end
+  return found
 end
 
 --- Returns the words of the arguments. Quotes hold a word with blanks together.

@@ -127,6 +127,14 @@ local function gather(chat, prompt, ended)
   end)
 end
 
+--- Returns whether the draft gets a prompt whose file the person refused. The history has it too.
+---@param chat co.Chat
+---@param prompt co.GatheringPrompt
+---@return boolean
+local function comes_back(chat, prompt)
+  return prompt.typed and chat.prompt:empty() or false
+end
+
 ---@type fun(chat: co.Chat, prompt: co.GatheringPrompt): boolean
 local send_prompt
 
@@ -162,7 +170,7 @@ local function send_first(chat)
     prompt.untrusted = nil
     if registry.get(chat.id) ~= chat or trusted and send_prompt(chat, prompt) then
       return
-    elseif trusted or prompt.typed then
+    elseif trusted or comes_back(chat, prompt) then
       chat.prompt:restore(prompt.message.text)
     end
   end
@@ -182,7 +190,7 @@ send_prompt = function(chat, prompt)
     taken = how == 'sent'
     if taken then
       return
-    elseif late and (how == 'unsent' or how == 'refused' and prompt.typed) then
+    elseif late and (how == 'unsent' or how == 'refused' and comes_back(chat, prompt)) then
       callbacks.unsent({ type = 'unsent', chat = chat.id, text = text })
     else
       M.waits_no_longer(chat, text)

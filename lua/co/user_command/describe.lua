@@ -33,12 +33,8 @@ end
 function M.about(word, cwd)
   local name = slash_name(word)
   local entry = name and require('co.user_command.slash').commands[name]
-  local file = name and not entry and prompt_files.get(name, cwd)
-  if file then
-    local parts = prompt_files.parts(file.text)
-    return parts.arguments and ('%s · %s'):format(parts.arguments, parts.about) or parts.about
-  end
-  return entry and entry.about or context.about[word] or ''
+  local file = name and not entry and prompt_files.about(name, cwd)
+  return file or entry and entry.about or context.about[word] or ''
 end
 
 --- Returns lines in a block of code.
