@@ -1,7 +1,7 @@
 //! The repository of a workspace: its state, and changes of it that a person approved. All is read and made by the person's
 //! git, without hooks, filters and replaced objects.
 //!
-//! `names` has the names of objects and refs, `index` reads the index. `change` has the changes of a repository, `describe`
+//! `names` has the names of objects and refs, `index` reads the index, `stash` the stash. `change` has the changes of a repository, `describe`
 //! puts them into words, `keep` makes them. This module knows no trial and no chat. It blocks on files and processes: call it
 //! from `spawn_blocking`.
 
@@ -10,6 +10,7 @@ mod describe;
 mod index;
 mod keep;
 mod names;
+mod stash;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,7 +27,8 @@ use co_policy::one_line;
 pub use change::{HeadChange, PathChange, RefChange, RepositoryChange, StagedFile};
 pub use index::Index;
 pub use keep::PreparedChange;
-pub use names::{Head, ObjectName, Refs, objects, parse_refs};
+pub use names::{Head, ObjectName, RefTarget, Refs, objects, parse_refs};
+pub use stash::{STASH, STASH_LOG, StashChange, StashEntry};
 
 /// The format of `git for-each-ref` for [`parse_refs`].
 pub const REF_FORMAT: &str = "--format=%(objectname) %(refname) %(symref)";

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::names::{self, Head, ObjectName, RefTarget, Refs};
+use super::stash::{STASH, StashChange};
 
 /// The changes of a repository: from a state before to one after.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,8 @@ pub struct RepositoryChange {
     pub refs: Vec<RefChange>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadChange>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stash: Option<StashChange>,
     /// The changes of the index, in the order of their paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub index: Vec<PathChange>,
@@ -66,8 +69,10 @@ impl RepositoryChange {
         *self == Self::default()
     }
 
-    /// Returns the objects that refs and HEAD name afterwards.
+    /// Returns the objects that refs, HEAD and the stash name afterwards.
     pub fn tips(&self) -> BTreeSet<&ObjectName> {
+        let stashed = self.stash.iter().flat_map(StashChange::added);
+        let stashed = stashed.map(|it| &it.object);
         let head = self.head.iter().filter_map(|it| match &it.after {
             Head::Detached(object) => Some(object),
             Head::Branch(_) => None,
@@ -76,6 +81,7 @@ impl RepositoryChange {
             .iter()
             .filter_map(|it| it.after.as_ref())
             .chain(head)
+            .chain(stashed)
             .collect()
     }
 
@@ -95,12 +101,13 @@ impl RefChange {
         names::shown(&self.name).unwrap_or_else(|| self.name.clone())
     }
 
-    /// Returns the differences between the refs of two states.
+    /// Returns the differences between the refs of two states, apart from the stash.
     ///
     /// # Errors
     /// A ref has changed that is no branch and no tag: a clause.
     pub fn between(before: &Refs, after: &Refs) -> Result<Vec<Self>, String> {
-        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let names = before.keys().chain(after.keys()).filter(|it| *it != STASH);
+        let names: BTreeSet<_> = names.collect();
         let changed = names
             .into_iter()
             .filter(|it| before.get(*it) != after.get(*it));

@@ -45,6 +45,20 @@ impl Repository {
                 Head::Detached(object) => format!("HEAD: detached at {}", object.short()),
             });
         }
+        if let Some(stash) = &change.stash {
+            let added: Vec<_> = stash.added().collect();
+            for it in added.iter().take(MOST_COMMITS) {
+                let message: String = it.message.chars().take(MAX_SUBJECT_CHARS).collect();
+                lines.push(format!("stash: 1 more: {message}"));
+            }
+            if let Some(more @ 1..) = added.len().checked_sub(MOST_COMMITS) {
+                lines.push(format!("stash: {more} more"));
+            }
+            let left = stash.before.iter().filter(|it| !stash.after.contains(it));
+            if let fewer @ 1.. = left.count() {
+                lines.push(format!("stash: {fewer} fewer"));
+            }
+        }
         if !change.index.is_empty() {
             let staged = self.count_staged(change, scratch)?;
             if staged > 0 || lines.is_empty() {

@@ -9,6 +9,7 @@ use super::Repository;
 use super::change::{HeadChange, PathChange, RefChange, RepositoryChange};
 use super::index::Index;
 use super::names::{self, Head, ObjectName, RefTarget};
+use super::stash::{STASH, StashChange};
 
 /// The most objects that become a file each, as after a commit. More become a pack.
 const MOST_LOOSE_OBJECTS: u32 = 100;
@@ -23,7 +24,9 @@ pub struct PreparedChange<'a> {
     /// Those that are not made yet.
     refs: Vec<&'a RefChange>,
     head: Option<&'a HeadChange>,
+    stash: Option<&'a StashChange>,
     index: Option<NewIndex<'a>>,
+    unfinished: String,
 }
 
 /// An index beside that of the repository, which is locked.
@@ -43,6 +46,7 @@ struct LockFiles {
     new: PathBuf,
     /// Git's lock of the new index.
     new_lock: PathBuf,
+    new_stash: PathBuf,
 }
 
 impl Repository {
@@ -102,7 +106,14 @@ impl Repository {
             Some(head) => self.head()? == head.after,
             None => false,
         };
-        Ok(has_head || change.refs.iter().any(is_made))
+        let has_stash = match &change.stash {
+            Some(stash) => {
+                let now = self.stash()?;
+                now == stash.after || now != stash.before && stash.is_between(&now)
+            }
+            None => false,
+        };
+        Ok(has_head || has_stash || change.refs.iter().any(is_made))
     }
 
     /// Prepares to make a change whose objects are there. What is made already stays. The names of files that are not
@@ -140,11 +151,22 @@ impl Repository {
         if head.is_some_and(|it| now.as_ref() != Some(&it.before)) {
             return Err("HEAD has changed meanwhile".to_owned());
         }
+        let mut stash = change.stash.as_ref();
+        if let Some(it) = stash {
+            let now = self.stash()?;
+            if now == it.after {
+                stash = None;
+            } else if now != it.before && !it.is_between(&now) {
+                return Err("the stash has changed meanwhile".to_owned());
+            }
+        }
         Ok(PreparedChange {
             repository: self,
             refs,
             head,
+            stash,
             index,
+            unfinished: unfinished.to_owned(),
         })
     }
 
@@ -235,6 +257,7 @@ impl Repository {
             own: self.file(&format!("{unfinished}lock")),
             new: self.file(&format!("{unfinished}index")),
             new_lock: self.file(&format!("{unfinished}index.lock")),
+            new_stash: self.file(&format!("{unfinished}stash")),
         }
     }
 
@@ -250,24 +273,29 @@ impl PreparedChange<'_> {
     /// # Errors
     /// Git refuses: a clause. If it is about refs, nothing is changed.
     pub fn make(self, why: &str) -> Result<(), String> {
-        if !self.refs.is_empty() {
-            let mut input = Vec::new();
-            for it in &self.refs {
-                let name = &it.name;
-                let line = match (&it.before, &it.after) {
-                    (Some(old), Some(new)) => format!("update {name}\0{new}\0{old}\0"),
-                    (None, Some(new)) => format!("update {name}\0{new}\0{}\0", new.zero()),
-                    (Some(old), None) => format!("delete {name}\0{old}\0"),
-                    (None, None) => continue,
-                };
-                input.extend_from_slice(line.as_bytes());
+        let mut input = Vec::new();
+        for it in &self.refs {
+            input.extend(transaction(&it.name, it.before.as_ref(), it.after.as_ref()));
+        }
+        if let Some(stash) = self.stash {
+            let now = self.repository.refs()?;
+            let now = object(now.get(STASH)).unwrap_or(None);
+            let (before, after) = stash.tips();
+            if now != after {
+                input.extend(transaction(STASH, before, after));
             }
+        }
+        if !input.is_empty() {
             // One transaction: all or none.
             let args = ["update-ref", "--no-deref", "-m", why, "--stdin", "-z"];
             self.repository.run(args, &input)?;
         }
         if let Some(head) = self.head {
             self.repository.move_head(head)?;
+        }
+        if let Some(stash) = self.stash.filter(|it| !it.after.is_empty()) {
+            self.repository
+                .write_stash_log(&stash.after, &self.unfinished)?;
         }
         match self.index {
             Some(index) => index.put(),
@@ -337,7 +365,7 @@ impl LockFiles {
     /// Removes all of them, and git's lock if it is the one of this process.
     fn remove(&self) {
         let facts = |path: &PathBuf| path.symlink_metadata().map(|it| (it.dev(), it.ino())).ok();
-        let mut left = vec![&self.new, &self.new_lock];
+        let mut left = vec![&self.new, &self.new_lock, &self.new_stash];
         if facts(&self.own).is_some_and(|own| facts(&self.lock) == Some(own)) {
             left.push(&self.lock);
         }
@@ -351,6 +379,17 @@ impl LockFiles {
             }
         }
     }
+}
+
+/// Returns the line of a transaction that changes a ref, if it has its old value.
+fn transaction(name: &str, before: Option<&ObjectName>, after: Option<&ObjectName>) -> Vec<u8> {
+    let line = match (before, after) {
+        (Some(old), Some(new)) => format!("update {name}\0{new}\0{old}\0"),
+        (None, Some(new)) => format!("update {name}\0{new}\0{}\0", new.zero()),
+        (Some(old), None) => format!("delete {name}\0{old}\0"),
+        (None, None) => String::new(),
+    };
+    line.into_bytes()
 }
 
 /// Returns the object of a ref; none if there is no such ref.

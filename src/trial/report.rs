@@ -95,6 +95,7 @@ impl RepositoryChanges {
             "lines": self.lines,
             "refs": change.refs,
             "head": change.head,
+            "stash": change.stash,
             "index": change.index.iter().map(|it| &it.path).collect::<Vec<_>>(),
         })
     }

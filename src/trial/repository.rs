@@ -11,8 +11,8 @@ use super::layer::Layer;
 use super::tree::{self, Kind, Node, Tree};
 use crate::checkpoint::{KeptRepository, Store};
 use crate::git::{
-    Head, HeadChange, Index, ObjectName, PathChange, REF_FORMAT, RefChange, Refs, Repository,
-    RepositoryChange, parse_refs,
+    Head, HeadChange, Index, ObjectName, PathChange, REF_FORMAT, RefChange, RefTarget, Refs,
+    Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, parse_refs,
 };
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
 use co_policy::one_line;
@@ -60,6 +60,8 @@ struct Before {
     refs: Refs,
     head: Option<HeadChange>,
     index: Vec<PathChange>,
+    /// The stash as it was, and the one of the trial if that has changed it.
+    stash: (Vec<StashEntry>, Option<Vec<StashEntry>>),
 }
 
 /// Reads the changes of the workspace's repository; none if there are none.
@@ -101,18 +103,23 @@ impl Before {
         let trees = Trees::open(layer, root).map_err(unreadable)?;
         let head = trees.head(&repository)?;
         let index = trees.index(&repository)?;
+        let stash = (repository.stash()?, trees.stash()?);
         Ok(Self {
             repository,
             refs,
             head,
             index,
+            stash,
         })
     }
 
     /// Returns the command that prints the rest into the layer.
     fn command(&self, git: &Path, place: &TrialPlace) -> CommandSpec {
-        let staged = self.staged();
-        let mut stdin: String = staged.iter().map(|it| format!("{it}\n")).collect();
+        let mut stdin = String::new();
+        let stashed = self.stash.1.iter().flatten().map(|it| &it.object);
+        for object in self.staged().iter().chain(stashed) {
+            stdin.push_str(&format!("{object}\n"));
+        }
         // What comes after it is there already.
         stdin.push_str("--not\n");
         stdin.extend(
@@ -161,9 +168,11 @@ impl Before {
     fn finish(self, place: &TrialPlace) -> Result<Option<RepositoryChanges>, String> {
         let trees = Trees::open(&place.layer, &place.root).map_err(unreadable)?;
         let refs = parse_refs(&trees.printed("refs", MOST_REFS)?)?;
+        let stash = trees.stash_change(self.stash, (&self.refs, &refs))?;
         let change = RepositoryChange {
             refs: RefChange::between(&self.refs, &refs)?,
             head: self.head,
+            stash,
             index: self.index,
         };
         if change.is_empty() {
@@ -266,6 +275,48 @@ impl Trees {
             bytes => Index::parse(bytes, size).ok_or("the index has an unknown form"),
         };
         parse(&before)?.changes(&parse(&after)?)
+    }
+
+    /// Returns the entries of the stash that the trial left; none if it did not change them.
+    fn stash(&self) -> Result<Option<Vec<StashEntry>>, String> {
+        let path = format!(".git/{STASH_LOG}");
+        let dir = self.layer.parent(Path::new(&path)).map_err(unreadable)?;
+        let node = dir.map(|dir| Node::of(&dir, OsStr::new("stash")));
+        let node = node.transpose().map_err(unreadable)?.flatten();
+        if node.is_some_and(|it| it.kind == Kind::Whiteout) {
+            return Ok(Some(Vec::new()));
+        }
+        match self.changed(&path, MOST_REFS)? {
+            None => Ok(None),
+            Some(log) => match StashEntry::parse_log(&log) {
+                None => Err("the stash has an unknown form".to_owned()),
+                entries => Ok(entries),
+            },
+        }
+    }
+
+    /// Returns the change of the stash, whose ref must be that of its last entry.
+    fn stash_change(
+        &self,
+        (before, after): (Vec<StashEntry>, Option<Vec<StashEntry>>),
+        refs: (&Refs, &Refs),
+    ) -> Result<Option<StashChange>, String> {
+        let after = after.unwrap_or_else(|| before.clone());
+        if before == after && refs.0.get(STASH) == refs.1.get(STASH) {
+            return Ok(None);
+        }
+        let tip = |entries: &[StashEntry]| {
+            let last = entries.last();
+            last.map(|it| RefTarget::Object(it.object.clone()))
+        };
+        if refs.0.get(STASH) != tip(&before).as_ref() || refs.1.get(STASH) != tip(&after).as_ref() {
+            return Err("the stash has an unusual form".to_owned());
+        }
+        let log = format!(".git/{STASH_LOG}");
+        if self.is_new(&log)? || self.is_new(&format!(".git/{STASH}"))? {
+            return Err("the stash has changed meanwhile".to_owned());
+        }
+        Ok(Some(StashChange { before, after }))
     }
 
     /// Checks that the refs of a change have not changed in the workspace since the trial began.

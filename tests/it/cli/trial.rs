@@ -105,7 +105,7 @@ impl Scene {
     }
 }
 
-fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+pub(super) fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < DEADLINE, "{what}");

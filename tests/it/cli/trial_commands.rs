@@ -333,6 +333,20 @@ fn of_git_with_names_of_sha256() {
     );
 }
 
+#[test]
+fn of_git_with_the_stash() {
+    check_git(&[
+        "echo x >> README.md; echo y > new; git add new; git stash -q",
+        "echo x > new; git stash push -q -u -m mine; git stash list",
+        "git stash pop -q",
+        "git stash apply -q 'stash@{1}'",
+        "git stash drop -q 'stash@{1}'; git stash list",
+        "git stash clear",
+        "git stash pop -q; git commit -qam popped; echo 1 > data/table.csv; git stash -q; echo 2 > data/table.csv; git stash -q",
+        "git stash branch -q other 2> /dev/null || git stash branch other > /dev/null",
+    ]);
+}
+
 /// A directory of the workspace cannot be renamed in an overlay. Programs that do not copy it then fail.
 #[test]
 fn a_rename_of_a_directory_that_fails_changes_nothing() {

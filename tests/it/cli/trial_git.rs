@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use super::trial::{Scene, said};
+use super::trial::{Scene, said, wait};
 use crate::support::test_tree::Tree;
 
 /// A repository with a commit.
@@ -178,4 +178,50 @@ fn a_commit_of_the_person_during_the_trial_stays() {
     );
     assert_eq!(done.status.code(), Some(123));
     assert!(repository(&scene) == before);
+}
+
+/// Returns what a person sees of the repository and of a file.
+fn seen(scene: &Scene) -> String {
+    let script = "cat .git/HEAD a; git for-each-ref; git ls-files -s; git stash list";
+    let done = scene.command("bash").args(["-c", script]).output().unwrap();
+    String::from_utf8(done.stdout).unwrap()
+}
+
+#[test]
+fn a_keep_that_is_killed_leaves_a_whole_repository() {
+    let script = "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z
+        echo 3 > b; git stash -q; git switch -q -c new; echo 2 > a; git commit -qam second; echo 1 > c; git add c";
+    let repository = format!("{}\n{REPOSITORY}", script.lines().next().unwrap());
+    let whole = Scene::new(&repository);
+    let old = seen(&whole);
+    assert!(keep(&whole, script).status.success());
+    let new = seen(&whole);
+    assert_ne!(old, new);
+    let moments = [
+        ".git/index.lock",
+        ".git/refs/heads/new",
+        ".git/refs/stash",
+        ".git/HEAD.lock",
+        ".git/logs/refs/stash",
+        "c",
+    ];
+    for moment in moments {
+        let scene = Scene::new(&repository);
+        let mut child = scene.start(&["--keep", script]);
+        let place = scene.workspace.join(moment);
+        wait(moment, || {
+            place.exists() || child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let keeps = scene.state().join("checkpoints/keeps");
+        wait("the journal stays", || {
+            scene.exec(&["true"]);
+            keeps.read_dir().map_or(true, |mut it| it.next().is_none())
+        });
+        let found = seen(&scene);
+        assert!(found == old || found == new, "{moment}: {found}");
+        scene
+            .bash("git fsck --no-dangling && test ! -e .git/index.lock && ! ls -A .git | grep co-");
+    }
 }
