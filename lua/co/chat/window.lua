@@ -27,7 +27,7 @@ end
 --- Folds long blocks of output and old answers in a window that now shows the text of a chat.
 ---@param chat co.Chat
 ---@param win integer
-function M.fold_all(chat, win)
+local function fold_all(chat, win)
   for _, block in pairs(chat.text.blocks) do
     M.fold(block, win)
   end
@@ -56,6 +56,7 @@ function M.show(chat, focus)
     else
       text = pair.open(chat, config.get().layout)
     end
+    fold_all(chat, text)
     windows.scroll_to_end(chat.buf)
     windows.scroll_to_end(chat.prompt.buf)
   end
