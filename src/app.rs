@@ -166,6 +166,7 @@ impl App {
     }
 
     async fn route(&mut self, message: FromEditor) {
+        let reply = |request, with| self.services.buffers.reply(request, with);
         match message {
             FromEditor::Hello { .. } => {}
             FromEditor::Settings { settings } => self.change_settings(settings).await,
@@ -258,28 +259,18 @@ impl App {
             FromEditor::RunResize { run, size } => self.runs.resize(run, size),
             FromEditor::CancelRun { run } => self.runs.cancel(run),
             FromEditor::KeepRun { run, keep } => self.runs.keep(run, keep),
-            FromEditor::Buffers { request, buffers } => {
-                self.services
-                    .buffers
-                    .reply(request, BufferReply::Read(buffers));
-            }
-            FromEditor::BufferChanged { request, changed } => {
-                self.services
-                    .buffers
-                    .reply(request, BufferReply::Changed(changed));
-            }
             FromEditor::Hooks { before_command } => {
                 self.services.buffers.set_hooked(before_command);
             }
+            FromEditor::Buffers { request, buffers } => reply(request, BufferReply::Read(buffers)),
+            FromEditor::BufferChanged { request, changed } => {
+                reply(request, BufferReply::Changed(changed));
+            }
             FromEditor::CommandHooked { request, refusal } => {
-                self.services
-                    .buffers
-                    .reply(request, BufferReply::Hooked(refusal));
+                reply(request, BufferReply::Hooked(refusal));
             }
             FromEditor::EditorAnswer { request, answer } => {
-                self.services
-                    .buffers
-                    .reply(request, BufferReply::Editor(answer));
+                reply(request, BufferReply::Editor(answer));
             }
         }
     }

@@ -135,16 +135,9 @@ impl Judge {
             .collect();
         let uncovered = problems.first().cloned();
         let found = self.add_workspace_rules(Assessment {
-            command: co_policy::rules::join(&words),
-            commands: vec![CommandAssessment {
-                name: words.clone(),
-                words: words.clone(),
-                ..CommandAssessment::default()
-            }],
-            literal: Some(vec![RuleCommand { words, uncovered }]),
             in_process: true,
             problems: problems.clone(),
-            ..Assessment::default()
+            ..of_tool(words, CommandAssessment::default(), uncovered)
         });
         match self.verdict(&found, &[]) {
             Verdict::Allow(_) if !problems.is_empty() => {
@@ -216,21 +209,12 @@ impl Judge {
         chat_rules: &[Pattern],
     ) -> Verdict {
         let words = request.words(places);
-        let found = self.add_workspace_rules(Assessment {
-            command: co_policy::rules::join(&words),
-            commands: vec![CommandAssessment {
-                sort: Sort::Changes,
-                does: request.does().to_owned(),
-                name: words.clone(),
-                words: words.clone(),
-                ..CommandAssessment::default()
-            }],
-            literal: Some(vec![RuleCommand {
-                words,
-                uncovered: None,
-            }]),
-            ..Assessment::default()
-        });
+        let changes = CommandAssessment {
+            sort: Sort::Changes,
+            does: request.does().to_owned(),
+            ..CommandAssessment::default()
+        };
+        let found = self.add_workspace_rules(of_tool(words, changes, None));
         let obeyed = places
             .iter()
             .find_map(|it| obeyed::reason(Path::new(&it.shown)));
@@ -281,24 +265,15 @@ impl Judge {
                 return denied;
             }
         }
-        let words = vec![jobs::WRITE.to_owned()];
-        let why = "types into a job, whose program decides what that means";
+        let types = CommandAssessment {
+            sort: Sort::Unknown,
+            does: "types into a job, whose program decides what that means".to_owned(),
+            ..CommandAssessment::default()
+        };
         let found = self.add_workspace_rules(Assessment {
-            command: jobs::WRITE.to_owned(),
-            commands: vec![CommandAssessment {
-                sort: Sort::Unknown,
-                does: why.to_owned(),
-                name: words.clone(),
-                words: words.clone(),
-                ..CommandAssessment::default()
-            }],
-            literal: Some(vec![RuleCommand {
-                words,
-                uncovered: None,
-            }]),
             destructive,
             unread,
-            ..Assessment::default()
+            ..of_tool(vec![jobs::WRITE.to_owned()], types, None)
         });
         let chat = allowed.then(|| Pattern::exact(jobs::WRITE));
         self.verdict(&found, chat.as_slice())
@@ -399,6 +374,21 @@ impl Judge {
         };
         *read = Some((stamp, result.clone()));
         result
+    }
+}
+
+/// Returns the assessment of a call of a tool, as of a command of these words.
+fn of_tool(words: Vec<String>, found: CommandAssessment, uncovered: Option<Reason>) -> Assessment {
+    let command = CommandAssessment {
+        name: words.clone(),
+        words: words.clone(),
+        ..found
+    };
+    Assessment {
+        command: co_policy::rules::join(&words),
+        commands: vec![command],
+        literal: Some(vec![RuleCommand { words, uncovered }]),
+        ..Assessment::default()
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     body
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+pub(super) fn tool(spec: &ToolSpec) -> Value {
     json!({
         "type": "function",
         "function": {

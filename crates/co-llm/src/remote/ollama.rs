@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 pub(super) use self::limits::{ModelLimits, SHOW_TIMEOUT};
 pub(super) use self::reader::LineReader;
+use super::chat_completions::tool;
 use super::conversation::{CallResult, Conversation, Message, MessagePart, joined_text};
 use super::options::{self, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
-use crate::request::ToolSpec;
 
 /// Returns the body of a request.
 pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversation) -> Value {
@@ -34,17 +34,6 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     reasoning::add_effort(info, &mut body);
     options::finish(&mut body, Protocol::Ollama, options, chat.may_call);
     body
-}
-
-fn tool(spec: &ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": spec.schema,
-        },
-    })
 }
 
 fn messages(message: &Message) -> Vec<Value> {
