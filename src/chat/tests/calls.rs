@@ -1,6 +1,6 @@
 //! The calls of a step: unasked ones, several, too many, calls that cannot be parsed.
 
-use super::chat::{Chat, asks_for, assert_order, call, calls, done, says, tool};
+use super::chat::{Chat, asks_for, call, calls, done, says, tool};
 use crate::protocol::{Answer, ToEditor};
 use co_llm::transcript::{Decision, Item};
 
@@ -64,23 +64,6 @@ async fn a_command_that_a_plugin_refuses_does_not_run() {
             ("cat kept", true)
         ]
     );
-}
-
-#[tokio::test]
-async fn several_proven_calls_of_a_step_run_and_appear_in_order_though_one_fails() {
-    let commands = [("1", "cat a"), ("2", "cat gone"), ("3", "cat c")];
-    let mut chat = Chat::new([calls(&commands), says("ok")]);
-    for name in ["a", "c"] {
-        chat.write(name, format!("I am {name}\n"));
-    }
-    assert_eq!(chat.turn("read all").await, "done");
-    for (id, part) in [("1", "I am a"), ("2", "exit"), ("3", "I am c")] {
-        chat.assert_told(id, part);
-    }
-    let shown = ["$ `cat a`", "$ `cat gone`", "$ `cat c`"];
-    assert_order(&chat.screen(), &shown);
-    let done = |message: &&ToEditor| matches!(message, ToEditor::Block { done: true, .. });
-    assert_eq!(chat.seen.iter().filter(done).count(), 3);
 }
 
 #[tokio::test]

@@ -57,24 +57,6 @@ async fn what_no_longer_fits_is_summed_up() {
     chat.assert_shown("summed up");
 }
 
-#[tokio::test]
-async fn compact_by_hand() {
-    let mut chat = Chat::new([says("A long story."), says("In short: a story.")]);
-    assert_eq!(chat.turn("tell me").await, "done");
-    assert_eq!(chat.command_ends("compact").await, "done");
-    let disk = chat.disk();
-    let summary = disk
-        .iter()
-        .find_map(pick!(Item::Summary { text, .. } => text.as_str()));
-    assert_eq!(summary, Some("In short: a story."));
-    assert_eq!(chat.turn_with("and?", says("Yes.")).await, "done");
-    let items = chat.last_request().items;
-    assert!(
-        !items.iter().any(|item| matches!(item, Item::Text { .. })),
-        "{items:?}"
-    );
-}
-
 /// The usage counts, whatever the summary is. The text stays in the file and on the screen.
 #[tokio::test]
 async fn compacting_by_hand_is_counted_and_takes_nothing_away() {

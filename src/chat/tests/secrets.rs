@@ -62,21 +62,6 @@ async fn no_command_prints_a_secret_to_the_model_in_a_usual_encoding() {
 }
 
 #[tokio::test]
-async fn common_words_and_parts_of_values_stay() {
-    let text = "postgresql postgres correct-horse 123456789 /staple\n";
-    let command = format!("printf '{text}'; cat .env");
-    let mut chat = with_secrets([vec![call("1", &command), done()], says("ok")]);
-    chat.write(
-        ".env",
-        "NODE_ENV=development\nDB_PASSWORD=postgres\nDB_SECRET=12345678\n",
-    );
-    assert_eq!(chat.turn("go").await, "done");
-    let told = chat.told("1");
-    let lines = "NODE_ENV=development\nDB_PASSWORD=[redacted: secret value]\nDB_SECRET=[redacted: secret value]\n";
-    assert!(told.starts_with(&format!("{text}{lines}")), "{told}");
-}
-
-#[tokio::test]
 async fn the_chat_says_how_many_values_the_model_does_not_see() {
     let answers = [
         vec![

@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::ROOT;
-use crate::support::assert_order;
 use crate::support::http::Reply;
 use crate::support::proc;
 
 use super::scene::Scene;
 
-/// A scene whose model changes a file and then says that it is through.
-fn changes_a_file() -> Scene {
+const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')";
+
+#[test]
+fn what_the_person_types_during_the_question_stays() {
     let edit = json!({ "path": "notes.txt", "edits": [{ "old": "two", "new": "2\n3" }] });
     let scene = Scene::scripted([
         Reply::new().call("c1", "edit_file", &edit),
@@ -21,39 +22,6 @@ fn changes_a_file() -> Scene {
     scene.workspace.write("notes.txt", "one\r\ntwo\r\n");
     scene.co("change it");
     scene.wait_ask("1/1");
-    scene
-}
-
-#[test]
-fn yes_makes_the_change_that_the_float_shows() {
-    let scene = changes_a_file();
-    for text in ["edit_file notes.txt  +2 -1", "-two", "+2", "+3"] {
-        scene.wait_text(text);
-    }
-    assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\r\ntwo\r\n");
-    scene.answer("y");
-    let text = scene.wait_chat("All through.");
-    assert_eq!(
-        scene.workspace.read("notes.txt").unwrap(),
-        "one\r\n2\r\n3\r\n"
-    );
-    let order = [
-        "`edit_file notes.txt`",
-        "*approved*",
-        "-two",
-        "*+2 -1*",
-        "All through.",
-    ];
-    assert_order(&text, &order);
-    let told = scene.told(1);
-    assert!(told.starts_with("Done: notes.txt +2 -1."), "{told}");
-}
-
-const BUFFER: &str = "table.concat(vim.fn.getbufline('notes.txt', 1, '$'), '|')";
-
-#[test]
-fn what_the_person_types_during_the_question_stays() {
-    let scene = changes_a_file();
     scene.command("split notes.txt");
     scene.command("call append(0, 'typed above')");
     scene.command("call append('$', 'typed below')");

@@ -56,16 +56,6 @@ fn a_trial_changes_nothing_until_it_is_kept() {
 }
 
 #[test]
-fn a_dropped_trial_leaves_all_as_it_was() {
-    let scene = commands(["echo two > a.txt"]);
-    scene.workspace.write("a.txt", "one\n");
-    scene.try_command("t");
-    scene.nvim.wait_text("+two");
-    scene.end_trial("n");
-    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
-}
-
-#[test]
 fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
     let scene = commands([
         "sh -c 'echo two > a.txt'",
@@ -81,37 +71,6 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
     scene.nvim.wait_text("+three");
     scene.end_trial("y");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "three\n");
-}
-
-#[test]
-fn a_failing_test_is_fixed_with_one_question() {
-    let scene = commands(["python3 -c ''"]);
-    scene
-        .workspace
-        .write("add.py", "def add(a, b): return a - b\n");
-    let test = "from add import add\nassert add(1, 2) == 3, 'the sum is wrong'\nprint('passed')\n";
-    scene.workspace.write("test.py", test);
-    scene.try_command("T");
-    scene.nvim.wait_text("All through.");
-    let asked = scene.events("CoApprovalRequested");
-    let calls = [
-        "python3 -B test.py",
-        "sed -i s/-/+/ add.py",
-        "python3 -B test.py",
-    ];
-    scene.replies(calls.iter().enumerate().map(|(number, command)| {
-        let arguments = json!({ "cmd": command });
-        Reply::new().call(&format!("d{number}"), "run_shell_command", &arguments)
-    }));
-    scene.replies([Reply::text("The test passes.")]);
-    scene.co("fix the test");
-    scene.nvim.wait_text("+def add(a, b): return a + b");
-    scene.answer("y");
-    scene.nvim.wait_text("The test passes.");
-    assert_eq!(scene.events("CoApprovalRequested"), asked + 1);
-    assert!(scene.told(3).contains("the sum is wrong"));
-    assert!(scene.told(5).contains("passed"));
-    assert!(scene.workspace.read("add.py").unwrap().contains("a + b"));
 }
 
 #[test]
@@ -178,6 +137,7 @@ fn a_resumed_chat_shows_trials_as_they_were() {
     scene.answer_text("+three", "n");
     scene.nvim.wait_text("All through.");
     scene.wait_turns(1);
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
     let shown = scene.chat();
     let tried = shown.find("*runs as a trial").unwrap();
     let output = shown.find("\nkept").unwrap();

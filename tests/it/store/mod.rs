@@ -356,20 +356,6 @@ fn a_deleted_chat_is_gone() {
 }
 
 #[test]
-fn behind_half_a_line_the_next_one_stands_alone() {
-    let (store, _directory) = store();
-    let (path, id) = kept(&store, &[]);
-    // What a write that failed half-way leaves.
-    append(&path, b"{\"item\":\"user\",\"te");
-    let (mut log, _) = store.open(&id).unwrap();
-    log.append(&Item::user("whole")).unwrap();
-    drop(log);
-    let (_log, loaded) = store.open(&id).unwrap();
-    assert_eq!(loaded.items, [Item::user("whole"), end(End::Interrupted)]);
-    assert!(loaded.notices[0].contains("line 2"), "{:?}", loaded.notices);
-}
-
-#[test]
 fn a_job_whose_end_nobody_saw_is_interrupted_once() {
     let (store, _directory) = store();
     let ended = Item::JobEnded {

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::*;
 use crate::remote::options::RequestOptions;
 use crate::remote::request_info::test_info;
-use crate::transcript::INTERRUPTED;
 use crate::transcript::test_items::{call, outcome, said, summary, user};
 
 fn info(protocol: Protocol) -> RequestInfo {
@@ -136,36 +135,6 @@ fn calls_of_a_step_stand_together_and_so_do_their_results() {
             "Tool: result 1: a | result 2: b",
             "Assistant: Done.",
             "User: y",
-        ]
-    );
-}
-
-#[test]
-fn results_stand_in_the_order_of_their_calls() {
-    let items = vec![
-        user("x"),
-        call("1"),
-        call("2"),
-        outcome("2", "b"),
-        outcome("1", "a"),
-    ];
-    let told = told(Protocol::Ollama, items, true);
-    assert_eq!(told[2], "Tool: result 1: a | result 2: b");
-}
-
-#[test]
-fn what_is_broken_is_mended_before_it_is_sent() {
-    assert_eq!(
-        told(
-            Protocol::OpenAi,
-            vec![user("x"), call("1"), user("y")],
-            true
-        ),
-        [
-            "User: x".to_owned(),
-            "Assistant: call 1".to_owned(),
-            format!("Tool: result 1: {INTERRUPTED}"),
-            "User: y".to_owned(),
         ]
     );
 }
