@@ -1,41 +1,8 @@
 //! The question whether a command may run.
 
-use crate::support::assert_order;
 use crate::support::http::Reply;
 
 use super::scene::Scene;
-
-#[test]
-fn yes_runs_it_once_and_the_model_comments_below_the_output() {
-    let scene = Scene::scripted([
-        Reply::shell("c1", "touch out; echo made"),
-        Reply::text("All through."),
-    ]);
-    scene.co("make it");
-    let screen = scene.wait_ask("1/1").join("\n");
-    assert!(screen.contains("touch out; echo made"), "{screen}");
-    assert!(scene.chat().contains("$ `touch out; echo made`"));
-    assert!(!scene.workspace.exists("out"));
-    scene.answer("y");
-    let text = scene.wait_chat("All through.");
-    scene.wait_turns(1);
-    assert!(scene.workspace.exists("out"));
-    let order = [
-        "## You",
-        "make it",
-        "## Co",
-        "$ `touch out",
-        "*approved*",
-        "\nmade\n",
-        "All through.",
-    ];
-    assert_order(&text, &order);
-    let told = scene.told(1);
-    assert!(told.contains("made"), "{told}");
-    scene.assert_outcomes(1);
-    assert_eq!(scene.events("CoApprovalRequested"), 1);
-    assert_eq!(scene.events("CoApprovalResolved"), 1);
-}
 
 #[test]
 fn quitting_asks_first_and_is_no_denial() {

@@ -88,19 +88,6 @@ fn it_makes_a_file_after_yes_and_remembers() {
 }
 
 #[test]
-fn it_ends_cleanly_after_no() {
-    let _alone = alone();
-    let scene = scene("openai");
-    scene.co(MAKE);
-    wait_ask(&scene);
-    scene.answer("n");
-    wait_turns(&scene, 1);
-    assert!(!scene.workspace.exists("notes.txt"));
-    assert_eq!(scene.items().last().unwrap()["reason"], "done");
-    scene.wait_text(" ready");
-}
-
-#[test]
 fn it_makes_a_file_over_the_other_wire_format_too() {
     let _alone = alone();
     let scene = scene("anthropic");

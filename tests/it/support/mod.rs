@@ -72,13 +72,3 @@ pub(crate) fn output_of(command: &mut Command, input: &[u8]) -> Output {
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
-
-/// Checks that the parts stand in a text in this order.
-#[track_caller]
-pub(crate) fn assert_order(text: &str, parts: &[&str]) {
-    let at = |part: &&str| {
-        let found = text.find(*part);
-        found.unwrap_or_else(|| panic!("no {part} in {text}"))
-    };
-    assert!(parts.iter().map(at).is_sorted(), "{parts:?}: {text}");
-}
