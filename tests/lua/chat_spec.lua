@@ -254,7 +254,7 @@ describe('the chat', function()
     nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
     -- Of a block that ends while no window shows it too.
     nvim:receive(block(4, patch(0, lines), true))
-    nvim:wait("return vim.api.nvim_buf_line_count(vim.fn.bufnr(\"co://chat/1\")) > 70")
+    nvim:wait('return vim.api.nvim_buf_line_count(vim.fn.bufnr("co://chat/1")) > 70')
     nvim:enter_chat()
     nvim:keys('<C-w>k')
     same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
