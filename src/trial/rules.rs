@@ -64,6 +64,21 @@ impl Rules {
     }
 }
 
+/// Returns whether a new directory ignores all in it, as the caches of many tools do. Git then shows no change. `layers` are as for
+/// [`Rules::below`].
+pub(super) fn ignores_all(layers: &[&OwnedFd]) -> bool {
+    let name = Path::new(".gitignore");
+    let text = match first_of(layers, name) {
+        Ok(Some((layer, node))) if node.kind == Kind::File => {
+            tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).unwrap_or_default()
+        }
+        _ => return false,
+    };
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut rules = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+    rules.next() == Some(b"*") && rules.next().is_none()
+}
+
 /// Returns the first of these directories that has a file, with the facts about it.
 fn first_of<'a>(layers: &[&'a OwnedFd], name: &Path) -> io::Result<Option<(&'a OwnedFd, Node)>> {
     for layer in layers {

@@ -277,6 +277,8 @@ impl Tried<'_> {
                     .iter()
                     .map(|change| (change.path.clone(), why.clone()))
                     .collect();
+                let git = found.repository.as_ref();
+                left.extend(git.map(|_| (PathBuf::from(".git"), why)));
             }
         }
         if left.is_empty() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::content::Content;
 use super::super::git::{self, GitState};
 use super::super::layer::Layer;
-use super::super::rules::Rules;
+use super::super::rules::{Rules, ignores_all};
 use super::super::tree::{self, Kind, Node, Time, Tree};
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
@@ -206,7 +206,8 @@ impl<'a> Comparison<'a> {
         }
         let whole = self.root.join(path);
         let before = old.map(|(_, old)| old);
-        if pair.rules.ignore(&whole, before, new) {
+        let is_new_dir = before.is_none() && new.kind == Kind::Dir;
+        if pair.rules.ignore(&whole, before, new) || is_new_dir && self.ignores_all(path)? {
             self.count_ignored(path, new)?;
             return Ok(None);
         }
@@ -321,6 +322,14 @@ impl<'a> Comparison<'a> {
             after: entry(after)?,
         });
         Ok(())
+    }
+
+    /// Returns whether a directory that the workspace lacks ignores all in it.
+    fn ignores_all(&self, path: &Path) -> io::Result<bool> {
+        let ignored = self.ignored.as_ref().map(|it| it.dir(path)).transpose()?;
+        let layer = self.layer.dir(path)?;
+        let layers: Vec<_> = layer.iter().chain(ignored.iter().flatten()).collect();
+        Ok(ignores_all(&layers))
     }
 
     /// Counts the files of the layer at a path.

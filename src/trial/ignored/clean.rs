@@ -8,7 +8,7 @@ use rustix::fs::AtFlags;
 
 use super::MOST_DEPTH;
 use super::trash::Trash;
-use crate::trial::rules::Rules;
+use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree::{self, Kind, Node, Time, Tree};
 
@@ -61,6 +61,9 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
             let old = Node::of(&old_dir, &name)?;
             let is_ignored =
                 (rules.as_ref()).is_none_or(|it| it.ignore(&whole.join(&name), old, new));
+            let is_new_dir = old.is_none() && new.kind == Kind::Dir;
+            let is_ignored = is_ignored
+                || is_new_dir && layer.dir(&inner)?.is_some_and(|dir| ignores_all(&[&dir]));
             let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
             let stays = match is_ignored {
                 true if both => true,

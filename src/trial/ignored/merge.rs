@@ -13,7 +13,7 @@ use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
 use super::{EndedTrial, MOST_DEPTH};
 use crate::trial::git;
-use crate::trial::rules::Rules;
+use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree::{self, Kind, Node, Tree};
 
@@ -127,6 +127,8 @@ impl<'a, 'b> Merge<'a, 'b> {
             let is_ignored = rules
                 .as_ref()
                 .is_none_or(|it| it.ignore(&whole.join(name), old.or(removed), new));
+            let is_new_dir = old.is_none() && removed.unwrap_or(new).kind == Kind::Dir;
+            let is_ignored = is_ignored || is_new_dir && self.ignores_all(&path)?;
             if git::is_it(name) || path.components().count() > MOST_DEPTH {
                 continue;
             }
@@ -206,6 +208,13 @@ impl<'a, 'b> Merge<'a, 'b> {
             _ => rustix::fs::renameat(upper, name, kept, name)?,
         }
         Ok(None)
+    }
+
+    /// Returns whether a directory that the workspace lacks ignores all in it.
+    fn ignores_all(&self, path: &Path) -> io::Result<bool> {
+        let dirs = [self.upper.dir(path)?, self.files.dir(path)?];
+        let dirs: Vec<_> = dirs.iter().flatten().collect();
+        Ok(ignores_all(&dirs))
     }
 
     fn is_opaque(&self, path: &Path) -> io::Result<bool> {

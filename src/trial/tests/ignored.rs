@@ -136,6 +136,31 @@ fn what_is_not_ignored_any_more_is_removed() {
 }
 
 #[test]
+fn a_new_directory_that_ignores_all_in_it_is_ignored() {
+    Scene::check(
+        "mkdir src; echo 1 > a",
+        &[
+            "mkdir -p src/.cache/d; printf '# Made by a tool.\\n*\\n' > src/.cache/.gitignore; echo 1 > src/.cache/d/x",
+            "test $(cat src/.cache/d/x) = 1; echo 2 > src/.cache/d/y",
+            "test $(cat src/.cache/d/y) = 2; rm -r src/.cache",
+            "test ! -e src/.cache",
+        ],
+    );
+    let scene = Scene::new("");
+    let layer = scene.layer();
+    if scene.try_in(
+        &layer,
+        "mkdir d; printf '*\\n!a\\n' > d/.gitignore; touch d/a d/b",
+    ) {
+        let found = lines(&scene.read(&layer));
+        assert_eq!(
+            found,
+            ["d: - > dir 755", "d/a: - > 644", "2 ignored of 5 bytes"]
+        );
+    }
+}
+
+#[test]
 fn what_git_tracks_is_that_of_the_workspace() {
     Scene::check(
         "echo out/ > .gitignore; mkdir out; echo 1 > out/a; git init -q",
