@@ -9,6 +9,8 @@ use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
+const COMMITS_STAY: &str = "what you kept of a trial in .git, such as commits, stays";
+
 /// The facts about a turn that the question names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TurnSummary {
@@ -87,6 +89,9 @@ pub(super) fn reasons(
             "what a call changed that was interrupted when co ended is not known, and stays"
                 .to_owned(),
         );
+    }
+    if records().any(|it| it.repository.is_some()) {
+        reasons.push(COMMITS_STAY.to_owned());
     }
     if records().any(|it| matches!(it.by, By::Call { command: true, .. })) {
         reasons.push(COMMANDS_DO_MORE.to_owned());

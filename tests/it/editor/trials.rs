@@ -228,6 +228,12 @@ fn a_commit_is_named_and_kept() {
             .git(&["status", "--short", "new.txt"])
             .is_empty()
     );
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("such as commits, stays");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file taken back");
+    let status = scene.workspace.git(&["status", "--short", "new.txt"]);
+    assert_eq!(status, " D new.txt\n");
 }
 
 #[test]
