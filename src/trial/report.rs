@@ -11,10 +11,14 @@ use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
-    /// `most` bytes, it has only the numbers of the changed lines.
+    /// `most` bytes, it has only the numbers of the changed lines; after twice as many, only the number of the other changes.
     pub fn diff(&self, store: &Store, most: usize) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
+            if diff.len() >= most.saturating_mul(2) {
+                diff.push_str(&format!("and {} more\n", self.changes.len() - at));
+                break;
+            }
             let lone = match (&change.before, &change.after) {
                 (None, Some(Entry::Dir { .. })) => Some("new"),
                 (Some(Entry::Dir { .. }), None) => Some("removed"),
