@@ -6,7 +6,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
 /// Runs a command and returns its output, or none if it was killed after `limit`.
+///
+/// # Errors
+/// It did not start.
 pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     // Its own processes may hold its streams open, so the whole group is killed.
     let streams = command
@@ -14,7 +19,7 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = streams.spawn()?;
-    let pid = rustix::process::Pid::from_child(&child);
+    let pid = Pid::from_child(&child);
     let (done, wait) = channel::<()>();
     let timer = std::thread::Builder::new()
         .name("time-limit".to_owned())
@@ -22,7 +27,7 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
             let late = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
                 // The child is not reaped yet, so the id is still valid.
-                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+                let _ = kill_process_group(pid, Signal::KILL);
             }
             late
         });
@@ -31,15 +36,19 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
         let _ = child.wait();
     })?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let streams = (child.stdout.take(), child.stderr.take());
     // Incomplete output is no valid answer, so errors need no care here.
-    let _ = child
-        .stdout
-        .take()
-        .map(|mut it| it.read_to_end(&mut stdout));
-    let _ = child
-        .stderr
-        .take()
-        .map(|mut it| it.read_to_end(&mut stderr));
+    std::thread::scope(|scope| {
+        // At the same time: a program waits if nobody reads what it writes. Without a thread, its messages are lost.
+        let messages = || streams.1.map(|mut it| it.read_to_end(&mut stderr));
+        let _ = std::thread::Builder::new().spawn_scoped(scope, messages);
+        let _ = streams.0.map(|mut it| it.read_to_end(&mut stdout));
+    });
+    // It may have closed its streams long before its end.
+    let _ = waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    );
     drop(done);
     let late = timer.join().unwrap_or(true);
     let status = child.wait()?;
@@ -48,4 +57,26 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
         stdout,
         stderr,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str, limit: Duration) -> Option<String> {
+        let output = timed_output(Command::new("sh").args(["-c", script]), limit).unwrap();
+        output.map(|it| String::from_utf8(it.stdout).unwrap())
+    }
+
+    #[test]
+    fn a_long_message_does_not_stop_a_program() {
+        let script = "head -c 1000000 /dev/zero >&2; echo done";
+        assert_eq!(run(script, Duration::from_secs(60)), Some("done\n".into()));
+    }
+
+    #[test]
+    fn the_limit_holds_for_a_program_that_closed_its_streams() {
+        let script = "exec > /dev/null 2>&1; exec sleep 600";
+        assert_eq!(run(script, Duration::from_millis(100)), None);
+    }
 }
