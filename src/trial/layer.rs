@@ -10,8 +10,8 @@ use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::tree::{Time, Tree};
 use crate::paths::private_dir;
 use crate::tool::files::PathFilter;
-use co_exec::Confinement;
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
+use co_exec::{Confinement, regular};
 
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
@@ -28,6 +28,10 @@ pub struct Layer {
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
+/// The copy of the index that the trial started with, beside it.
+const OLD_INDEX: &str = "old-index";
+/// The most bytes of it.
+pub(super) const MOST_INDEX: u64 = 100 << 20;
 /// The directory of the ignored files that stay, beside the layers.
 const IGNORED: &str = "ignored";
 
@@ -66,11 +70,33 @@ impl Layer {
             std::thread::sleep(Duration::from_millis(1));
             start = changed()?;
         }
-        Ok(Self {
+        let layer = Self {
             dir,
             start,
             ignored,
-        })
+        };
+        if let Err(error) = layer.copy_index(root) {
+            // Changes of the index are dropped then.
+            tracing::warn!(%error, "the index is not copied");
+        }
+        Ok(layer)
+    }
+
+    /// Copies the index, because a git that only refreshes it writes it again.
+    fn copy_index(&self, root: &Path) -> io::Result<()> {
+        match regular::read(&root.join(".git/index"), MOST_INDEX) {
+            Ok(index) => fs::write(self.dir.path().join(OLD_INDEX), index),
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the index that the trial started with; none if there was none.
+    pub(super) fn old_index(&self) -> io::Result<Vec<u8>> {
+        match fs::read(self.dir.path().join(OLD_INDEX)) {
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
+            read => read,
+        }
     }
 
     /// Returns the confinement of the trial.
@@ -161,4 +187,11 @@ impl Layer {
         prune_in(dir);
         prune_in(&dir.join(IGNORED));
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }

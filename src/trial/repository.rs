@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layer::Layer;
+use super::layer::{Layer, MOST_INDEX};
 use super::tree::{self, Kind, Node, Tree};
 use crate::checkpoint::{KeptRepository, Store};
 use crate::git::{
@@ -32,8 +32,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MOST_REFS: u64 = 16 << 20;
 /// The most bytes of the new objects.
 const MOST_OBJECTS: u64 = 100 << 20;
-/// The most bytes of an index.
-const MOST_INDEX: u64 = 100 << 20;
 
 /// The changes of the repository that a trial made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,6 +196,8 @@ struct Trees {
     layer: Tree,
     workspace: Tree,
     start: tree::Time,
+    /// The index that the trial started with; none if there was none.
+    old_index: Vec<u8>,
 }
 
 impl Trees {
@@ -206,6 +206,7 @@ impl Trees {
             layer: Tree::open(&layer.upper())?,
             workspace: Tree::open(root)?,
             start: layer.start(),
+            old_index: layer.old_index()?,
         })
     }
 
@@ -262,11 +263,12 @@ impl Trees {
         let Some(after) = self.changed(".git/index", MOST_INDEX)? else {
             return Ok(Vec::new());
         };
-        let before = repository.index_bytes()?;
-        if Index::are_same(&before, &after) {
+        let now = repository.index_bytes()?;
+        let before = &self.old_index;
+        if Index::are_same(before, &after) {
             return Ok(Vec::new());
         }
-        if self.is_new(".git/index")? {
+        if *before != now && !Index::are_same(before, &now) {
             return Err("the index has changed meanwhile".to_owned());
         }
         let size = repository.hash_size()?;
@@ -274,7 +276,7 @@ impl Trees {
             [] => Ok(Index::default()),
             bytes => Index::parse(bytes, size).ok_or("the index has an unknown form"),
         };
-        parse(&before)?.changes(&parse(&after)?)
+        parse(before)?.changes(&parse(&after)?)
     }
 
     /// Returns the entries of the stash that the trial left; none if it did not change them.

@@ -162,14 +162,9 @@ fn no_program_of_the_repository_runs_when_commits_are_kept() {
 
 #[test]
 fn a_commit_of_the_person_during_the_trial_stays() {
-    let scene = Scene::new(&format!("{REPOSITORY}; echo wait > flag"));
-    let line = format!("{COMMIT} touch made; while grep -q wait flag; do sleep 0.05; done");
-    let child = scene.start(&["--keep", &line]);
-    scene.wait_for("made");
-    scene.bash("git update-ref refs/heads/main $(git commit-tree -m mine -p HEAD HEAD^{tree})");
-    let before = repository(&scene);
-    scene.bash("echo go > flag");
-    let done = child.wait_with_output().unwrap();
+    let scene = Scene::new(REPOSITORY);
+    let commit = "git update-ref refs/heads/main $(git commit-tree -m mine -p HEAD HEAD^{tree})";
+    let (before, done) = keep_while(&scene, COMMIT, commit);
     assert!(
         said(&done).contains(&format!(
             "co-nvim: {DROPPED}: branch main has changed meanwhile"
@@ -178,6 +173,44 @@ fn a_commit_of_the_person_during_the_trial_stays() {
     );
     assert_eq!(done.status.code(), Some(123));
     assert!(repository(&scene) == before);
+}
+
+/// Runs a trial, with a script of the person before it ends. Returns what the repository had then, and what the trial says.
+fn keep_while(scene: &Scene, trial: &str, person: &str) -> (Tree, Output) {
+    scene.bash("echo wait > flag");
+    let line = format!("{trial} touch made; while grep -q wait flag; do sleep 0.05; done");
+    let child = scene.start(&["--keep", &line]);
+    scene.wait_for("made");
+    scene.bash(person);
+    let before = repository(scene);
+    scene.bash("echo go > flag");
+    (before, child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_refreshed_index_is_no_change_of_the_person() {
+    let refresh = "cp .git/index ../old; touch -d 2001-01-01 b; git status > ../status; ! cmp -s .git/index ../old";
+    let scene = Scene::new(REPOSITORY);
+    let (_, done) = keep_while(&scene, COMMIT, refresh);
+    assert_eq!(said(&done), ["[kept]"], "{done:?}");
+    scene.bash("git log --format=%s | grep -qx second; test -z \"$(git status -s a b)\"");
+    // A trial that only refreshes the index changes nothing, also if the person adds a file meanwhile.
+    let scene = Scene::new(REPOSITORY);
+    let trial = "touch -d 2001-01-01 b; git status > /dev/null;";
+    let (before, done) = keep_while(&scene, trial, "echo 2 > c; git add c");
+    assert_eq!(said(&done), ["[kept]"], "{done:?}");
+    assert!(repository(&scene) == before);
+}
+
+#[test]
+fn a_file_that_the_person_adds_during_the_trial_stays_added() {
+    for person in ["echo 2 > c; git add c", "git rm -q --cached b"] {
+        let scene = Scene::new(REPOSITORY);
+        let (before, done) = keep_while(&scene, COMMIT, person);
+        let told = format!("co-nvim: {DROPPED}: the index has changed meanwhile");
+        assert!(said(&done).contains(&told), "{person}: {done:?}");
+        assert!(repository(&scene) == before, "{person}");
+    }
 }
 
 /// Returns what a person sees of the repository and of a file.
