@@ -163,7 +163,7 @@ impl Checkpoints {
     }
 
     /// Makes the changes of the trial of the command `what` in the workspace `root`, apart from those of buffers, and those of
-    /// its repository. If co is killed meanwhile, [`Self::finish`] makes the rest.
+    /// its repository. If co is killed meanwhile, [`Self::finish`] makes the rest, or drops all if nothing was made yet.
     ///
     /// # Errors
     /// Nothing was changed, because the changes could not be noted before.

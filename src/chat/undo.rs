@@ -52,7 +52,7 @@ struct UndoTask {
     transcript: String,
     cwd: PathBuf,
     by: By,
-    /// The first turn to take back; none for the last one that changed files.
+    /// Take back this turn and all later ones. If it is none, take back only the last turn that changed files.
     from: Option<usize>,
     /// The chat also goes back, after the files.
     with_chat: bool,
@@ -74,8 +74,8 @@ struct Plan {
 }
 
 impl Chat {
-    /// Carries out `/undo` or `/redo`. With `from`, takes all turns from that one on back. With `then`, the chat then goes back
-    /// to the moment before that prompt.
+    /// Carries out `/undo` or `/redo`. With `from`, takes back that turn and all later ones. With `then`, the chat goes back
+    /// to the moment before that prompt afterwards.
     pub(super) fn undo(&mut self, by: By, from: Option<usize>, then: Option<RewindPoint>) {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
@@ -169,7 +169,7 @@ impl Chat {
     }
 }
 
-/// Makes changes in the workspace `root` by `on_disk`, and in the buffers of its files.
+/// Makes changes in the workspace `root`: those of files by calling `on_disk`, then those of Neovim's buffers.
 ///
 /// # Errors
 /// `on_disk` failed, and nothing was changed.

@@ -1,4 +1,4 @@
-//! The journal of changes that are being kept. If co is killed meanwhile, the next start finishes them.
+//! The journal of changes that are being kept. If co is killed meanwhile, the next start finishes them, or drops what had not begun.
 //!
 //! It is a file for each: a record of the planned changes, locked by the process that makes them.
 

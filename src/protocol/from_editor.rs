@@ -76,7 +76,8 @@ pub enum FromEditor {
     },
     /// The chat's buffer was deleted.
     Close { chat: u64 },
-    /// The answer to a [`super::ToEditor::Question`] or a [`super::ToEditor::Trust`]; the latter takes `once` or `deny`.
+    /// The answer to a [`super::ToEditor::Question`], a [`super::ToEditor::Trust`], which takes `once` or `deny`, or a
+    /// [`super::ToEditor::Changes`], which takes `reviewed` or `deny`.
     Answer(QuestionAnswer),
     /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {

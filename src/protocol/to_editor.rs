@@ -66,12 +66,12 @@ pub enum ToEditor {
         transcript: Option<String>,
         /// The first words of the first prompt, or the title of `/rename`. Empty before the first prompt.
         title: String,
-        /// The person allowed everything, so no command asks.
+        /// The person allowed everything, so co asks only about a few commands, such as those that it cannot read.
         everything: bool,
     },
     /// A question for the person.
     Question(Box<Question>),
-    /// The first checkpoint was made, or could not be. The questions of the chat then have this `no_undo`.
+    /// The first checkpoint was made, or could not be. The questions of the chat that have a `no_undo` then have this one, or none.
     NoUndo {
         chat: u64,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! The calls of a step that run one after the other, and the questions about them.
 //!
-//! The turn sends all questions to the person at once. After each call, it judges the calls that wait again, repeats changed
+//! The turn sends all questions to the person at once, except those about renames and about commands that co tries first. After each call, it judges the calls that wait again, repeats changed
 //! questions and withdraws unneeded ones.
 
 use std::collections::VecDeque;

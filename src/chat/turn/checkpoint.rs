@@ -18,7 +18,7 @@ pub(super) struct CallCheckpoint {
     window: Result<Window, String>,
 }
 
-/// The files of an edit before it.
+/// The files of an edit, as they were before the edit.
 pub(super) struct EditCheckpoint {
     by: By,
     before: Option<EditedFiles>,

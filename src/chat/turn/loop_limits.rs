@@ -104,7 +104,7 @@ impl LoopLimits {
         Repetition::Harmless
     }
 
-    /// Returns the number of the last calls that are a repetition of `length` calls.
+    /// Returns how many of the last calls form a cycle of `length` calls that repeats; 0 if it does not repeat.
     fn repeated(&self, length: usize) -> usize {
         let last = self.calls.len();
         let repeated = (length..last)

@@ -35,7 +35,7 @@ pub(super) struct EndedTrial {
     /// The changed files in parts; empty if one of the changes has no lines to review.
     pub files: Vec<ChangedFile>,
     pub result: CallResult,
-    /// The layer, as long as ignored files in it may stay.
+    /// The layer, if its ignored files may still stay for later trials; else none.
     pub layer: Option<Arc<Layer>>,
 }
 

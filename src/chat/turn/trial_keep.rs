@@ -137,7 +137,7 @@ impl Turn {
         changes
     }
 
-    /// Leaves the parts that the person accepted; all without a review.
+    /// Reduces the changes of a trial to the parts that the person accepted in a review. Without a review, all stay.
     async fn accept(
         &self,
         ended: &mut EndedTrial,
