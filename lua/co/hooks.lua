@@ -7,7 +7,7 @@ local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local utf8 = require('co.ui.utf8')
 
---- A command of a model that is about to start. The person or a rule allowed it, or it only looks.
+--- A command of a model that is about to start. The person or a rule allowed it, it only looks, or it is a trial.
 ---@class (exact) co.api.Command
 ---@field chat integer
 ---@field command string

@@ -108,6 +108,10 @@ describe('the buffers', function()
     nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', dir .. '2/other')
     nvim:keys('otyped<Esc>')
     same(typed, found(dir))
+    -- The backend takes names that are UTF-8 only.
+    nvim:lua('vim.cmd.edit(vim.fn.fnameescape(...))', dir .. '/not\xff')
+    nvim:keys('otyped<Esc>')
+    same(typed, found(dir))
   end)
 
   it('keep how the file is stored', function()

@@ -256,6 +256,9 @@ describe('a question about the editor', function()
       problem('its language server also changes zip:x, which is no file', function()
         return { changes = { ['zip:x'] = { edit_a } } }
       end)
+      problem('its language server also changes a file whose name is not UTF-8', function()
+        return { changes = { ['file:///tmp/%ff'] = { edit_a } } }
+      end)
       local reply = server(function(uri)
         return { changes = { [uri] = { edit_a } } }
       end, "vim.fn.setline(1, 'typed')")

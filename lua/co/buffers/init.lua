@@ -8,6 +8,7 @@ local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
+local utf8 = require('co.ui.utf8')
 
 --- The largest text that is read, in bytes. A message has at most 16 MiB.
 local LARGEST = 8 * 1024 * 1024
@@ -51,7 +52,8 @@ local function modified_below(path)
     if name ~= '' and vim.bo[buf].modified and disk.buffer(name) == buf then
       local file = vim.fn.resolve(name)
       local size = api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf))
-      if (file == path or vim.startswith(file, below)) and bytes + size <= LARGEST then
+      local is_below = file == path or vim.startswith(file, below)
+      if is_below and bytes + size <= LARGEST and utf8.valid(file) then
         bytes = bytes + size
         found[file] = buf
       end

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local disk = require('co.ui.file_text')
 local server_places = require('co.buffers.server_places')
+local utf8 = require('co.ui.utf8')
 
 --- Returns the 'changedtick' of each loaded buffer.
 ---@return table<integer, integer>
@@ -55,13 +56,17 @@ function M.file_edits(result, before)
     end
     assert(vim.islist(edits))
     local name = vim.uri_to_fname(uri)
+    local file = vim.uv.fs_realpath(name) or name
+    if not utf8.valid(name) or not utf8.valid(file) then
+      return nil, 'its language server also changes a file whose name is not UTF-8'
+    end
     local buf = disk.buffer(name)
     local tick = buf and api.nvim_buf_get_changedtick(buf)
     if buf and tick ~= before[buf] then
       return nil, ('%s changed while its language server answered'):format(name)
     end
     files[#files + 1] = {
-      file = vim.uv.fs_realpath(name) or name,
+      file = file,
       tick = tick,
       edits = vim.tbl_map(placed, edits),
     }

@@ -233,7 +233,7 @@
 ---@field trusted boolean
 ---@field question? integer the id of the open question about it
 
---- The questions of the chat have this `no_undo` now.
+--- The questions of the chat that have a `no_undo` have this one now, or none.
 ---@class (exact) co.NoUndo
 ---@field type 'no_undo'
 ---@field chat integer
