@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{self, Head, ObjectName, RefTarget, Refs};
 use super::stash::{STASH, StashChange};
+use co_policy::one_line;
 
 /// The changes of a repository: from a state before to one after.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +99,7 @@ impl RepositoryChange {
 impl RefChange {
     /// Returns the name for a person.
     pub fn shown(&self) -> String {
-        names::shown(&self.name).unwrap_or_else(|| self.name.clone())
+        names::shown(&self.name).unwrap_or_else(|| one_line(&self.name))
     }
 
     /// Returns the differences between the refs of two states, apart from the stash.
@@ -113,12 +114,12 @@ impl RefChange {
             .filter(|it| before.get(*it) != after.get(*it));
         let change = |name: &String| {
             if names::shown(name).is_none() {
-                return Err(format!("{name} has changed"));
+                return Err(format!("{} has changed", one_line(name)));
             }
             let object = |refs: &Refs| match refs.get(name) {
                 None => Ok(None),
                 Some(RefTarget::Object(object)) => Ok(Some(object.clone())),
-                Some(RefTarget::Ref) => Err(format!("{name} stands for another ref")),
+                Some(RefTarget::Ref) => Err(format!("{} stands for another ref", one_line(name))),
             };
             Ok(Self {
                 name: name.clone(),

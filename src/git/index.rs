@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::{PathChange, StagedFile};
 use super::names::ObjectName;
+use co_policy::one_line;
 
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
@@ -126,15 +127,13 @@ impl Index {
             .into_iter()
             .filter(|it| self.entries.get(*it) != after.entries.get(*it));
         let change = |path: &Vec<u8>| {
+            let shown = || one_line(&String::from_utf8_lossy(path));
             let text = str::from_utf8(path).ok().filter(|it| is_path(it));
-            let text = text.ok_or_else(|| {
-                let path = String::from_utf8_lossy(path);
-                format!("the index has the path {}", co_policy::one_line(&path))
-            })?;
+            let text = text.ok_or_else(|| format!("the index has the path {}", shown()))?;
             let entries = after.entries.get(path).into_iter().flatten();
             for entry in entries {
                 if entry.flags != (0, 0) || !MODES.contains(&entry.file.mode) {
-                    return Err(format!("the index marks {text} in an unusual way"));
+                    return Err(format!("the index marks {} in an unusual way", shown()));
                 }
             }
             Ok(PathChange {
@@ -180,6 +179,7 @@ fn prefix(length: usize, text: &[u8]) -> Option<(usize, usize)> {
     }
     None
 }
+
 #[cfg(test)]
 mod tests {
     use std::fs;

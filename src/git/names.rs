@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use co_policy::one_line;
+
 /// The numbers of hexadecimal digits that names of objects have.
 const LENGTHS: [usize; 2] = [40, 64];
 
@@ -103,7 +105,7 @@ pub fn parse_refs(text: &[u8]) -> Result<Refs, String> {
         };
         let object = ObjectName::parse(object).ok_or_else(odd)?;
         if !is_ref_name(name) {
-            return Err(format!("{} is no name of a ref", co_policy::one_line(name)));
+            return Err(format!("{} is no name of a ref", one_line(name)));
         }
         let target = match symbolic {
             "" => RefTarget::Object(object),
@@ -127,8 +129,11 @@ pub fn objects(refs: &Refs) -> BTreeSet<&ObjectName> {
 
 /// Returns a branch or tag as a person names it; none for other refs.
 pub(super) fn shown(name: &str) -> Option<String> {
-    let branch = name.strip_prefix(BRANCHES).map(|it| format!("branch {it}"));
-    branch.or_else(|| name.strip_prefix(TAGS).map(|it| format!("tag {it}")))
+    let kinds = [(BRANCHES, "branch"), (TAGS, "tag")];
+    kinds.iter().find_map(|(start, kind)| {
+        let name = name.strip_prefix(start)?;
+        Some(format!("{kind} {}", one_line(name)))
+    })
 }
 
 /// Returns a branch without the start of its name.

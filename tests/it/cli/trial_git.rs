@@ -67,6 +67,21 @@ fn hooks_configuration_and_the_like_are_never_kept() {
 }
 
 #[test]
+fn names_that_a_command_chose_do_not_move_the_cursor() {
+    for more in [
+        r"touch $'x\e[2J'; git add .; git update-index --assume-unchanged $'x\e[2J'",
+        r"git update-ref $'refs/x/\xe2\x80\xae' HEAD",
+        r"git symbolic-ref $'refs/heads/\xe2\x80\xae' refs/heads/side",
+    ] {
+        let scene = Scene::new(REPOSITORY);
+        let told = said(&keep(&scene, &format!("{COMMIT} {more}"))).join("\n");
+        assert!(told.contains(DROPPED), "{told:?}");
+        let is_hidden = |c: char| matches!(c, '\u{1b}' | '\u{202e}');
+        assert!(!told.contains(is_hidden), "{told:?}");
+    }
+}
+
+#[test]
 fn an_object_is_what_its_content_is() {
     let plant = "name=$(git rev-parse HEAD:a); other=$(echo other | git hash-object -w --stdin)
         file() { echo .git/objects/${1:0:2}/${1:2}; }; rm -f $(file $name); cp $(file $other) $(file $name)";
