@@ -246,6 +246,7 @@ describe('the approval float', function()
     local nvim = asked(ask(1, { command = long, tried = tried, change = change }))
     nvim:wait_screen(
       'diff +1 -0',
+      '/tmp · yes keeps the changes',
       'as a trial: exit 1',
       'x is dropped',
       'one failed',
@@ -256,7 +257,7 @@ describe('the approval float', function()
     wait_answers(nvim, { { 1, 'deny' } })
     tried.runs_again = true
     nvim:receive(ask(2, { command = long, tried = tried }))
-    nvim:wait_screen('one failed', 'y run for real')
+    nvim:wait_screen('yes runs it for real, unconfined', 'one failed', 'y run for real')
   end)
 
   it('leaves the question alone when an edit is given up', function()

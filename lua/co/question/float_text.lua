@@ -48,12 +48,19 @@ function M.conditions(question)
   return #words > 0 and table.concat(words, ', ') or nil
 end
 
---- Returns the directory, the time-out and the confinement.
+--- Returns the directory, the time-out and the confinement, or what a yes does after a trial.
 ---@param question co.CommandQuestion
 ---@return string
 function M.place(question)
+  local tried = question.tried
+  if tried and not tried.runs_again then
+    local keeps = question.change or tried.git
+    local yes = keeps and 'yes keeps the changes' or 'nothing of it can be kept'
+    return ('%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), yes)
+  end
   local time = question.timeout and (' · %d s'):format(question.timeout) or ''
-  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, question.confinement)
+  local confinement = (tried and 'yes runs it for real, ' or '') .. question.confinement
+  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, confinement)
 end
 
 --- Adds the result of a trial, if the command ran as one.
