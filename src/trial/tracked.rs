@@ -1,8 +1,10 @@
 //! The files that git tracks, also if its rules name them as ignored.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
+use super::tree::{self, Tree};
 use crate::git::Index;
 use co_exec::{regular, repository};
 
@@ -12,30 +14,53 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The lengths of names of objects.
 const HASHES: [usize; 2] = [20, 32];
 
-/// The tracked files of a workspace. The index is read when it is first needed.
+/// The tracked files of a workspace, and of a trial in it. The indexes are read when they are first needed.
 pub(super) struct TrackedFiles<'a> {
     root: &'a Path,
-    index: OnceCell<Option<Index>>,
+    /// The directory of the trial's changed files.
+    upper: Option<PathBuf>,
+    indexes: OnceCell<Vec<Index>>,
 }
 
 impl<'a> TrackedFiles<'a> {
     pub(super) fn of(root: &'a Path) -> Self {
         Self {
             root,
-            index: OnceCell::new(),
+            upper: None,
+            indexes: OnceCell::new(),
+        }
+    }
+
+    /// Returns those that the workspace tracks, and those that a trial tracks.
+    pub(super) fn with_trial(root: &'a Path, upper: PathBuf) -> Self {
+        Self {
+            upper: Some(upper),
+            ..Self::of(root)
         }
     }
 
     /// Returns whether git tracks the file at a path below the workspace, or one below it.
     pub(super) fn has(&self, path: &Path) -> bool {
-        let index = self.index.get_or_init(|| read(self.root));
+        let indexes = self.indexes.get_or_init(|| {
+            let trial = self.upper.as_deref().and_then(read_trial);
+            read(self.root).into_iter().chain(trial).collect()
+        });
         let path = path.as_os_str().as_encoded_bytes();
-        index.as_ref().is_some_and(|index| index.lists(path))
+        indexes.iter().any(|index| index.lists(path))
     }
 }
 
 fn read(root: &Path) -> Option<Index> {
     let dirs = repository::find(root).ok().flatten()?;
-    let bytes = regular::read(&dirs.own.join("index"), MOST_BYTES).ok()?;
-    HASHES.iter().find_map(|hash| Index::parse(&bytes, *hash))
+    parse(&regular::read(&dirs.own.join("index"), MOST_BYTES).ok()?)
+}
+
+/// Reads the index that a trial left. It follows no link.
+fn read_trial(upper: &Path) -> Option<Index> {
+    let dir = Tree::open(upper).and_then(|it| it.dir(Path::new(".git")));
+    parse(&tree::bytes(&dir.ok().flatten()?, OsStr::new("index"), MOST_BYTES).ok()?)
+}
+
+fn parse(bytes: &[u8]) -> Option<Index> {
+    HASHES.iter().find_map(|hash| Index::parse(bytes, *hash))
 }

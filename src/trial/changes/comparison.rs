@@ -10,10 +10,12 @@ use super::super::content::Content;
 use super::super::git::{self, GitState};
 use super::super::layer::Layer;
 use super::super::rules::{Rules, ignores_all};
+use super::super::tracked::TrackedFiles;
 use super::super::tree::{self, Kind, Node, Time, Tree};
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
+use crate::tool::files::ignore_rules::IgnoreRules;
 use co_exec::secrets::content;
 
 /// The reasons why a change is dropped.
@@ -33,6 +35,8 @@ pub(super) struct Comparison<'a> {
     /// The path of the layer's files.
     upper: PathBuf,
     pub(super) root: &'a Path,
+    /// They are never ignored.
+    pub(super) tracked: TrackedFiles<'a>,
     allowed: &'a PathFilter,
     store: &'a Store,
     start: Time,
@@ -48,7 +52,8 @@ struct DirTask {
     path: PathBuf,
     /// The trial saw what the workspace has in this directory.
     merged: bool,
-    above: Rules,
+    /// None if all below it is ignored, apart from what git tracks.
+    above: Option<Rules>,
 }
 
 /// A directory of the layer, and that of the workspace with the same path.
@@ -57,7 +62,14 @@ struct DirPair {
     merged: bool,
     layer: OwnedFd,
     workspace: Option<OwnedFd>,
-    rules: Rules,
+    rules: Option<Rules>,
+}
+
+impl DirPair {
+    /// Returns the rules for what the workspace has.
+    fn old_rules(&self) -> Option<&IgnoreRules> {
+        self.rules.as_ref().map(|it| &it.old)
+    }
 }
 
 /// The reason why a path is not compared further.
@@ -103,6 +115,7 @@ impl<'a> Comparison<'a> {
             ignored: layer.ignored()?,
             workspace: Tree::open(root)?,
             upper: layer.upper(),
+            tracked: TrackedFiles::with_trial(root, layer.upper()),
             root,
             allowed,
             store,
@@ -117,7 +130,7 @@ impl<'a> Comparison<'a> {
         let mut todo = vec![DirTask {
             path: PathBuf::new(),
             merged: true,
-            above: Rules::above(self.root),
+            above: Some(Rules::above(self.root)),
         }];
         while let Some(task) = todo.pop() {
             let path = task.path.clone();
@@ -159,7 +172,7 @@ impl<'a> Comparison<'a> {
         let layers: Vec<_> = [&layer].into_iter().chain(&ignored).collect();
         let rules = task
             .above
-            .below(&whole, workspace.is_some(), &layers, merged);
+            .map(|above| above.below(&whole, workspace.is_some(), &layers, merged));
         let pair = DirPair {
             path: task.path,
             merged,
@@ -176,7 +189,7 @@ impl<'a> Comparison<'a> {
         if let Some(dir) = pair.workspace.as_ref().filter(|_| !merged) {
             let names: HashSet<_> = names.into_iter().collect();
             for name in tree::names(dir)?.iter().filter(|it| !names.contains(*it)) {
-                self.remove(dir, &pair.path.join(name), &pair.rules.old)?;
+                self.remove(dir, &pair.path.join(name), pair.old_rules())?;
             }
         }
         Ok(inner)
@@ -207,13 +220,16 @@ impl<'a> Comparison<'a> {
         let whole = self.root.join(path);
         let before = old.map(|(_, old)| old);
         let is_new_dir = before.is_none() && new.kind == Kind::Dir;
-        if pair.rules.ignore(&whole, before, new) || is_new_dir && self.ignores_all(path)? {
+        let is_named = |rules: &Rules| rules.ignore(&whole, before, new);
+        let is_ignored =
+            pair.rules.as_ref().is_none_or(is_named) || is_new_dir && self.ignores_all(path)?;
+        if is_ignored && !self.tracked.has(path) {
             self.count_ignored(path, new)?;
             return Ok(None);
         }
         if new.kind == Kind::Whiteout {
             if let Some((dir, _)) = old {
-                self.remove(dir, path, &pair.rules.old)?;
+                self.remove(dir, path, pair.old_rules())?;
             }
             return Ok(None);
         }
@@ -236,14 +252,14 @@ impl<'a> Comparison<'a> {
                 return Err(SETUID.into());
             }
             if was_dir && !is_dir {
-                self.empty(path, &pair.rules.old)?;
+                self.empty(path, pair.old_rules())?;
             }
             self.add(path, before, Some(after))?;
         }
         Ok(is_dir.then(|| DirTask {
             path: path.to_owned(),
             merged: pair.merged && was_dir,
-            above: pair.rules.clone(),
+            above: pair.rules.clone().filter(|_| !is_ignored),
         }))
     }
 

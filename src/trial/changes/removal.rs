@@ -16,12 +16,13 @@ const STAYS: &str = "files below it stay: they are ignored, or cannot be removed
 const DEEP: &str = "too many directories are above it";
 
 impl Comparison<'_> {
-    /// Adds the removal of a file of the workspace, with all below it that is not ignored. Returns false if something stays.
+    /// Adds the removal of a file of the workspace, with all below it that is not ignored. Without
+    /// `rules`, all is ignored that git does not track. Returns false if something stays.
     pub(super) fn remove(
         &mut self,
         dir: &OwnedFd,
         path: &Path,
-        rules: &IgnoreRules,
+        rules: Option<&IgnoreRules>,
     ) -> Result<bool, Error> {
         let removed = self.try_remove(dir, path, rules);
         Ok(self.noted(path, removed)?.unwrap_or(false))
@@ -31,7 +32,7 @@ impl Comparison<'_> {
         &mut self,
         dir: &OwnedFd,
         path: &Path,
-        rules: &IgnoreRules,
+        rules: Option<&IgnoreRules>,
     ) -> Result<bool, Stop> {
         let name = path.file_name().unwrap_or_default();
         let Some(old) = Node::of(dir, name)? else {
@@ -41,12 +42,15 @@ impl Comparison<'_> {
             self.found.git.push(path.to_owned());
             return Ok(false);
         }
-        if rules.ignore(&self.root.join(path), old.kind == Kind::Dir) {
+        let whole = self.root.join(path);
+        let is_ignored = rules.is_none_or(|it| it.ignore(&whole, old.kind == Kind::Dir));
+        if is_ignored && !self.tracked.has(path) {
             self.found.ignored.files += 1;
             return Ok(false);
         }
         self.check(path)?;
         let before = self.before(dir, name, old)?;
+        let rules = rules.filter(|_| !is_ignored);
         let is_empty = !before.is_dir() || self.remove_below(path, rules)?;
         if is_empty {
             self.add(path, Some(before), None)?;
@@ -55,7 +59,7 @@ impl Comparison<'_> {
     }
 
     /// Adds the removal of all below a directory of the workspace.
-    pub(super) fn empty(&mut self, path: &Path, rules: &IgnoreRules) -> Result<(), Stop> {
+    pub(super) fn empty(&mut self, path: &Path, rules: Option<&IgnoreRules>) -> Result<(), Stop> {
         let known = self.found.changes.len();
         if self.remove_below(path, rules)? {
             return Ok(());
@@ -64,7 +68,7 @@ impl Comparison<'_> {
         Err(STAYS.into())
     }
 
-    fn remove_below(&mut self, path: &Path, above: &IgnoreRules) -> Result<bool, Stop> {
+    fn remove_below(&mut self, path: &Path, above: Option<&IgnoreRules>) -> Result<bool, Stop> {
         if path.components().count() > MOST_DEPTH {
             return Err(DEEP.into());
         }
@@ -72,10 +76,11 @@ impl Comparison<'_> {
             return Ok(false);
         };
         let whole = self.root.join(path);
-        let rules = above.below(&whole, |name| ignore_rules::text(&whole.join(name)));
+        let text = |name: &Path| ignore_rules::text(&whole.join(name));
+        let rules = above.map(|above| above.below(&whole, text));
         let mut is_empty = true;
         for name in tree::names(&dir)? {
-            is_empty &= self.remove(&dir, &path.join(name), &rules)?;
+            is_empty &= self.remove(&dir, &path.join(name), rules.as_ref())?;
         }
         Ok(is_empty)
     }

@@ -168,10 +168,8 @@ fn what_git_tracks_is_that_of_the_workspace() {
             "echo 2 > out/a; echo 2 > out/b",
             "test \"$(cat out/a out/b | xargs)\" = '2 2'",
             "!git add -f out/a",
-            "test \"$(cat out/a out/b | xargs)\" = '1 2'; echo 3 > out/a",
-            "test $(cat out/a) = 1; rm -r out; mkdir out; echo 4 > out/c",
-            "test \"$(ls out | xargs)\" = 'a c'; rm -r out",
-            "test -e out/a",
+            "test \"$(cat out/a out/b | xargs)\" = '1 2'; rm out/b; echo 4 > out/c",
+            "test \"$(ls out | xargs)\" = 'a c'",
         ],
     );
 }

@@ -228,6 +228,26 @@ fn a_file_that_the_person_adds_during_the_trial_stays_added() {
     }
 }
 
+#[test]
+fn a_tracked_file_is_never_ignored() {
+    let scene = Scene::new(&format!(
+        "{REPOSITORY}; mkdir -p out/sub; echo 1 | tee x.log > out/sub/kept; echo junk > out/junk
+        printf 'out/\\n*.log\\n' > .gitignore; git add -f .gitignore x.log out/sub; git commit -qm ignored"
+    ));
+    let change = "echo 2 | tee x.log new.log other.log out/other > out/sub/kept; git add -f new.log; git commit -qam second";
+    let done = keep(&scene, change);
+    assert!(done.status.success(), "{done:?}");
+    scene.bash("git log --format=%s | grep -qx second; test -z \"$(git status -s)\"");
+    scene.bash("for file in x.log new.log out/sub/kept; do grep -qx 2 $file; done; test ! -e other.log -a ! -e out/other");
+    // Of a directory that is removed, what git does not track stays.
+    let done = keep(
+        &scene,
+        "git rm -q '*.log'; rm -r out; git commit -qam third",
+    );
+    assert!(done.status.success(), "{done:?}");
+    scene.bash("test -z \"$(git status -s)\"; test ! -e x.log -a ! -e new.log -a ! -e out/sub -a -e out/junk");
+}
+
 /// Returns what a person sees of the repository and of a file.
 fn seen(scene: &Scene) -> String {
     let script = "cat .git/HEAD a; git for-each-ref; git ls-files -s; git stash list";
