@@ -15,6 +15,9 @@ use crate::protocol::{
     BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, PlannedCommand, ToEditor,
 };
 
+/// The most files that a message asks about.
+const MOST_FILES: usize = 2_000;
+
 /// The loaded buffers among some files, by the real paths of the files.
 pub type OpenBuffers = HashMap<PathBuf, BufferText>;
 
@@ -54,7 +57,13 @@ impl Buffers {
     pub async fn read<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> OpenBuffers {
         // A path that is no UTF-8 does not pass to Lua: such a file is read from the disk.
         let files = files.into_iter().filter_map(Path::to_str);
-        self.ask_for(files.map(str::to_owned).collect(), None).await
+        let files: Vec<_> = files.map(str::to_owned).collect();
+        let mut found = OpenBuffers::new();
+        // Neovim reads keys between two messages.
+        for some in files.chunks(MOST_FILES) {
+            found.extend(self.ask_for(some.to_vec(), None).await);
+        }
+        found
     }
 
     /// Returns the buffers with unsaved changes of a file, or of the files below a directory. `path` is a real path. It

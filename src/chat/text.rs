@@ -4,8 +4,8 @@ use co_llm::transcript::Call;
 
 pub use co_policy::one_line;
 
-/// The longest difference that a question shows, in bytes.
-pub(super) const LONGEST_DIFF: usize = 1 << 20;
+/// The longest difference that a question shows, in bytes. Neovim shows it at once.
+pub(super) const LONGEST_DIFF: usize = 256 << 10;
 
 /// The longest texts that are reviewed by their parts, in bytes. A message has at most 16 MiB.
 pub(super) const LONGEST_REVIEW: usize = 4 << 20;

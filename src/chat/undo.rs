@@ -6,6 +6,7 @@
 mod changes;
 mod texts;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -210,15 +211,15 @@ pub(super) async fn apply(
 
 /// Returns the files that changes removed, with their new names if they were moved.
 fn gone(changes: &[checkpoint::Change]) -> impl Iterator<Item = (&Path, Option<&Path>)> {
+    let mut made: HashMap<_, &Path> = HashMap::new();
+    for change in changes.iter().filter(|it| it.before.is_none()) {
+        made.entry(&change.after).or_insert(&change.path);
+    }
     let removed = changes.iter().filter(|it| {
         let was_file = matches!(it.before, Some(checkpoint::Entry::File { .. }));
         was_file && it.after.is_none()
     });
-    removed.map(|it| {
-        let is_it = |made: &&checkpoint::Change| made.before.is_none() && made.after == it.before;
-        let moved = changes.iter().find(is_it);
-        (it.path.as_path(), moved.map(|made| made.path.as_path()))
-    })
+    removed.map(move |it| (it.path.as_path(), made.get(&it.before).copied()))
 }
 
 /// Waits for a message of an `/undo`, if there is one.

@@ -45,7 +45,7 @@ pub fn shown(path: &Path) -> String {
 pub struct Blob(pub(super) String);
 
 /// One file, link or directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
     File {

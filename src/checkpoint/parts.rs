@@ -11,6 +11,10 @@ use crate::protocol;
 use crate::tool::edits::printable_hunk;
 use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, rebase};
 
+/// The bytes that a file takes in a review besides its texts. So a review has some thousands of files at most, which an editor
+/// can show.
+const FILE_BYTES: usize = 1 << 10;
+
 /// A file with all that a chat changed in it.
 #[derive(Debug)]
 pub struct ChangedFile {
@@ -70,10 +74,10 @@ impl ChangedFile {
         &self.undo.path
     }
 
-    /// Returns the number of bytes of its texts.
+    /// Returns the number of bytes that it takes in a review.
     pub fn size(&self) -> usize {
         let added = self.parts.iter().map(|it| it.hunk.text.len());
-        self.text.len() + added.sum::<usize>()
+        FILE_BYTES + self.text.len() + added.sum::<usize>()
     }
 
     /// Returns the change with its parts for a review.

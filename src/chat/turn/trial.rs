@@ -1,5 +1,7 @@
 //! The trial of a command, and what the question about it shows.
 
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::super::text::{LONGEST_DIFF, LONGEST_REVIEW, MOST_NAMED, one_line};
@@ -99,14 +101,17 @@ pub(super) fn accepted(
     if parts != answers.len() {
         return Err("the review is not one of these changes".to_owned());
     }
+    let by_path: HashMap<&Path, &checkpoint::Change> = (all.changes.iter())
+        .map(|it| (it.path.as_path(), it))
+        .collect();
     let mut answers = answers.iter();
     let mut accepted = Vec::new();
     for file in files {
         let hunks: Vec<Hunk> = file.parts.iter().map(|it| it.hunk.clone()).collect();
         let stay = accepted_hunks(&hunks, answers.by_ref().take(hunks.len()));
-        let change = all.changes.iter().find(|it| it.path == file.path());
+        let change = by_path.get(file.path());
         if let Some(change) = change.filter(|_| !stay.is_empty()) {
-            let mut change = change.clone();
+            let mut change = (*change).clone();
             if stay != hunks {
                 change.after = file.without(&stay, store)?.before;
             }
@@ -118,10 +123,9 @@ pub(super) fn accepted(
         // A commit has all of the files.
         all.repository = None;
     }
-    let has_accepted =
-        |dir: &checkpoint::Change| accepted.iter().any(|it| it.path.starts_with(&dir.path));
+    let needed: HashSet<&Path> = accepted.iter().flat_map(|it| it.path.ancestors()).collect();
     all.changes
-        .retain(|it| it.is_directory() && has_accepted(it));
+        .retain(|it| it.is_directory() && needed.contains(it.path.as_path()));
     all.changes.extend(accepted);
     Ok(all)
 }
@@ -129,13 +133,16 @@ pub(super) fn accepted(
 /// Returns the changed files in parts; none if one of the changes has no lines to review, or there are too many.
 pub(super) fn files_in_parts(changes: &TrialChanges, store: &Store) -> Vec<ChangedFile> {
     let changes = changes.changes.iter().filter(|it| !it.is_directory());
+    let mut room = LONGEST_REVIEW;
     let files: Option<Vec<_>> = changes
-        .map(|it| ChangedFile::of(&it.inverse(), &[], store))
+        .map(|it| {
+            let file = ChangedFile::of(&it.inverse(), &[], store)?;
+            // The first file that is too much ends the search.
+            room = room.checked_sub(file.size())?;
+            Some(file)
+        })
         .collect();
-    let short = |files: &Vec<ChangedFile>| {
-        files.iter().map(ChangedFile::size).sum::<usize>() <= LONGEST_REVIEW
-    };
-    files.filter(short).unwrap_or_default()
+    files.unwrap_or_default()
 }
 
 /// Returns the result of a trial for the question. `failed` is true if the command may have failed because of the trial.
@@ -201,4 +208,32 @@ pub(super) fn shown_change(
         files: files.iter().map(ChangedFile::for_review).collect(),
         ..Change::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::Entry;
+
+    #[test]
+    fn a_review_has_all_files_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), 1 << 20).unwrap();
+        let file = Entry::File {
+            mode: 0o644,
+            blob: Some(store.put(b"text\n").unwrap()),
+        };
+        let change = |number: usize| checkpoint::Change {
+            path: format!("file{number}").into(),
+            before: None,
+            after: Some(file.clone()),
+        };
+        for (count, expected) in [(1_000, 1_000), (10_000, 0)] {
+            let changes = TrialChanges {
+                changes: (0..count).map(change).collect(),
+                ..TrialChanges::default()
+            };
+            assert_eq!(files_in_parts(&changes, &store).len(), expected);
+        }
+    }
 }

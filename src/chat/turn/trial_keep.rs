@@ -284,6 +284,10 @@ fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
         None => {}
     }
     let named = undo::named(kept);
+    if let Some(more @ 1..) = failed.len().checked_sub(MOST_NAMED) {
+        failed.truncate(MOST_NAMED);
+        failed.push(format!("and {more} more"));
+    }
     match failed.is_empty() {
         true => (
             format!("It ran as a trial, and the person kept what it changed: {named}."),

@@ -275,3 +275,17 @@ fn what_trials_leave_is_shown_and_removed() {
     scene.co("/sandbox clean");
     scene.wait_notice("KB of ignored files and caches removed");
 }
+
+#[test]
+fn very_many_files_are_kept_without_a_review() {
+    let command = "for i in $(seq 5000); do echo $i > f$i.txt; done; rm old*.txt";
+    let scene = commands([command]);
+    for old in 0..100 {
+        scene.workspace.write(&format!("old{old}.txt"), "old\n");
+    }
+    scene.try_command("t");
+    scene.nvim.wait_text("ran  as a trial: exit 0");
+    scene.end_trial("y");
+    assert_eq!(scene.workspace.read("f5000.txt").unwrap(), "5000\n");
+    assert!(!scene.workspace.exists("old99.txt"));
+}
