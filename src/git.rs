@@ -12,15 +12,19 @@ mod keep;
 mod names;
 mod stash;
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 
+use co_exec::sandbox::{PrivateTmp, Removals};
 use co_exec::{GIT_ENVIRONMENT, repository, timed_output};
 use co_policy::one_line;
 
@@ -44,6 +48,10 @@ const MAX_MESSAGE_CHARS: usize = 300;
 pub struct Repository {
     git: PathBuf,
     root: PathBuf,
+    /// An empty directory. With the files of the workspace, git would run filters to compare them with the index.
+    work_tree: Arc<PrivateTmp>,
+    /// The hooks of the configuration, which git runs from version 2.54 on.
+    hooks: Arc<[OsString]>,
     /// The directory of new objects, if it is not that of the repository.
     objects: Option<PathBuf>,
     /// The index, if it is not that of the repository.
@@ -58,15 +66,25 @@ impl Repository {
     pub fn open(git: &Path, root: &Path) -> Result<Self, String> {
         let dir = root.join(".git");
         match repository::find(root) {
-            Ok(Some(dirs)) if dirs.own == dir && dirs.common == dir => Ok(Self {
-                git: git.to_owned(),
-                root: root.to_owned(),
-                objects: None,
-                index: None,
-            }),
-            Ok(_) => Err("its git directory is not `.git` in the workspace".to_owned()),
-            Err(why) => Err(why.to_string()),
+            Ok(Some(dirs)) if dirs.own == dir && dirs.common == dir => {}
+            Ok(_) => return Err("its git directory is not `.git` in the workspace".to_owned()),
+            Err(why) => return Err(why.to_string()),
         }
+        // Git asks for that only if it finds the repository by itself.
+        if ![root, &dir].into_iter().all(repository::is_own) {
+            return Err("it belongs to another user".to_owned());
+        }
+        let work_tree = PrivateTmp::new_in(&std::env::temp_dir(), &Removals::default());
+        let mut opened = Self {
+            git: git.to_owned(),
+            root: root.to_owned(),
+            work_tree: Arc::new(work_tree.map_err(|error| error.to_string())?),
+            hooks: Arc::default(),
+            objects: None,
+            index: None,
+        };
+        opened.hooks = hooks(&opened.run(["config", "--list", "--name-only", "-z"], b"")?);
+        Ok(opened)
     }
 
     /// Returns the same repository, which writes new objects to a directory outside of it.
@@ -144,17 +162,26 @@ impl Repository {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
-            .env(
-                "GIT_CEILING_DIRECTORIES",
-                self.root.parent().unwrap_or(&self.root),
-            )
+            .env("GIT_DIR", self.root.join(".git"))
+            .env("GIT_WORK_TREE", self.work_tree.path())
             .env("LC_ALL", "C")
-            .current_dir(&self.root)
+            .current_dir(self.work_tree.path())
             .stdin(Stdio::from(stdin));
-        if let Some(dir) = &self.objects {
+        let own = GIT_ENVIRONMENT
+            .iter()
+            .filter(|(name, _)| name.starts_with("GIT_CONFIG_KEY_"));
+        let own = own.count();
+        for (number, key) in (own..).zip(self.hooks.iter()) {
             command
-                .env("GIT_OBJECT_DIRECTORY", dir)
-                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.file("objects"));
+                .env(format!("GIT_CONFIG_KEY_{number}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{number}"), "false");
+        }
+        command.env("GIT_CONFIG_COUNT", (own + self.hooks.len()).to_string());
+        if let Some(dir) = &self.objects {
+            command.env("GIT_OBJECT_DIRECTORY", dir).env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                quoted(&self.file("objects")),
+            );
         }
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
@@ -174,10 +201,45 @@ impl Repository {
     }
 }
 
+/// Returns the keys of the configuration that switch off the hooks of a list of keys, each of which ends with a NUL.
+fn hooks(keys: &[u8]) -> Arc<[OsString]> {
+    let switches = keys.split(|byte| *byte == 0).filter_map(|key| {
+        let rest = key.strip_prefix(b"hook.")?;
+        let name = &rest[..rest.iter().rposition(|byte| *byte == b'.')?];
+        Some(OsString::from_vec([b"hook.", name, b".enabled"].concat()))
+    });
+    let switches: BTreeSet<_> = switches.collect();
+    switches.into_iter().collect()
+}
+
+/// Returns a path for a list of paths with colons between them.
+fn quoted(path: &Path) -> OsString {
+    let mut quoted = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    OsString::from_vec(quoted)
+}
+
 /// Returns a file without a name that has these bytes.
 fn input_file(bytes: &[u8]) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hook_of_the_configuration_is_switched_off() {
+        let keys = b"core.bare\0hook.jobs\0hook.a.event\0hook.a.command\0hook.B.c\n.event\0";
+        assert_eq!(*hooks(keys), ["hook.B.c\n.enabled", "hook.a.enabled"]);
+    }
 }

@@ -159,10 +159,14 @@ fn a_ref_has_a_name_that_git_accepts() {
 fn no_program_of_the_repository_runs_when_commits_are_kept() {
     let scene = Scene::new(&format!(
         "{REPOSITORY}
-        printf '#!/bin/sh\\necho x >> ~/ran 2> /dev/null; exit 0\\n' > .git/program; chmod +x .git/program
+        printf '#!/bin/sh\\necho x >> %s/ran 2> /dev/null; exit 0\\n' \"$HOME\" > .git/program; chmod +x .git/program
         for hook in reference-transaction post-index-change post-commit; do cp .git/program .git/hooks/$hook; done
+        touch -d 2100-01-01 b; git add b
         git config core.fsmonitor $PWD/.git/program
-        git config filter.x.clean $PWD/.git/program
+        for event in reference-transaction post-index-change; do
+            git config hook.a.b.event $event; git config hook.a.b.command $PWD/.git/program
+        done
+        git config filter.x.clean $PWD/.git/program; git config filter.x.required true
         git config diff.x.command $PWD/.git/program; git config diff.external $PWD/.git/program
         echo '* filter=x diff=x' > .gitattributes; echo 2 > a; rm -f ~/ran"
     ));
@@ -292,4 +296,12 @@ fn a_keep_that_is_killed_leaves_a_whole_repository() {
         scene
             .bash("git fsck --no-dangling && test ! -e .git/index.lock && ! ls -A .git | grep co-");
     }
+}
+
+#[test]
+fn a_workspace_may_have_a_name_that_lists_of_paths_divide() {
+    let scene = Scene::new(&format!("mkdir 'a:\\\"b'; cd 'a:\\\"b'; {REPOSITORY}"));
+    let done = scene.exec(&["--keep", "--cwd", "a:\\\"b", COMMIT]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    scene.bash("cd a:*; git log -1 --format=%s | grep -qx second");
 }
