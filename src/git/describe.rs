@@ -1,10 +1,11 @@
 //! The changes of a repository in words.
 
 use std::path::Path;
+use std::time::Instant;
 
-use super::Repository;
 use super::change::{HeadChange, RefChange, RepositoryChange};
 use super::names::{self, Head, ObjectName, RefTarget};
+use super::{Repository, TIMEOUT};
 use co_policy::one_line;
 
 /// The most commits of a branch that are named.
@@ -36,14 +37,22 @@ impl Repository {
         scratch: &Path,
     ) -> Result<Vec<String>, String> {
         let mut lines = Vec::new();
+        let mut described = Vec::new();
+        let end = Instant::now() + TIMEOUT;
         for it in &change.refs {
-            self.describe_ref(it, &mut lines)?;
+            if Instant::now() > end {
+                return Err("too many refs have changed".to_owned());
+            }
+            self.describe_ref(it, &mut described, &mut lines)?;
         }
         if let Some(HeadChange { after, .. }) = &change.head {
-            lines.push(match after {
-                Head::Branch(name) => format!("HEAD: on branch {}", names::short(name)),
-                Head::Detached(object) => format!("HEAD: detached at {}", object.short()),
-            });
+            match after {
+                Head::Branch(name) => lines.push(format!("HEAD: on branch {}", names::short(name))),
+                Head::Detached(object) => {
+                    lines.push(format!("HEAD: detached at {}", object.short()));
+                    self.describe_commits("HEAD", object, &mut described, &mut lines)?;
+                }
+            }
         }
         if let Some(stash) = &change.stash {
             let added: Vec<_> = stash.added().collect();
@@ -68,7 +77,13 @@ impl Repository {
         Ok(lines.iter().map(|line| one_line(line)).collect())
     }
 
-    fn describe_ref(&self, change: &RefChange, lines: &mut Vec<String>) -> Result<(), String> {
+    /// Adds the lines of a ref. `described` are the objects whose commits have lines already.
+    fn describe_ref<'a>(
+        &self,
+        change: &'a RefChange,
+        described: &mut Vec<&'a ObjectName>,
+        lines: &mut Vec<String>,
+    ) -> Result<(), String> {
         let name = change.shown();
         let is_branch = name.starts_with("branch ");
         match (&change.before, &change.after) {
@@ -87,20 +102,35 @@ impl Repository {
             }
             (None, None) => {}
         }
-        match &change.after {
-            Some(tip) if is_branch => self.describe_commits(&name, tip, lines),
-            _ => Ok(()),
+        let Some(after) = &change.after else {
+            return Ok(());
+        };
+        let new = self.describe_commits(&name, after, described, lines)?;
+        if let Some(before) = change.before.as_ref().filter(|_| is_branch) {
+            let more = self.commits(&[after.as_str(), "--not", before.as_str()])?;
+            // Other refs had these commits before, or have lines about them.
+            if let Some(known @ 1..) = more.len().checked_sub(new) {
+                let known = counted(known, "commit");
+                lines.push(format!(
+                    "{name}: {known} of other refs more, at {}",
+                    after.short()
+                ));
+            }
         }
+        Ok(())
     }
 
-    /// Adds the commits that no ref had before.
-    fn describe_commits(
+    /// Adds the commits that no ref had before and that are not described yet. Returns their number.
+    fn describe_commits<'a>(
         &self,
-        branch: &str,
-        tip: &ObjectName,
+        place: &str,
+        tip: &'a ObjectName,
+        described: &mut Vec<&'a ObjectName>,
         lines: &mut Vec<String>,
-    ) -> Result<(), String> {
-        let commits = self.commits(&[tip.as_str(), "--not", "--all"])?;
+    ) -> Result<usize, String> {
+        let mut range = vec![tip.as_str(), "--not", "--all"];
+        range.extend(described.iter().map(|it| it.as_str()));
+        let commits = self.commits(&range)?;
         for commit in commits.iter().take(MOST_COMMITS) {
             let log = |more: &[&str]| {
                 self.run(PLAIN_LOG.iter().chain(more).chain([&commit.as_str()]), b"")
@@ -115,14 +145,17 @@ impl Repository {
                 .count();
             let files = counted(files, "file");
             lines.push(format!(
-                "commit {}: {subject}, {files}, on {branch}",
+                "commit {}: {subject}, {files}, on {place}",
                 commit.short()
             ));
         }
         if let Some(more @ 1..) = commits.len().checked_sub(MOST_COMMITS) {
-            lines.push(format!("{} more on {branch}", counted(more, "commit")));
+            lines.push(format!("{} more on {place}", counted(more, "commit")));
         }
-        Ok(())
+        if !commits.is_empty() {
+            described.push(tip);
+        }
+        Ok(commits.len())
     }
 
     fn commits(&self, range: &[&str]) -> Result<Vec<ObjectName>, String> {

@@ -299,6 +299,58 @@ fn a_keep_that_is_killed_leaves_a_whole_repository() {
 }
 
 #[test]
+fn each_ref_that_moves_is_named() {
+    let scene = Scene::new(&format!(
+        "{REPOSITORY}; echo 2 > a; git commit -qam second; git checkout -q side; git branch old
+        for name in main side; do git rev-parse --short=7 $name; done > names"
+    ));
+    for (script, lines) in [
+        (
+            "git update-ref refs/heads/old main",
+            &["branch old: 1 commit of other refs more, at MAIN"][..],
+        ),
+        (
+            "git merge -q --ff-only main",
+            &["branch side: 1 commit of other refs more, at MAIN"],
+        ),
+        (
+            "git branch -f main old",
+            &["branch main: 1 commit fewer, at FIRST"],
+        ),
+        (
+            "git checkout -q --detach; git commit -q --allow-empty -m new; git tag new",
+            &[
+                "tag new: new, at NEW",
+                "commit NEW: new, 0 files, on tag new",
+                "HEAD: detached at NEW",
+            ],
+        ),
+        (
+            "git commit -q --allow-empty -m new; git branch -f old; git tag new",
+            &[
+                "commit NEW: new, 0 files, on branch old",
+                "branch side: 1 commit of other refs more, at NEW",
+                "tag new: new, at NEW",
+            ],
+        ),
+    ] {
+        let script = format!("{script}; cat names; git rev-parse --short=7 HEAD");
+        let done = scene.exec(&["--drop", &script]);
+        let told = String::from_utf8(done.stdout).unwrap();
+        let (names, told): (Vec<_>, Vec<_>) = told.lines().partition(|it| !it.starts_with("git: "));
+        let lines = lines.iter().map(|line| {
+            let line = line.replace("MAIN", names[0]).replace("FIRST", names[1]);
+            format!("git: {}", line.replace("NEW", names[2]))
+        });
+        let told: Vec<_> = told
+            .into_iter()
+            .filter(|it| !it.contains("index: "))
+            .collect();
+        assert_eq!(told, lines.collect::<Vec<_>>(), "{script}");
+    }
+}
+
+#[test]
 fn a_workspace_may_have_a_name_that_lists_of_paths_divide() {
     let scene = Scene::new(&format!("mkdir 'a:\\\"b'; cd 'a:\\\"b'; {REPOSITORY}"));
     let done = scene.exec(&["--keep", "--cwd", "a:\\\"b", COMMIT]);
