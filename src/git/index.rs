@@ -19,6 +19,9 @@ const STAGE: u16 = 0x3000;
 /// The modes of entries: files, links and submodules.
 const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
 
+/// The most bytes of all paths, for each byte of an index. Version 4 writes what a path has in common with the one before only once.
+const MOST_PATHS: usize = 8;
+
 /// The files that an index lists, without what git knows of them on the disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Index {
@@ -45,6 +48,7 @@ impl Index {
         let mut found = Self::default();
         let mut rest = &index[12..];
         let mut path = Vec::new();
+        let mut room = index.len().saturating_mul(MOST_PATHS);
         for _ in 0..count {
             let end = STAT + hash + 2;
             let mode = number(rest.get(MODE)?)?;
@@ -62,6 +66,7 @@ impl Index {
             let length = text.iter().position(|byte| *byte == 0)?;
             path.truncate(shared);
             path.extend_from_slice(&text[..length]);
+            room = room.checked_sub(path.len())?;
             let entry = Entry {
                 file: StagedFile {
                     mode,
@@ -197,6 +202,28 @@ mod tests {
             .env("GIT_CONFIG_GLOBAL", "/dev/null");
         let done = done.output().unwrap();
         assert!(done.status.success(), "{args:?}: {done:?}");
+    }
+
+    #[test]
+    fn a_small_index_with_long_paths_is_refused() {
+        let entry = |cut: u8, name: &[u8]| {
+            let mut entry = [0; STAT + 20 + 2].to_vec();
+            entry.push(cut);
+            entry.extend_from_slice(name);
+            entry.push(0);
+            entry
+        };
+        let index = |entries: u32, length: usize| {
+            let mut index = [&b"DIRC"[..], &4_u32.to_be_bytes(), &entries.to_be_bytes()].concat();
+            index.extend(entry(0, &vec![b'a'; length]));
+            for _ in 1..entries {
+                index.extend(entry(1, b"a"));
+            }
+            index.extend([0; 20]);
+            Index::parse(&index, 20)
+        };
+        assert!(index(1000, 200).is_some());
+        assert!(index(1000, 10_000).is_none());
     }
 
     #[test]

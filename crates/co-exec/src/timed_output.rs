@@ -1,4 +1,4 @@
-//! Runs a program of co's own, such as git, with a time limit.
+//! Runs a program of co's own, such as git, with limits of its time, its memory and its output. It may read what a command made.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -6,7 +6,13 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
+use rustix::process::{getrlimit, kill_process_group, prlimit, waitid};
+
+/// The most bytes of memory that it may write.
+const MAX_MEMORY: u64 = 2 << 30;
+/// The most bytes of its output. A program that prints more fails.
+const MAX_OUTPUT: u64 = 256 << 20;
 
 /// Runs a command and returns its output, or none if it was killed after `limit`.
 ///
@@ -20,6 +26,7 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
         .stderr(Stdio::piped());
     let mut child = streams.spawn()?;
     let pid = Pid::from_child(&child);
+    limit_memory(pid);
     let (done, wait) = channel::<()>();
     let timer = std::thread::Builder::new()
         .name("time-limit".to_owned())
@@ -40,9 +47,15 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
     // Incomplete output is no valid answer, so errors need no care here.
     std::thread::scope(|scope| {
         // At the same time: a program waits if nobody reads what it writes. Without a thread, its messages are lost.
-        let messages = || streams.1.map(|mut it| it.read_to_end(&mut stderr));
+        let messages = || {
+            streams
+                .1
+                .map(|it| it.take(MAX_OUTPUT).read_to_end(&mut stderr))
+        };
         let _ = std::thread::Builder::new().spawn_scoped(scope, messages);
-        let _ = streams.0.map(|mut it| it.read_to_end(&mut stdout));
+        let _ = streams
+            .0
+            .map(|it| it.take(MAX_OUTPUT).read_to_end(&mut stdout));
     });
     // It may have closed its streams long before its end.
     let _ = waitid(
@@ -59,6 +72,21 @@ pub fn timed_output(command: &mut Command, limit: Duration) -> io::Result<Option
     }))
 }
 
+/// Limits the memory of a process. Without this, only its time is limited.
+fn limit_memory(process: Pid) {
+    // Files that it only reads do not count, such as the packs of git.
+    let most = getrlimit(Resource::Data).maximum;
+    let most = most.map_or(MAX_MEMORY, |most| most.min(MAX_MEMORY));
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    // It may have ended.
+    if let Err(error) = prlimit(Some(process), Resource::Data, limit) {
+        tracing::debug!(%error, "the memory of a program is not limited");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +100,20 @@ mod tests {
     fn a_long_message_does_not_stop_a_program() {
         let script = "head -c 1000000 /dev/zero >&2; echo done";
         assert_eq!(run(script, Duration::from_secs(60)), Some("done\n".into()));
+    }
+
+    #[test]
+    fn memory_and_output_are_limited() {
+        // In KB. The shell may still run when the limit is set.
+        let script = "until [ $(ulimit -d) = 2097152 ]; do :; done; ulimit -d";
+        let limit = Duration::from_secs(60);
+        assert_eq!(run(script, limit), Some("2097152\n".into()));
+        let mut endless = Command::new("cat");
+        let output = timed_output(endless.arg("/dev/zero"), limit)
+            .unwrap()
+            .unwrap();
+        assert!(!output.status.success());
+        assert_eq!(output.stdout.len() as u64, MAX_OUTPUT);
     }
 
     #[test]
