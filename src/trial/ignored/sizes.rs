@@ -4,18 +4,22 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{AtFlags, FileType, FlockOperation, statat};
 
 use super::trash::Trash;
-use super::{FILES, is_at, lock, open_dir};
+use super::{FILES, MOST_DEPTH, is_at, lock, open_dir};
+use crate::trial::tree::{self, Node, Tree};
 use co_exec::sandbox::Removals;
 
 /// The file with the number of bytes that a workspace takes, written after each of its trials.
 const SIZE: &str = "size";
+
+/// The most directories above a file that counts: one is [`FILES`] or that of caches.
+const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
 /// What the trials of a workspace left.
 struct Left {
@@ -54,8 +58,8 @@ pub(in crate::trial) fn clear(all: &Path, removals: &Removals) -> io::Result<Cle
     Ok(cleared)
 }
 
-/// Notes the size of the workspace `top` after a trial. Then removes what no trial uses until all take at most `most` bytes. The
-/// workspace with the oldest trial comes first.
+/// Notes the size of the workspace `top` after a trial. Then removes what no trial uses until all take at most `most` bytes. What
+/// cannot be counted comes first, then the workspace with the oldest trial.
 ///
 /// # Errors
 /// The file system refuses.
@@ -65,7 +69,8 @@ pub(super) fn bound(
     most: Option<u64>,
     removals: &Removals,
 ) -> io::Result<()> {
-    match fs::write(top.join(SIZE), measure(top).to_string()) {
+    let (bytes, whole) = measure(top);
+    match fs::write(top.join(SIZE), bytes.to_string()) {
         // Another process has removed them.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         written => written?,
@@ -77,6 +82,15 @@ pub(super) fn bound(
     left.sort_by_key(|it| it.used);
     let mut total: u64 = left.iter().map(|it| it.bytes).sum();
     let mut trash = Trash::new(all, removals);
+    let uncounted = left
+        .iter()
+        .position(|it| !whole && Some(&*it.name) == top.file_name());
+    if let Some(at) = uncounted {
+        let it = left.remove(at);
+        if remove(all, &it, &mut trash)? {
+            total -= it.bytes;
+        }
+    }
     for it in &left {
         if total <= most {
             break;
@@ -102,7 +116,7 @@ fn left(all: &Path) -> Vec<Left> {
         let dated = if noted.is_some() { &size } else { &top };
         Some(Left {
             used: dated.metadata().ok()?.modified().ok()?,
-            bytes: noted.unwrap_or_else(|| measure(&top)),
+            bytes: noted.unwrap_or_else(|| measure(&top).0),
             name: entry.file_name(),
         })
     });
@@ -123,23 +137,46 @@ fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the bytes of the disk that a directory takes. A file with several names counts once.
-fn measure(dir: &Path) -> u64 {
-    let (mut bytes, mut linked) = (0, HashSet::new());
-    let mut todo: Vec<PathBuf> = vec![dir.to_owned()];
-    while let Some(dir) = todo.pop() {
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            let Ok(facts) = entry.metadata() else {
-                continue;
-            };
-            if facts.is_dir() {
-                todo.push(entry.path());
-            } else if facts.nlink() > 1 && !linked.insert((facts.dev(), facts.ino())) {
-                continue;
+/// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts once.
+fn measure(top: &Path) -> (u64, bool) {
+    let (mut bytes, mut whole, mut linked) = (0, true, HashSet::new());
+    let mut todo = vec![PathBuf::new()];
+    while let Some(path) = todo.pop() {
+        match names(top, &path) {
+            Ok(Some((dir, names))) => {
+                for name in names {
+                    // Another process may have removed it.
+                    let Ok(facts) = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+                        continue;
+                    };
+                    if FileType::from_raw_mode(facts.st_mode).is_dir() {
+                        todo.push(path.join(name));
+                    } else if facts.st_nlink > 1 && !linked.insert((facts.st_dev, facts.st_ino)) {
+                        continue;
+                    }
+                    // In units of 512 bytes, whatever the file system's are.
+                    bytes += facts.st_blocks.cast_unsigned() * 512;
+                }
             }
-            // In units of 512 bytes, whatever the file system's are.
-            bytes += facts.blocks() * 512;
+            Ok(None) => {}
+            Err(_) => whole = false,
         }
     }
-    bytes
+    (bytes, whole)
+}
+
+/// Opens a directory at a path below `top`, and returns it with its names; none if it is gone. A trial may have closed it.
+fn names(top: &Path, path: &Path) -> io::Result<Option<(OwnedFd, Vec<OsString>)>> {
+    if path.components().count() > MOST_COUNTED_DEPTH {
+        return Err(io::Error::other("it is too deep"));
+    }
+    let Some(dir) = Tree::open(top)?.dir(path)? else {
+        return Ok(None);
+    };
+    let mode = Node::itself(&dir)?.mode;
+    if mode & 0o500 != 0o500 {
+        tree::set_mode(&dir, mode | 0o500)?;
+    }
+    let names = tree::names(&dir)?;
+    Ok(Some((dir, names)))
 }

@@ -137,3 +137,19 @@ fn files_of_a_move_that_is_killed_are_all_there_or_none() {
     }
     assert!(interrupted > 0, "no move was interrupted");
 }
+
+#[test]
+fn closed_directories_count_and_too_deep_ones_are_removed() {
+    let scene = Scene::new("echo out/ > .gitignore");
+    for dir in ["out", "$XDG_CACHE_HOME/out"] {
+        let fill = format!("mkdir {dir}; head -c 2000000 /dev/zero > {dir}/big; chmod 0 {dir}");
+        assert!(scene.exec(&[&fill]).status.success());
+    }
+    let size = fs::read_to_string(left(&scene).join("size")).unwrap();
+    assert!(size.parse::<u64>().unwrap() > 4_000_000, "{size}");
+    let deep = "cd $XDG_CACHE_HOME; for i in $(seq 300); do mkdir d; cd d; done; echo > x";
+    let done = scene.exec(&[deep]);
+    assert!(done.status.success(), "{done:?}");
+    let done = scene.exec(&["ls -A out $XDG_CACHE_HOME"]);
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+}
