@@ -60,19 +60,22 @@ impl Trial {
 }
 
 impl EndedTrial {
-    /// Returns the sentence for the model about a trial that needs no answer.
-    pub(super) fn told(&self) -> &'static str {
+    /// Returns the effect of a trial that needs no answer, for the model and for the person.
+    pub(super) fn effect(&self) -> (&'static str, &'static str) {
         let IgnoredFiles { files, fate, .. } = self.changes.ignored;
         match (files, fate) {
-            (0, _) => {
-                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone."
-            }
-            (_, Fate::Stay) => {
-                "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not."
-            }
-            _ => {
-                "The command ran as a trial. It changed only files that git ignores, and these changes are dropped."
-            }
+            (0, _) => (
+                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone.",
+                "tried: it changed nothing",
+            ),
+            (_, Fate::Stay) => (
+                "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not.",
+                "tried: it changed only ignored files",
+            ),
+            _ => (
+                "The command ran as a trial. It changed only files that git ignores, and these changes are dropped.",
+                "tried: it changed only ignored files, and these changes are dropped",
+            ),
         }
     }
 

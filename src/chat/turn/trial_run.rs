@@ -114,10 +114,9 @@ impl Turn {
                 let call = next.call.clone();
                 self.queue.pop();
                 self.calls_ended += 1;
-                let told = ended.told();
-                let result = ended.result.told(told);
-                self.conclude(&call, result.noted("tried: it changed nothing"))
-                    .await?;
+                let (told, noted) = ended.effect();
+                let result = ended.result.told(told).noted(noted);
+                self.conclude(&call, result).await?;
             }
             trial => next.trial = trial,
         }

@@ -60,14 +60,17 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
     let scene = commands([
         "sh -c 'echo two > a.txt'",
         "python3 -c 'print(open(\"a.txt\").read())'",
+        "sh -c 'echo 1 > a.o'",
         "sh -c 'echo three > a.txt'",
     ]);
     scene.workspace.write("a.txt", "one\n");
+    scene.workspace.write(".gitignore", "*.o\n");
     scene.try_command("T");
     scene.nvim.wait_text("+two");
     scene.answer("y");
-    // The second command runs without a question; the third one changes a file.
-    scene.nvim.wait_text("tried: it changed nothing");
+    // Two commands run without a question; the last one changes a file.
+    scene.wait_chat("tried: it changed nothing");
+    scene.wait_chat("tried: it changed only ignored files");
     scene.nvim.wait_text("+three");
     scene.end_trial("y");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "three\n");
