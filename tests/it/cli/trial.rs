@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::exec::Bench;
 use crate::support::test_tree::{self, Tree};
-use crate::support::{BACKEND, DEADLINE};
+use crate::support::{BACKEND, DEADLINE, proc};
 
 /// A workspace and a home directory.
 pub(super) struct Scene {
@@ -111,6 +111,13 @@ pub(super) fn wait(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(began.elapsed() < DEADLINE, "{what}");
         std::thread::yield_now();
     }
+}
+
+/// Kills co, which is the child of its watchdog, and waits until both have ended.
+pub(super) fn kill(watchdog: &mut Child) {
+    let pid = i32::try_from(watchdog.id()).unwrap();
+    proc::children(pid).into_iter().for_each(proc::kill9);
+    watchdog.wait().unwrap();
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,8 +1,8 @@
 //! What a trial that is kept may not do to the repository of the workspace.
 
-use std::process::Output;
+use std::process::{Child, Output};
 
-use super::trial::{Scene, said, wait};
+use super::trial::{Scene, kill, said, wait};
 use crate::support::test_tree::Tree;
 
 /// A repository with a commit.
@@ -194,13 +194,19 @@ fn a_commit_of_the_person_during_the_trial_stays() {
     assert!(repository(&scene) == before);
 }
 
-/// Runs a trial, with a script of the person before it ends. Returns what the repository had then, and what the trial says.
-fn keep_while(scene: &Scene, trial: &str, person: &str) -> (Tree, Output) {
+/// Starts a trial, with a script of the person before it ends.
+fn start_while(scene: &Scene, trial: &str, person: &str) -> Child {
     scene.bash("echo wait > flag");
     let line = format!("{trial} touch made; while grep -q wait flag; do sleep 0.05; done");
     let child = scene.start(&["--keep", &line]);
     scene.wait_for("made");
     scene.bash(person);
+    child
+}
+
+/// Runs it. Returns what the repository had after the person's script, and what the trial says.
+fn keep_while(scene: &Scene, trial: &str, person: &str) -> (Tree, Output) {
+    let child = start_while(scene, trial, person);
     let before = repository(scene);
     scene.bash("echo go > flag");
     (before, child.wait_with_output().unwrap())
@@ -259,16 +265,82 @@ fn seen(scene: &Scene) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
+/// Returns a script that makes a repository, and one that changes all in it that a trial keeps. Their commits have no time.
+fn changes_of_all_kinds() -> (String, String) {
+    let date =
+        "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z";
+    let script = "echo 3 > b; git stash -q; git switch -q -c new; echo 2 > a; git commit -qam second; echo 1 > c; git add c;";
+    (format!("{date}\n{REPOSITORY}"), format!("{date}\n{script}"))
+}
+
+/// Returns what a person sees before and after a script is kept.
+fn states(repository: &str, script: &str) -> (String, String) {
+    let scene = Scene::new(repository);
+    let old = seen(&scene);
+    assert!(keep(&scene, script).status.success());
+    let new = seen(&scene);
+    assert_ne!(old, new);
+    (old, new)
+}
+
+/// Starts co until it has finished what was killed. Returns what it says.
+fn finish(scene: &Scene) -> Vec<String> {
+    let keeps = scene.state().join("checkpoints/keeps");
+    let mut told = Vec::new();
+    wait("the journal stays", || {
+        told.extend(said(&scene.exec(&["true"])));
+        keeps.read_dir().map_or(true, |mut it| it.next().is_none())
+    });
+    told
+}
+
+/// Checks that git accepts the repository, and that co left nothing in it.
+fn check_whole(scene: &Scene) {
+    scene.bash("git fsck --no-dangling && test ! -e .git/index.lock && ! ls -A .git | grep co-");
+}
+
+/// Returns whether a process works in the workspace.
+fn is_used(scene: &Scene) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut dirs = processes.map(|it| std::fs::read_link(it.path().join("cwd")));
+    dirs.any(|dir| dir.is_ok_and(|dir| dir == scene.workspace))
+}
+
+#[test]
+fn a_keep_that_is_killed_between_files_and_refs_is_finished() {
+    let (repository, script) = changes_of_all_kinds();
+    let (old, new) = states(&repository, &script);
+    let scene = Scene::new(&format!(
+        "{repository}; git config core.filesRefLockTimeout 5000"
+    ));
+    // Git waits for this lock after all files are written.
+    let mut child = start_while(&scene, &script, "touch .git/refs/heads/new.lock");
+    let refs = |text: &str| {
+        text.lines()
+            .filter(|it| it.contains("refs/"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    scene.bash("echo go > flag");
+    wait("no file is kept", || scene.workspace.join("made").exists());
+    kill(&mut child);
+    wait("git waits", || !is_used(&scene));
+    assert_eq!(refs(&seen(&scene)), refs(&old));
+    scene.bash("test -e c -a -e .git/index.lock; rm .git/refs/heads/new.lock");
+    let told = finish(&scene);
+    assert!(
+        told.iter()
+            .any(|it| it.contains("and .git, is changed now")),
+        "{told:?}"
+    );
+    assert_eq!(seen(&scene), new);
+    check_whole(&scene);
+}
+
 #[test]
 fn a_keep_that_is_killed_leaves_a_whole_repository() {
-    let script = "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z
-        echo 3 > b; git stash -q; git switch -q -c new; echo 2 > a; git commit -qam second; echo 1 > c; git add c";
-    let repository = format!("{}\n{REPOSITORY}", script.lines().next().unwrap());
-    let whole = Scene::new(&repository);
-    let old = seen(&whole);
-    assert!(keep(&whole, script).status.success());
-    let new = seen(&whole);
-    assert_ne!(old, new);
+    let (repository, script) = changes_of_all_kinds();
+    let (old, new) = states(&repository, &script);
     let moments = [
         ".git/index.lock",
         ".git/refs/heads/new",
@@ -279,22 +351,16 @@ fn a_keep_that_is_killed_leaves_a_whole_repository() {
     ];
     for moment in moments {
         let scene = Scene::new(&repository);
-        let mut child = scene.start(&["--keep", script]);
+        let mut child = scene.start(&["--keep", &script]);
         let place = scene.workspace.join(moment);
         wait(moment, || {
             place.exists() || child.try_wait().unwrap().is_some()
         });
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let keeps = scene.state().join("checkpoints/keeps");
-        wait("the journal stays", || {
-            scene.exec(&["true"]);
-            keeps.read_dir().map_or(true, |mut it| it.next().is_none())
-        });
+        kill(&mut child);
+        finish(&scene);
         let found = seen(&scene);
         assert!(found == old || found == new, "{moment}: {found}");
-        scene
-            .bash("git fsck --no-dangling && test ! -e .git/index.lock && ! ls -A .git | grep co-");
+        check_whole(&scene);
     }
 }
 

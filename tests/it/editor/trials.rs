@@ -240,6 +240,61 @@ fn a_commit_is_named_and_kept() {
 }
 
 #[test]
+fn a_commit_of_the_person_before_the_yes_stays() {
+    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
+    let scene = commands([&format!(
+        "echo new > new.txt && git add new.txt && {commit}"
+    )]);
+    let git = |args: &[&str]| scene.workspace.git(args);
+    let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    let commit = ["commit", "-q", "--allow-empty", "-m", "mine"];
+    git(&["init", "-q", "-b", "main"]);
+    scene.try_command("t");
+    scene.nvim.wait_text("tried, 1 file, on branch main");
+    git(&[&person[..], &commit].concat());
+    scene.end_trial("y");
+    scene.wait_turns(1);
+    let told = scene.outcome(1, "c0");
+    assert!(
+        told.contains("Kept: new.txt.")
+            && told.contains("Not kept: .git: branch main has changed meanwhile."),
+        "{told}"
+    );
+    assert!(scene.chat().contains("branch main has changed meanwhile"));
+    assert_eq!(scene.workspace.read("new.txt").unwrap(), "new\n");
+    assert_eq!(git(&["log", "--all", "--format=%s"]), "mine\n");
+    assert_eq!(git(&["status", "--short", "new.txt"]), "?? new.txt\n");
+    assert!(!scene.workspace.exists(".git/index.lock"));
+}
+
+#[test]
+fn a_review_by_parts_leaves_the_commit() {
+    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
+    let scene = commands([&format!(
+        "echo two > a.txt && echo new > new.txt && git add a.txt new.txt && {commit}"
+    )]);
+    let git = |args: &[&str]| scene.workspace.git(args);
+    git(&["init", "-q", "-b", "main"]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.try_command("t");
+    scene.nvim.wait_text("tried, 2 files, on branch main");
+    scene.answer("d");
+    scene.nvim.wait_text("0 of 1 answered");
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_text("file 2 of 2");
+    scene.nvim.type_keys("y");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    let told = scene.outcome(1, "c0");
+    let note = "what it changed in .git is dropped, because not all parts were kept";
+    assert!(told.contains(note), "{told}");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    assert_eq!(scene.workspace.read("new.txt").unwrap(), "new\n");
+    assert_eq!(git(&["log", "--all", "--format=%s"]), "");
+    assert_eq!(git(&["ls-files"]), "");
+}
+
+#[test]
 fn a_change_of_configuration_cannot_be_kept_so_a_yes_makes_it() {
     let commit =
         "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
