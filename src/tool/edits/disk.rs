@@ -179,7 +179,8 @@ fn temporary(path: &Path, bytes: &[u8], options: WriteOptions<'_>) -> io::Result
         .prefix(options.unfinished)
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(directory(path))?;
-    file.write_all(bytes)?;
+    // An error names no path of its own.
+    file.as_file_mut().write_all(bytes)?;
     if options.sync {
         file.as_file().sync_all()?;
     }

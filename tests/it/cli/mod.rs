@@ -11,4 +11,5 @@ pub(crate) mod trial;
 mod trial_commands;
 mod trial_git;
 mod trial_ignored;
+mod trial_surroundings;
 mod usage;
