@@ -1,6 +1,7 @@
 //! Measures a checkpoint of 10,000 files: `cargo bench --bench checkpoint`. Ends with 1 if a limit is passed.
 //!
-//! Checkpoints and the programs that look at the same files take turns. Each file has 4 KiB.
+//! Checkpoints and the programs that look at the same files take turns. Each file has 4 KiB. Then it measures how long it takes to
+//! keep 100 files of a trial.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -8,12 +9,14 @@
 )]
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use co::checkpoint::Checkpoints;
+use co::buffers::OpenBuffers;
+use co::checkpoint::{Change, Checkpoints, Entry, Overlap, Store, Undo};
 use co::tool::judge::{Judge, JudgeConfig};
 
 const FILES: usize = 10_000;
@@ -22,6 +25,10 @@ const ROUNDS: usize = 50;
 const TARGET: f64 = 3.0;
 /// The time that a checkpoint may take on a machine that does nothing else.
 const MOST: Duration = Duration::from_millis(100);
+/// The files of a trial that is kept: half are new, and half are changed.
+const KEPT: usize = 100;
+/// The time that keeping them may take on a machine that does nothing else.
+const MOST_KEEP: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     let top = tempfile::tempdir().unwrap();
@@ -64,6 +71,9 @@ fn main() -> ExitCode {
             "{name}: {time:?}, {git:.2} x git status, {find:.2} x find, target {TARGET} x git status and {MOST:?}"
         );
     }
+    let keeps = (0..ROUNDS).map(|round| keep(&checkpoints, &work, round));
+    let keep = median(keeps.collect());
+    println!("{KEPT} files of a trial kept: {keep:?}, target {MOST_KEEP:?}");
     ExitCode::from(u8::from(ratio(after, git) > TARGET))
 }
 
@@ -75,6 +85,36 @@ fn furnish(work: &Path) {
         fs::write(dir.join(format!("file{}.rs", file / 200)), text).unwrap();
     }
     fs::write(work.join(".gitignore"), "target\n*.o\n").unwrap();
+}
+
+/// Keeps the changes of a trial.
+fn keep(checkpoints: &Checkpoints, work: &Path, round: usize) -> Duration {
+    let store = checkpoints.store().unwrap();
+    let path = |file: usize| match file % 2 {
+        0 => format!("{}/2/file0.rs", file / 2),
+        _ => format!("{}/2/new{round}.rs", file / 2),
+    };
+    let change = |path: PathBuf| Change {
+        before: entry(&work.join(&path), &store),
+        after: Some(Entry::File {
+            mode: 0o644,
+            blob: Some(store.put(format!("{path:?} {round}\n").as_bytes()).unwrap()),
+        }),
+        path,
+    };
+    let changes: Vec<_> = (0..KEPT).map(|file| change(path(file).into())).collect();
+    time(|| {
+        let plan = Undo::making(&changes, work, &store, &OpenBuffers::new(), Overlap::Refuse);
+        let done = checkpoints.keep(plan, None, work, "make").unwrap();
+        assert_eq!(done.changes.len(), KEPT, "{:?}", done.failed);
+    })
+}
+
+fn entry(path: &Path, store: &Store) -> Option<Entry> {
+    let bytes = fs::read(path).ok()?;
+    let mode = fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let blob = Some(store.put(&bytes).unwrap());
+    Some(Entry::File { mode, blob })
 }
 
 fn run(dir: &Path, program: &str, args: &[&str]) {
