@@ -33,6 +33,11 @@ const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
 /// The longest wait for the removal of the command's files. The next backend removes the rest.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The longest wait for reading the changes of a trial after a signal has dropped them.
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
+/// The exit status after a signal that came when the command had ended already.
+const INTERRUPTED: u8 = 130;
+
 /// The settings and the launcher that commands run with.
 pub struct Machine {
     pub paths: Paths,
@@ -49,7 +54,11 @@ pub fn main(args: &[OsString], machine: Machine, watchdog: Watchdog) -> ExitCode
         .enable_all()
         .build();
     let code = match runtime {
-        Ok(runtime) => runtime.block_on(run(args, machine, watchdog)),
+        Ok(runtime) => {
+            let code = runtime.block_on(run(args, machine, watchdog));
+            runtime.shutdown_timeout(READ_TIMEOUT);
+            code
+        }
         Err(error) => fail(&format!("cannot start a runtime: {error}")),
     };
     ExitCode::from(code)
@@ -185,15 +194,20 @@ async fn follow(
             () = told() => cancel.cancel(),
         }
     };
-    let Ok(outcome) = outcome else {
+    let Ok(mut outcome) = outcome else {
         return (fail("the command's supervisor failed"), false);
     };
     // After a cancellation, nobody wants to see or keep anything.
     let trial = trial.filter(|_| !outcome.cancelled);
-    let mut tried = match trial {
-        Some((trial, executor)) => Some(trial.ended(&outcome, json, executor).await),
-        None => None,
-    };
+    let mut tried = None;
+    if let Some((trial, executor)) = trial {
+        tried = tokio::select! {
+            tried = trial.ended(&outcome, json, executor) => Some(tried),
+            () = told() => None,
+        };
+        outcome.cancelled = tried.is_none();
+    }
+    let interrupted = tried.is_none() && trial.is_some();
     let ending = match (json, &tried) {
         (true, tried) => {
             let mut value = in_json(&outcome);
@@ -231,7 +245,10 @@ async fn follow(
         Some(tried) => tried.settle(told).await,
         None => None,
     };
-    let code = status.unwrap_or(code(&outcome));
+    let code = match interrupted {
+        true => INTERRUPTED,
+        false => status.unwrap_or(code(&outcome)),
+    };
     // A closed pipe is no error: its reader has read enough. But of a trial that is dropped, the difference is all there is.
     let is_lost = tried.is_some_and(|tried| tried.is_lost());
     let matters = |error: &io::Error| is_lost || error.kind() != io::ErrorKind::BrokenPipe;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{Checkpoints, Overlap, Store, Undo, files};
+use crate::checkpoint::{Checkpoints, Overlap, Undo, files};
 use crate::paths::Paths;
 use crate::tool::confinement_hint::may_have_failed;
 use crate::tool::files::PathFilter;
@@ -29,14 +30,9 @@ const KILLED: &str = "the command did not end by itself, so its changes are drop
 
 /// A trial, before and after its command.
 pub(super) struct Trial {
-    layer: Arc<Layer>,
+    place: TrialPlace,
     removals: Removals,
     checkpoints: Checkpoints,
-    store: Arc<Store>,
-    /// The real path of the workspace.
-    root: PathBuf,
-    /// The person's git, if there is one.
-    git: Option<PathBuf>,
     /// Returns false for secrets.
     allowed: PathFilter,
     after: AfterTrial,
@@ -91,12 +87,14 @@ impl Trial {
             .map_err(unusable)?;
         Ok(Self {
             allowed: judge.readable(),
-            git: judge.git(),
-            layer: Arc::new(layer),
+            place: TrialPlace {
+                layer: Arc::new(layer),
+                git: judge.git(),
+                root,
+                store,
+            },
             removals,
             checkpoints,
-            store,
-            root,
             after,
             what: match &request.program {
                 Program::Shell(line) => line.clone(),
@@ -106,33 +104,30 @@ impl Trial {
     }
 
     pub(super) fn confinement(&self) -> Confinement {
-        self.layer.confinement(&self.root)
+        self.place.layer.confinement(&self.place.root)
     }
 
-    /// Reads the changes of the command. With `--json`, also keeps them if that is asked for.
+    /// Reads the changes of the command. With `--json`, also keeps them if that is asked for. If this is dropped, nothing is kept.
     pub(super) async fn ended(
         &self,
         outcome: &CommandOutcome,
         json: bool,
         executor: &Executor,
     ) -> Tried<'_> {
-        let found = TrialChanges::read(&self.layer, &self.root, &self.allowed, &self.store);
-        let found = match found {
-            Ok(found) => {
-                let place = TrialPlace {
-                    layer: Arc::clone(&self.layer),
-                    root: self.root.clone(),
-                    git: self.git.clone(),
-                    store: Arc::clone(&self.store),
-                };
-                self.layer.release();
-                Ok(found.with_repository(executor, &place).await)
-            }
-            Err(error) => Err(error),
+        let (place, allowed) = (self.place.clone(), Arc::clone(&self.allowed));
+        let read = spawn_blocking(move || {
+            let found = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
+            place.layer.release();
+            found.map_err(|error| error.to_string())
+        });
+        let found = match read.await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(found) => Ok(found.with_repository(executor, &self.place).await),
+            Err(why) => Err(why),
         };
+        // From here on nothing waits, so no signal ends it half-way.
         let mut tried = Tried {
             trial: self,
-            found: found.map_err(|error| error.to_string()),
+            found,
             is_whole: ended_by_itself(outcome),
             withheld: outcome.withheld,
             kept: None,
@@ -151,12 +146,12 @@ impl Trial {
     }
 
     fn leave_ignored(&self, found: &mut TrialChanges) {
-        found.leave_ignored(&self.layer, &self.root, &self.allowed);
+        found.leave_ignored(&self.place.layer, &self.place.root, &self.allowed);
     }
 
     /// Removes the layer, up to `limit`. The next trial removes the rest.
     pub(super) async fn remove(self, limit: Duration) {
-        drop(self.layer);
+        drop(self.place);
         self.removals.finished(limit).await;
     }
 }
@@ -165,7 +160,7 @@ impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
         let diff = self.found.as_ref().map(|found| {
-            let mut diff = found.diff(&self.trial.store, usize::MAX);
+            let mut diff = found.diff(&self.trial.place.store, usize::MAX);
             for line in found.repository.iter().flat_map(|it| &it.lines) {
                 diff.push_str(&format!("git: {line}\n"));
             }
@@ -182,7 +177,7 @@ impl Tried<'_> {
     /// Returns all of it as JSON.
     pub(super) fn json(&self) -> Value {
         let mut object = match &self.found {
-            Ok(found) => found.json(&self.trial.store, self.withheld),
+            Ok(found) => found.json(&self.trial.place.store, self.withheld),
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
@@ -258,7 +253,7 @@ impl Tried<'_> {
         let Ok(found) = &mut self.found else {
             return;
         };
-        let Trial { root, store, .. } = self.trial;
+        let TrialPlace { root, store, .. } = &self.trial.place;
         let open = OpenBuffers::new();
         let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
         let mut left = undo.kept.clone();

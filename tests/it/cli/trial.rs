@@ -57,7 +57,7 @@ impl Scene {
         assert!(done.status.success(), "{script}: {done:?}");
     }
 
-    fn try_command(&self, args: &[&str]) -> Command {
+    pub(super) fn try_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(BACKEND);
         command.args(["exec", "--try"]).args(args);
         command

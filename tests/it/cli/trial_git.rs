@@ -1,6 +1,12 @@
 //! What a trial that is kept may not do to the repository of the workspace.
 
-use std::process::{Child, Output};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Output, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
 
 use super::trial::{Scene, kill, said, wait};
 use crate::support::test_tree::Tree;
@@ -79,6 +85,42 @@ fn names_that_a_command_chose_do_not_move_the_cursor() {
         let is_hidden = |c: char| matches!(c, '\u{1b}' | '\u{202e}');
         assert!(!told.contains(is_hidden), "{told:?}");
     }
+}
+
+#[test]
+fn a_signal_ends_a_trial_whose_git_hangs() {
+    let scene = Scene::new(REPOSITORY);
+    let bin = TempDir::new().unwrap();
+    let at = |name: &str| bin.path().join(name);
+    let hangs = format!(
+        "#!/bin/sh\n: > {asked}\nexec /bin/cat {fifo}\n",
+        asked = at("asked").display(),
+        fifo = at("fifo").display()
+    );
+    fs::write(at("git"), hangs).unwrap();
+    fs::set_permissions(at("git"), Permissions::from_mode(0o755)).unwrap();
+    scene.bash(&format!("mkfifo {}", at("fifo").display()));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", bin.path().display());
+    let before = scene.files();
+    let mut command = scene.try_command(&[
+        "--keep",
+        "PATH=${PATH#*:}; echo 2 > a; git commit -qam second",
+    ]);
+    let child = command
+        .env("PATH", path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait("git was not asked", || at("asked").exists());
+    let pid = Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let done = child.wait_with_output().unwrap();
+    // Ends that git, if it lives.
+    let _opened = rustix::fs::open(at("fifo"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty());
+    assert_eq!(done.status.code(), Some(130), "{done:?}");
+    assert!(scene.files() == before);
 }
 
 #[test]
