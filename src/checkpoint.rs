@@ -3,8 +3,9 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
-//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was keeping. This module knows no chat and asks no
-//! person. All of it blocks on files: call it from `spawn_blocking`.
+//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was keeping.
+//!
+//! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
 mod apply;
 mod change;

@@ -45,7 +45,7 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// None without changes of the repository. The error is the reason why none of them is made: a clause.
+    /// None without changes of the repository. The error is the reason why some of them are not made: a clause.
     pub repository: Option<Result<(), String>>,
 }
 

@@ -17,6 +17,7 @@ use co_exec::Executor;
 const MOST_BYTES: u64 = 500 << 20;
 /// The most changes of one trial.
 const MOST_CHANGES: usize = 200_000;
+
 /// The changes of a trial. [`crate::checkpoint::Undo`] makes them.
 #[derive(Debug, Default, PartialEq)]
 pub struct TrialChanges {
@@ -43,7 +44,7 @@ pub struct NotKept {
     pub why: String,
 }
 
-/// The changes of ignored files, which are never kept.
+/// The changes of ignored files, which never come to the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IgnoredFiles {
     pub files: usize,
@@ -52,7 +53,7 @@ pub struct IgnoredFiles {
     pub fate: Fate,
 }
 
-/// What becomes of changed ignored files.
+/// The fate of changed ignored files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fate {
     #[default]

@@ -1,4 +1,4 @@
-//! The changes below `.git`: which kind they are of.
+//! Sorts the changes below a `.git`: which of them co may keep.
 
 use std::ffi::OsStr;
 use std::io;

@@ -158,7 +158,7 @@ impl IgnoredLayer {
     /// results for newer than they are. So the next trial removes all of them.
     ///
     /// # Errors
-    /// The file system refuses. No ignored files stay then.
+    /// The file system refuses. Nothing of this trial stays then, and files of earlier trials may be removed too.
     pub(super) fn take(&self, ended: &EndedTrial<'_>) -> io::Result<bool> {
         self.release();
         let (files, marker) = (self.path(), self.top.join(MOVING));

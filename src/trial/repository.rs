@@ -17,7 +17,8 @@ use crate::git::{
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
 use co_policy::one_line;
 
-/// The directory in `.git` of the layer for what git prints. A command cannot have made it: its change would be another one.
+/// The directory in `.git` of the layer for what git prints. If the command has made it, co reads
+/// none of the changes of `.git`.
 const PRINTED: &str = "co-trial";
 
 /// Lists the refs, and packs the objects of refs and of standard input.
@@ -52,7 +53,7 @@ pub struct TrialPlace {
     pub store: Arc<Store>,
 }
 
-/// The repository before it is asked for what the trial changed.
+/// The state of the workspace's repository, and the changes of a trial that need no git to read.
 struct Before {
     repository: Repository,
     refs: Refs,

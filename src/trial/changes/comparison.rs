@@ -30,7 +30,7 @@ const LINKED: &str = "it has several names (hard links)";
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Tree,
     layer: Tree,
-    /// What the trial saw over the workspace.
+    /// The ignored files of earlier trials, which the trial saw over those of the workspace.
     ignored: Option<Tree>,
     /// The path of the layer's files.
     upper: PathBuf,

@@ -12,7 +12,7 @@ use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree::{self, Kind, Node, Time, Tree};
 
-/// Whether to remove them, or only to look for them.
+/// The choice to remove the files, or only to look for them.
 pub(super) enum Removes<'a, 'b> {
     No,
     Yes(&'a mut Trash<'b>),

@@ -21,7 +21,7 @@ const SIZE: &str = "size";
 /// The most directories above a file that counts: one is [`FILES`] or that of caches.
 const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
-/// What the trials of a workspace left.
+/// The ignored files and caches that the trials of a workspace left.
 struct Left {
     name: OsString,
     bytes: u64,

@@ -41,7 +41,7 @@ impl Removals {
     pub fn run(&self, work: impl FnOnce() + Send + 'static) {
         let under_way = self.0.token();
         let thread = std::thread::Builder::new().name("files".to_owned());
-        // If there is no thread, a later trial does it.
+        // Without a thread, the work is left undone.
         let _spawned = thread.spawn(move || {
             work();
             drop(under_way);
