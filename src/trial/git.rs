@@ -54,6 +54,9 @@ pub(super) fn state(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<G
     let mut todo = vec![path.to_owned()];
     let is_own = path == Path::new(".git");
     while let Some(path) = todo.pop() {
+        if tree::is_too_deep(&path) {
+            return Ok(GitState::Other);
+        }
         let inner = path.strip_prefix(".git").unwrap_or(&path);
         let may_keep = is_own && may_keep(inner);
         let (Some(new_dir), old_dir) = (layer.parent(&path)?, workspace.parent(&path)?) else {

@@ -42,9 +42,6 @@ const MAX_START_WAIT: Duration = Duration::from_secs(2);
 const MAX_END_WAIT: Duration = Duration::from_millis(100);
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The most directories above a file that stays.
-const MOST_DEPTH: usize = 200;
-
 /// The ignored files of one workspace, below a trial.
 #[derive(Debug)]
 pub(super) struct IgnoredLayer {

@@ -42,6 +42,10 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Time(pub(super) i64, pub(super) i64);
 
+/// The most directories above a file of a trial. Each one is opened from the top, so that no link is followed: of very deep
+/// ones, that takes too long.
+pub(super) const MOST_DEPTH: usize = 200;
+
 /// The name of a directory in itself.
 const ITSELF: &str = ".";
 
@@ -115,6 +119,11 @@ impl Time {
             it => it < start,
         }
     }
+}
+
+/// Returns whether more than [`MOST_DEPTH`] directories are above a file.
+pub(super) fn is_too_deep(path: &Path) -> bool {
+    path.components().nth(MOST_DEPTH).is_some()
 }
 
 fn open_dir(dir: impl std::os::fd::AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {

@@ -24,6 +24,7 @@ const REMOVED: &str = "it was removed from the workspace while the command ran";
 const SECRET: &str = "it looks like a secret, or is a file of co's own";
 const SETUID: &str = "it has a new setuid or setgid bit";
 const NOT_TEXT: &str = "its name is not UTF-8";
+pub(super) const DEEP: &str = "too many directories are above it";
 const LINKED: &str = "it has several names (hard links)";
 
 /// Compares the layer with the workspace.
@@ -233,6 +234,9 @@ impl<'a> Comparison<'a> {
             }
             return Ok(None);
         }
+        if tree::is_too_deep(path) {
+            return Err(DEEP.into());
+        }
         self.check(path)?;
         let after = self.after(&pair.layer, path, new)?;
         let before = match old {
@@ -367,6 +371,8 @@ impl<'a> Comparison<'a> {
             self.make_readable(&dir, &path)?;
             for name in tree::names(&dir)? {
                 match Node::of(&dir, &name)? {
+                    // What is deeper does not stay.
+                    Some(_) if tree::is_too_deep(&path.join(&name)) => {}
                     Some(node) if node.kind == Kind::Dir => todo.push(path.join(name)),
                     Some(node) => self.count_ignored(&path.join(name), node)?,
                     None => {}

@@ -6,14 +6,10 @@ use std::path::Path;
 use super::super::git;
 use super::super::tree::{self, Kind, Node};
 use super::Error;
-use super::comparison::{Comparison, Stop};
+use super::comparison::{Comparison, DEEP, Stop};
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
 
-/// The most directories above a file that was removed.
-const MOST_DEPTH: usize = 200;
-
 const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
-const DEEP: &str = "too many directories are above it";
 
 impl Comparison<'_> {
     /// Adds the removal of a file of the workspace, with all below it that is not ignored. Without
@@ -69,7 +65,7 @@ impl Comparison<'_> {
     }
 
     fn remove_below(&mut self, path: &Path, above: Option<&IgnoreRules>) -> Result<bool, Stop> {
-        if path.components().count() > MOST_DEPTH {
+        if tree::is_too_deep(path) {
             return Err(DEEP.into());
         }
         let Some(dir) = self.workspace.dir(path)? else {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
 
-use super::MOST_DEPTH;
 use super::trash::Trash;
 use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
@@ -72,7 +71,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
                 true => !is_hidden_by(new, old, &workspace, &inner)?,
                 false => both,
             };
-            if !stays || inner.components().count() > MOST_DEPTH {
+            if !stays || tree::is_too_deep(&inner) {
                 match &mut removes {
                     Removes::No => return Ok(false),
                     Removes::Yes(trash) => trash.take(&dir, &name)?,

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, Timespec};
 use rustix::io::Errno;
 
+use super::EndedTrial;
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
-use super::{EndedTrial, MOST_DEPTH};
 use crate::trial::git;
 use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
@@ -129,7 +129,7 @@ impl<'a, 'b> Merge<'a, 'b> {
                 .is_none_or(|it| it.ignore(&whole.join(name), old.or(removed), new));
             let is_new_dir = old.is_none() && removed.unwrap_or(new).kind == Kind::Dir;
             let is_ignored = is_ignored || is_new_dir && self.ignores_all(&path)?;
-            if git::is_it(name) || path.components().count() > MOST_DEPTH {
+            if git::is_it(name) || tree::is_too_deep(&path) {
                 continue;
             }
             if is_ignored && self.may_stay(&path, new, old) {

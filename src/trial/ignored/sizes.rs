@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, FileType, FlockOperation, statat};
 
 use super::trash::Trash;
-use super::{FILES, MOST_DEPTH, is_at, lock, open_dir};
-use crate::trial::tree::{self, Node, Tree};
+use super::{FILES, is_at, lock, open_dir};
+use crate::trial::tree::{self, MOST_DEPTH, Node, Tree};
 use co_exec::sandbox::Removals;
 
 /// The file with the number of bytes that a workspace takes, written after each of its trials.

@@ -219,3 +219,15 @@ proptest! {
         check(&before, &during);
     }
 }
+
+#[test]
+fn very_deep_directories_are_not_read() {
+    let script = "umask 022; mkdir a out
+        for top in a out; do (cd $top; for i in $(seq 300); do mkdir d; cd d; done; echo > x); done";
+    let deep = |depth: usize| format!("a{}", "/d".repeat(depth));
+    let made = (0..200).map(|depth| format!("{}: - > dir 755", deep(depth)));
+    let stays = format!("{} stays: too many directories are above it", deep(200));
+    let expected: Vec<_> = made.chain([stays]).collect();
+    let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+    super::check("echo out/ > .gitignore", script, &expected);
+}
