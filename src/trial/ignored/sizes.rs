@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, statat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Stat, statat};
 
 use super::trash::Trash;
 use super::{FILES, is_at, lock, open_dir};
@@ -139,44 +138,57 @@ fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
 
 /// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts once.
 fn measure(top: &Path) -> (u64, bool) {
+    let Ok(tree) = Tree::open(top) else {
+        return (0, false);
+    };
     let (mut bytes, mut whole, mut linked) = (0, true, HashSet::new());
-    let mut todo = vec![PathBuf::new()];
+    let (mut todo, mut closed) = (vec![PathBuf::new()], Vec::new());
     while let Some(path) = todo.pop() {
-        match names(top, &path) {
-            Ok(Some((dir, names))) => {
-                for name in names {
-                    // Another process may have removed it.
-                    let Ok(facts) = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
-                        continue;
-                    };
-                    if FileType::from_raw_mode(facts.st_mode).is_dir() {
-                        todo.push(path.join(name));
-                    } else if facts.st_nlink > 1 && !linked.insert((facts.st_dev, facts.st_ino)) {
-                        continue;
-                    }
-                    // In units of 512 bytes, whatever the file system's are.
-                    bytes += facts.st_blocks.cast_unsigned() * 512;
-                }
+        let Ok(listed) = list(&tree, &path, &mut closed) else {
+            whole = false;
+            continue;
+        };
+        for (name, facts) in listed {
+            if FileType::from_raw_mode(facts.st_mode).is_dir() {
+                todo.push(path.join(name));
+            } else if facts.st_nlink > 1 && !linked.insert((facts.st_dev, facts.st_ino)) {
+                continue;
             }
-            Ok(None) => {}
-            Err(_) => whole = false,
+            // In units of 512 bytes, whatever the file system's are.
+            bytes += facts.st_blocks.cast_unsigned() * 512;
+        }
+    }
+    for (path, mode) in closed.iter().rev() {
+        // It may be gone.
+        if let Ok(Some(dir)) = tree.dir(path) {
+            let _stays_open = tree::set_mode(&dir, *mode);
         }
     }
     (bytes, whole)
 }
 
-/// Opens a directory at a path below `top`, and returns it with its names; none if it is gone. A trial may have closed it.
-fn names(top: &Path, path: &Path) -> io::Result<Option<(OwnedFd, Vec<OsString>)>> {
+/// Lists a directory. If a trial closed it, opens it, and notes that.
+fn list(
+    tree: &Tree,
+    path: &Path,
+    closed: &mut Vec<(PathBuf, u32)>,
+) -> io::Result<Vec<(OsString, Stat)>> {
     if path.components().count() > MOST_COUNTED_DEPTH {
         return Err(io::Error::other("it is too deep"));
     }
-    let Some(dir) = Tree::open(top)?.dir(path)? else {
-        return Ok(None);
+    let Some(dir) = tree.dir(path)? else {
+        // Another process has removed it.
+        return Ok(Vec::new());
     };
     let mode = Node::itself(&dir)?.mode;
     if mode & 0o500 != 0o500 {
         tree::set_mode(&dir, mode | 0o500)?;
+        closed.push((path.to_owned(), mode));
     }
-    let names = tree::names(&dir)?;
-    Ok(Some((dir, names)))
+    let names = tree::names(&dir)?.into_iter();
+    let facts = |name| {
+        let facts = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((name, facts))
+    };
+    Ok(names.filter_map(facts).collect())
 }
