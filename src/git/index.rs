@@ -28,6 +28,7 @@ pub struct Index {
     entries: BTreeMap<Vec<u8>, Vec<Entry>>,
     /// The extensions without which the list means something else, such as that of a split index.
     extensions: Vec<u8>,
+    shared: Option<ObjectName>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -86,6 +87,9 @@ impl Index {
         while rest.len() > hash {
             let size = 8 + usize::try_from(number(rest.get(4..8)?)?).ok()?;
             let extension = rest.get(..size)?;
+            if let Some(link) = extension.strip_prefix(b"link") {
+                found.shared = link.get(4..4 + hash).map(ObjectName::of);
+            }
             // Git may leave out those with a capital letter.
             if !extension[0].is_ascii_uppercase() {
                 found.extensions.extend_from_slice(extension);
@@ -101,6 +105,11 @@ impl Index {
             let one = Self::parse(one, *hash);
             one.is_some() && one == Self::parse(other, *hash)
         })
+    }
+
+    /// Returns the name of the index that it shares files with; none if it is not split.
+    pub fn shared(&self) -> Option<&ObjectName> {
+        self.shared.as_ref()
     }
 
     /// Returns whether it lists the file at a path, or one below it.

@@ -50,9 +50,19 @@ impl<'a> TrackedFiles<'a> {
     }
 }
 
-fn read(root: &Path) -> Option<Index> {
-    let dirs = repository::find(root).ok().flatten()?;
-    parse(&regular::read(&dirs.own.join("index"), MOST_BYTES).ok()?)
+/// Reads the index of a workspace, and the one that it shares most files with if it is split.
+fn read(root: &Path) -> Vec<Index> {
+    let dir = match repository::find(root) {
+        Ok(Some(dirs)) => dirs.own,
+        Ok(None) => return Vec::new(),
+        // Only its index is read, and what that lists is hidden less.
+        Err(_) => root.join(".git"),
+    };
+    let read = |name: &str| parse(&regular::read(&dir.join(name), MOST_BYTES).ok()?);
+    let own = read("index");
+    let shared = own.as_ref().and_then(Index::shared);
+    let shared = shared.and_then(|name| read(&format!("sharedindex.{name}")));
+    own.into_iter().chain(shared).collect()
 }
 
 /// Reads the index that a trial left. It follows no link.

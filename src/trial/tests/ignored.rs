@@ -175,6 +175,24 @@ fn what_git_tracks_is_that_of_the_workspace() {
 }
 
 #[test]
+fn what_git_tracks_is_known_in_unusual_repositories() {
+    for unusual in [
+        "git update-index --split-index",
+        "mkdir -p .git/objects/info; mkdir ../other; git init -q --bare ../other; \
+         readlink -f ../other/objects > .git/objects/info/alternates",
+    ] {
+        let made = format!(
+            "echo '*.o' > .gitignore; echo 1 > a.o; echo 1 > b; git init -q; git add -f a.o b; {unusual}"
+        );
+        super::check(
+            &made,
+            "echo 2 > a.o; echo 2 > b.o",
+            &["a.o: 644 > 644", "1 ignored of 2 bytes"],
+        );
+    }
+}
+
+#[test]
 fn rules_in_an_ignored_file_hold() {
     Scene::check(
         "mkdir cache",
