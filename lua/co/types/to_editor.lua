@@ -222,7 +222,6 @@
 ---@field path string
 ---@field size integer bytes
 ---@field text string
----@field git? string[] the changes of the repository, a line each
 ---@field notes string[]
 ---@field slash? string the slash command that sends it; nil if it goes with each prompt
 

@@ -399,9 +399,9 @@ fn a_keep_that_is_killed_leaves_a_whole_repository() {
             place.exists() || child.try_wait().unwrap().is_some()
         });
         kill(&mut child);
-        finish(&scene);
+        let told = finish(&scene);
         let found = seen(&scene);
-        assert!(found == old || found == new, "{moment}: {found}");
+        assert!(found == old || found == new, "{moment}: {told:?}: {found}");
         check_whole(&scene);
     }
 }

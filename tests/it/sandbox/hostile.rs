@@ -24,11 +24,12 @@ const TABLE: &str = concat!(
     include_str!("hostile/main.py"),
 );
 
-/// The rows that a trial may do: in its layer, in shared memory of its own, and in a network of its own.
+/// The rows that a trial may do: in its layer, in shared memory and a `/var/tmp` of its own, and in a network of its own.
 const OF_TRIALS: &[&str] = &[
     "add to git's configuration",
     "connect by TCP over IPv6",
     "create a file in /dev/shm",
+    "create a file in /var/tmp",
     "listen by TCP",
     "make a hook",
     "send by UDP",
