@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -16,6 +17,7 @@ use super::log::{By, Record, keeps};
 use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
+use super::undo::UndoResult;
 use crate::paths::private_dir;
 use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
 use co_policy::one_line;
@@ -30,7 +32,7 @@ const WHOLE: &str = "jsonl";
 pub(super) struct Journal {
     path: PathBuf,
     /// Locked.
-    _file: File,
+    file: File,
 }
 
 /// Changes that a killed process was keeping.
@@ -90,13 +92,18 @@ impl Journal {
         flock(&file, FlockOperation::LockExclusive)?;
         file.write_all(serde_json::to_string(record)?.as_bytes())?;
         fs::rename(new, &path)?;
-        Ok(Self { path, _file: file })
+        Ok(Self { path, file })
     }
 
     /// Returns the start of the names of files that are not whole yet.
     pub(super) fn unfinished(&self) -> String {
         let name = self.path.file_stem().unwrap_or_default();
         format!("{UNFINISHED}{}-", name.display())
+    }
+
+    /// Returns the time at which the keep began; none if the file system does not tell it.
+    fn begin_time(&self) -> Option<SystemTime> {
+        self.file.metadata().and_then(|it| it.modified()).ok()
     }
 
     /// Notes that all changes are made.
@@ -115,9 +122,16 @@ impl Journal {
         let is_whole = path.extension().is_some_and(|it| it == WHOLE);
         let record = serde_json::from_slice(&text).ok().filter(|_| is_whole);
         let path = path.to_owned();
-        Some((Self { path, _file: file }, record))
+        Some((Self { path, file }, record))
     }
 }
+
+/// The longest wait for a git that a killed process started: it goes on, and locks the refs that it changes. If a lock is
+/// older, that git was killed too, and nobody else would remove it.
+const MAX_GIT_WAIT: Duration = Duration::from_secs(3);
+
+/// The time between two attempts meanwhile.
+const GIT_POLL: Duration = Duration::from_millis(100);
 
 /// Returns whether the real path of a workspace still leads to a directory. A link in its place would lead elsewhere.
 pub(super) fn is_in_place(workspace: &Path) -> bool {
@@ -183,7 +197,17 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
             sync: false,
             mode: None,
         };
-        let done = place.make(repository, || apply(left, root, store, options));
+        let mut done = place.make(repository, || apply(left, root, store, options));
+        let end = Instant::now() + MAX_GIT_WAIT;
+        let mut is_late = false;
+        while matches!(done.repository, Some(Err(_))) && !is_late {
+            std::thread::sleep(GIT_POLL);
+            is_late = Instant::now() >= end;
+            if let Some(begin) = journal.begin_time().filter(|_| is_late) {
+                place.remove_ref_locks(repository, begin);
+            }
+            done.repository = place.make(repository, UndoResult::default).repository;
+        }
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
         match done.repository {

@@ -1,6 +1,7 @@
 //! Makes the changes of a repository together with those of files.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::change::KeptRepository;
 use super::store::Store;
@@ -62,5 +63,13 @@ impl KeepPlace<'_> {
         };
         repository.remove_unfinished(self.unfinished);
         repository.has_begun(&kept.change).unwrap_or(false)
+    }
+
+    /// Removes the locks of refs that a killed git left since `begin`.
+    pub(super) fn remove_ref_locks(&self, repository: Option<&KeptRepository>, begin: SystemTime) {
+        let opened = repository.map(|kept| (kept, Repository::open(&kept.git, self.root)));
+        if let Some((kept, Ok(repository))) = opened {
+            repository.remove_ref_locks(&kept.change, begin);
+        }
     }
 }

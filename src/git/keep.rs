@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use super::Repository;
 use super::change::{HeadChange, PathChange, RefChange, RepositoryChange};
@@ -264,6 +265,18 @@ impl Repository {
     /// Removes the files that a killed process left, and its lock of the index.
     pub fn remove_unfinished(&self, unfinished: &str) {
         self.lock_files(unfinished).remove();
+    }
+
+    /// Removes the locks of the changed refs that were made after `begin`. A git that was killed leaves them.
+    pub fn remove_ref_locks(&self, change: &RepositoryChange, begin: SystemTime) {
+        let refs = change.refs.iter().map(|it| it.name.as_str());
+        for name in refs.chain(["HEAD", STASH, "packed-refs"]) {
+            let lock = self.file(&format!("{name}.lock"));
+            let made = fs::symlink_metadata(&lock).and_then(|it| it.modified());
+            if made.is_ok_and(|made| made >= begin) {
+                let _ = fs::remove_file(lock);
+            }
+        }
     }
 }
 
