@@ -116,7 +116,7 @@ impl TrialChanges {
     }
 
     /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see
-    /// [`Layer::leave_ignored`].
+    /// `Layer::leave_ignored`.
     pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {
         if self.ignored.fate == Fate::Undecided {
             self.ignored.fate = match layer.leave_ignored(root, allowed) {
