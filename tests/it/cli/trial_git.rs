@@ -1,4 +1,4 @@
-//! What a trial that is kept may not do to the repository of the workspace.
+//! The limits of a kept trial in the repository of the workspace.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
