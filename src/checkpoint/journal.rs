@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -17,7 +17,6 @@ use super::log::{By, Record, keeps};
 use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
-use super::undo::UndoResult;
 use crate::paths::private_dir;
 use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
 use co_policy::one_line;
@@ -126,13 +125,6 @@ impl Journal {
     }
 }
 
-/// The longest wait for a git that a killed process started: it goes on, and locks the refs that it changes. If a lock is
-/// older, that git was killed too, and nobody else would remove it.
-const MAX_GIT_WAIT: Duration = Duration::from_secs(3);
-
-/// The time between two attempts meanwhile.
-const GIT_POLL: Duration = Duration::from_millis(100);
-
 /// Returns whether the real path of a workspace still leads to a directory. A link in its place would lead elsewhere.
 pub(super) fn is_in_place(workspace: &Path) -> bool {
     workspace.is_dir() && workspace.canonicalize().is_ok_and(|real| real == workspace)
@@ -197,17 +189,9 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
             sync: false,
             mode: None,
         };
-        let mut done = place.make(repository, || apply(left, root, store, options));
-        let end = Instant::now() + MAX_GIT_WAIT;
-        let mut is_late = false;
-        while matches!(done.repository, Some(Err(_))) && !is_late {
-            std::thread::sleep(GIT_POLL);
-            is_late = Instant::now() >= end;
-            if let Some(begin) = journal.begin_time().filter(|_| is_late) {
-                place.remove_ref_locks(repository, begin);
-            }
-            done.repository = place.make(repository, UndoResult::default).repository;
-        }
+        let done = place.finish(repository, journal.begin_time(), || {
+            apply(left, root, store, options)
+        });
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
         match done.repository {

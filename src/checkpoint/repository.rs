@@ -1,7 +1,7 @@
 //! Makes the changes of a repository together with those of files.
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::change::KeptRepository;
 use super::store::Store;
@@ -11,6 +11,13 @@ use co_policy::one_line;
 
 /// The most characters of a command in git's log of the refs.
 const MAX_WHY_CHARS: usize = 200;
+
+/// The longest wait for a git that a killed process started. If a lock of refs is older, that git was killed too, and nobody
+/// else would remove the lock.
+const MAX_GIT_WAIT: Duration = Duration::from_secs(3);
+
+/// The time between two attempts meanwhile.
+const GIT_POLL: Duration = Duration::from_millis(100);
 
 /// The place of changes that are being kept.
 pub(super) struct KeepPlace<'a> {
@@ -40,12 +47,53 @@ impl KeepPlace<'_> {
             Err(why) => Err(why.clone()),
         };
         let mut done = files();
-        let why: String = one_line(&format!("co: {}", self.what))
-            .chars()
-            .take(MAX_WHY_CHARS)
-            .collect();
-        done.repository = Some(prepared.and_then(|it| it.make(&why)));
+        done.repository = Some(prepared.and_then(|it| it.make(&self.why())));
         done
+    }
+
+    /// Makes the changes as [`Self::make`], after a process was killed that began to make them at `begin`. A git that it
+    /// started may still lock the refs, or have been killed too: waits for it, and then removes the locks that it left.
+    pub(super) fn finish(
+        &self,
+        repository: Option<&KeptRepository>,
+        begin: Option<SystemTime>,
+        files: impl FnOnce() -> UndoResult,
+    ) -> UndoResult {
+        let mut done = self.make(repository, files);
+        if let (Some(kept), Some(Err(_))) = (repository, &done.repository) {
+            let made = self
+                .open(kept)
+                .and_then(|it| self.try_again(&it, kept, begin));
+            done.repository = Some(made);
+        }
+        done
+    }
+
+    fn try_again(
+        &self,
+        repository: &Repository,
+        kept: &KeptRepository,
+        begin: Option<SystemTime>,
+    ) -> Result<(), String> {
+        let end = Instant::now() + MAX_GIT_WAIT;
+        loop {
+            std::thread::sleep(GIT_POLL);
+            let is_late = Instant::now() >= end;
+            if let Some(begin) = begin.filter(|_| is_late) {
+                repository.remove_ref_locks(&kept.change, begin);
+            }
+            let prepared = repository.prepare(&kept.change, self.unfinished);
+            let made = prepared.and_then(|it| it.make(&self.why()));
+            if made.is_ok() || is_late {
+                return made;
+            }
+        }
+    }
+
+    /// Returns the reason of a change for git's log of the refs.
+    fn why(&self) -> String {
+        let line = one_line(&format!("co: {}", self.what));
+        line.chars().take(MAX_WHY_CHARS).collect()
     }
 
     fn open(&self, kept: &KeptRepository) -> Result<Repository, String> {
@@ -63,13 +111,5 @@ impl KeepPlace<'_> {
         };
         repository.remove_unfinished(self.unfinished);
         repository.has_begun(&kept.change).unwrap_or(false)
-    }
-
-    /// Removes the locks of refs that a killed git left since `begin`.
-    pub(super) fn remove_ref_locks(&self, repository: Option<&KeptRepository>, begin: SystemTime) {
-        let opened = repository.map(|kept| (kept, Repository::open(&kept.git, self.root)));
-        if let Some((kept, Ok(repository))) = opened {
-            repository.remove_ref_locks(&kept.change, begin);
-        }
     }
 }
