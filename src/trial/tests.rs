@@ -488,10 +488,15 @@ fn a_layer_is_private_and_removed_with_its_closed_directories() {
     }
     let path = layer.path().parent().unwrap().to_owned();
     drop(layer);
+    wait_for(&removals);
+    assert!(!path.exists());
+}
+
+/// Waits until all removals have ended.
+fn wait_for(removals: &Removals) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let waited = removals.finished(std::time::Duration::from_secs(60));
     runtime.unwrap().block_on(waited);
-    assert!(!path.exists());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Scene, is_allowed, lines};
+use super::{Scene, is_allowed, lines, wait_for};
 use crate::trial::{Fate, Layer};
 use co_exec::Confinement;
 use co_exec::sandbox::Removals;
@@ -308,11 +308,7 @@ fn leave_bytes(layers: &Path, root: &Path, most: u64) {
     };
     fs::write(caches.unwrap().join("a"), vec![1; 1 << 20]).unwrap();
     drop(layer);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let waited = removals.finished(std::time::Duration::from_secs(60));
-    runtime.unwrap().block_on(waited);
+    wait_for(&removals);
 }
 
 #[test]

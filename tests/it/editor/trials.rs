@@ -6,6 +6,9 @@ use crate::support::http::Reply;
 
 use super::scene::Scene;
 
+/// Commits what is staged, whoever runs it.
+const COMMIT: &str = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
+
 /// Returns a scene whose model asks for these commands, one after the other.
 fn commands<const COUNT: usize>(commands: [&str; COUNT]) -> Scene {
     let calls = commands.iter().enumerate().map(|(number, command)| {
@@ -214,9 +217,8 @@ fn a_review_keeps_the_parts_that_are_accepted() {
 
 #[test]
 fn a_commit_is_named_and_kept() {
-    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
     let scene = commands([&format!(
-        "echo new > new.txt && git add new.txt && {commit}"
+        "echo new > new.txt && git add new.txt && {COMMIT}"
     )]);
     scene.workspace.git(&["init", "-q", "-b", "main"]);
     scene.try_command("t");
@@ -241,9 +243,8 @@ fn a_commit_is_named_and_kept() {
 
 #[test]
 fn a_commit_of_the_person_before_the_yes_stays() {
-    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
     let scene = commands([&format!(
-        "echo new > new.txt && git add new.txt && {commit}"
+        "echo new > new.txt && git add new.txt && {COMMIT}"
     )]);
     let git = |args: &[&str]| scene.workspace.git(args);
     let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
@@ -269,9 +270,8 @@ fn a_commit_of_the_person_before_the_yes_stays() {
 
 #[test]
 fn a_review_by_parts_leaves_the_commit() {
-    let commit = "git -c user.name=co -c user.email=co@example.org commit -q -m tried";
     let scene = commands([&format!(
-        "echo two > a.txt && echo new > new.txt && git add a.txt new.txt && {commit}"
+        "echo two > a.txt && echo new > new.txt && git add a.txt new.txt && {COMMIT}"
     )]);
     let git = |args: &[&str]| scene.workspace.git(args);
     git(&["init", "-q", "-b", "main"]);
@@ -296,10 +296,8 @@ fn a_review_by_parts_leaves_the_commit() {
 
 #[test]
 fn a_change_of_configuration_cannot_be_kept_so_a_yes_makes_it() {
-    let commit =
-        "git -c user.name=co -c user.email=co@example.org commit -q --allow-empty -m tried";
     let scene = commands([&format!(
-        "echo new > new.txt && {commit} && git config a.b c"
+        "echo new > new.txt && {COMMIT} --allow-empty && git config a.b c"
     )]);
     scene.workspace.git(&["init", "-q"]);
     scene.try_command("t");
