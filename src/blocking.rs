@@ -1,7 +1,7 @@
 //! Runs file operations outside the runtime's one thread, so that a slow disk delays nothing else.
 
 /// Runs `work` on a thread that may block. Returns an error as text.
-pub(super) async fn blocking<T, E>(
+pub(crate) async fn blocking<T, E>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String>
 where

@@ -4,7 +4,6 @@
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
 mod advice;
-mod blocking;
 pub mod cancellable;
 pub mod events;
 mod handle;

@@ -31,7 +31,7 @@ use co_policy::one_line;
 pub use change::{HeadChange, PathChange, RefChange, RepositoryChange, StagedFile};
 pub use index::Index;
 pub use keep::PreparedChange;
-pub use names::{Head, ObjectName, RefTarget, Refs, objects, parse_refs};
+pub use names::{Head, ObjectName, RefTarget, Refs, object_lines, objects, parse_refs};
 pub use stash::{STASH, STASH_LOG, StashChange, StashEntry};
 
 /// The format of `git for-each-ref` for [`parse_refs`].
@@ -192,13 +192,16 @@ impl Repository {
             Some(output) if output.status.success() => Ok(output.stdout),
             Some(output) => {
                 let said = String::from_utf8_lossy(&output.stderr);
-                let said = one_line(said.trim());
-                Err(failed(
-                    &said.chars().take(MAX_MESSAGE_CHARS).collect::<String>(),
-                ))
+                Err(failed(&message(&said)))
             }
         }
     }
+}
+
+/// Returns the start of what git printed about a failure, in one line.
+pub fn message(printed: &str) -> String {
+    let line = one_line(printed.trim());
+    line.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// Returns the keys of the configuration that switch off the hooks of a list of keys, each of which ends with a NUL.

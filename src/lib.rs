@@ -25,10 +25,12 @@
 //! | [`config`] | the settings |
 //! | [`paths`] | the directories of co's files |
 //!
-//! The private modules `shared_file` and `rotation` hold what several of these share for their files.
+//! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
+//! waits for files.
 
 pub mod app;
 pub mod audit;
+mod blocking;
 pub mod buffers;
 pub mod chat;
 pub mod checkpoint;

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use sha2::{Digest, Sha256};
 
 /// The name of co's directory below each of the person's base directories.
 const NAME: &str = "co-nvim";
@@ -149,6 +150,13 @@ impl Paths {
 fn made(path: PathBuf) -> Result<PathBuf, Error> {
     private_dir(&path)?;
     Ok(path)
+}
+
+/// Returns the name of a workspace's file or directory among those of all workspaces: 16 hexadecimal digits.
+pub fn workspace_name(workspace: &Path) -> String {
+    let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
+    let digits = format!("{digest:x}");
+    digits.chars().take(16).collect()
 }
 
 /// Makes the directory `path` and its missing parents with mode 0700. An existing directory gets that mode too.

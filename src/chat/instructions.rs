@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Chat;
-use super::blocking::blocking;
 use super::events::ChatEvent;
 use super::message::WorkDirs;
 use super::prompt;
 use super::services::instruction_answers::{AnswerState, OpenTrustQuestion};
 use super::services::{ServicePaths, Services};
 use super::text::one_line;
+use crate::blocking::blocking;
 use crate::protocol::{Answer, NoticeLevel, QuestionAnswer, ToEditor, TrustQuestion};
 use crate::trust::{self, FileText, Trust, TrustAnswer};
 use co_exec::Caller;

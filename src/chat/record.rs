@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::blocking::blocking;
 use super::message::WorkDirs;
 use super::services::Services;
+use crate::blocking::blocking;
 use crate::error;
 use crate::protocol::NoticeLevel;
 use crate::store::{Meta, TranscriptWriter};

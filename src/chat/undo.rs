@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 pub(super) use self::texts::named;
 use self::texts::{TurnSummary, change, reasons, turns, without_directories};
 use super::Chat;
-use super::blocking::blocking;
 use super::events::ChatEvent;
 use super::rewind::RewindPoint;
 use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
+use crate::blocking::blocking;
 use crate::checkpoint::{
     self, By, Checkpoints, Overlap, Record, TurnChanges, Undo, UndoResult, files,
 };

@@ -139,11 +139,7 @@ impl Repository {
             let subject = String::from_utf8_lossy(&subject);
             let subject: String = subject.trim().chars().take(MAX_SUBJECT_CHARS).collect();
             let files = log(&["--format=", "--name-only", "-z"])?;
-            let files = files
-                .split(|it| *it == 0)
-                .filter(|it| !it.is_empty())
-                .count();
-            let files = counted(files, "file");
+            let files = counted(count_names(&files), "file");
             lines.push(format!(
                 "commit {}: {subject}, {files}, on {place}",
                 commit.short()
@@ -180,10 +176,7 @@ impl Repository {
             )?,
             None => own.run(["ls-files", "-z"], b"")?,
         };
-        Ok(files
-            .split(|it| *it == 0)
-            .filter(|it| !it.is_empty())
-            .count())
+        Ok(count_names(&files))
     }
 
     /// Returns the commit of HEAD afterwards; none if its branch has none yet.
@@ -204,6 +197,13 @@ impl Repository {
             Some(RefTarget::Ref) | None => None,
         })
     }
+}
+
+/// Returns the number of names in a list of git, with a NUL after each.
+fn count_names(list: &[u8]) -> usize {
+    list.split(|it| *it == 0)
+        .filter(|it| !it.is_empty())
+        .count()
 }
 
 /// Returns `1 file` or `2 files`.

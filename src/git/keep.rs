@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use super::Repository;
 use super::change::{HeadChange, PathChange, RefChange, RepositoryChange};
 use super::index::Index;
-use super::names::{self, Head, ObjectName, RefTarget};
+use super::names::{self, Head, ObjectName, RefTarget, object_lines};
 use super::stash::{STASH, StashChange};
 
 /// The most objects that become a file each, as after a commit. More become a pack.
@@ -71,7 +71,7 @@ impl Repository {
     /// # Errors
     /// One is missing: a clause.
     pub fn check_objects(&self, change: &RepositoryChange) -> Result<(), String> {
-        let tips = lines(change.tips());
+        let tips = object_lines(change.tips());
         if !tips.is_empty() {
             let args = [
                 "rev-list",
@@ -83,7 +83,7 @@ impl Repository {
             ];
             self.run(args, &tips)?;
         }
-        let staged = lines(change.staged());
+        let staged = object_lines(change.staged());
         if !staged.is_empty() {
             let kinds = self.run(["cat-file", "--batch-check=%(objecttype)"], &staged)?;
             if kinds
@@ -412,9 +412,4 @@ fn object(target: Option<&RefTarget>) -> Result<Option<&ObjectName>, ()> {
         Some(RefTarget::Object(object)) => Ok(Some(object)),
         Some(RefTarget::Ref) => Err(()),
     }
-}
-
-fn lines<'a>(objects: impl IntoIterator<Item = &'a ObjectName>) -> Vec<u8> {
-    let lines = objects.into_iter().map(|it| format!("{it}\n"));
-    lines.collect::<String>().into_bytes()
 }

@@ -127,6 +127,12 @@ pub fn objects(refs: &Refs) -> BTreeSet<&ObjectName> {
     found
 }
 
+/// Returns names of objects as git reads them from its input, a line each.
+pub fn object_lines<'a>(objects: impl IntoIterator<Item = &'a ObjectName>) -> Vec<u8> {
+    let lines = objects.into_iter().map(|it| format!("{it}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
 /// Returns a branch or tag as a person names it; none for other refs.
 pub(super) fn shown(name: &str) -> Option<String> {
     let kinds = [(BRANCHES, "branch"), (TAGS, "tag")];

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::paths::workspace_name;
 use crate::shared_file;
 use co_policy::Pattern;
 use co_policy::rule_files::SavedRules;
-use sha2::{Digest, Sha256};
 
 /// Rules could not be read or saved.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +96,7 @@ fn lock(dir: &Path) -> Result<File, Error> {
 
 /// Returns the file of a workspace's rules.
 pub fn file(dir: &Path, workspace: &Path) -> PathBuf {
-    let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
-    let name: String = digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    dir.join(format!("{name}.toml"))
+    dir.join(format!("{}.toml", workspace_name(workspace)))
 }
 
 #[cfg(test)]

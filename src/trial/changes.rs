@@ -115,6 +115,22 @@ impl TrialChanges {
             && self.repository.is_none()
     }
 
+    /// Decides about the ignored files when all changes are read. `may_stay` is false if they may be unfinished: then they are
+    /// dropped. If nothing else has changed, leaves them for later trials.
+    pub fn settle_ignored(
+        &mut self,
+        may_stay: bool,
+        layer: &Layer,
+        root: &Path,
+        allowed: &PathFilter,
+    ) {
+        if !may_stay {
+            self.ignored.fate = Fate::Dropped;
+        } else if self.only_ignored() {
+            self.leave_ignored(layer, root, allowed);
+        }
+    }
+
     /// Leaves the ignored files for later trials, if nothing is against it. All other changes must have been kept; see
     /// `Layer::leave_ignored`.
     pub fn leave_ignored(&mut self, layer: &Layer, root: &Path, allowed: &PathFilter) {

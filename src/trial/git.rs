@@ -64,26 +64,25 @@ pub(super) fn state(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<G
         };
         let name = path.file_name().unwrap_or_default();
         let new = Node::of(&new_dir, name)?;
-        let old = old_dir
-            .as_ref()
-            .map(|dir| Node::of(dir, name))
-            .transpose()?
-            .flatten();
+        let old = match &old_dir {
+            Some(dir) => Node::of(dir, name)?,
+            None => None,
+        };
         let Some(new) = new else {
             continue;
         };
-        let is_dir =
-            new.kind == Kind::Dir && (may_keep || old.is_some_and(|it| it.kind == Kind::Dir));
-        if is_dir && let Some(dir) = layer.dir(&path)? {
-            todo.extend(tree::names(&dir)?.iter().map(|name| path.join(name)));
+        let dir = match new.kind {
+            Kind::Dir => layer.dir(&path)?,
+            _ => None,
+        };
+        let is_read = may_keep || old.is_some_and(|it| it.kind == Kind::Dir);
+        if let Some(dir) = dir.as_ref().filter(|_| is_read) {
+            todo.extend(tree::names(dir)?.iter().map(|name| path.join(name)));
         }
         let same = match (old, &old_dir) {
             (Some(old), Some(old_dir)) => match new.kind {
                 _ if (new.kind, new.mode) != (old.kind, old.mode) => false,
-                Kind::Dir => match layer.dir(&path)? {
-                    Some(dir) => !tree::is_opaque(&dir),
-                    None => false,
-                },
+                Kind::Dir => dir.is_some_and(|dir| !tree::is_opaque(&dir)),
                 Kind::Link => tree::target(&new_dir, name)? == tree::target(old_dir, name)?,
                 Kind::File => {
                     let bytes = |dir| tree::bytes(dir, name, MOST_BYTES);

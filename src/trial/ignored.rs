@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 use self::clean::Removes;
 use self::merge::Merge;
@@ -25,7 +24,7 @@ pub use self::sizes::Cleared;
 pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
 use super::tree::Time;
-use crate::paths::private_dir;
+use crate::paths::{private_dir, workspace_name};
 use crate::tool::files::PathFilter;
 use co_exec::sandbox::Removals;
 
@@ -88,12 +87,7 @@ impl IgnoredLayer {
         most: Option<u64>,
         removals: &Removals,
     ) -> io::Result<Option<Self>> {
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let name: String = digest[..8]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let top = all.join(name);
+        let top = all.join(workspace_name(root));
         let files = top.join(FILES);
         let end = Instant::now() + MAX_START_WAIT;
         while Instant::now() < end {

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use super::layer::{Layer, MOST_INDEX};
 use super::tree::{self, Kind, Node, Tree};
+use crate::blocking::blocking;
 use crate::checkpoint::{KeptRepository, Store};
 use crate::git::{
     Head, HeadChange, Index, ObjectName, PathChange, REF_FORMAT, RefChange, RefTarget, Refs,
-    Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, parse_refs,
+    Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, message, object_lines,
+    objects, parse_refs,
 };
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
-use co_policy::one_line;
 
 /// The directory in `.git` of the layer for what git prints. If the command has made it, co reads
 /// none of the changes of `.git`.
@@ -80,19 +81,10 @@ pub(super) async fn read(
     let running = running.await.map_err(|error| error.to_string())?;
     let outcome = running.outcome().await;
     if !outcome.ok() {
-        let said = one_line(outcome.output.trim());
-        let said: String = said.chars().take(300).collect();
-        return Err(format!("git cannot read it: {said}"));
+        return Err(format!("git cannot read it: {}", message(&outcome.output)));
     }
     let place = place.clone();
     blocking(move || before.finish(&place)).await
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 impl Before {
@@ -114,18 +106,15 @@ impl Before {
 
     /// Returns the command that prints the rest into the layer.
     fn command(&self, git: &Path, place: &TrialPlace) -> CommandSpec {
-        let mut stdin = String::new();
+        let staged = self.staged();
         let stashed = self.stash.1.iter().flatten().map(|it| &it.object);
-        for object in self.staged().iter().chain(stashed) {
-            stdin.push_str(&format!("{object}\n"));
-        }
-        // What comes after it is there already.
-        stdin.push_str("--not\n");
-        stdin.extend(
-            crate::git::objects(&self.refs)
-                .iter()
-                .map(|it| format!("{it}\n")),
-        );
+        let stdin = [
+            object_lines(staged.iter().chain(stashed)),
+            // What comes after it is there already.
+            b"--not\n".to_vec(),
+            object_lines(objects(&self.refs)),
+        ]
+        .concat();
         let variables = GIT_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let own = [
             ("co_git", git.display().to_string()),
@@ -137,7 +126,7 @@ impl Before {
             program: Program::Shell(SCRIPT.to_owned()),
             cwd: place.root.clone(),
             caller: Caller::Agent,
-            stdin: Some(stdin.into_bytes()),
+            stdin: Some(stdin),
             timeout: TIMEOUT,
             confinement: Confinement::Trial {
                 workspace: place.root.clone(),
@@ -237,11 +226,7 @@ impl Trees {
 
     /// Returns whether a file of the workspace changed since the trial began.
     fn is_new(&self, path: &str) -> Result<bool, String> {
-        let path = Path::new(path);
-        let Some(dir) = self.workspace.parent(path).map_err(unreadable)? else {
-            return Ok(false);
-        };
-        let node = Node::of(&dir, path.file_name().unwrap_or_default()).map_err(unreadable)?;
+        let node = self.workspace.node(Path::new(path)).map_err(unreadable)?;
         Ok(node.is_some_and(|it| !it.changed.is_before(self.start)))
     }
 
@@ -283,9 +268,7 @@ impl Trees {
     /// Returns the entries of the stash that the trial left; none if it did not change them.
     fn stash(&self) -> Result<Option<Vec<StashEntry>>, String> {
         let path = format!(".git/{STASH_LOG}");
-        let dir = self.layer.parent(Path::new(&path)).map_err(unreadable)?;
-        let node = dir.map(|dir| Node::of(&dir, OsStr::new("stash")));
-        let node = node.transpose().map_err(unreadable)?.flatten();
+        let node = self.layer.node(Path::new(&path)).map_err(unreadable)?;
         if node.is_some_and(|it| it.kind == Kind::Whiteout) {
             return Ok(Some(Vec::new()));
         }
@@ -326,16 +309,8 @@ impl Trees {
     fn check_unchanged(&self, change: &RepositoryChange) -> Result<(), String> {
         for it in &change.refs {
             let file = format!(".git/{}", it.name);
-            let dir = self
-                .workspace
-                .parent(Path::new(&file))
-                .map_err(unreadable)?;
-            let name = Path::new(&file).file_name().unwrap_or_default();
-            let has_file = dir
-                .map(|dir| Node::of(&dir, name))
-                .transpose()
-                .map_err(unreadable)?;
-            let place = match has_file.flatten() {
+            let node = self.workspace.node(Path::new(&file)).map_err(unreadable)?;
+            let place = match node {
                 Some(_) => file.as_str(),
                 None if it.before.is_some() => ".git/packed-refs",
                 None => continue,

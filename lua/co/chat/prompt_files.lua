@@ -67,7 +67,7 @@ function M.get(name, cwd)
   return found
 end
 
--- What completion has read, by paths. It asks again at each key.
+-- The files and directories that completion has read, by their paths. Completion asks for them again at each key.
 ---@type table<string, { stamp: string, value: any }>
 local known = {}
 

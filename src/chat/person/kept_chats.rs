@@ -3,8 +3,8 @@
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+use crate::blocking::blocking;
 use crate::chat::Chat;
-use crate::chat::blocking::blocking;
 use crate::chat::events::ChatEvent;
 use crate::chat::jobs::Jobs;
 use crate::chat::retell;

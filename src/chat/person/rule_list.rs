@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::blocking::blocking;
 use crate::chat::Chat;
-use crate::chat::blocking::blocking;
 use crate::protocol::Choice;
 use crate::tool::rules;
 use crate::trust::TrustAnswer;

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::blocking::blocking;
 use crate::chat::Chat;
-use crate::chat::blocking::blocking;
 use crate::chat::events::ChatEvent;
 use crate::chat::message::WorkDirs;
 use crate::chat::turn::Purpose;

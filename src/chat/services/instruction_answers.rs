@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::broadcast;
 
-use crate::chat::blocking::blocking;
+use crate::blocking::blocking;
 use crate::trust::{FileText, Trust, TrustAnswer};
 
 /// The capacity of the channel. It is enough, because a person removes answers one by one. A chat that misses a message

@@ -82,10 +82,7 @@ impl EndedTrial {
     /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
     /// of the trial.
     pub(super) fn needs_no_answer(&self) -> bool {
-        self.changes.changes.is_empty()
-            && self.changes.repository.is_none()
-            && self.changes.not_kept.is_empty()
-            && !self.summary.runs_again
+        self.changes.only_ignored() && !self.summary.runs_again
     }
 }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::blocking::blocking;
 use super::super::events::ChatEvent;
 use super::super::text::MOST_NAMED;
 use super::super::undo;
@@ -13,6 +12,7 @@ use super::call::ReviewedCommand;
 use super::event::Halt;
 use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
+use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;

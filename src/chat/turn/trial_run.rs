@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::blocking::blocking;
 use super::super::events::ChatEvent;
 use super::Turn;
 use super::audit_records::CallOutcome;
@@ -14,6 +13,7 @@ use super::question::Resolution;
 use super::run::StartedCommand;
 use super::trial::{EndedTrial, Trial, files_in_parts, shown_change, summary};
 use super::trial_keep::DROPPED;
+use crate::blocking::blocking;
 use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
@@ -223,11 +223,7 @@ impl Turn {
             let TrialPlace {
                 layer, root, store, ..
             } = place;
-            if failed || !is_whole {
-                changes.ignored.fate = Fate::Dropped;
-            } else if changes.only_ignored() {
-                changes.leave_ignored(&layer, &root, &allowed);
-            }
+            changes.settle_ignored(is_whole && !failed, &layer, &root, &allowed);
             // A yes would run the command again, so there is nothing to review.
             let files = match failed || !changes.git.is_empty() {
                 true => Vec::new(),

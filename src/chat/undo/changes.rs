@@ -7,11 +7,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::Chat;
-use super::super::blocking::blocking;
 use super::super::text::{LONGEST_REVIEW, one_line};
 use super::super::turn::Reply;
 use super::texts::{call_words, entries};
 use super::{Plan, UndoEvent, UndoTask};
+use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Record, Store, Undo};
 use crate::protocol::{Change, ChangesReview, HunkAnswer, NoticeLevel, ToEditor};

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 
 use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
+use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{Checkpoints, Overlap, Undo, files};
 use crate::paths::Paths;
 use crate::tool::confinement_hint::may_have_failed;
 use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::trial::{Fate, Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
+use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
 use co_exec::{CommandOutcome, Confinement, Executor, Program};
 use co_policy::{PolicySettings, printable};
@@ -115,12 +115,12 @@ impl Trial {
         executor: &Executor,
     ) -> Tried<'_> {
         let (place, allowed) = (self.place.clone(), Arc::clone(&self.allowed));
-        let read = spawn_blocking(move || {
+        let read = blocking(move || {
             let found = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
             place.layer.release();
-            found.map_err(|error| error.to_string())
+            found
         });
-        let found = match read.await.unwrap_or_else(|error| Err(error.to_string())) {
+        let found = match read.await {
             Ok(found) => Ok(found.with_repository(executor, &self.place).await),
             Err(why) => Err(why),
         };
@@ -132,21 +132,15 @@ impl Trial {
             withheld: outcome.withheld,
             kept: None,
         };
-        match &mut tried.found {
-            Ok(found) if !tried.is_whole || may_have_failed(outcome) => {
-                found.ignored.fate = Fate::Dropped;
-            }
-            Ok(found) if found.only_ignored() => self.leave_ignored(found),
-            _ => {}
+        if let Ok(found) = &mut tried.found {
+            let TrialPlace { layer, root, .. } = &self.place;
+            let may_stay = tried.is_whole && !may_have_failed(outcome);
+            found.settle_ignored(may_stay, layer, root, &self.allowed);
         }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
         }
         tried
-    }
-
-    fn leave_ignored(&self, found: &mut TrialChanges) {
-        found.leave_ignored(&self.place.layer, &self.place.root, &self.allowed);
     }
 
     /// Removes the layer, up to `limit`. The next trial removes the rest.
@@ -277,7 +271,7 @@ impl Tried<'_> {
             }
         }
         if left.is_empty() {
-            self.trial.leave_ignored(found);
+            found.leave_ignored(&self.trial.place.layer, root, &self.trial.allowed);
         }
         let left = left.into_iter().map(|(path, why)| NotKept { path, why });
         self.kept = Some(left.collect());
