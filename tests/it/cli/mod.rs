@@ -11,5 +11,6 @@ pub(crate) mod trial;
 mod trial_commands;
 mod trial_git;
 mod trial_ignored;
+mod trial_scene;
 mod trial_surroundings;
 mod usage;

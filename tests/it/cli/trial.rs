@@ -1,135 +1,15 @@
 //! `co-nvim exec --try` as a person uses it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Instant;
+use std::path::Path;
 
 use co_exec::{CommandSpec, Program, Streams, TerminalSize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::trial_scene::{Scene, said, text, wait};
 use crate::exec::Bench;
-use crate::support::test_tree::{self, Tree};
-use crate::support::{BACKEND, DEADLINE, proc};
-
-/// A workspace and a home directory.
-pub(super) struct Scene {
-    _dir: TempDir,
-    pub(super) workspace: PathBuf,
-    home: PathBuf,
-}
-
-impl Scene {
-    /// Returns the scene of a workspace that a script makes.
-    pub(super) fn new(script: &str) -> Self {
-        Self::new_in(&std::env::temp_dir(), script)
-    }
-
-    fn new_in(place: &Path, script: &str) -> Self {
-        let dir = TempDir::with_prefix_in("co-try-", place).unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let scene = Self {
-            _dir: dir,
-            workspace: top.join("work"),
-            home: top.join("home"),
-        };
-        fs::create_dir(&scene.workspace).unwrap();
-        fs::create_dir(&scene.home).unwrap();
-        scene.bash(script);
-        scene
-    }
-
-    pub(super) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", &self.home)
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs a script in the workspace, not as a trial.
-    pub(super) fn bash(&self, script: &str) {
-        let done = self.command("bash").args(["-ec", script]).output().unwrap();
-        assert!(done.status.success(), "{script}: {done:?}");
-    }
-
-    pub(super) fn try_command(&self, args: &[&str]) -> Command {
-        let mut command = self.command(BACKEND);
-        command.args(["exec", "--try"]).args(args);
-        command
-    }
-
-    pub(super) fn exec(&self, args: &[&str]) -> Output {
-        self.try_command(args).output().unwrap()
-    }
-
-    pub(super) fn start(&self, args: &[&str]) -> Child {
-        let mut command = self.try_command(args);
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    }
-
-    pub(super) fn state(&self) -> PathBuf {
-        self.home.join(".local/state/co-nvim")
-    }
-
-    pub(super) fn files(&self) -> Tree {
-        test_tree::read(&self.workspace)
-    }
-
-    /// Returns the layers of trials.
-    fn layers(&self) -> Vec<PathBuf> {
-        let all = fs::read_dir(self.state().join("trials")).unwrap();
-        let paths = all.map(|it| it.unwrap().path());
-        paths.filter(|it| !it.ends_with("ignored")).collect()
-    }
-
-    /// Waits until a trial has made a file.
-    pub(super) fn wait_for(&self, name: &str) {
-        let made = || {
-            let layers = fs::read_dir(self.state().join("trials"))
-                .into_iter()
-                .flatten()
-                .flatten();
-            let mut paths = layers.map(|it| it.path().join("trial/upper").join(name));
-            paths.any(|path| path.exists())
-        };
-        wait(&format!("no trial made {name}"), made);
-    }
-}
-
-pub(super) fn wait(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < DEADLINE, "{what}");
-        std::thread::yield_now();
-    }
-}
-
-/// Kills co, which is the child of its watchdog, and waits until both have ended.
-pub(super) fn kill(watchdog: &mut Child) {
-    let pid = i32::try_from(watchdog.id()).unwrap();
-    proc::children(pid).into_iter().for_each(proc::kill9);
-    watchdog.wait().unwrap();
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// Returns the lines of standard error without the time that the command took.
-pub(super) fn said(done: &Output) -> Vec<String> {
-    let all = text(&done.stderr);
-    let lines = all.lines().filter(|line| !line.contains(", after "));
-    lines.map(str::to_owned).collect()
-}
+use crate::support::{BACKEND, DEADLINE};
 
 const LINES: &str = "printf '%s\\n' 1 2 3 > a; mkdir d; echo b > d/b";
 const DIFF: &str = "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n";

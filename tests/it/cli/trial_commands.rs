@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::trial::Scene;
+use super::trial_scene::Scene;
 use crate::support::test_tree::Tree;
 
 /// A small project in several languages.

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-use super::trial::{Scene, kill, said, wait};
+use super::trial_scene::{Scene, kill, said, wait};
 use crate::support::test_tree::Tree;
 
 /// A repository with a commit.

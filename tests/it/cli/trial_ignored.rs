@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::trial::{Scene, kill};
 use super::trial_commands::run;
+use super::trial_scene::{Scene, kill};
 
 /// A crate with a test that fails if `src/lib.rs` does not say 2.
 const CRATE: &str = r#"

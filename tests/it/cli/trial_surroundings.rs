@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::state::may_mount;
-use super::trial::{Scene, said};
+use super::trial_scene::{Scene, said};
 
 /// Returns what these lines of shell print, each of which tries a command and prints its exit status. `mounted` is a line that
 /// mounts file systems before, with the state directory in `$STATE` and the backend in `$CO`.
