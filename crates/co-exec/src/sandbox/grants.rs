@@ -9,6 +9,8 @@ mod tools;
 mod trial;
 mod writes;
 
+pub(super) use trial::TrialPlaces;
+
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -54,14 +56,6 @@ pub(super) struct GrantRequest<'a> {
     pub shown: &'a ShownSecrets,
     /// The directories of a trial.
     pub trial: Option<TrialPlaces<'a>>,
-}
-
-/// The directories of a trial; see [`Confinement::Trial`](crate::command::Confinement::Trial).
-#[derive(Clone, Copy)]
-pub(super) struct TrialPlaces<'a> {
-    pub layer: &'a Path,
-    pub ignored: Option<&'a Path>,
-    pub caches: Option<&'a Path>,
 }
 
 /// The granted and protected paths of one command.

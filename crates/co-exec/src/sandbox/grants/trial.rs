@@ -8,7 +8,15 @@ use std::path::{Path, PathBuf};
 
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
 use super::super::{HidingRefusal, SandboxRefusal, layer, names, tmp};
-use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, TrialPlaces, WorkspacePaths, around};
+use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+
+/// The directories of a trial; see [`Confinement::Trial`](crate::command::Confinement::Trial).
+#[derive(Clone, Copy)]
+pub(in crate::sandbox) struct TrialPlaces<'a> {
+    pub layer: &'a Path,
+    pub ignored: Option<&'a Path>,
+    pub caches: Option<&'a Path>,
+}
 
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
