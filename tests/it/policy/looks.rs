@@ -13,6 +13,7 @@ const CHANGING: [&str; 4] = ["date", "uptime", "free", "df"];
 
 /// Prints one line for each command: its exit status and the start of its output, quoted.
 const SCRIPT: &str = r#"
+export GIT_OPTIONAL_LOCKS=0 # An index that git writes anew changes the time of .git, which `ls -la` tells.
 exec 2> /dev/null # Warnings about a NUL in an output.
 for line; do
     output=$(bash --noprofile --norc -c "$line" 2>&1 < /dev/null)
