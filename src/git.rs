@@ -29,7 +29,7 @@ use co_exec::{GIT_ENVIRONMENT, repository, timed_output};
 use co_policy::one_line;
 
 pub use change::{HeadChange, PathChange, RefChange, RepositoryChange, StagedFile};
-pub use index::Index;
+pub use index::{Index, MOST_INDEX};
 pub use keep::PreparedChange;
 pub use names::{Head, ObjectName, RefTarget, Refs, object_lines, objects, parse_refs};
 pub use stash::{STASH, STASH_LOG, StashChange, StashEntry};

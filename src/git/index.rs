@@ -19,6 +19,9 @@ const STAGE: u16 = 0x3000;
 /// The modes of entries: files, links and submodules.
 const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
 
+/// The most bytes of an index that is read, about two million files.
+pub const MOST_INDEX: u64 = 256 << 20;
+
 /// The most bytes of all paths, for each byte of an index. Version 4 writes what a path has in common with the one before only once.
 const MOST_PATHS: usize = 8;
 

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 
 use super::tree::{self, Kind, Node, Tree};
-use crate::git::Index;
+use crate::git::{Index, MOST_INDEX};
 
-/// The most bytes of a file that is compared. A larger one counts as changed.
+/// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The names in a git directory that hold objects, refs, HEAD, the index, and the logs of them.
@@ -85,11 +85,11 @@ pub(super) fn state(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<G
                 Kind::Dir => dir.is_some_and(|dir| !tree::is_opaque(&dir)),
                 Kind::Link => tree::target(&new_dir, name)? == tree::target(old_dir, name)?,
                 Kind::File => {
-                    let bytes = |dir| tree::bytes(dir, name, MOST_BYTES);
+                    let is_index = name == "index";
+                    let most = if is_index { MOST_INDEX } else { MOST_BYTES };
+                    let bytes = |dir| tree::bytes(dir, name, most);
                     match (bytes(&new_dir), bytes(old_dir)) {
-                        (Ok(new), Ok(old)) => {
-                            new == old || name == "index" && Index::are_same(&new, &old)
-                        }
+                        (Ok(new), Ok(old)) => new == old || is_index && Index::are_same(&new, &old),
                         _ => false,
                     }
                 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::tree::{Time, Tree};
+use crate::git::MOST_INDEX;
 use crate::paths::private_dir;
 use crate::tool::files::PathFilter;
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
@@ -30,8 +31,6 @@ pub struct Layer {
 const TRIAL: &str = "trial";
 /// The copy of the index that the trial started with, beside it.
 const OLD_INDEX: &str = "old-index";
-/// The most bytes of it.
-pub(super) const MOST_INDEX: u64 = 100 << 20;
 /// The directory of the ignored files that stay, beside the layers.
 const IGNORED: &str = "ignored";
 

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layer::{Layer, MOST_INDEX};
+use super::layer::Layer;
 use super::tree::{self, Kind, Node, Tree};
 use crate::blocking::blocking;
 use crate::checkpoint::{KeptRepository, Store};
 use crate::git::{
-    Head, HeadChange, Index, ObjectName, PathChange, REF_FORMAT, RefChange, RefTarget, Refs,
-    Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, message, object_lines,
-    objects, parse_refs,
+    Head, HeadChange, Index, MOST_INDEX, ObjectName, PathChange, REF_FORMAT, RefChange, RefTarget,
+    Refs, Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, message,
+    object_lines, objects, parse_refs,
 };
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
 

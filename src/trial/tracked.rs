@@ -5,11 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::tree::{self, Tree};
-use crate::git::Index;
+use crate::git::{Index, MOST_INDEX};
 use co_exec::{regular, repository};
-
-/// The most bytes of an index. Of a larger one, no file counts as tracked.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// The lengths of names of objects.
 const HASHES: [usize; 2] = [20, 32];
@@ -50,7 +47,8 @@ impl<'a> TrackedFiles<'a> {
     }
 }
 
-/// Reads the index of a workspace, and the one that it shares most files with if it is split.
+/// Reads the index of a workspace, and the one that it shares most files with if it is split. Of one that is too large, no file
+/// counts as tracked.
 fn read(root: &Path) -> Vec<Index> {
     let dir = match repository::find(root) {
         Ok(Some(dirs)) => dirs.own,
@@ -58,7 +56,7 @@ fn read(root: &Path) -> Vec<Index> {
         // Only its index is read, and what that lists is hidden less.
         Err(_) => root.join(".git"),
     };
-    let read = |name: &str| parse(&regular::read(&dir.join(name), MOST_BYTES).ok()?);
+    let read = |name: &str| parse(&regular::read(&dir.join(name), MOST_INDEX).ok()?);
     let own = read("index");
     let shared = own.as_ref().and_then(Index::shared);
     let shared = shared.and_then(|name| read(&format!("sharedindex.{name}")));
@@ -68,7 +66,7 @@ fn read(root: &Path) -> Vec<Index> {
 /// Reads the index that a trial left. It follows no link.
 fn read_trial(upper: &Path) -> Option<Index> {
     let dir = Tree::open(upper).and_then(|it| it.dir(Path::new(".git")));
-    parse(&tree::bytes(&dir.ok().flatten()?, OsStr::new("index"), MOST_BYTES).ok()?)
+    parse(&tree::bytes(&dir.ok().flatten()?, OsStr::new("index"), MOST_INDEX).ok()?)
 }
 
 fn parse(bytes: &[u8]) -> Option<Index> {
