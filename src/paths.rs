@@ -37,8 +37,28 @@ pub enum Error {
     NotText { path: PathBuf, variable: String },
     #[error("cannot make the directory {path}: {source}; check who owns it and its parent")]
     Create { path: PathBuf, source: io::Error },
-    #[error("cannot write in {path}: {source}; check who owns it and how its disk is mounted")]
+    #[error(
+        "cannot write in {path}: {source}; check who owns it, and that its disk has room and is mounted for writing"
+    )]
     Write { path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// Returns that a directory or a file in it cannot be written.
+    pub fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Write { path, source }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Create { source, .. } | Error::Write { source, .. } => source.kind(),
+            Error::NoHome | Error::NotText { .. } => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
 }
 
 impl Paths {
@@ -105,10 +125,7 @@ impl Paths {
         let path = made(self.state.join("output"))?;
         match rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => Ok(path),
-            Err(error) => Err(Error::Write {
-                source: error.into(),
-                path,
-            }),
+            Err(error) => Err(Error::write(&path, error.into())),
         }
     }
 

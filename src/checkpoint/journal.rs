@@ -17,7 +17,7 @@ use super::log::{By, Record, keeps};
 use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
-use crate::paths::private_dir;
+use crate::paths::{self, private_dir};
 use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
 use co_policy::one_line;
 
@@ -76,18 +76,23 @@ impl Journal {
     /// Notes changes before they are made.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written. Nothing of it is left then.
     pub(super) fn begin(store: &Path, record: &Record) -> io::Result<Self> {
         let dir = keeps(store);
-        private_dir(&dir).map_err(io::Error::other)?;
+        private_dir(&dir)?;
         let path = dir.join(format!("{:016x}.{WHOLE}", fastrand::u64(..)));
         let new = path.with_extension(NEW);
+        let begun = Self::write(&new, path, record).map_err(|error| {
+            // If it stays, the next start removes it.
+            let _stays = fs::remove_file(&new);
+            paths::Error::write(&dir, error)
+        });
+        Ok(begun?)
+    }
+
+    fn write(new: &Path, path: PathBuf, record: &Record) -> io::Result<Self> {
         let mut options = File::options();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&new)?;
+        let mut file = options.write(true).create_new(true).mode(0o600).open(new)?;
         flock(&file, FlockOperation::LockExclusive)?;
         file.write_all(serde_json::to_string(record)?.as_bytes())?;
         fs::rename(new, &path)?;

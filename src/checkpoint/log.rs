@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Blob, Change, Entry, KeptRepository};
-use crate::paths::private_dir;
+use crate::paths::{self, private_dir};
 use co_llm::transcript::Decision;
 
 /// The changes of one call, or of a person who takes changes back or brings them back.
@@ -178,14 +178,14 @@ pub(super) fn history(store: &Path, chat: &str) -> History {
 /// The file cannot be written.
 pub(super) fn append(store: &Path, chat: &str, record: &Record) -> io::Result<()> {
     let path = file(store, chat);
-    private_dir(path.parent().unwrap_or(store)).map_err(io::Error::other)?;
-    let mut file = File::options()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)?;
+    let dir = path.parent().unwrap_or(store);
+    private_dir(dir)?;
+    let mut options = File::options();
+    let opened = options.append(true).create(true).mode(0o600).open(&path);
     // The last line may have no end.
-    file.write_all(format!("\n{}\n", serde_json::to_string(record)?).as_bytes())
+    let line = format!("\n{}\n", serde_json::to_string(record)?);
+    let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
+    Ok(written.map_err(|error| paths::Error::write(dir, error))?)
 }
 
 /// Removes the records of a chat, if it has any.

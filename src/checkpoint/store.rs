@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::change::Blob;
 use super::{lock, log};
-use crate::paths::private_dir;
+use crate::paths::{self, private_dir};
 
 /// The most bytes of all copies.
 pub(super) const MAX_BYTES: u64 = 2 << 30;
@@ -71,8 +71,8 @@ impl Store {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn open(dir: &Path, most: u64) -> io::Result<Self> {
-        private_dir(dir).map_err(io::Error::other)?;
-        let file = private(dir.join("lock"))?;
+        private_dir(dir)?;
+        let file = private(dir.join("lock")).map_err(|error| paths::Error::write(dir, error))?;
         let alone = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         let mut copies = Copies::read(dir);
         if alone && (copies.used > most / 2 || packs(dir).any(|pack| is_old(&pack))) {
@@ -104,7 +104,8 @@ impl Store {
                 self.most >> 20
             )));
         }
-        copies.append(&self.dir, &blob, bytes)?;
+        let appended = copies.append(&self.dir, &blob, bytes);
+        appended.map_err(|error| paths::Error::write(&self.dir, error))?;
         Ok(blob)
     }
 

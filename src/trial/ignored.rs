@@ -92,7 +92,7 @@ impl IgnoredLayer {
         let end = Instant::now() + MAX_START_WAIT;
         while Instant::now() < end {
             for dir in [&files, &top.join(CACHES)] {
-                private_dir(dir).map_err(io::Error::other)?;
+                private_dir(dir)?;
             }
             let held = match open_dir(&files) {
                 // Another process has just removed it.

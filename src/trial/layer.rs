@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::tree::{Time, Tree};
 use crate::git::MOST_INDEX;
-use crate::paths::private_dir;
+use crate::paths::{self, private_dir};
 use crate::tool::files::PathFilter;
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
 use co_exec::{Confinement, regular};
@@ -50,14 +50,15 @@ impl Layer {
         most_left: Option<u64>,
         removals: &Removals,
     ) -> io::Result<Self> {
-        private_dir(dir).map_err(io::Error::other)?;
+        private_dir(dir)?;
         let ignored = IgnoredLayer::open(&dir.join(IGNORED), root, most_left, removals);
         let all = dir.to_owned();
         // The next one removes what this thread leaves.
         let _thread = std::thread::Builder::new().spawn(move || Self::prune(&all));
-        let dir = PrivateTmp::new_in(dir, removals)?;
+        let made = PrivateTmp::new_in(dir, removals);
+        let dir = made.map_err(|error| paths::Error::write(dir, error))?;
         let trial = dir.path().join(TRIAL);
-        private_dir(&trial).map_err(io::Error::other)?;
+        private_dir(&trial)?;
         let changed = || {
             fs::set_permissions(&trial, Permissions::from_mode(0o700))?;
             let meta = fs::metadata(&trial)?;
@@ -159,7 +160,7 @@ impl Layer {
     /// Returns a directory for files of co's own, which no command reaches.
     pub(super) fn scratch(&self, name: &str) -> io::Result<PathBuf> {
         let dir = self.dir.path().join(name);
-        private_dir(&dir).map_err(io::Error::other)?;
+        private_dir(&dir)?;
         Ok(dir)
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::services::Services;
+use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Record, Window};
 use crate::protocol::NoticeLevel;
 
@@ -48,9 +49,7 @@ impl JobCheckpoint {
 
 /// Adds a record to those of a chat. Notifies the person if that fails.
 pub(in crate::chat) async fn append_record(services: &Services, chat: String, record: Record) {
-    let checkpoints = Arc::clone(&services.checkpoints);
-    let append = tokio::task::spawn_blocking(move || checkpoints.append(&chat, &record));
-    if let Ok(Err(error)) = append.await {
+    if let Err(error) = try_append(services, chat, record).await {
         services.notice(
             NoticeLevel::Warn,
             format!(
@@ -58,4 +57,17 @@ pub(in crate::chat) async fn append_record(services: &Services, chat: String, re
             ),
         );
     }
+}
+
+/// Adds a record to those of a chat.
+///
+/// # Errors
+/// It cannot be written.
+pub(in crate::chat) async fn try_append(
+    services: &Services,
+    chat: String,
+    record: Record,
+) -> Result<(), String> {
+    let checkpoints = Arc::clone(&services.checkpoints);
+    blocking(move || checkpoints.append(&chat, &record)).await
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::jobs::checkpoint::{JobCheckpoint, append_record};
+use super::super::jobs::checkpoint::{JobCheckpoint, append_record, try_append};
 use super::Turn;
 use super::call::{AllowedCommand, ParsedCall};
 use super::call_queue::QueuedCall;
@@ -177,7 +177,26 @@ impl Turn {
     }
 
     pub(super) async fn append_record(&self, by: By, found: CallChanges, planned: bool) {
-        let record = Record {
+        let record = self.record_of(by, found, planned);
+        append_record(&self.services, self.transcript_id.clone(), record).await;
+    }
+
+    /// Adds a record to those of the chat. Unlike [`Self::append_record`], does not notify the person.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) async fn try_append(
+        &self,
+        by: By,
+        found: CallChanges,
+        planned: bool,
+    ) -> Result<(), String> {
+        let record = self.record_of(by, found, planned);
+        try_append(&self.services, self.transcript_id.clone(), record).await
+    }
+
+    fn record_of(&self, by: By, found: CallChanges, planned: bool) -> Record {
+        Record {
             planned,
             turn: self.number,
             by,
@@ -186,7 +205,6 @@ impl Turn {
             repository: found.repository,
             unclear: found.unclear,
             unknown: found.unknown,
-        };
-        append_record(&self.services, self.transcript_id.clone(), record).await;
+        }
     }
 }

@@ -217,12 +217,19 @@ impl Turn {
             ..CallChanges::default()
         };
         // So `/undo` knows them if co is killed meanwhile.
-        self.append_record(by.clone(), planned, true).await;
+        self.try_append(by.clone(), planned, true).await?;
         let (command, repository) = (what.clone(), kept.clone());
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
             checkpoints.keep(plan, repository, root, &command)
         };
-        let mut done = undo::apply(&self.services, &root, plan, on_disk).await?;
+        let mut done = match undo::apply(&self.services, &root, plan, on_disk).await {
+            Ok(done) => done,
+            Err(why) => {
+                // If this fails too, `/undo` finds the files as they were before, and changes none.
+                let _planned = self.try_append(by, CallChanges::default(), false).await;
+                return Err(why);
+            }
+        };
         let made = CallChanges {
             changes: done.changes.clone(),
             repository: kept.filter(|_| done.repository == Some(Ok(()))),

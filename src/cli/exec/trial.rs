@@ -51,6 +51,8 @@ pub(super) struct Tried<'a> {
     withheld: bool,
     /// The changes that were left alone when the others were kept; none if all are dropped.
     kept: Option<Vec<NotKept>>,
+    /// The reason why nothing could be kept.
+    problem: Option<String>,
 }
 
 impl Trial {
@@ -69,22 +71,24 @@ impl Trial {
         };
         let launcher = &machine.launcher;
         launcher.check_trial().map_err(|why| why.to_string())?;
-        let Paths { state, home, .. } = &machine.paths;
-        let unusable =
-            |error: io::Error| format!("{}: {error}: check who owns it", state.display());
         let checkpoints = Checkpoints::new(machine.paths.checkpoints());
         for interrupted in checkpoints.finish() {
             say(&format!("co-nvim: {interrupted}"));
         }
-        let store = checkpoints.store().map_err(unusable)?;
+        let store = checkpoints.store().map_err(|error| error.to_string())?;
         let root = workspace_of(&request.cwd);
         // Nobody can be asked, so the command waits for the whole survey.
         launcher.surveys().finish(&root);
-        let judge = judge(launcher, &machine.paths, root.clone(), home.clone());
+        let judge = judge(
+            launcher,
+            &machine.paths,
+            root.clone(),
+            machine.paths.home.clone(),
+        );
         let layers = machine.paths.layers();
         let removals = Removals::default();
         let layer = Layer::new(&layers, &root, machine.settings.trial_cache, &removals)
-            .map_err(unusable)?;
+            .map_err(|error| error.to_string())?;
         Ok(Self {
             allowed: judge.readable(),
             place: TrialPlace {
@@ -131,6 +135,7 @@ impl Trial {
             is_whole: ended_by_itself(outcome),
             withheld: outcome.withheld,
             kept: None,
+            problem: None,
         };
         if let Ok(found) = &mut tried.found {
             let TrialPlace { layer, root, .. } = &self.place;
@@ -175,6 +180,9 @@ impl Tried<'_> {
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
+        if let Some(why) = &self.problem {
+            object["error"] = why.as_str().into();
+        }
         if let (Some(left), Some(Value::Array(not_kept))) = (&self.kept, object.get_mut("not_kept"))
         {
             not_kept.extend(left.iter().map(NotKept::json));
@@ -215,6 +223,10 @@ impl Tried<'_> {
             return None;
         }
         self.keep();
+        if let Some(why) = &self.problem {
+            say(&format!("co-nvim: nothing is kept: {why}"));
+            return Some(NOT_KEPT);
+        }
         for left in self.kept.iter().flatten() {
             say(&format!("co-nvim: {}", left.sentence()));
         }
@@ -260,14 +272,8 @@ impl Tried<'_> {
                 left.extend(git.map(|why| (PathBuf::from(".git"), why)));
             }
             Err(error) => {
-                let why = format!("co cannot note it before: {error}");
-                left = found
-                    .changes
-                    .iter()
-                    .map(|change| (change.path.clone(), why.clone()))
-                    .collect();
-                let git = found.repository.as_ref();
-                left.extend(git.map(|_| (PathBuf::from(".git"), why)));
+                self.problem = Some(error.to_string());
+                return;
             }
         }
         if left.is_empty() {

@@ -1,9 +1,20 @@
 //! Trials on full disks, and several at once.
 
 use std::fs;
+use std::path::Path;
 
 use super::state::may_mount;
 use super::trial_scene::{Scene, said};
+
+const FULL: &str = "No space left on device (os error 28)";
+
+/// Returns the sentence about a directory of co's that cannot be written.
+fn unwritable(dir: &Path, why: &str) -> String {
+    let dir = dir.display();
+    format!(
+        "cannot write in {dir}: {why}; check who owns it, and that its disk has room and is mounted for writing"
+    )
+}
 
 /// Returns what these lines of shell print, each of which tries a command and prints its exit status. `mounted` is a line that
 /// mounts file systems before, with the state directory in `$STATE` and the backend in `$CO`.
@@ -37,10 +48,13 @@ fn a_full_state_directory_changes_nothing() {
         "mount -t tmpfs -o mode=0700,size=4m none \"$STATE\"",
         lines,
     );
-    let expected = "head: error writing 'standard output': No space left on device\n\
-                    co-nvim: the changes of the command cannot be read: No space left on device (os error 28)\n\
-                    123\none\na.txt\n\
-                    --- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n[kept]\n0\ntwo\n";
+    let told = unwritable(&scene.state().join("checkpoints"), FULL);
+    let expected = format!(
+        "head: error writing 'standard output': No space left on device\n\
+         co-nvim: the changes of the command cannot be read: {told}\n\
+         123\none\na.txt\n\
+         --- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n[kept]\n0\ntwo\n"
+    );
     assert_eq!(printed, expected);
 }
 
@@ -56,6 +70,31 @@ fn a_state_directory_without_inodes_changes_nothing() {
         let printed = print(&scene, &mounted, lines);
         assert!(printed.contains("No space left on device"), "{printed}");
         assert!(printed.ends_with("\n0\na.txt\n"), "{inodes}: {printed}");
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_keeps_nothing() {
+    if !may_mount() {
+        return;
+    }
+    // What is in a directory there is no journal.
+    let mounted = "keeps=\"$STATE/checkpoints/keeps\"; mkdir -pm 700 \"$keeps\" && mount -t tmpfs -o mode=0700,size=4k none \"$keeps\" && \
+                   mkdir \"$keeps/full\" && head -c 4k /dev/zero > \"$keeps/full/file\"";
+    let read_only = format!("{mounted} && mount -o remount,bind,ro \"$keeps\"");
+    for (mounted, why) in [
+        (mounted, FULL),
+        (&read_only, "Read-only file system (os error 30)"),
+    ] {
+        let scene = Scene::new("echo one > a; echo one > b");
+        let told = unwritable(&scene.state().join("checkpoints/keeps"), why);
+        let lines = "\"$CO\" exec --try --keep 'echo two > a; echo two > b' >/dev/null; echo $?; cat a b; find \"$keeps\" -type f -size -4k; \
+                     \"$CO\" exec --try --keep --json 'echo two > a' | python3 -c 'import json, sys; it = json.load(sys.stdin)[\"trial\"]; \
+                     print(len(it[\"changes\"]), it[\"kept\"], it[\"error\"])'; cat a";
+        assert_eq!(
+            print(&scene, mounted, lines),
+            format!("co-nvim: nothing is kept: {told}\n123\none\none\n1 False {told}\none\n")
+        );
     }
 }
 

@@ -162,3 +162,54 @@ fn a_deleted_directory_is_said() {
     scene.wait_shell("\no0ne");
     quit(&mut scene);
 }
+
+#[test]
+fn a_trial_is_kept_whole_or_not_at_all_on_a_full_disk() {
+    if !may_mount() {
+        return;
+    }
+    let state = "cd $XDG_STATE_HOME && mount -t tmpfs -o size=2m none . && cd . && mkdir -m 700 -p co-nvim co-nvim/output";
+    let (scene, _directory) = mounted(state);
+    let full = scene.home.path().join("state/full");
+    let full = full.display();
+    let run = |command: &str, expected: &str| {
+        scene.run(command);
+        scene.wait_shell(expected);
+    };
+    let try_and_keep = |filled: bool, turns: u64| {
+        let tried = "echo two > a.txt; echo two > b.txt";
+        scene.server.reply(Reply::shell("c1", tried));
+        scene.server.reply(Reply::text("All done."));
+        scene.co("begin");
+        scene.wait_ask("1/1");
+        scene.answer("t");
+        scene.nvim.wait_text("+two");
+        if filled {
+            run(
+                &format!("cat /dev/zero > {full}; echo fil$((0))led"),
+                "fil0led",
+            );
+        }
+        scene.answer("y");
+        scene.wait_turns(turns);
+    };
+    scene.workspace.write("a.txt", "one\n");
+    try_and_keep(true, 1);
+    let told = scene.wait_chat("its changes were not kept: cannot write in ");
+    assert!(
+        told.contains("state/co-nvim/checkpoints/chats: No space left on device"),
+        "{told}"
+    );
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    assert!(!scene.workspace.exists("b.txt"));
+    run(&format!("rm {full}; echo emp$((0))tied"), "emp0tied");
+    try_and_keep(false, 2);
+    scene.wait_chat("kept: 2 files");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
+    scene.co("/undo");
+    scene.nvim.wait_text("/undo  +");
+    scene.answer("y");
+    scene.nvim.wait_text("taken back");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
+    assert!(!scene.workspace.exists("b.txt"));
+}
