@@ -13,6 +13,7 @@ use co_policy::one_line;
 pub struct RepositoryChange {
     /// Branches and tags, in the order of their names.
     pub refs: Vec<RefChange>,
+    /// HEAD before and after, also if both are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadChange>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,14 +68,23 @@ impl StagedFile {
 
 impl RepositoryChange {
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self {
+            refs, stash, index, ..
+        } = self;
+        refs.is_empty() && self.moved_head().is_none() && stash.is_none() && index.is_empty()
+    }
+
+    /// Returns the change of HEAD; none if HEAD stays.
+    pub fn moved_head(&self) -> Option<&HeadChange> {
+        self.head.as_ref().filter(|it| it.before != it.after)
     }
 
     /// Returns the objects that refs, HEAD and the stash name afterwards.
     pub fn tips(&self) -> BTreeSet<&ObjectName> {
         let stashed = self.stash.iter().flat_map(StashChange::added);
         let stashed = stashed.map(|it| &it.object);
-        let head = self.head.iter().filter_map(|it| match &it.after {
+        let head = self.moved_head().into_iter();
+        let head = head.filter_map(|it| match &it.after {
             Head::Detached(object) => Some(object),
             Head::Branch(_) => None,
         });

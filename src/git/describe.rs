@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::change::{HeadChange, RefChange, RepositoryChange};
-use super::names::{self, Head, ObjectName, RefTarget};
+use super::names::{Head, ObjectName, RefTarget};
 use super::{Repository, TIMEOUT};
 use co_policy::one_line;
 
@@ -45,13 +45,10 @@ impl Repository {
             }
             self.describe_ref(it, &mut described, &mut lines)?;
         }
-        if let Some(HeadChange { after, .. }) = &change.head {
-            match after {
-                Head::Branch(name) => lines.push(format!("HEAD: on branch {}", names::short(name))),
-                Head::Detached(object) => {
-                    lines.push(format!("HEAD: detached at {}", object.short()));
-                    self.describe_commits("HEAD", object, &mut described, &mut lines)?;
-                }
+        if let Some(HeadChange { after, .. }) = change.moved_head() {
+            lines.push(format!("HEAD: {}", after.shown()));
+            if let Head::Detached(object) = after {
+                self.describe_commits("HEAD", object, &mut described, &mut lines)?;
             }
         }
         if let Some(stash) = &change.stash {

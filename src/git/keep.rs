@@ -103,7 +103,7 @@ impl Repository {
     pub fn has_begun(&self, change: &RepositoryChange) -> Result<bool, String> {
         let refs = self.refs()?;
         let is_made = |it: &RefChange| object(refs.get(&it.name)) == Ok(it.after.as_ref());
-        let has_head = match &change.head {
+        let has_head = match change.moved_head() {
             Some(head) => self.head()? == head.after,
             None => false,
         };
@@ -144,14 +144,11 @@ impl Repository {
             }
             refs.push(it);
         }
-        let now = change.head.as_ref().map(|_| self.head()).transpose()?;
-        let head = change
-            .head
-            .as_ref()
-            .filter(|it| now.as_ref() != Some(&it.after));
-        if head.is_some_and(|it| now.as_ref() != Some(&it.before)) {
-            return Err("HEAD has changed meanwhile".to_owned());
-        }
+        self.check_head(change)?;
+        let head = match change.moved_head() {
+            Some(head) if self.head()? != head.after => Some(head),
+            _ => None,
+        };
         let mut stash = change.stash.as_ref();
         if let Some(it) = stash {
             let now = self.stash()?;
@@ -169,6 +166,33 @@ impl Repository {
             index,
             unfinished: unfinished.to_owned(),
         })
+    }
+
+    /// Checks that HEAD is as it was, if its commit, the index and the files would no longer fit together otherwise.
+    ///
+    /// # Errors
+    /// It is not: a clause.
+    pub fn check_head(&self, change: &RepositoryChange) -> Result<(), String> {
+        let Some(HeadChange { before, after }) = &change.head else {
+            return Ok(());
+        };
+        let now = self.head()?;
+        if [before, after].contains(&&now) {
+            return Ok(());
+        }
+        let changes = |head: &Head| match head {
+            Head::Branch(branch) => change.refs.iter().any(|it| it.name == *branch),
+            Head::Detached(_) => false,
+        };
+        let matters = before != after || !change.index.is_empty();
+        match matters || changes(before) || changes(&now) {
+            true => Err(format!(
+                "HEAD has changed meanwhile: it was {}, and is {}",
+                before.shown(),
+                now.shown()
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Locks the index, and makes a new one beside it.

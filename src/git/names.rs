@@ -86,6 +86,14 @@ impl Head {
             None => ObjectName::parse(text).map(Self::Detached),
         }
     }
+
+    /// Returns it for a person, after `HEAD is`.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Branch(name) => format!("on branch {}", one_line(short(name))),
+            Self::Detached(object) => format!("detached at {}", object.short()),
+        }
+    }
 }
 
 /// Reads what `git for-each-ref` with [`super::REF_FORMAT`] prints.

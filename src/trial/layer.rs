@@ -29,8 +29,10 @@ pub struct Layer {
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
-/// The copy of the index that the trial started with, beside it.
-const OLD_INDEX: &str = "old-index";
+/// The directory of copies of git's files as the trial started, beside it.
+const OLD: &str = "old";
+/// These files, in the git directory. A git that only refreshes the index writes it again, and HEAD may lead elsewhere and back.
+const COPIED: [&str; 2] = ["index", "HEAD"];
 /// The directory of the ignored files that stay, beside the layers.
 const IGNORED: &str = "ignored";
 
@@ -75,25 +77,28 @@ impl Layer {
             start,
             ignored,
         };
-        if let Err(error) = layer.copy_index(root) {
-            // Changes of the index are dropped then.
-            tracing::warn!(%error, "the index is not copied");
+        if let Err(error) = layer.copy_old(root) {
+            // Changes of the repository are dropped then.
+            tracing::warn!(%error, "the index or HEAD is not copied");
         }
         Ok(layer)
     }
 
-    /// Copies the index, because a git that only refreshes it writes it again.
-    fn copy_index(&self, root: &Path) -> io::Result<()> {
-        match regular::read(&root.join(".git/index"), MOST_INDEX) {
-            Ok(index) => fs::write(self.dir.path().join(OLD_INDEX), index),
-            Err(error) if is_absent(&error) => Ok(()),
-            Err(error) => Err(error),
+    fn copy_old(&self, root: &Path) -> io::Result<()> {
+        let old = self.scratch(OLD)?;
+        for name in COPIED {
+            match regular::read(&root.join(".git").join(name), MOST_INDEX) {
+                Ok(bytes) => fs::write(old.join(name), bytes)?,
+                Err(error) if is_absent(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
+        Ok(())
     }
 
-    /// Returns the index that the trial started with; none if there was none.
-    pub(super) fn old_index(&self) -> io::Result<Vec<u8>> {
-        match fs::read(self.dir.path().join(OLD_INDEX)) {
+    /// Returns the index or HEAD that the trial started with; no bytes if there was none.
+    pub(super) fn old(&self, name: &str) -> io::Result<Vec<u8>> {
+        match fs::read(self.dir.path().join(OLD).join(name)) {
             Err(error) if is_absent(&error) => Ok(Vec::new()),
             read => read,
         }

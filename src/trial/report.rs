@@ -98,7 +98,7 @@ impl RepositoryChanges {
         json!({
             "lines": self.lines,
             "refs": change.refs,
-            "head": change.head,
+            "head": change.moved_head(),
             "stash": change.stash,
             "index": change.index.iter().map(|it| &it.path).collect::<Vec<_>>(),
         })

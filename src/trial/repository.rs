@@ -58,7 +58,7 @@ pub struct TrialPlace {
 struct Before {
     repository: Repository,
     refs: Refs,
-    head: Option<HeadChange>,
+    head: HeadChange,
     index: Vec<PathChange>,
     /// The stash as it was, and the one of the trial if that has changed it.
     stash: (Vec<StashEntry>, Option<Vec<StashEntry>>),
@@ -92,7 +92,7 @@ impl Before {
     fn read(repository: Repository, layer: &Layer, root: &Path) -> Result<Self, String> {
         let refs = repository.refs()?;
         let trees = Trees::open(layer, root).map_err(unreadable)?;
-        let head = trees.head(&repository)?;
+        let head = trees.head()?;
         let index = trees.index(&repository)?;
         let stash = (repository.stash()?, trees.stash()?);
         Ok(Self {
@@ -159,7 +159,7 @@ impl Before {
         let stash = trees.stash_change(self.stash, (&self.refs, &refs))?;
         let change = RepositoryChange {
             refs: RefChange::between(&self.refs, &refs)?,
-            head: self.head,
+            head: Some(self.head),
             stash,
             index: self.index,
         };
@@ -167,6 +167,7 @@ impl Before {
             return Ok(None);
         }
         trees.check_unchanged(&change)?;
+        self.repository.check_head(&change)?;
         let pack = trees.printed("pack", MOST_OBJECTS)?;
         let objects = place.layer.scratch("objects").map_err(unreadable)?;
         let repository = self.repository.with_objects(objects);
@@ -188,6 +189,7 @@ struct Trees {
     start: tree::Time,
     /// The index that the trial started with; none if there was none.
     old_index: Vec<u8>,
+    old_head: Vec<u8>,
 }
 
 impl Trees {
@@ -196,7 +198,8 @@ impl Trees {
             layer: Tree::open(&layer.upper())?,
             workspace: Tree::open(root)?,
             start: layer.start(),
-            old_index: layer.old_index()?,
+            old_index: layer.old("index")?,
+            old_head: layer.old("HEAD")?,
         })
     }
 
@@ -230,19 +233,14 @@ impl Trees {
         Ok(node.is_some_and(|it| !it.changed.is_before(self.start)))
     }
 
-    fn head(&self, repository: &Repository) -> Result<Option<HeadChange>, String> {
-        let Some(text) = self.changed(".git/HEAD", MOST_REFS)? else {
-            return Ok(None);
+    fn head(&self) -> Result<HeadChange, String> {
+        let parse = |text: &[u8]| Head::parse(text).ok_or("HEAD has an unusual form");
+        let before = parse(&self.old_head)?;
+        let after = match self.changed(".git/HEAD", MOST_REFS)? {
+            Some(text) => parse(&text)?,
+            None => before.clone(),
         };
-        let after = Head::parse(&text).ok_or("HEAD has an unusual form")?;
-        let before = repository.head()?;
-        if before == after {
-            return Ok(None);
-        }
-        match self.is_new(".git/HEAD")? {
-            false => Ok(Some(HeadChange { before, after })),
-            true => Err("HEAD has changed meanwhile".to_owned()),
-        }
+        Ok(HeadChange { before, after })
     }
 
     fn index(&self, repository: &Repository) -> Result<Vec<PathChange>, String> {

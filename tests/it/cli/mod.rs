@@ -10,6 +10,7 @@ pub(crate) mod state;
 pub(crate) mod trial;
 mod trial_commands;
 mod trial_git;
+mod trial_git_meanwhile;
 mod trial_ignored;
 mod trial_scene;
 mod trial_surroundings;

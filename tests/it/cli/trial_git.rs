@@ -2,48 +2,27 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Output, Stdio};
+use std::process::Stdio;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-use super::trial_scene::{Scene, kill, said, wait};
-use crate::support::test_tree::Tree;
-
-/// A repository with a commit.
-const REPOSITORY: &str = "git init -q -b main; git config user.name a; git config user.email a@b
-echo 1 > a; echo 1 > b; git add .; git commit -qm first; git branch side";
-
-/// A commit, for the start of a script.
-const COMMIT: &str = "echo 2 > a; git commit -qam second;";
-
-const DROPPED: &str = "changes in .git are dropped";
-
-/// Returns all files of the repository.
-fn repository(scene: &Scene) -> Tree {
-    let mut files = scene.files();
-    files.retain(|path, _| path.starts_with(".git"));
-    files
-}
-
-fn keep(scene: &Scene, script: &str) -> Output {
-    scene.exec(&["--keep", script])
-}
+use super::trial_scene::{COMMIT, DROPPED, REPOSITORY, Scene, kill, said, wait};
 
 /// Checks that nothing of a script's changes of the repository is kept, and that a file is.
 #[track_caller]
 fn check_refused(script: &str) {
     let scene = Scene::new(REPOSITORY);
-    let before = repository(&scene);
-    let done = keep(&scene, &format!("set -e; {script}; echo kept > file"));
+    let before = scene.repository();
+    let done = scene.keep(&format!("set -e; {script}; echo kept > file"));
     let told = said(&done);
     assert_eq!(done.status.code(), Some(123), "{script}: {done:?}");
     assert!(
         told.iter().any(|it| it.contains(DROPPED)),
         "{script}: {told:?}"
     );
-    assert!(repository(&scene) == before, "{script}: {told:?}");
+    assert!(scene.repository() == before, "{script}: {told:?}");
     scene.bash("test $(cat file) = kept");
 }
 
@@ -80,7 +59,7 @@ fn names_that_a_command_chose_do_not_move_the_cursor() {
         r"git symbolic-ref $'refs/heads/\xe2\x80\xae' refs/heads/side",
     ] {
         let scene = Scene::new(REPOSITORY);
-        let told = said(&keep(&scene, &format!("{COMMIT} {more}"))).join("\n");
+        let told = said(&scene.keep(&format!("{COMMIT} {more}"))).join("\n");
         assert!(told.contains(DROPPED), "{told:?}");
         let is_hidden = |c: char| matches!(c, '\u{1b}' | '\u{202e}');
         assert!(!told.contains(is_hidden), "{told:?}");
@@ -131,7 +110,7 @@ fn an_object_is_what_its_content_is() {
     // Nobody needs this one, so nothing of it is kept.
     let scene = Scene::new(REPOSITORY);
     let unused = "mkdir -p .git/objects/ab; cp .git/objects/??/* .git/objects/ab/";
-    assert!(keep(&scene, &format!("{COMMIT} {unused}")).status.success());
+    assert!(scene.keep(&format!("{COMMIT} {unused}")).status.success());
     scene
         .bash("test ! -e .git/objects/ab && git fsck 2> /dev/null && git show main:a | grep -qx 2");
 }
@@ -176,10 +155,9 @@ fn an_index_has_only_paths_of_the_workspace() {
     }
     // Such an index alone is no fault.
     let scene = Scene::new(REPOSITORY);
-    let done = keep(
-        &scene,
-        &format!("{WRITE_INDEX}python3 write.py x 100644; rm write.py"),
-    );
+    let done = scene.keep(&format!(
+        "{WRITE_INDEX}python3 write.py x 100644; rm write.py"
+    ));
     assert!(done.status.success(), "{done:?}");
     scene.bash("test $(git ls-files) = x");
 }
@@ -188,12 +166,9 @@ fn an_index_has_only_paths_of_the_workspace() {
 fn a_ref_has_a_name_that_git_accepts() {
     let scene = Scene::new(REPOSITORY);
     let name = "refs/heads/../../../x";
-    keep(
-        &scene,
-        &format!(
-            "{COMMIT} git pack-refs --all; echo $(git rev-parse HEAD) {name} >> .git/packed-refs"
-        ),
-    );
+    scene.keep(&format!(
+        "{COMMIT} git pack-refs --all; echo $(git rev-parse HEAD) {name} >> .git/packed-refs"
+    ));
     scene.bash("test ! -e x -a ! -e ../x; git for-each-ref 2>&1 | grep -c refs/ | grep -qx 2");
 }
 
@@ -212,72 +187,12 @@ fn no_program_of_the_repository_runs_when_commits_are_kept() {
         git config diff.x.command $PWD/.git/program; git config diff.external $PWD/.git/program
         echo '* filter=x diff=x' > .gitattributes; echo 2 > a; rm -f ~/ran"
     ));
-    let done = keep(
-        &scene,
+    let done = scene.keep(
         "git commit -q --allow-empty -m second; git checkout -q -b new; git update-index --add --cacheinfo 100644,$(git rev-parse HEAD:a),new",
     );
     assert_eq!(said(&done), ["[kept]"], "{done:?}");
     scene.bash("test ! -e ~/ran; test $(cat .git/HEAD | cut -c 17-) = new");
     scene.bash("git -c core.fsmonitor=false ls-files | grep -qx new; git log -1 --format=%s new | grep -q second");
-}
-
-#[test]
-fn a_commit_of_the_person_during_the_trial_stays() {
-    let scene = Scene::new(REPOSITORY);
-    let commit = "git update-ref refs/heads/main $(git commit-tree -m mine -p HEAD HEAD^{tree})";
-    let (before, done) = keep_while(&scene, COMMIT, commit);
-    assert!(
-        said(&done).contains(&format!(
-            "co-nvim: {DROPPED}: branch main has changed meanwhile"
-        )),
-        "{done:?}"
-    );
-    assert_eq!(done.status.code(), Some(123));
-    assert!(repository(&scene) == before);
-}
-
-/// Starts a trial, with a script of the person before it ends.
-fn start_while(scene: &Scene, trial: &str, person: &str) -> Child {
-    scene.bash("echo wait > flag");
-    let line = format!("{trial} touch made; while grep -q wait flag; do sleep 0.05; done");
-    let child = scene.start(&["--keep", &line]);
-    scene.wait_for("made");
-    scene.bash(person);
-    child
-}
-
-/// Runs it. Returns what the repository had after the person's script, and what the trial says.
-fn keep_while(scene: &Scene, trial: &str, person: &str) -> (Tree, Output) {
-    let child = start_while(scene, trial, person);
-    let before = repository(scene);
-    scene.bash("echo go > flag");
-    (before, child.wait_with_output().unwrap())
-}
-
-#[test]
-fn a_refreshed_index_is_no_change_of_the_person() {
-    let refresh = "cp .git/index ../old; touch -d 2001-01-01 b; git status > ../status; ! cmp -s .git/index ../old";
-    let scene = Scene::new(REPOSITORY);
-    let (_, done) = keep_while(&scene, COMMIT, refresh);
-    assert_eq!(said(&done), ["[kept]"], "{done:?}");
-    scene.bash("git log --format=%s | grep -qx second; test -z \"$(git status -s a b)\"");
-    // A trial that only refreshes the index changes nothing, also if the person adds a file meanwhile.
-    let scene = Scene::new(REPOSITORY);
-    let trial = "touch -d 2001-01-01 b; git status > /dev/null;";
-    let (before, done) = keep_while(&scene, trial, "echo 2 > c; git add c");
-    assert_eq!(said(&done), ["[kept]"], "{done:?}");
-    assert!(repository(&scene) == before);
-}
-
-#[test]
-fn a_file_that_the_person_adds_during_the_trial_stays_added() {
-    for person in ["echo 2 > c; git add c", "git rm -q --cached b"] {
-        let scene = Scene::new(REPOSITORY);
-        let (before, done) = keep_while(&scene, COMMIT, person);
-        let told = format!("co-nvim: {DROPPED}: the index has changed meanwhile");
-        assert!(said(&done).contains(&told), "{person}: {done:?}");
-        assert!(repository(&scene) == before, "{person}");
-    }
 }
 
 #[test]
@@ -287,15 +202,12 @@ fn a_tracked_file_is_never_ignored() {
         printf 'out/\\n*.log\\n' > .gitignore; git add -f .gitignore x.log out/sub; git commit -qm ignored"
     ));
     let change = "echo 2 | tee x.log new.log other.log out/other > out/sub/kept; git add -f new.log; git commit -qam second";
-    let done = keep(&scene, change);
+    let done = scene.keep(change);
     assert!(done.status.success(), "{done:?}");
     scene.bash("git log --format=%s | grep -qx second; test -z \"$(git status -s)\"");
     scene.bash("for file in x.log new.log out/sub/kept; do grep -qx 2 $file; done; test ! -e other.log -a ! -e out/other");
     // Of a directory that is removed, what git does not track stays.
-    let done = keep(
-        &scene,
-        "git rm -q '*.log'; rm -r out; git commit -qam third",
-    );
+    let done = scene.keep("git rm -q '*.log'; rm -r out; git commit -qam third");
     assert!(done.status.success(), "{done:?}");
     scene.bash("test -z \"$(git status -s)\"; test ! -e x.log -a ! -e new.log -a ! -e out/sub -a -e out/junk");
 }
@@ -319,7 +231,7 @@ fn changes_of_all_kinds() -> (String, String) {
 fn states(repository: &str, script: &str) -> (String, String) {
     let scene = Scene::new(repository);
     let old = seen(&scene);
-    assert!(keep(&scene, script).status.success());
+    assert!(scene.keep(script).status.success());
     let new = seen(&scene);
     assert_ne!(old, new);
     (old, new)
@@ -356,7 +268,7 @@ fn a_keep_that_is_killed_between_files_and_refs_is_finished() {
         "{repository}; git config core.filesRefLockTimeout 5000"
     ));
     // Git waits for this lock after all files are written.
-    let mut child = start_while(&scene, &script, "touch .git/refs/heads/new.lock");
+    let mut child = scene.start_while(&script, "touch .git/refs/heads/new.lock");
     let refs = |text: &str| {
         text.lines()
             .filter(|it| it.contains("refs/"))

@@ -10,6 +10,16 @@ use tempfile::TempDir;
 use crate::support::test_tree::{self, Tree};
 use crate::support::{BACKEND, DEADLINE, proc};
 
+/// A repository with a commit.
+pub(super) const REPOSITORY: &str =
+    "git init -q -b main; git config user.name a; git config user.email a@b
+echo 1 > a; echo 1 > b; git add .; git commit -qm first; git branch side";
+
+/// A commit, for the start of a script.
+pub(super) const COMMIT: &str = "echo 2 > a; git commit -qam second;";
+
+pub(super) const DROPPED: &str = "changes in .git are dropped";
+
 /// A workspace and a home directory.
 pub(super) struct Scene {
     _dir: TempDir,
@@ -79,6 +89,27 @@ impl Scene {
 
     pub(super) fn files(&self) -> Tree {
         test_tree::read(&self.workspace)
+    }
+
+    /// Returns all files of the repository.
+    pub(super) fn repository(&self) -> Tree {
+        let mut files = self.files();
+        files.retain(|path, _| path.starts_with(".git"));
+        files
+    }
+
+    pub(super) fn keep(&self, script: &str) -> Output {
+        self.exec(&["--keep", script])
+    }
+
+    /// Starts a trial, with a script of the person before it ends.
+    pub(super) fn start_while(&self, trial: &str, person: &str) -> Child {
+        self.bash("echo wait > flag");
+        let line = format!("{trial} touch made; while grep -q wait flag; do sleep 0.05; done");
+        let child = self.start(&["--keep", &line]);
+        self.wait_for("made");
+        self.bash(person);
+        child
     }
 
     /// Returns the layers of trials.
