@@ -35,6 +35,7 @@ end
 ---@field channel integer
 ---@field terminal? integer buffer that shows its screen
 ---@field job integer
+---@field pid integer
 local Neovim = {}
 Neovim.__index = Neovim
 
@@ -121,6 +122,7 @@ function M.start(opts)
     self:stop()
   end)
   self.channel = connect(socket)
+  self.pid = self:request('nvim_call_function', 'getpid', {})
   if opts.screen then
     -- Since 0.12, it asks the terminal for its colours first. It answers requests meanwhile, but takes no keys.
     M.wait('its screen', function()
@@ -145,8 +147,15 @@ end
 
 function Neovim:stop()
   pcall(vim.fn.chanclose, self.channel)
-  pcall(vim.fn.jobstop, self.job)
-  vim.fn.jobwait({ self.job }, 2000)
+  local function ended()
+    return vim.fn.jobwait({ self.job }, 0)[1] ~= -1
+  end
+  if not ended() then
+    -- Not |jobstop()|: it closes the terminal, and an ending screen waits a second for the terminal's answer.
+    vim.system({ 'kill', tostring(self.pid) }):wait()
+    vim.wait(2000, ended, 10)
+    pcall(vim.fn.jobstop, self.job)
+  end
   if self.terminal then
     pcall(vim.api.nvim_buf_delete, self.terminal, { force = true })
   end
