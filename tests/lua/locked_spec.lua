@@ -1,11 +1,20 @@
 local messages = require('messages')
 local neovim = require('neovim')
 
---- A Neovim whose <F3> waits for a key: in an expression, where text is locked, or not.
+--- A Neovim whose <F3> waits for a key: in an expression, where text is locked, or not. It calls delayed functions
+--- early, and counts these calls.
 local function waiting(expr)
   local nvim = neovim.start({ screen = true })
   nvim:lua(
     [[
+      local defer_fn = vim.defer_fn
+      _G.delayed = 0
+      vim.defer_fn = function(act, delay)
+        return defer_fn(function()
+          act()
+          _G.delayed = _G.delayed + 1
+        end, math.min(delay, 20))
+      end
       vim.keymap.set('n', '<F3>', function()
         _G.waits = true
         local ok, key = pcall(vim.fn.getcharstr)
@@ -21,6 +30,11 @@ end
 local function wait_for_key(nvim)
   nvim:keys('<F3>')
   nvim:wait('return _G.waits')
+end
+
+--- Waits until a delayed function has been called.
+local function wait_delayed(nvim)
+  nvim:wait('return _G.delayed > ...', nvim:lua('return _G.delayed'))
 end
 
 local function give_key(nvim)
@@ -83,7 +97,7 @@ describe('what comes while text is locked', function()
     nvim:wait_screen('touch file1')
     wait_for_key(nvim)
     nvim:lua("vim.api.nvim_exec_autocmds('VimResized', {})")
-    nvim:settle()
+    wait_delayed(nvim)
     give_key(nvim)
     same(
       {},
@@ -100,7 +114,7 @@ describe('what comes while text is locked', function()
     nvim:keys(':Co! one<CR>:Co /jobs<CR>')
     nvim:wait("return vim.bo.filetype == 'co-jobs'")
     wait_for_key(nvim)
-    nvim:lua('vim.wait(1200, function() return false end)')
+    wait_delayed(nvim)
     give_key(nvim)
     same('', nvim:lua('return vim.v.errmsg'))
   end)
@@ -112,7 +126,7 @@ describe('what is told while something waits for a key', function()
       local nvim = waiting(expr)
       wait_for_key(nvim)
       nvim:lua("require('co.ui.notify').error('the backend ended')")
-      nvim:settle()
+      wait_delayed(nvim)
       same({}, nvim:lua('return _G.notices'))
       yes(nvim:lua('return _G.waits'))
       give_key(nvim)

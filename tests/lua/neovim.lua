@@ -336,9 +336,21 @@ function Neovim:add_chat(layout)
   )
 end
 
---- Lets the 250 ms pass in which a float that was just entered takes no key.
+--- Waits until Neovim has done what it was told, and a float that was just entered takes keys.
 function Neovim:settle()
-  self:lua('vim.wait(300, function() return false end)')
+  -- What is scheduled may schedule more.
+  self:lua([[
+    _G.settled = false
+    local function later(times)
+      if times == 0 then
+        _G.settled = true
+      else
+        vim.schedule(function() later(times - 1) end)
+      end
+    end
+    later(5)
+  ]])
+  self:wait("return _G.settled and not require('co.question.float_keys').ignored()")
 end
 
 --- Types keys into a float that was just entered.

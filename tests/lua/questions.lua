@@ -36,6 +36,14 @@ function M.wait_answers(nvim, expected)
   same(expected, M.answers(nvim))
 end
 
+--- Moves the clock that co reads one second on, so that the last key counts as long ago.
+function M.skip_second(nvim)
+  nvim:lua([[
+    local hrtime = vim.uv.hrtime
+    vim.uv.hrtime = function() return hrtime() + 1000000000 end
+  ]])
+end
+
 --- Reaches the float by key, and types keys once they count.
 function M.reach(nvim, keys)
   nvim:keys('<F5>')

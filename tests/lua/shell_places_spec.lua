@@ -26,7 +26,14 @@ describe('a run from an odd place', function()
       vim.keymap.set('n', '<F3>', function()
         vim.cmd('Co! two')
         vim.cmd('Co! three')
-        vim.wait(30)
+        -- Until drawing has failed, and is tried again.
+        local defer_fn, again = vim.defer_fn, false
+        vim.defer_fn = function(...)
+          again = true
+          return defer_fn(...)
+        end
+        vim.wait(15000, function() return again end, 1)
+        vim.defer_fn = defer_fn
         return ''
       end, { expr = true })
     ]])

@@ -1,12 +1,9 @@
 //! Changes of files by the model's tools.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use crate::support::ROOT;
 use crate::support::http::Reply;
-use crate::support::proc;
 
 use super::scene::Scene;
 
@@ -83,9 +80,7 @@ fn the_review_of_lines_that_the_person_named_opens_at_once() {
     scene.command("2Co /edit make it a number");
     scene.wait_text("change 1 of 1 · y accepts");
     scene.wait_text("+ 2");
-    // The first keys are ignored.
-    proc::pass(Duration::from_millis(300));
-    scene.type_keys("y");
+    scene.press("y");
     scene.wait_chat("All through.");
     assert_eq!(scene.workspace.read("notes.txt").unwrap(), "one\n2\n");
     let told = scene.told(1);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::workspace::Workspace;
 
-use super::scene::Scene;
+use super::scene::{Scene, gate, open_gate};
 
 /// A variable that no list has, of Neovim's own environment.
 const ENV: &[(&str, &str)] = &[("CO_TEST_MINE", "m1ne"), ("PAGER", "less")];
@@ -78,12 +78,16 @@ fn the_ceiling_is_named_where_it_ends_a_run() {
     scene.run("++timeout=2 sleep 1001");
     let text = scene.wait_shell("timed out after 2.0 s and was ended, no output");
     assert_eq!(text.matches("shell_max_timeout").count(), 1, "{text}");
-    scene.run("++timeout=0 sleep 2; echo st$((0))ll there");
-    scene.wait_shell("\nst0ll there\nexit 0");
-    scene.type_keys(":Co! ++pty ++timeout=0 sleep 2; echo pty l$((0))ves<CR>");
-    scene.wait_text("pty l0ves");
+    let gates = ["run", "pty"].map(|name| gate(&scene.workspace, name));
+    scene.run("++timeout=0 cat run; echo st$((0))ll there");
+    scene.type_keys(":Co! ++pty ++timeout=0 echo at-$((7*7)); cat pty; echo pty l$((0))ves<CR>");
+    scene.wait_buffer("co://term/4", "at-49");
     scene.type_keys("<C-\\><C-n>:Co! ++pty sleep 1002<CR>");
-    scene.wait_text("run_timeout or :Co! ++timeout= sets another");
+    scene.wait_buffer("co://term/5", "run_timeout or :Co! ++timeout= sets another");
+    // The ceiling has ended a run that began later.
+    gates.iter().for_each(|gate| open_gate(gate));
+    scene.wait_shell("st0ll there\nexit 0");
+    scene.wait_buffer("co://term/4", "pty l0ves");
     scene.type_keys("<C-\\><C-n>:Co<CR>i!sleep 1003<C-s>");
     scene.wait_chat(said);
 }
@@ -93,11 +97,16 @@ fn a_time_that_is_set_may_be_longer_than_the_ceiling_or_none() {
     for (setting, ends) in [(json!(2), true), (json!(0), false)] {
         let settings = json!({ "shell_max_timeout": 1, "run_timeout": setting });
         let scene = Scene::with(settings, &[]);
-        scene.run("sleep 3; echo l$((0))ng");
-        match ends {
-            true => scene.wait_shell("\ntimed out after 2.0 s and was ended, no output"),
-            false => scene.wait_shell("\nl0ng\nexit 0"),
-        };
+        let gate = gate(&scene.workspace, "gate");
+        scene.run("cat gate; echo l$((0))ng");
+        if ends {
+            scene.wait_shell("\ntimed out after 2.0 s and was ended, no output");
+            continue;
+        }
+        scene.run("++timeout=1 sleep 1004");
+        scene.wait_shell("\ntimed out after 1.0 s and was ended, no output");
+        open_gate(&gate);
+        scene.wait_shell("l0ng\nexit 0");
     }
 }
 

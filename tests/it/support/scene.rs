@@ -12,9 +12,6 @@ use super::nvim::{Nvim, Options};
 use super::workspace::Workspace;
 use super::{DEADLINE, proc};
 
-/// Longer than the approval float takes no keys after it has the focus.
-const SWALLOWED: Duration = Duration::from_millis(300);
-
 /// Counts the events that the plugin raises.
 const COUNT: &str = "_G.co_seen = {}
     vim.api.nvim_create_autocmd('User', { pattern = 'Co*', callback = function(event)
@@ -239,10 +236,10 @@ impl Scene {
     /// Types into a question that has had the focus long enough to take keys for answers.
     #[track_caller]
     pub(crate) fn press(&self, keys: &str) {
-        let since = Instant::now();
-        proc::wait_until(DEADLINE, "the question to take keys", || {
-            (since.elapsed() > SWALLOWED).then_some(())
-        });
+        self.wait_for(
+            "not require('co.question.float_keys').ignored()",
+            "the question to take keys",
+        );
         self.type_keys(keys);
     }
 
