@@ -35,7 +35,7 @@ pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
 pub use store::Store;
-pub use undo::{Overlap, Undo, UndoResult};
+pub use undo::{Overlap, RepositoryResult, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 
 /// The checkpoints of all chats of a backend.

@@ -2,7 +2,7 @@
 //! git, without hooks, filters and replaced objects.
 //!
 //! `names` has the names of objects and refs, `index` reads the index, `stash` the stash. `change` has the changes of a repository, `describe`
-//! puts them into words, `keep` makes them. This module knows no trial and no chat. It blocks on files and processes: call it
+//! puts them into words, `state` tells which are made and which can be, `keep` makes them. This module knows no trial and no chat. It blocks on files and processes: call it
 //! from `spawn_blocking`.
 
 mod change;
@@ -11,6 +11,7 @@ mod index;
 mod keep;
 mod names;
 mod stash;
+mod state;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -200,7 +201,9 @@ impl Repository {
 
 /// Returns the start of what git printed about a failure, in one line.
 pub fn message(printed: &str) -> String {
-    let line = one_line(printed.trim());
+    // Advice follows after an empty line.
+    let printed = printed.trim().split("\n\n").next();
+    let line = one_line(printed.unwrap_or_default());
     line.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 

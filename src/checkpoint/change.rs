@@ -80,6 +80,14 @@ pub struct KeptRepository {
     pub pack: Blob,
 }
 
+impl KeptRepository {
+    /// Returns it with only the parts of the change that are made; none if no part is.
+    pub fn with_made(self, made: &RepositoryChange) -> Option<Self> {
+        let change = made.clone();
+        (!change.is_empty()).then_some(Self { change, ..self })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;

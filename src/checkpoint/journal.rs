@@ -42,7 +42,7 @@ pub struct InterruptedKeep {
     pub what: String,
     /// The number of files that were changed now.
     pub finished: usize,
-    /// The changes of the repository are made.
+    /// Changes of the repository are made.
     pub repository: bool,
     /// Nothing had been changed, so nothing was.
     pub dropped: bool,
@@ -199,10 +199,9 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
         });
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
-        match done.repository {
-            Some(Err(why)) => failed.push((PathBuf::from(".git"), why)),
-            Some(Ok(())) => made = true,
-            None => {}
+        if let Some(result) = done.repository {
+            made = !result.made.is_empty();
+            failed.extend(result.failed);
         }
     }
     InterruptedKeep {

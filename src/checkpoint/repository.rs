@@ -1,12 +1,12 @@
 //! Makes the changes of a repository together with those of files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::change::KeptRepository;
 use super::store::Store;
-use super::undo::UndoResult;
-use crate::git::Repository;
+use super::undo::{RepositoryResult, UndoResult};
+use crate::git::{Repository, RepositoryChange};
 use co_policy::one_line;
 
 /// The most characters of a command in git's log of the refs.
@@ -46,8 +46,11 @@ impl KeepPlace<'_> {
             Ok(repository) => repository.prepare(&kept.change, self.unfinished),
             Err(why) => Err(why.clone()),
         };
+        // If it is not prepared, nothing is made.
+        let changed = opened.as_ref().ok().filter(|_| prepared.is_ok());
         let mut done = files();
-        done.repository = Some(prepared.and_then(|it| it.make(&self.why())));
+        let made = prepared.and_then(|it| it.make(&self.why()));
+        done.repository = Some(result(&kept.change, changed, made));
         done
     }
 
@@ -60,11 +63,15 @@ impl KeepPlace<'_> {
         files: impl FnOnce() -> UndoResult,
     ) -> UndoResult {
         let mut done = self.make(repository, files);
-        if let (Some(kept), Some(Err(_))) = (repository, &done.repository) {
-            let made = self
-                .open(kept)
-                .and_then(|it| self.try_again(&it, kept, begin));
-            done.repository = Some(made);
+        if let (Some(kept), Some(made)) = (repository, &done.repository)
+            && !made.failed.is_empty()
+        {
+            let opened = self.open(kept);
+            let made = match &opened {
+                Ok(repository) => self.try_again(repository, kept, begin),
+                Err(why) => Err(why.clone()),
+            };
+            done.repository = Some(result(&kept.change, opened.as_ref().ok(), made));
         }
         done
     }
@@ -111,5 +118,30 @@ impl KeepPlace<'_> {
         };
         repository.remove_unfinished(self.unfinished);
         repository.has_begun(&kept.change).unwrap_or(false)
+    }
+}
+
+/// Returns the result of an attempt to make a change of a repository. It may have failed half-way: only the repository tells.
+fn result(
+    change: &RepositoryChange,
+    repository: Option<&Repository>,
+    made: Result<(), String>,
+) -> RepositoryResult {
+    let Err(why) = made else {
+        return RepositoryResult {
+            made: change.clone(),
+            failed: Vec::new(),
+        };
+    };
+    let made = repository.and_then(|it| it.made(change).ok());
+    let made = made.unwrap_or_default();
+    let failed = match made.is_empty() {
+        true => vec![PathBuf::from(".git")],
+        false => change.without(&made).paths(),
+    };
+    let failed = failed.into_iter().map(|path| (path, why.clone()));
+    RepositoryResult {
+        failed: failed.collect(),
+        made,
     }
 }

@@ -8,6 +8,7 @@ use super::change::{Change, Entry, shown};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
+use crate::git::RepositoryChange;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::replacement;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
@@ -45,8 +46,16 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// None without changes of the repository. The error is the reason why some of them are not made: a clause.
-    pub repository: Option<Result<(), String>>,
+    /// None without changes of the repository.
+    pub repository: Option<RepositoryResult>,
+}
+
+/// The result of the changes of a repository.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RepositoryResult {
+    pub made: RepositoryChange,
+    /// The parts that could not be changed, with the reason. It is `.git` if they are all.
+    pub failed: Vec<(PathBuf, String)>,
 }
 
 impl Undo {

@@ -1,6 +1,7 @@
 //! The changes of a repository, as they are shown, kept and noted in journals.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +78,32 @@ impl RepositoryChange {
     /// Returns the change of HEAD; none if HEAD stays.
     pub fn moved_head(&self) -> Option<&HeadChange> {
         self.head.as_ref().filter(|it| it.before != it.after)
+    }
+
+    /// Returns the parts that another change, of which it has some parts, lacks.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        let lacks = |it: &&RefChange| !other.refs.contains(it);
+        let is_moved = |it: &&HeadChange| other.moved_head() != Some(it);
+        Self {
+            refs: self.refs.iter().filter(lacks).cloned().collect(),
+            head: self.moved_head().filter(is_moved).cloned(),
+            stash: self.stash.clone().filter(|_| other.stash.is_none()),
+            index: match other.index.is_empty() {
+                true => self.index.clone(),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the changed parts, as the paths at which git has them.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let refs = self.refs.iter().map(|it| it.name.as_str());
+        let head = self.moved_head().map(|_| "HEAD");
+        let stash = self.stash.as_ref().map(|_| STASH);
+        let index = (!self.index.is_empty()).then_some("index");
+        let all = refs.chain(head).chain(stash).chain(index);
+        all.map(|it| Path::new(".git").join(it)).collect()
     }
 
     /// Returns the objects that refs, HEAD and the stash name afterwards.

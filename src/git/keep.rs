@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::Repository;
-use super::change::{HeadChange, PathChange, RefChange, RepositoryChange};
+use super::change::{HeadChange, PathChange, RepositoryChange};
 use super::index::Index;
-use super::names::{self, Head, ObjectName, RefTarget, object_lines};
-use super::stash::{STASH, StashChange};
+use super::names::{self, Head, ObjectName};
+use super::stash::STASH;
+use super::state::{LeftChange, check_index, object};
 
 /// The most objects that become a file each, as after a commit. More become a pack.
 const MOST_LOOSE_OBJECTS: u32 = 100;
@@ -22,10 +23,7 @@ const PACK_COUNT: std::ops::Range<usize> = 8..12;
 #[derive(Debug)]
 pub struct PreparedChange<'a> {
     repository: &'a Repository,
-    /// Those that are not made yet.
-    refs: Vec<&'a RefChange>,
-    head: Option<&'a HeadChange>,
-    stash: Option<&'a StashChange>,
+    left: LeftChange<'a>,
     index: Option<NewIndex<'a>>,
     unfinished: String,
 }
@@ -66,57 +64,6 @@ impl Repository {
         self.run(args, pack).map(drop)
     }
 
-    /// Checks that all objects are there that a change needs.
-    ///
-    /// # Errors
-    /// One is missing: a clause.
-    pub fn check_objects(&self, change: &RepositoryChange) -> Result<(), String> {
-        let tips = object_lines(change.tips());
-        if !tips.is_empty() {
-            let args = [
-                "rev-list",
-                "--objects",
-                "--quiet",
-                "--stdin",
-                "--not",
-                "--all",
-            ];
-            self.run(args, &tips)?;
-        }
-        let staged = object_lines(change.staged());
-        if !staged.is_empty() {
-            let kinds = self.run(["cat-file", "--batch-check=%(objecttype)"], &staged)?;
-            if kinds
-                .split(|it| *it == b'\n')
-                .any(|it| !matches!(it, b"blob" | b""))
-            {
-                return Err("the content of a file in the index is missing".to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether a part of a change is made that a kill may have interrupted.
-    ///
-    /// # Errors
-    /// The repository cannot be read.
-    pub fn has_begun(&self, change: &RepositoryChange) -> Result<bool, String> {
-        let refs = self.refs()?;
-        let is_made = |it: &RefChange| object(refs.get(&it.name)) == Ok(it.after.as_ref());
-        let has_head = match change.moved_head() {
-            Some(head) => self.head()? == head.after,
-            None => false,
-        };
-        let has_stash = match &change.stash {
-            Some(stash) => {
-                let now = self.stash()?;
-                now == stash.after || now != stash.before && stash.is_between(&now)
-            }
-            None => false,
-        };
-        Ok(has_head || has_stash || change.refs.iter().any(is_made))
-    }
-
     /// Prepares to make a change whose objects are there. What is made already stays. The names of files that are not
     /// whole yet begin with `unfinished`.
     ///
@@ -132,67 +79,12 @@ impl Repository {
             true => None,
             false => Some(self.new_index(&change.index, unfinished)?),
         };
-        let now = self.refs()?;
-        let mut refs = Vec::new();
-        for it in &change.refs {
-            let now = object(now.get(&it.name));
-            if now == Ok(it.after.as_ref()) {
-                continue;
-            }
-            if now != Ok(it.before.as_ref()) {
-                return Err(format!("{} has changed meanwhile", it.shown()));
-            }
-            refs.push(it);
-        }
-        self.check_head(change)?;
-        let head = match change.moved_head() {
-            Some(head) if self.head()? != head.after => Some(head),
-            _ => None,
-        };
-        let mut stash = change.stash.as_ref();
-        if let Some(it) = stash {
-            let now = self.stash()?;
-            if now == it.after {
-                stash = None;
-            } else if now != it.before && !it.is_between(&now) {
-                return Err("the stash has changed meanwhile".to_owned());
-            }
-        }
         Ok(PreparedChange {
             repository: self,
-            refs,
-            head,
-            stash,
+            left: self.left(change)?,
             index,
             unfinished: unfinished.to_owned(),
         })
-    }
-
-    /// Checks that HEAD is as it was, if its commit, the index and the files would no longer fit together otherwise.
-    ///
-    /// # Errors
-    /// It is not: a clause.
-    pub fn check_head(&self, change: &RepositoryChange) -> Result<(), String> {
-        let Some(HeadChange { before, after }) = &change.head else {
-            return Ok(());
-        };
-        let now = self.head()?;
-        if [before, after].contains(&&now) {
-            return Ok(());
-        }
-        let changes = |head: &Head| match head {
-            Head::Branch(branch) => change.refs.iter().any(|it| it.name == *branch),
-            Head::Detached(_) => false,
-        };
-        let matters = before != after || !change.index.is_empty();
-        match matters || changes(before) || changes(&now) {
-            true => Err(format!(
-                "HEAD has changed meanwhile: it was {}, and is {}",
-                before.shown(),
-                now.shown()
-            )),
-            false => Ok(()),
-        }
     }
 
     /// Locks the index, and makes a new one beside it.
@@ -208,17 +100,7 @@ impl Repository {
         };
         let own = self.index_bytes()?;
         let size = self.hash_size()?;
-        let now = match own.is_empty() {
-            true => Index::default(),
-            false => Index::parse(&own, size).ok_or("the index has an unknown form")?,
-        };
-        for change in changes {
-            let files = now.files(&change.path);
-            if files != change.before && files != change.after {
-                let path = co_policy::one_line(&change.path);
-                return Err(format!("{path} has changed in the index meanwhile"));
-            }
-        }
+        check_index(&own, changes, size)?;
         self.write_index(&own, changes, &new.files.new, size)?;
         Ok(new)
     }
@@ -308,14 +190,16 @@ impl PreparedChange<'_> {
     /// Makes the changes. `why` is for git's log of the refs.
     ///
     /// # Errors
-    /// Git refuses: a clause. If it is about refs, nothing is changed.
+    /// Git refuses: a clause. Some of the changes may be made; [`Repository::made`] tells which.
     pub fn make(self, why: &str) -> Result<(), String> {
+        let LeftChange { refs, head, stash } = self.left;
+        let repository = self.repository;
         let mut input = Vec::new();
-        for it in &self.refs {
+        for it in &refs {
             input.extend(transaction(&it.name, it.before.as_ref(), it.after.as_ref()));
         }
-        if let Some(stash) = self.stash {
-            let now = self.repository.refs()?;
+        if let Some(stash) = stash {
+            let now = repository.refs()?;
             let now = object(now.get(STASH)).unwrap_or(None);
             let (before, after) = stash.tips();
             if now != after {
@@ -325,18 +209,19 @@ impl PreparedChange<'_> {
         if !input.is_empty() {
             // One transaction: all or none.
             let args = ["update-ref", "--no-deref", "-m", why, "--stdin", "-z"];
-            self.repository.run(args, &input)?;
+            repository.run(args, &input)?;
         }
-        if let Some(head) = self.head {
-            self.repository.move_head(head)?;
-        }
-        if let Some(stash) = self.stash.filter(|it| !it.after.is_empty()) {
-            self.repository
-                .write_stash_log(&stash.after, &self.unfinished)?;
-        }
-        match self.index {
-            Some(index) => index.put(),
-            None => Ok(()),
+        // If one of these fails, the others still bring the repository nearer to what the person said yes to.
+        let stash = stash.filter(|it| !it.after.is_empty());
+        let done = [
+            head.map(|it| repository.move_head(it)),
+            stash.map(|it| repository.write_stash_log(&it.after, &self.unfinished)),
+            self.index.map(NewIndex::put),
+        ];
+        let failed: Vec<_> = done.into_iter().flatten().filter_map(Result::err).collect();
+        match failed.is_empty() {
+            true => Ok(()),
+            false => Err(failed.join("; ")),
         }
     }
 }
@@ -427,13 +312,4 @@ fn transaction(name: &str, before: Option<&ObjectName>, after: Option<&ObjectNam
         (None, None) => String::new(),
     };
     line.into_bytes()
-}
-
-/// Returns the object of a ref; none if there is no such ref.
-fn object(target: Option<&RefTarget>) -> Result<Option<&ObjectName>, ()> {
-    match target {
-        None => Ok(None),
-        Some(RefTarget::Object(object)) => Ok(Some(object)),
-        Some(RefTarget::Ref) => Err(()),
-    }
 }

@@ -13,7 +13,9 @@ use super::event::Halt;
 use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
+use crate::checkpoint::{
+    By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files, shown,
+};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
 use crate::trial::{Fate, Layer, RepositoryChanges, TrialChanges};
@@ -232,13 +234,13 @@ impl Turn {
         };
         let made = CallChanges {
             changes: done.changes.clone(),
-            repository: kept.filter(|_| done.repository == Some(Ok(()))),
+            repository: kept.and_then(|it| it.with_made(&done.repository.as_ref()?.made)),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
         let (mut told, noted) = kept_words(&done, lines);
-        let kept_git = !matches!(done.repository, Some(Err(_)));
+        let kept_git = (done.repository.iter()).all(|it| it.failed.is_empty());
         let kept_all = done.failed.is_empty() && unsaved.is_empty() && kept_git;
         if !unsaved.is_empty() {
             told.push_str(&format!(
@@ -275,22 +277,30 @@ fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
         .iter()
         .map(|it| it.path.display().to_string())
         .collect();
-    let mut failed: Vec<_> = (done.failed.iter())
+    let git = done.repository.as_ref();
+    let in_git = git.iter().flat_map(|it| &it.failed);
+    let mut failed: Vec<_> = (done.failed.iter().chain(in_git))
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
     let mut count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
-    match &done.repository {
-        Some(Ok(())) => {
-            count = match kept.is_empty() {
-                true => lines.join("; "),
-                false => format!("{count}; {}", lines.join("; ")),
-            };
-            kept.extend(lines);
-        }
-        Some(Err(why)) => failed.push(format!(".git: {why}")),
-        None => {}
+    if let Some(git) = git {
+        let lines = match git.failed.is_empty() {
+            true => lines,
+            // The lines are about all of it.
+            false => git.made.paths().iter().map(|it| shown(it)).collect(),
+        };
+        let of_files = (!kept.is_empty() || lines.is_empty()).then_some(count);
+        count = of_files
+            .into_iter()
+            .chain(lines.clone())
+            .collect::<Vec<_>>()
+            .join("; ");
+        kept.extend(lines);
     }
-    let named = undo::named(kept);
+    let named = match kept.is_empty() {
+        true => "nothing".to_owned(),
+        false => undo::named(kept),
+    };
     if let Some(more @ 1..) = failed.len().checked_sub(MOST_NAMED) {
         failed.truncate(MOST_NAMED);
         failed.push(format!("and {more} more"));

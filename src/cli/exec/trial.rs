@@ -268,8 +268,7 @@ impl Tried<'_> {
         match checkpoints.keep(undo, repository, root, &self.trial.what) {
             Ok(done) => {
                 left.extend(done.failed);
-                let git = done.repository.and_then(Result::err);
-                left.extend(git.map(|why| (PathBuf::from(".git"), why)));
+                left.extend(done.repository.into_iter().flat_map(|it| it.failed));
             }
             Err(error) => {
                 self.problem = Some(error.to_string());

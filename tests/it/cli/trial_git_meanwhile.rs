@@ -85,3 +85,46 @@ fn a_commit_goes_to_the_branch_on_which_the_person_still_is() {
         scene.bash("git rev-parse -q --verify new; grep -q side .git/HEAD");
     }
 }
+
+#[test]
+fn a_branch_of_another_working_tree_stays() {
+    let scene = Scene::new(REPOSITORY);
+    let trial = "git update-ref refs/heads/side $(git commit-tree -m second -p HEAD HEAD^{tree});";
+    let (before, done) = keep_while(&scene, trial, "git worktree add -q ../other side");
+    let told = said(&done).join("\n");
+    assert!(
+        told.contains("another working tree has branch side"),
+        "{told}"
+    );
+    assert!(scene.repository() == before);
+}
+
+#[test]
+fn what_git_could_not_change_is_named() {
+    let moves = "git stash -q; git switch -q -c new; echo 2 > b; git commit -qam second;";
+    let made = "test $(git log -1 --format=%s new) = second; test $(git stash list | wc -l) = 1; git diff --cached --quiet new";
+    let begins = format!("{COMMIT} git branch new; git branch other;");
+    for (trial, person, failed, check) in [
+        // Git moves HEAD after the refs.
+        (moves, "touch .git/HEAD.lock", &["HEAD"][..], made),
+        // Git writes the log of a ref when it has moved the refs before it.
+        (
+            &begins,
+            "mkdir -p .git/logs/refs/heads/new; touch .git/logs/refs/heads/new/x",
+            &["refs/heads/new", "refs/heads/other", "index"],
+            "test $(git log -1 --format=%s main) = second",
+        ),
+    ] {
+        let scene = Scene::new(&format!("{REPOSITORY}; echo 3 > a"));
+        let (_, done) = keep_while(&scene, trial, person);
+        let told = said(&done);
+        assert_eq!(told.len(), failed.len() + 1, "{told:?}");
+        for (path, line) in failed.iter().zip(&told) {
+            let start = format!("co-nvim: .git/{path} cannot be kept: git ");
+            assert!(line.starts_with(&start), "{told:?}");
+        }
+        assert_eq!(done.status.code(), Some(123));
+        scene.bash(&format!("{check}; grep -q main .git/HEAD"));
+        scene.bash("test ! -e .git/index.lock");
+    }
+}
