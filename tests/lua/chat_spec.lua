@@ -281,6 +281,19 @@ describe('the chat', function()
     same('co retrying', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('says in a status line what waits, as a component of lualine.nvim', function()
+    local nvim = chat({ screen = true })
+    nvim:lua(
+      "vim.o.statusline = '<%{%v:lua.component()%}>' _G.component = require('co').statusline"
+    )
+    nvim:receive(state('asking'), messages.ask(1))
+    nvim:wait_screen('<co ?1>')
+    nvim:receive({ type = 'settled', id = 1, decision = 'withdrawn' }, state('streaming'))
+    nvim:wait_screen('<co streaming>')
+    nvim:receive(state('idle'))
+    nvim:wait_screen('<>')
+  end)
+
   it('replaces its text and keeps the prompt', function()
     local nvim = chat()
     nvim:receive(append('old\nold\nold'))

@@ -79,6 +79,53 @@ describe('the list of chats', function()
     same(0, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/3$]]))'))
   end)
 
+  it('is on the screen of another picker, which chooses later', function()
+    local nvim = neovim.start({ screen = true, columns = 140 })
+    -- As snacks.nvim does: a window of its own, that is closed before the choice.
+    nvim:lua([[
+      vim.ui.select = function(items, opts, done)
+        local buf = vim.api.nvim_create_buf(false, true)
+        vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.tbl_map(opts.format_item, items))
+        local place = { relative = 'editor', row = 3, col = 3, width = 100, height = 5 }
+        vim.api.nvim_open_win(buf, true, vim.tbl_extend('force', place, { title = opts.prompt, border = 'single' }))
+        vim.keymap.set('n', '<CR>', function()
+          local index = vim.fn.line('.')
+          vim.api.nvim_win_close(0, true)
+          vim.schedule(function() done(items[index], index) end)
+        end, { buffer = buf })
+      end
+    ]])
+    nvim:keys(':Co<CR>')
+    nvim:wait(at(1))
+    local first = { title = 'mend it', transcript = 'a' }
+    nvim:receive(messages.state('idle', first), messages.append('the first answer'))
+    nvim:keys(':Co /new<CR>')
+    nvim:wait(at(2))
+    nvim:wait_gone('the first answer')
+    local running = { title = 'explain it', transcript = 'b', chat = 2, detail = 'cargo test' }
+    nvim:receive(messages.state('running', running))
+    nvim:receive({
+      type = 'choose',
+      chat = 2,
+      name = 'chats',
+      title = 'Chats',
+      choices = {
+        { label = 'mend it · 2 min ago', value = 'a' },
+        { label = 'older · 3 days ago', value = 'c' },
+      },
+    })
+    nvim:wait_screen(
+      'Chats',
+      'running · explain it · cargo test · this chat',
+      'at rest · mend it · 2 min ago',
+      'earlier · older · 3 days ago'
+    )
+    nvim:keys('/mend<CR><CR>')
+    nvim:wait(at(1))
+    nvim:wait_screen('mend it · model-x', 'the first answer')
+    yes(not nvim:shows('explain it'), 'the chat has the window of the other')
+  end)
+
   it('resumes an earlier one in an unused chat, or else in a new one', function()
     local nvim = editor()
     local earlier = { { label = 'an old one · 3 days ago', value = 'c' } }

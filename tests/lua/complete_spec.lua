@@ -1,43 +1,11 @@
+local SOURCES = require('completion_sources')
 local neovim = require('neovim')
 
--- Gives the items of each source at the end of a line of a prompt.
-local SOURCES = [[
-  local adapters = {
-    blink = function(line)
-      local source, found = require('co.blink').new({}), nil
-      assert(source:enabled(), 'not enabled')
-      source:get_completions({ line = line, cursor = { 1, #line }, bufnr = 0 }, function(response)
-        found = response.items
-      end)
-      return source, found
-    end,
-    cmp = function(line)
-      local source, found = require('co.cmp'), nil
-      assert(source:is_available(), 'not available')
-      local context = { cursor_before_line = line, cursor = { row = 1, col = #line + 1 } }
-      source:complete({ context = context, offset = 1, option = {} }, function(response)
-        found = response.items
-      end)
-      return source, found
-    end,
-  }
-  _G.items = function(adapter, line)
-    local source, items = adapters[adapter](line)
-    return vim.tbl_map(function(item)
-      local resolved
-      source:resolve(item, function(it) resolved = it end)
-      local range = item.textEdit.range
-      assert(range.start.line == 0 and range['end'].line == 0 and range['end'].character == #line)
-      local documentation = resolved.documentation and resolved.documentation.value
-      return { item.textEdit.newText, range.start.character, item.detail, documentation or '' }
-    end, items)
-  end
-]]
-
 --- Returns an editor in the prompt of a chat, in a workspace.
+---@param opts? table
 ---@return co.test.Neovim
 ---@return string workspace
-local function editor()
+local function editor(opts)
   local dir = vim.fn.tempname()
   vim.fn.mkdir(dir .. '/.git/refs', 'p')
   vim.fn.mkdir(dir .. '/.co/prompts', 'p')
@@ -47,7 +15,7 @@ local function editor()
   vim.fn.writefile({ 'local a = 1', 'return a' }, dir .. '/src/a b.lua')
   -- A line break in a line is a NUL.
   vim.fn.writefile({ 'a', 'b\n' }, dir .. '/src/binary')
-  local nvim = neovim.start()
+  local nvim = neovim.start(opts)
   nvim:lua("vim.cmd('cd ' .. ...) vim.cmd('Co')", dir)
   nvim:lua(SOURCES)
   return nvim, dir
@@ -84,6 +52,22 @@ describe('the completion of a prompt', function()
       same({ { 'src/binary', 4, '', '' } }, items(nvim, 'see src/bin'))
       same({ { '@file:src/', 0, '', '~~~~\na b.lua\nbinary\n~~~~' } }, items(nvim, '@file:s'))
       same({}, items(nvim, 'a word s'), 'nobody asked for files')
+    end)
+
+    it('is on the screen with ' .. adapter .. ', while the person types', function()
+      local nvim = editor({ screen = true, columns = 160 })
+      nvim:lua('complete_with(...)', adapter)
+      nvim:keys('i/for')
+      nvim:wait_screen(
+        'continue in a copy of the chat',
+        'Continue in a copy of the chat: its title'
+      )
+      nvim:keys('<C-n><C-y> x<Esc>ccsee @dif')
+      nvim:wait_screen('the changes that git knows')
+      nvim:keys('<Esc>ccsee @file:src/')
+      nvim:wait_screen('@file:src/a\\ b.lua', 'return a')
+      nvim:keys('<C-y>')
+      nvim:wait("return vim.api.nvim_get_current_line() == 'see @file:src/a\\\\ b.lua'")
     end)
   end
 

@@ -3,11 +3,39 @@ local neovim = require('neovim')
 
 local TEXT = '## Co\n\n# Title\n\nSome *text*.\n\n# Another\n\nMore.\n'
 
+-- Draws the marks of headings as render-markdown.nvim does: it attaches to the filetypes of its `file_types`, and at its
+-- events it parses the buffer and hides the marks in the windows that show it.
+local RENDERER = [[
+  local namespace = vim.api.nvim_create_namespace('renderer')
+  local query = vim.treesitter.query.parse('markdown', '(atx_heading . (_) @mark)')
+  local function draw(event)
+    local parser = vim.treesitter.get_parser(event.buf)
+    parser:parse(true)
+    vim.api.nvim_buf_clear_namespace(event.buf, namespace, 0, -1)
+    for _, node in query:iter_captures(parser:trees()[1]:root(), event.buf) do
+      local row, from, _, to = node:range()
+      local mark = { end_col = to, conceal = '', virt_text = { { '>>' } }, virt_text_pos = 'inline' }
+      vim.api.nvim_buf_set_extmark(event.buf, namespace, row, from, mark)
+    end
+    for _, win in ipairs(vim.fn.win_findbuf(event.buf)) do
+      vim.wo[win].conceallevel, vim.wo[win].concealcursor = 3, 'nc'
+    end
+  end
+  vim.api.nvim_create_autocmd('FileType', {
+    pattern = { 'markdown', 'co-chat' },
+    callback = function(attached)
+      local events = { 'BufWinEnter', 'CursorMoved', 'ModeChanged', 'TextChanged', 'WinScrolled' }
+      vim.api.nvim_create_autocmd(events, { buffer = attached.buf, callback = draw })
+    end,
+  })
+]]
+
 --- Returns an editor whose chat has text.
 ---@param before? string Lua code to run before the chat opens
+---@param opts? table
 ---@return co.test.Neovim
-local function editor(before)
-  local nvim = neovim.start()
+local function editor(before, opts)
+  local nvim = neovim.start(opts)
   nvim:lua((before or '') .. [[
     vim.cmd('Co')
     _G.chat = require('co.chat.registry').current().buf
@@ -42,6 +70,23 @@ describe('the text of a chat', function()
     same(false, nvim:lua(highlighter))
     nvim:wait('return #vim.api.nvim_buf_get_extmarks(chat, -1, { 2, 0 }, { 2, -1 }, {}) > 0')
   end)
+
+  it(
+    'is drawn by a plugin that renders markdown, when a turn ends and while a question waits',
+    function()
+      local nvim = editor(RENDERER, { screen = true })
+      nvim:receive(messages.state('streaming'), messages.append('\n# Third\n'))
+      nvim:wait_screen('# Third')
+      nvim:receive(messages.state('asking'))
+      nvim:wait_screen('>> Title', '>> Another', '>> Third')
+      nvim:receive(messages.state('streaming'), messages.append('\n# Fourth\n'))
+      nvim:wait_screen('# Fourth')
+      nvim:keys('inext')
+      nvim:receive(messages.state('idle'))
+      nvim:wait_screen('>> Fourth', 'next')
+      yes(not nvim:shows('# '), 'a heading is not drawn')
+    end
+  )
 
   ---@param chat integer
   local function end_turn(nvim, chat)

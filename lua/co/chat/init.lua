@@ -315,9 +315,11 @@ function M.state(message)
     local taken = math.max(0, message.taken_prompts - chat.state.taken_prompts)
     chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
     local begun = message.transcript ~= chat.state.transcript
-    local ended = message.state == 'idle' and chat.state.state ~= 'idle'
+    -- A question waits as long as the person likes.
+    local rests = vim.list_contains({ 'idle', 'asking' }, message.state)
+    local came_to_rest = rests and chat.state.state ~= message.state
     chat.state = message
-    if ended then
+    if came_to_rest then
       tell_renderers(chat.buf)
     end
     if begun then

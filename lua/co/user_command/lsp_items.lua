@@ -30,12 +30,16 @@ end
 function M.at(line, row, column)
   local start, words = complete.at(line, column, true)
   local cwd = complete.chat_directory()
-  return vim.tbl_map(function(word)
-    return {
+  ---@type table[]
+  local items = {}
+  for index, word in ipairs(words) do
+    items[index] = {
       label = word,
+      labelDetails = { description = describe.about(word, cwd) },
       kind = kind(word),
-      detail = describe.about(word, cwd),
       filterText = word,
+      -- Of two that match as well, the first stays the first.
+      sortText = ('%05d'):format(index),
       insertTextFormat = 1,
       textEdit = {
         newText = word,
@@ -46,7 +50,8 @@ function M.at(line, row, column)
       },
       data = { cwd = cwd },
     }
-  end, words)
+  end
+  return items
 end
 
 --- Returns an item with its preview.
