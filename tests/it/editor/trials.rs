@@ -345,3 +345,35 @@ fn very_many_files_are_kept_without_a_review() {
     assert_eq!(scene.workspace.read("f5000.txt").unwrap(), "5000\n");
     assert!(!scene.workspace.exists("old99.txt"));
 }
+
+#[test]
+fn of_trials_in_two_neovims_none_is_lost_silently() {
+    let tried = |who: &str| {
+        let line = format!(
+            "sed -i 's/^same$/{who}/; s/^of {who}$/by {who}/' a.txt; sed -i 's/^of {who}$/by {who}/' b.txt; echo {who} > {who}"
+        );
+        Reply::shell("c1", &line)
+    };
+    let mut scene = Scene::scripted([tried("first"), tried("second")]);
+    let text = |first: &str, second: &str| format!("{first} first\n1\n2\n3\n{second} second\n");
+    scene.workspace.write("a.txt", "same\n");
+    scene.workspace.write("b.txt", &text("of", "of"));
+    scene.try_command("t");
+    scene.nvim.wait_text("+first");
+    let mut first = scene.begin_another();
+    scene.try_command("t");
+    scene.nvim.wait_text("+second");
+    scene.replies([Reply::text("All through."), Reply::text("All through.")]);
+    std::mem::swap(&mut scene.nvim, &mut first);
+    scene.end_trial("y");
+    scene.wait_chat("kept: 3 files");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "first\n");
+    std::mem::swap(&mut scene.nvim, &mut first);
+    scene.end_trial("y");
+    scene.wait_chat("kept: 2 files; not kept: a.txt: it was changed later, in the same place");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "first\n");
+    assert_eq!(scene.workspace.read("b.txt").unwrap(), text("by", "by"));
+    for who in ["first", "second"] {
+        assert_eq!(scene.workspace.read(who).unwrap(), format!("{who}\n"));
+    }
+}

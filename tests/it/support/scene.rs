@@ -91,6 +91,13 @@ impl Scene {
         );
     }
 
+    /// Starts another Neovim of the same person beside this one. Returns this one.
+    pub(crate) fn begin_another(&mut self) -> Nvim {
+        let home = self.home.path();
+        let another = start(&self.server, &self.workspace, home, json!({}), &[]);
+        std::mem::replace(&mut self.nvim, another)
+    }
+
     /// Types `:Co text` and `<CR>`.
     #[track_caller]
     pub(crate) fn co(&self, text: &str) {
