@@ -66,7 +66,7 @@ fn main() {
         ignored: None,
         caches: None,
     };
-    launcher.check_trial().unwrap();
+    launcher.check_trial(&workspace).unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {
         name,
         target,
@@ -129,7 +129,7 @@ fn main() {
         };
         build(ignored.as_ref().unwrap(), in_layer);
         let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
-        launcher.check_trial().unwrap();
+        launcher.check_trial(&root).unwrap();
         ways.push(Way {
             layers: Some(layers),
             ..way(name, 10.0, &launcher, &trying)

@@ -18,6 +18,7 @@ use crate::app;
 use crate::config::{Config, Layers, LoadedSettings};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
+use crate::tool::judge::workspace_of;
 use co_exec::LimitEnforcement;
 use co_exec::privacy;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxRefusal};
@@ -240,10 +241,12 @@ fn probe() -> doctor::SandboxReport {
     match CommandContext::read() {
         Ok((here, _problems)) => {
             let launcher = here.launcher();
+            let cwd = real_directory(Path::new("."));
+            let workspace = workspace_of(&cwd.unwrap_or_else(|_| PathBuf::from("/")));
             doctor::SandboxReport {
                 sandbox: launcher.support().words(),
                 held: launcher.check(),
-                trials: launcher.check_trial(),
+                trials: launcher.check_trial(&workspace),
                 known: !launcher.probe_failed(),
                 limits: LimitEnforcement::find(),
                 landlock: launcher.support().abi,

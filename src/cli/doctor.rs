@@ -188,7 +188,7 @@ fn trials(probe: &SandboxReport) -> Option<Check> {
             "trials",
             CheckLevel::Warn,
             refused.to_string(),
-            "a trial needs user namespaces, and overlays in them: most containers and some settings of AppArmor forbid that",
+            "until then co asks before each such command runs; a trial needs namespaces, and an overlay over the workspace",
         ),
     })
 }

@@ -120,6 +120,19 @@ impl Judge {
         }
     }
 
+    /// Checks that commands can run as trials in this workspace. It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// They cannot: one sentence with the reason and what to do.
+    pub fn check_trial(&self) -> Result<(), SandboxRefusal> {
+        match self.facts.sandbox() {
+            Some(Sandbox { launcher, .. }) => launcher.check_trial(self.facts.root()),
+            None => Err(SandboxRefusal::Unable(
+                "commands cannot run as trials here: nothing can confine them".to_owned(),
+            )),
+        }
+    }
+
     /// Judges a file query: its path must be in the workspace and no secret. Rules may forbid it by the tool's name, as
     /// `read_file docs`, but none allows a path outside of the workspace.
     ///

@@ -21,6 +21,7 @@ mod placeholder;
 mod plan;
 pub(crate) mod refused;
 mod removal;
+mod restriction;
 mod rules;
 mod support;
 mod tmp;

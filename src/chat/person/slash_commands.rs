@@ -82,10 +82,21 @@ impl Chat {
                 format!("; trials left {size} for later ones (/sandbox clean removes it)")
             }
         };
+        let trials = match isolation.confines() && !inside {
+            true => self.trial_words().await,
+            false => String::new(),
+        };
         format!(
-            "{approved}{other}; {}{container}{left}",
+            "{approved}{other}; {}{trials}{container}{left}",
             isolation.unasked_words()
         )
+    }
+
+    /// Returns the reason why there are no trials, as the end of a sentence; empty if there are.
+    async fn trial_words(&self) -> String {
+        let judge = self.services.judge(&self.dirs.workspace);
+        let checked = blocking(move || judge.check_trial()).await;
+        checked.map_or_else(|why| format!("; {why}"), |()| String::new())
     }
 
     /// Removes what trials left for later ones.

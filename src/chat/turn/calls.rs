@@ -315,7 +315,10 @@ impl Turn {
         };
         let judged = tokio::task::spawn_blocking(move || {
             let assessment = judge.assess(&program, &cwd, confined);
-            let verdict = judge.verdict(&assessment, &rules);
+            let mut verdict = judge.verdict(&assessment, &rules);
+            if let Verdict::Ask(question) = &mut verdict {
+                question.trial = question.trial.filter(|_| judge.check_trial().is_ok());
+            }
             let text = |span: &std::ops::Range<usize>| {
                 assessment.command.get(span.clone()).map(str::to_owned)
             };

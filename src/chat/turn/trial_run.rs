@@ -44,9 +44,7 @@ impl Turn {
         let Resolution::Ask(question) = self.resolve(reviewed) else {
             return None;
         };
-        let launcher = self.services.executor.launcher();
-        let works = launcher.is_some_and(|launcher| launcher.check_trial().is_ok());
-        question.trial.filter(|_| works)
+        question.trial
     }
 
     /// Returns whether the person may try a command.

@@ -385,8 +385,7 @@ async fn each_provider_is_named_with_its_key_models_and_window() {
 
 #[test]
 fn it_says_why_there_are_no_trials() {
-    let why =
-        "this system cannot run a command as a trial (no overlay): run the command without a trial";
+    let why = "commands cannot run as trials here: user.max_user_namespaces is 0: set it to 10000 with sysctl";
     let mut probe = SandboxReport {
         trials: Err(SandboxRefusal::Unable(why.into())),
         ..able()

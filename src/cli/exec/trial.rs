@@ -70,13 +70,13 @@ impl Trial {
             after => after.unwrap_or(AfterTrial::Drop),
         };
         let launcher = &machine.launcher;
-        launcher.check_trial().map_err(|why| why.to_string())?;
+        let root = workspace_of(&request.cwd);
+        launcher.check_trial(&root).map_err(|why| why.to_string())?;
         let checkpoints = Checkpoints::new(machine.paths.checkpoints());
         for interrupted in checkpoints.finish() {
             say(&format!("co-nvim: {interrupted}"));
         }
         let store = checkpoints.store().map_err(|error| error.to_string())?;
-        let root = workspace_of(&request.cwd);
         // Nobody can be asked, so the command waits for the whole survey.
         launcher.surveys().finish(&root);
         let judge = judge(

@@ -12,6 +12,7 @@ mod trial_commands;
 mod trial_git;
 mod trial_git_meanwhile;
 mod trial_ignored;
+mod trial_refused;
 mod trial_scene;
 mod trial_surroundings;
 mod usage;

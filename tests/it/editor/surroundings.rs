@@ -213,3 +213,42 @@ fn a_trial_is_kept_whole_or_not_at_all_on_a_full_disk() {
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
     assert!(!scene.workspace.exists("b.txt"));
 }
+
+#[test]
+fn where_overlays_are_refused_commands_are_asked_about_and_the_reason_is_told() {
+    if !may_mount() {
+        return;
+    }
+    // The kernel refuses a third overlay, as it refuses one over a directory that ignores case.
+    let overlay = |name: &str| {
+        format!(
+            "mkdir -p $HOME/tmp/{name}/up $HOME/tmp/{name}/work && mount -t overlay \
+             -o userxattr,lowerdir=$PWD,upperdir=$HOME/tmp/{name}/up,workdir=$HOME/tmp/{name}/work none $PWD && cd $PWD"
+        )
+    };
+    let (one, two) = (overlay("one"), overlay("two"));
+    let two_overlays =
+        format!("mkdir $HOME/tmp && mount -t tmpfs none $HOME/tmp && {one} && {two}");
+    let (scene, _directory) = mounted(&two_overlays);
+    scene.command("set columns=300");
+    scene.replies([
+        Reply::shell("c1", "echo two > a.txt; cat a.txt"),
+        Reply::text("All done."),
+    ]);
+    scene.co("begin");
+    scene.wait_ask("1/1");
+    let next = "require('co.question').pending()[1]";
+    scene.wait_for(
+        &format!("{next} and not {next}.may_try"),
+        "a question without t",
+    );
+    scene.answer("y");
+    scene.wait_chat("All done.");
+    let told = scene.outcome(1, "c1");
+    assert!(
+        told.contains("\ntwo\n") && !told.contains("trial"),
+        "{told}"
+    );
+    scene.co("/sandbox");
+    scene.wait_notice("; commands cannot run as trials here: an overlay over the file system of ");
+}

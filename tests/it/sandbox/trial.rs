@@ -293,7 +293,7 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
         change(&mut support);
         let launcher = Launcher::with_support(scene.exe(), scene.home.clone(), Vec::new(), support);
         let refused = refused(&launcher, &scene.ws, &scene.layer);
-        assert_eq!(launcher.check_trial(), Err(refused.clone()));
+        assert_eq!(launcher.check_trial(&scene.ws), Err(refused.clone()));
         refused.to_string()
     };
     let told = why(|support| {
@@ -301,11 +301,11 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
         support.why_no_trials = Some("no overlay: Operation not permitted".to_owned());
     });
     assert!(
-        told.contains("as a trial (no overlay: Operation not permitted)"),
+        told.contains("as trials here: no overlay: Operation not permitted"),
         "{told}"
     );
-    assert!(why(|support| support.namespaces = false).contains("as a trial"));
-    assert!(why(|support| support.pid_namespaces = false).contains("as a trial"));
+    assert!(why(|support| support.namespaces = false).contains("as trials"));
+    assert!(why(|support| support.pid_namespaces = false).contains("as trials"));
     assert!(why(|support| support.abi = None).contains("cannot confine a command"));
     let scene = scene.without_namespaces();
     let told = refused(&scene.launcher, &scene.ws, &scene.layer).to_string();

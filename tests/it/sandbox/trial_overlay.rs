@@ -192,7 +192,8 @@ fn a_layer_on_a_file_system_without_overlays_starts_nothing() {
     );
     let why = String::from_utf8_lossy(&done.stderr);
     assert!(
-        why.contains("could not be confined") && why.contains("no overlay: "),
+        why.contains("could not be confined")
+            && why.contains("an overlay over the file system of "),
         "{why}"
     );
     assert_eq!(why.lines().count(), 1, "{why}");

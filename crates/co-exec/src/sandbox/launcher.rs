@@ -3,6 +3,7 @@
 mod protected;
 mod trial;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -43,6 +44,8 @@ pub struct Launcher {
     probe_limit: Duration,
     probe_directory: PathBuf,
     probe: Arc<OnceLock<SandboxProbe>>,
+    /// The results of trying an overlay over each workspace.
+    trial_checks: Arc<Mutex<HashMap<PathBuf, Result<(), SandboxRefusal>>>>,
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
@@ -86,6 +89,7 @@ impl Launcher {
             probe_limit: PROBE_TIMEOUT,
             probe_directory: std::env::temp_dir(),
             probe: Arc::default(),
+            trial_checks: Arc::default(),
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
             removals: Removals::default(),
@@ -221,7 +225,7 @@ impl Launcher {
             }
         };
         match level {
-            SandboxLevel::Trial => self.check_trial()?,
+            SandboxLevel::Trial => self.check_trial(workspace)?,
             _ => self.check()?,
         }
         let namespaces = self.namespaces && self.support().namespaces;

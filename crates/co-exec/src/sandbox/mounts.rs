@@ -16,12 +16,14 @@ use rustix::mount::{
 };
 
 use super::plan::{HiddenPaths, Mounts, Overlay};
+use super::restriction;
 
 /// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
 /// process is also in the namespaces `others`.
 ///
 /// # Errors
-/// The kernel or its settings refuse a step.
+/// The kernel or its settings refuse a step. If it is the overlay, the error is a reason for a person; else it is that of the
+/// system.
 pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS | others)?;
     mount_change(
@@ -35,7 +37,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         let places = mounts.writable.iter().map(|path| place(&path.0));
         let places = places.collect::<io::Result<Vec<_>>>()?;
         mount_overlay(overlay)
-            .map_err(|error| io::Error::new(error.kind(), format!("no overlay: {error}")))?;
+            .map_err(|error| io::Error::other(restriction::of_overlay(&error, overlay)))?;
         for (path, place) in mounts.writable.iter().zip(&places) {
             mount_bind_recursive(by_descriptor(place), &path.0)?;
         }

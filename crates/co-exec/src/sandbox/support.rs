@@ -55,7 +55,32 @@ impl SandboxSupport {
     /// # Errors
     /// It gives no answer within `limit`. The error is a reason for a person.
     pub(super) fn probe(exe: &Path, dir: &Path, limit: Duration) -> Result<Self, String> {
-        let overlay = ProbedOverlay::new(dir);
+        Self::probe_with(ProbedOverlay::new(dir, None), exe, limit)
+    }
+
+    /// Tries an overlay over a workspace, in the same way.
+    ///
+    /// # Errors
+    /// It is refused, or there is no answer within `limit`. The error is a reason for a person.
+    pub(super) fn try_over(
+        workspace: &Path,
+        exe: &Path,
+        dir: &Path,
+        limit: Duration,
+    ) -> Result<(), String> {
+        let overlay = ProbedOverlay::new(dir, Some(workspace));
+        let tried = Self::probe_with(overlay, exe, limit)?;
+        match tried.why_no_trials {
+            None => Ok(()),
+            Some(why) => Err(why),
+        }
+    }
+
+    fn probe_with(
+        overlay: Result<ProbedOverlay, String>,
+        exe: &Path,
+        limit: Duration,
+    ) -> Result<Self, String> {
         let plan = Plan {
             level: SandboxLevel::Probe,
             abi: 0,
@@ -147,20 +172,21 @@ struct ProbedOverlay {
 }
 
 impl ProbedOverlay {
-    /// Makes the directories in `parent`, or among the temporary files if there is no such directory.
-    fn new(parent: &Path) -> Result<Self, String> {
+    /// Makes the directories in `parent`, or among the temporary files if there is no such directory. Without a `workspace`,
+    /// the overlay is over one of them.
+    fn new(parent: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         let mut named = tempfile::Builder::new();
         named.prefix(OUR_TMP);
         let dir = named.tempdir_in(parent).or_else(|_| named.tempdir());
         let dir = dir.map_err(|error| error.to_string())?.keep();
-        let workspace = dir.join("workspace");
-        let overlay = layer::overlay(&workspace, &dir, None);
+        let own = dir.join("workspace");
+        let overlay = layer::overlay(workspace.unwrap_or(&own), &dir, None);
         let mut probed = Self {
             dir,
             overlay,
             layer: None,
         };
-        std::fs::create_dir_all(workspace.join(trial::PROBED).join("old"))
+        std::fs::create_dir_all(own.join(trial::PROBED).join("old"))
             .map_err(|error| error.to_string())?;
         let layer = Layer::prepare(&probed.overlay).map_err(|error| error.to_string())?;
         probed.layer = Some(layer);

@@ -10,12 +10,12 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, WaitOptions};
 
 use super::plan::Mounts;
-use super::{loopback, mounts};
+use super::{loopback, mounts, restriction};
 use crate::directory_lock;
 use crate::fork::fork;
 
-/// A directory of the workspace in which the overlay is tried.
-pub(super) const PROBED: &str = "directory";
+/// A directory of a workspace of our own in which the overlay is tried.
+pub(super) const PROBED: &str = ".co-probed";
 
 /// Enters the namespaces of a trial: those of its mounts, of its processes from the next child on, of its network, in
 /// which only the loopback interface is up, and of its shared memory. Returns the locks on the directories below the
@@ -27,7 +27,10 @@ pub(super) fn enter(mounts: &Mounts) -> Result<Vec<OwnedFd>, String> {
     let locks =
         lock_below(mounts).map_err(|e| format!("what is below the overlay changes: {e}"))?;
     let others = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
-    mounts::enter(mounts, others).map_err(|e| format!("namespaces or mounts are refused: {e}"))?;
+    mounts::enter(mounts, others).map_err(|error| match error.raw_os_error() {
+        Some(_) => restriction::of_namespaces(&error),
+        None => error.to_string(),
+    })?;
     loopback::set_up().map_err(|e| format!("no network of its own: {e}"))?;
     Ok(locks)
 }
@@ -47,8 +50,8 @@ fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
     locked.collect()
 }
 
-/// Tries an overlay in a child of this process. It must be over a directory that contains only [`PROBED`], which is not
-/// empty.
+/// Tries an overlay in a child of this process. If the directory below it has a [`PROBED`], which is not empty, also writes
+/// there.
 ///
 /// # Errors
 /// It does not work. The error is a reason for a person.
@@ -85,6 +88,9 @@ fn attempt(mounts: &Mounts) -> Result<(), String> {
         .as_ref()
         .ok_or("there is no overlay to try")?;
     let dir = overlay.at.0.join(PROBED);
+    if !dir.exists() {
+        return Ok(());
+    }
     // A directory in place of another needs extended attributes.
     let replace = || {
         fs::remove_dir_all(&dir)?;

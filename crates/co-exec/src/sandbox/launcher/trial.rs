@@ -1,9 +1,10 @@
 //! Trials: whether this system can run them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use super::Launcher;
-use crate::sandbox::SandboxRefusal;
+use crate::sandbox::{SandboxRefusal, SandboxSupport};
 
 impl Launcher {
     /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials.
@@ -14,22 +15,35 @@ impl Launcher {
         self
     }
 
-    /// Checks that commands can run as trials.
+    /// Checks that commands can run as trials in a workspace, a real path. The first call for it tries an overlay over it.
+    ///
+    /// May block on files.
     ///
     /// # Errors
     /// They cannot, or the probe failed: one sentence with the reason and what to do.
-    pub fn check_trial(&self) -> Result<(), SandboxRefusal> {
+    pub fn check_trial(&self, workspace: &Path) -> Result<(), SandboxRefusal> {
         self.check()?;
         let support = self.support();
-        if self.namespaces && support.namespaces && support.pid_namespaces && support.trials {
-            return Ok(());
+        if !self.namespaces {
+            return Err(refusal("sandbox_namespaces is off"));
         }
-        let why = match self.namespaces {
-            true => support.why_no_trials.as_deref().unwrap_or(support.reason()),
-            false => "sandbox_namespaces is off",
-        };
-        Err(SandboxRefusal::Unable(format!(
-            "this system cannot run a command as a trial ({why}): allow that, or run the command without a trial"
-        )))
+        if !support.namespaces || !support.pid_namespaces || !support.trials {
+            let why = support.why_no_trials.as_deref();
+            return Err(refusal(why.unwrap_or(support.reason())));
+        }
+        let tried = self.trial_checks.lock();
+        let mut tried = tried.unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = tried.get(workspace) {
+            return known.clone();
+        }
+        let (exe, dir) = (&self.exe, &self.probe_directory);
+        let result = SandboxSupport::try_over(workspace, exe, dir, self.probe_limit);
+        let result = result.map_err(|why| refusal(&why));
+        tried.insert(workspace.to_owned(), result.clone());
+        result
     }
+}
+
+fn refusal(why: &str) -> SandboxRefusal {
+    SandboxRefusal::Unable(format!("commands cannot run as trials here: {why}"))
 }
