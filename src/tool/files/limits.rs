@@ -1,6 +1,6 @@
 //! The limits of a query, its result, and helpers that keep both small.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -114,14 +114,15 @@ impl Deadline {
     }
 }
 
-/// Opens a regular file without waiting, as a FIFO would.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+/// Opens a regular file without waiting, as a FIFO would. Returns its metadata too.
+pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
+    let meta = file.metadata()?;
+    match meta.is_file() {
+        true => Ok((file, meta)),
         false => Err(io::Error::other("it is not a regular file")),
     }
 }

@@ -175,8 +175,8 @@ impl Text {
         if let Some(buffer) = scope.buffer(&scope.path) {
             return Ok(Self::decoded(buffer.text.clone(), buffer.modified));
         }
-        let file = open(&scope.path)?;
-        let size = file.metadata()?.len();
+        let (file, meta) = open(&scope.path)?;
+        let size = meta.len();
         if size > MAX_DECODED_BYTES {
             return Ok(Self::new(Box::new(file), size, None, false));
         }

@@ -1,11 +1,11 @@
 //! The tool `search`: lines of files in the workspace that match a regular expression.
 
-use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
 
 use grep::regex::{RegexMatcher, RegexMatcherBuilder};
-use grep::searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
-};
+use grep::searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
@@ -29,6 +29,9 @@ const LONGEST_LINE: usize = 500;
 const LARGEST_FILE: u64 = 16 << 20;
 /// The most bytes of a compiled pattern.
 const LARGEST_PATTERN: usize = 4 << 20;
+const MOST_THREADS: usize = 8;
+/// The entries that a thread takes from the walk at once.
+const BATCH: usize = 16;
 
 /// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
@@ -145,42 +148,23 @@ impl SearchQuery {
     }
 
     pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
-        let matcher = self.matcher()?;
-        let only = self.only(scope)?;
-        let mut searcher = SearcherBuilder::new()
-            .line_number(true)
-            .before_context(self.context)
-            .after_context(self.context)
-            .binary_detection(BinaryDetection::quit(0))
-            .build();
-        let mut hits = Hits::new(self, scope);
-        let mut walk = Walk::new(scope, None);
-        for entry in walk.by_ref() {
-            let file = entry.file_type().is_some_and(|kind| kind.is_file());
-            let wanted = only
-                .as_ref()
-                .is_none_or(|only| !only.matched(entry.path(), false).is_ignore());
-            if !file || !wanted {
-                continue;
+        let search = Search {
+            query: self,
+            scope,
+            matcher: self.matcher()?,
+            only: self.only(scope)?,
+            walk: Mutex::new(Walk::new(scope, None)),
+            found: Mutex::default(),
+        };
+        let threads = thread::available_parallelism().map_or(1, |most| most.get());
+        thread::scope(|scope| {
+            for _ in 1..threads.min(MOST_THREADS) {
+                // If a thread cannot start, the others do its work.
+                let _started = thread::Builder::new().spawn_scoped(scope, || search.work());
             }
-            hits.path = shown(&self.path, &scope.path, entry.path());
-            if let Some(buffer) = scope.buffer(entry.path()) {
-                hits.unsaved += 1;
-                let searched = searcher.search_slice(&matcher, &buffer.text, &mut hits);
-                hits.unread += usize::from(searched.is_err());
-                continue;
-            }
-            let searched = open(entry.path()).and_then(|file| {
-                if file.metadata()?.len() > LARGEST_FILE {
-                    hits.large += 1;
-                    return Ok(());
-                }
-                searcher.search_file(&matcher, &file, &mut hits)
-            });
-            hits.unread += usize::from(searched.is_err());
-        }
-        let left_out = walk.left_out();
-        Ok(hits.finished(&left_out))
+            search.work();
+        });
+        Ok(search.finished())
     }
 
     fn matcher(&self) -> Result<RegexMatcher, FileQueryError> {
@@ -210,15 +194,104 @@ impl SearchQuery {
     }
 }
 
-/// The matches so far.
-struct Hits<'a> {
-    request: &'a SearchQuery,
+/// A search that several threads do. Its result does not depend on them.
+struct Search<'a> {
+    query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The file that is searched, as it is shown.
-    path: String,
-    text: String,
+    matcher: RegexMatcher,
+    only: Option<Override>,
+    walk: Mutex<Walk<'a>>,
+    /// The matches of each thread that has ended.
+    found: Mutex<Vec<Matches<'a>>>,
+}
+
+impl<'a> Search<'a> {
+    /// Searches files until the walk has no more.
+    fn work(&self) {
+        let mut searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(self.query.context)
+            .after_context(self.query.context)
+            .binary_detection(BinaryDetection::quit(0))
+            .build();
+        let mut matches = Matches::new(self.query, self.scope);
+        loop {
+            let batch: Vec<_> = {
+                let mut walk = lock(&self.walk);
+                let batch = walk.by_ref().take(BATCH).collect();
+                matches.place = walk.met;
+                batch
+            };
+            if batch.is_empty() {
+                break;
+            }
+            for entry in batch {
+                let file = entry.file_type().is_some_and(|kind| kind.is_file());
+                if file && self.wants(entry.path()) && !self.scope.end.reached() {
+                    self.search(&mut searcher, entry.path(), &mut matches);
+                }
+            }
+        }
+        lock(&self.found).push(matches);
+    }
+
+    fn wants(&self, path: &Path) -> bool {
+        let only = self.only.as_ref();
+        only.is_none_or(|only| !only.matched(path, false).is_ignore())
+    }
+
+    fn search(&self, searcher: &mut Searcher, path: &Path, matches: &mut Matches<'a>) {
+        let mut sink = FileSink {
+            path,
+            shown: None,
+            matched: false,
+            matches,
+        };
+        let searched = match self.scope.buffer(path) {
+            Some(buffer) => {
+                sink.matches.unsaved += 1;
+                searcher.search_slice(&self.matcher, &buffer.text, &mut sink)
+            }
+            None => open(path).and_then(|(file, meta)| {
+                if meta.len() > LARGEST_FILE {
+                    sink.matches.large += 1;
+                    return Ok(());
+                }
+                searcher.search_file(&self.matcher, &file, &mut sink)
+            }),
+        };
+        matches.unread += usize::from(searched.is_err());
+    }
+
+    fn finished(self) -> FileFacts {
+        let mut all = Matches::new(self.query, self.scope);
+        let mut lines = Vec::new();
+        for found in std::mem::take(&mut *lock(&self.found)) {
+            all.add_counts(&found);
+            lines.extend(found.lines);
+        }
+        // The lines of one place come from one thread, in order.
+        lines.sort_by_key(|line| line.place);
+        for line in lines {
+            all.push(line);
+        }
+        all.finished(&lock(&self.walk).left_out())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The matches of some files, which are in the order of the walk but need not follow each other.
+struct Matches<'a> {
+    query: &'a SearchQuery,
+    scope: &'a FileScope,
+    /// The place in the walk where the files end that are searched now.
+    place: usize,
+    lines: Vec<Line>,
+    bytes: usize,
     files: usize,
-    in_file: bool,
     shown: usize,
     /// The shown lines that are cut.
     cut: usize,
@@ -230,15 +303,24 @@ struct Hits<'a> {
     unsaved: usize,
 }
 
-impl<'a> Hits<'a> {
-    fn new(request: &'a SearchQuery, scope: &'a FileScope) -> Self {
+/// A line of the result.
+struct Line {
+    /// That of its file.
+    place: usize,
+    text: String,
+    matched: bool,
+    cut: bool,
+}
+
+impl<'a> Matches<'a> {
+    fn new(query: &'a SearchQuery, scope: &'a FileScope) -> Self {
         Self {
-            request,
+            query,
             scope,
-            path: String::new(),
-            text: String::new(),
+            place: 0,
+            lines: Vec::new(),
+            bytes: 0,
             files: 0,
-            in_file: false,
             shown: 0,
             cut: 0,
             more: 0,
@@ -250,19 +332,30 @@ impl<'a> Hits<'a> {
     }
 
     fn full(&self) -> bool {
-        self.shown >= self.request.limit || self.text.len() >= self.scope.bytes
+        self.shown >= self.query.limit || self.bytes >= self.scope.bytes
     }
 
-    fn put(&mut self, mark: char, line: Option<u64>, bytes: &[u8]) {
-        let end = bytes
-            .iter()
-            .rposition(|byte| !matches!(byte, b'\n' | b'\r'));
-        let bytes = &bytes[..end.map_or(0, |end| end + 1)];
-        let line = line.unwrap_or_default();
-        self.cut += usize::from(bytes.len() > LONGEST_LINE);
-        let text = shorten(bytes, LONGEST_LINE, bytes.len() as u64);
-        self.text
-            .push_str(&format!("{}{mark}{line}{mark}{text}\n", self.path));
+    /// Adds a line. If there are enough, matching lines are only counted. Then the result of all threads has as many in
+    /// front of this one.
+    fn push(&mut self, line: Line) {
+        if self.full() {
+            self.more += usize::from(line.matched);
+            return;
+        }
+        self.shown += usize::from(line.matched);
+        self.cut += usize::from(line.cut);
+        self.bytes += line.text.len();
+        self.lines.push(line);
+    }
+
+    /// Adds what others counted beside their lines.
+    fn add_counts(&mut self, other: &Self) {
+        self.files += other.files;
+        self.more += other.more;
+        self.large += other.large;
+        self.binary += other.binary;
+        self.unread += other.unread;
+        self.unsaved += other.unsaved;
     }
 
     fn finished(self, left_out: &str) -> FileFacts {
@@ -288,51 +381,79 @@ impl<'a> Hits<'a> {
         summary.push_str(&cut_lines(self.cut));
         summary.push_str(left_out);
         FileFacts {
-            text: self.text,
+            text: self.lines.into_iter().map(|line| line.text).collect(),
             summary,
             whole: None,
         }
     }
 }
 
-impl Sink for Hits<'_> {
+/// Adds the matches of one file.
+struct FileSink<'s, 'a> {
+    path: &'s Path,
+    /// The path as it is shown.
+    shown: Option<String>,
+    matched: bool,
+    matches: &'s mut Matches<'a>,
+}
+
+impl FileSink<'_, '_> {
+    fn put(&mut self, mark: char, line: Option<u64>, bytes: &[u8]) {
+        let matches = &mut *self.matches;
+        let shown = self
+            .shown
+            .get_or_insert_with(|| shown(&matches.query.path, &matches.scope.path, self.path));
+        let end = bytes
+            .iter()
+            .rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+        let bytes = &bytes[..end.map_or(0, |end| end + 1)];
+        let line = line.unwrap_or_default();
+        let text = shorten(bytes, LONGEST_LINE, bytes.len() as u64);
+        matches.push(Line {
+            place: matches.place,
+            text: format!("{shown}{mark}{line}{mark}{text}\n"),
+            matched: mark == ':',
+            cut: bytes.len() > LONGEST_LINE,
+        });
+    }
+}
+
+impl Sink for FileSink<'_, '_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        if !self.in_file {
-            self.in_file = true;
-            self.files += 1;
+        if !self.matched {
+            self.matched = true;
+            self.matches.files += 1;
         }
-        if self.full() {
-            self.more += 1;
+        if self.matches.full() {
+            self.matches.more += 1;
         } else {
-            self.shown += 1;
             self.put(':', hit.line_number(), hit.bytes());
         }
-        Ok(!self.scope.end.reached())
+        Ok(!self.matches.scope.end.reached())
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> Result<bool, io::Error> {
-        if !self.full() {
+        if !self.matches.full() {
             self.put('-', line.line_number(), line.bytes());
         }
         Ok(true)
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
-        if !self.full() {
-            self.text.push_str("--\n");
-        }
+        let place = self.matches.place;
+        self.matches.push(Line {
+            place,
+            text: "--\n".to_owned(),
+            matched: false,
+            cut: false,
+        });
         Ok(true)
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
-        self.binary += 1;
+        self.matches.binary += 1;
         Ok(false)
-    }
-
-    fn finish(&mut self, _: &Searcher, _: &SinkFinish) -> Result<(), io::Error> {
-        self.in_file = false;
-        Ok(())
     }
 }

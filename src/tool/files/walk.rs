@@ -25,7 +25,8 @@ pub(crate) struct Walk<'a> {
     scope: &'a FileScope,
     secret: Arc<AtomicUsize>,
     unruly: Arc<AtomicUsize>,
-    met: usize,
+    /// The entries so far.
+    pub(super) met: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,
 }
