@@ -68,7 +68,6 @@ async fn serve_neovim(mut inbox: mpsc::Receiver<FromEditor>, editor: &Editor) ->
     let (_log, services) = start::make(settings, editor, Installation::find).await;
     match services {
         Ok((services, settings)) => {
-            tokio::spawn(tell_isolation(Arc::clone(&services)));
             App::new(services, settings).run(inbox).await;
             ExitCode::SUCCESS
         }
@@ -122,7 +121,7 @@ async fn refuse(why: String, mut inbox: mpsc::Receiver<FromEditor>, editor: &Edi
     while inbox.recv().await.is_some() {}
 }
 
-/// Tells Neovim how unasked commands are confined, once the sandbox was probed.
+/// Probes the sandbox if nothing has done so, and tells Neovim how unasked commands are confined, for the winbars.
 async fn tell_isolation(services: Arc<Services>) {
     let isolation = services.probe.kernel().await.short().to_owned();
     services.editor.tell(ToEditor::Isolation { isolation });
@@ -282,6 +281,7 @@ impl App {
                 workspace: workspace_of(&cwd),
                 cwd,
             };
+            tokio::spawn(tell_isolation(Arc::clone(&self.services)));
             ChatHandle::spawn(chat, Arc::clone(&self.services), dirs, &self.cancel)
         });
         if !handle.send(message) {

@@ -114,7 +114,7 @@ fn services(
     let launcher = launcher
         .namespaces(config.namespaces())
         .probe_directory(paths.state.clone());
-    let probe = SandboxProbe::start(&config, launcher.clone());
+    let probe = SandboxProbe::new(&config, launcher.clone());
     let spill_dir = paths.spill_dir().map_err(|error| error.to_string())?;
     let executor = Executor::new(co_exec::ExecutorSetup {
         settings: config.exec_settings(spill_dir),

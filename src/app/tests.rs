@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use nix::sys::stat::Mode;
@@ -28,7 +28,7 @@ fn places(root: &Path) -> Paths {
 }
 
 #[tokio::test]
-async fn the_greeting_does_not_wait_for_the_probe_of_the_sandbox() {
+async fn the_sandbox_is_probed_when_its_result_is_needed_and_not_before() {
     let dir = tempfile::tempdir().unwrap();
     let exe = program(dir.path());
     let (editor, outbox) = Editor::new();
@@ -47,10 +47,15 @@ async fn the_greeting_does_not_wait_for_the_probe_of_the_sandbox() {
     };
     let (_log, services) = start::make(settings, &editor, move || Ok(here)).await;
     let (services, _settings) = services.unwrap();
+    let fifo = dir.path().join("fifo");
+    let mut opened = fs::File::options();
+    opened.write(true).custom_flags(nix::libc::O_NONBLOCK);
+    assert!(opened.open(&fifo).is_err(), "the probe reads it");
     tokio::spawn(tell_isolation(Arc::clone(&services)));
 
     // It waits for the probe to come that far, and ends it.
-    fs::write(dir.path().join("fifo"), "").unwrap();
+    let end = tokio::task::spawn_blocking(move || fs::write(fifo, ""));
+    end.await.unwrap().unwrap();
     let told = loop {
         outbox.filled().await;
         let frame = outbox.take_frame();

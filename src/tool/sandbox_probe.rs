@@ -1,7 +1,8 @@
-//! Probes the sandbox in the background when the backend starts, so that only code that needs the result waits for it.
+//! Probes the sandbox in the background when something first needs the result. A command that the person types needs none
+//! if nothing confines it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OnceCell, SetOnce};
 
@@ -12,37 +13,43 @@ use co_exec::container::EngineFault;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 
 /// The chosen confinement of approved commands and, when the probe has ended, the abilities of the kernel.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SandboxProbe {
     setting: ConfinementSetting,
-    found: Arc<SetOnce<Isolation>>,
+    kernel: Arc<KernelProbe>,
     /// The answer of the container engine, which is asked only if `auto` needs it.
     engine: Arc<OnceCell<Result<(), EngineFault>>>,
 }
 
+struct KernelProbe {
+    found: SetOnce<Isolation>,
+    /// None after the start.
+    start: Mutex<Option<Box<dyn FnOnce() -> Isolation + Send>>>,
+}
+
 impl SandboxProbe {
-    /// Starts the probe on another thread.
-    ///
-    /// It must be called within a runtime.
-    pub fn start(config: &Config, launcher: Launcher) -> Self {
-        let probe = Self {
-            setting: config.sandbox_backend,
-            found: Arc::default(),
+    pub fn new(config: &Config, launcher: Launcher) -> Self {
+        let setting = config.sandbox_backend;
+        let config = config.clone();
+        let start = move || Isolation::new(&config, &launcher);
+        Self {
+            setting,
+            kernel: Arc::new(KernelProbe {
+                found: SetOnce::new(),
+                start: Mutex::new(Some(Box::new(start))),
+            }),
             engine: Arc::default(),
-        };
-        let (config, found) = (config.clone(), Arc::clone(&probe.found));
-        tokio::task::spawn_blocking(move || {
-            // This is the only place that sets it.
-            let _ = found.set(Isolation::new(&config, &launcher));
-        });
-        probe
+        }
     }
 
     /// Returns a probe that has ended.
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
         Self {
             setting: config.sandbox_backend,
-            found: Arc::new(SetOnce::new_with(Some(isolation))),
+            kernel: Arc::new(KernelProbe {
+                found: SetOnce::new_with(Some(isolation)),
+                start: Mutex::default(),
+            }),
             engine: Arc::default(),
         }
     }
@@ -52,7 +59,7 @@ impl SandboxProbe {
     pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
             setting,
-            found: Arc::clone(&self.found),
+            kernel: Arc::clone(&self.kernel),
             engine: Arc::default(),
         }
     }
@@ -69,7 +76,21 @@ impl SandboxProbe {
 
     /// Waits for the end of the probe and returns its result, without an answer of the container engine.
     pub async fn kernel(&self) -> Isolation {
-        self.found.wait().await.with(self.setting)
+        self.start();
+        self.kernel.found.wait().await.with(self.setting)
+    }
+
+    /// Starts the probe on another thread, if it has not started.
+    fn start(&self) {
+        let start = self.kernel.start.lock();
+        let start = start.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(probe) = start {
+            let kernel = Arc::clone(&self.kernel);
+            tokio::task::spawn_blocking(move || {
+                // This is the only place that sets it.
+                let _ = kernel.found.set(probe());
+            });
+        }
     }
 
     /// Returns the confinement of a command that runs unasked, which its judge has waited for.
@@ -83,7 +104,7 @@ impl SandboxProbe {
     }
 
     fn known(&self) -> Option<Isolation> {
-        let isolation = self.found.get()?.with(self.setting);
+        let isolation = self.kernel.found.get()?.with(self.setting);
         if self.setting != ConfinementSetting::Auto {
             return Some(isolation);
         }
@@ -144,7 +165,10 @@ mod tests {
     fn unknown(setting: ConfinementSetting) -> SandboxProbe {
         SandboxProbe {
             setting,
-            found: Arc::default(),
+            kernel: Arc::new(KernelProbe {
+                found: SetOnce::new(),
+                start: Mutex::default(),
+            }),
             engine: Arc::default(),
         }
     }
