@@ -46,13 +46,15 @@ end
 
 describe('the text of a chat', function()
   it('has a markdown parser, so that folds by treesitter work', function()
-    local nvim = editor()
+    local nvim = editor(nil, { screen = true })
     same('markdown', nvim:lua('return vim.treesitter.get_parser(chat):lang()'))
     nvim:keys('<C-w>k')
     nvim:lua(
       "vim.cmd('setlocal foldmethod=expr foldexpr=v:lua.vim.treesitter.foldexpr() foldlevel=0')"
     )
     nvim:wait('return vim.fn.foldclosed(4) == 3 and vim.fn.foldclosedend(4) == 5')
+    nvim:wait_screen('3 lines: # Title')
+    nvim:wait_gone('Some *text*')
     nvim:receive(messages.append('\n# Third\n\nEnd.\n'))
     nvim:wait('return vim.fn.foldclosed(12) == 11')
   end)

@@ -19,6 +19,7 @@ mod random_keys;
 mod rename;
 mod run_options;
 mod sandbox;
+mod screens;
 mod secrets;
 mod settings;
 mod shell;

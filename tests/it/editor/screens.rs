@@ -1,0 +1,180 @@
+//! Chats, contexts and runs as they are on the screen, with a real backend.
+
+use serde_json::json;
+
+use crate::support::http::{Gate, Reply};
+use crate::support::workspace::Workspace;
+
+use super::scene::Scene;
+
+#[test]
+fn chats_share_a_window_and_a_session_file_brings_one_back() {
+    let mut scene = Scene::scripted([Reply::text("First."), Reply::text("Second.")]);
+    scene.co("make one");
+    scene.wait_text("First.");
+    scene.wait_turns(1);
+    scene.co("/new");
+    scene.wait_no_text("First.");
+    scene.co("make two");
+    scene.wait_text("Second.");
+    scene.wait_text("ready · make two");
+    scene.wait_turns(2);
+    scene.co("/chats");
+    scene.wait_text("at rest · make two");
+    let list = scene.wait_text("at rest · make one");
+    let line = list.iter().find(|line| line.contains("at rest · make one"));
+    let number = line.unwrap().split(':').next().unwrap().trim();
+    scene.type_keys(&format!("{number}<CR>"));
+    scene.wait_text("ready · make one");
+    let screen = scene.wait_text("First.").join("\n");
+    assert!(!screen.contains("Second."), "{screen}");
+    scene.type_keys("q");
+    scene.wait_no_text("First.");
+    scene.co("");
+    scene.wait_text("First.");
+
+    scene.command("set sessionoptions+=globals | mksession s.vim");
+    scene.type_keys(":qa!<CR>");
+    scene.wait_exit();
+    scene.restart();
+    scene.command("source s.vim");
+    scene.wait_text("First.");
+    scene.wait_text("ready · make one");
+}
+
+#[test]
+fn keys_go_from_message_to_message_of_a_long_chat() {
+    let answer = format!("# Inside\n\n{}end", "a line\n\n".repeat(60));
+    let scene = Scene::scripted([Reply::text(&answer), Reply::text("Short.")]);
+    scene.co("tell me");
+    scene.wait_turns(1);
+    scene.co("and now?");
+    scene.wait_text("Short.");
+    scene.type_keys(":Co<CR><C-w>k");
+    scene.wait_for("vim.bo.filetype == 'co-chat'", "the text of the chat");
+    scene.type_keys("gg");
+    for (keys, top) in [("]]zt", "## Co"), ("]]zt", "## You"), ("[[zt", "## Co")] {
+        scene.type_keys(keys);
+        // Below the winbar.
+        scene.wait_screen(|lines| lines[1].contains(top), top);
+    }
+    scene.wait_text("# Inside");
+}
+
+#[test]
+fn a_prompt_names_its_contexts_and_the_images_that_the_model_does_not_take() {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "a needle\n");
+    workspace.git(&["add", "."]);
+    workspace.git(&["commit", "--quiet", "--message", "Begin"]);
+    workspace.write("notes.txt", "a needle\nand more\n");
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+    std::fs::write(workspace.path().join("shot.png"), png).unwrap();
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.server.reply(Reply::text("Aye."));
+    scene.run("echo out");
+    scene.wait_text("exit 0");
+    scene.command("edit notes.txt | call setline(1, 'unsaved')");
+    scene.type_keys(":Co see @diff @unsaved @git:HEAD @output @search:needle @file:shot.png<CR>");
+    for text in [
+        "with @diff, ",
+        "with @unsaved",
+        "with @git:HEAD",
+        "with @output",
+        "with @search:needle",
+        "with @file:shot.png, an image",
+        "left out: @file:shot.png",
+        "Aye.",
+    ] {
+        scene.wait_text(text);
+    }
+}
+
+#[test]
+fn a_prompt_waits_until_it_is_sent_into_the_turn() {
+    let held = Gate::default();
+    let looks = Reply::text("I look.").hold(&held).and_shell("c1", "ls");
+    let scene = Scene::scripted([looks, Reply::text("Both.")]);
+    scene.co("work");
+    scene.wait_text("I look.");
+    scene.type_keys(":Co<CR>ialso this<C-s>");
+    scene.wait_text("(1 queued)");
+    scene.type_keys("<C-s>");
+    scene.wait_text("(1 steering)");
+    held.open();
+    scene.wait_text("also this");
+    scene.wait_text("Both.");
+    let body = scene.server.requests()[1].body.to_string();
+    assert!(body.contains("also this"), "{body}");
+}
+
+#[test]
+fn a_rule_is_removed_after_a_yes() {
+    let scene = Scene::scripted([
+        Reply::shell("c1", "git commit --allow-empty -m one"),
+        Reply::text("Made."),
+    ]);
+    scene.co("make it");
+    scene.wait_ask("1/1");
+    scene.co("/always prefix_saved");
+    scene.wait_text("Made.");
+    for (answer, rules) in [("1", "1: "), ("2", "no rules")] {
+        scene.co("/rules");
+        scene.wait_text("1: ");
+        scene.type_keys("1<CR>");
+        scene.wait_text("Remove `");
+        scene.type_keys(&format!("{answer}<CR>"));
+        scene.wait_no_text("Remove `");
+        scene.co("/rules");
+        scene.wait_text(rules);
+        scene.type_keys("<CR>");
+    }
+}
+
+#[test]
+fn the_model_writes_a_commit_message_above_the_text_of_git() {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "one\n");
+    workspace.git(&["add", "."]);
+    workspace.write(".git/COMMIT_EDITMSG", "\n# Please enter the message\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene
+        .server
+        .reply(Reply::text("Add notes\n\nThey were missing."));
+    scene.command("edit .git/COMMIT_EDITMSG | set filetype=gitcommit");
+    scene.co("/commit");
+    scene.wait_screen(
+        |lines| lines[0].contains("Add notes") && lines[4].contains("# Please enter"),
+        "the message above the text",
+    );
+}
+
+#[test]
+fn a_run_leads_to_its_errors_and_runs_again_on_save() {
+    let workspace = Workspace::new();
+    let lines: String = (1..100).map(|line| format!("code {line}\n")).collect();
+    workspace.write("src/app.py", &lines);
+    workspace.write("errors", "src/app.py:70: bad\nsee src/app.py#L90\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.run("cat errors");
+    scene.wait_text("src/app.py#L90");
+    scene.co("/errors");
+    scene.wait_text("Co! cat errors");
+    scene.type_keys("<CR>");
+    scene.wait_text("code 70");
+    scene.type_keys(":cclose<CR>");
+    scene.lua(
+        "vim.fn.win_gotoid(vim.fn.bufwinid('^co://shell$'))",
+        json!([]),
+    );
+    scene.type_keys("gg/L90<CR>gf");
+    scene.wait_text("code 90");
+    scene.run("++watch tail -n 1 src/app.py");
+    scene.wait_text("again on save");
+    scene.type_keys("Gccthe new end<Esc>:write<CR>");
+    scene.wait_shell("the new end\nexit 0");
+    scene.co("/history");
+    scene.wait_text("2: cat errors");
+    scene.type_keys("2<CR>");
+    scene.wait_text(":Co! cat errors");
+}
