@@ -1,3 +1,4 @@
+local messages = require('messages')
 local neovim = require('neovim')
 
 -- A command that says something, and something else when that has been shown.
@@ -66,6 +67,15 @@ describe('what the person is told', function()
     nvim:receive({ type = 'notice', level = 'info', message = 'a short one', answer = true })
     nvim:wait_screen('co: a short one')
     same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
+  end)
+
+  it('hides no question, however long it is', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:receive(messages.ask(1))
+    nvim:wait_screen('touch file1')
+    local answer = ('some words '):rep(100) .. 'and the end'
+    nvim:receive({ type = 'notice', level = 'info', message = answer, answer = true })
+    nvim:wait_screen('some words some words', 'touch file1')
   end)
 
   it('is visible in insert mode too, until the next key', function()

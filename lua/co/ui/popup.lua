@@ -34,7 +34,8 @@ local function open(lines, title, focus)
     style = 'minimal',
     title = title,
     focusable = focus,
-    zindex = 65,
+    -- Only a list that the person opened may cover a question, which has 60.
+    zindex = focus and 65 or 55,
   })
   for _, name in ipairs({ 'wrap', 'linebreak' }) do
     api.nvim_set_option_value(name, true, { win = win, scope = 'local' })
