@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::checkpoint::{Change, Checkpoints, Entry, Overlap, Store, Undo};
+use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Store, Undo};
 use co::tool::judge::{Judge, JudgeConfig};
+use co_llm::transcript::Decision;
 
 const FILES: usize = 10_000;
 const ROUNDS: usize = 50;
@@ -103,9 +104,14 @@ fn keep(checkpoints: &Checkpoints, work: &Path, round: usize) -> Duration {
         path,
     };
     let changes: Vec<_> = (0..KEPT).map(|file| change(path(file).into())).collect();
+    let by = By::Call {
+        what: "make".to_owned(),
+        decision: Decision::Approved,
+        command: false,
+    };
     time(|| {
         let plan = Undo::making(&changes, work, &store, &OpenBuffers::new(), Overlap::Refuse);
-        let done = checkpoints.keep(plan, None, work, "make").unwrap();
+        let done = checkpoints.make(plan, None, work, by).unwrap();
         assert_eq!(done.changes.len(), KEPT, "{:?}", done.failed);
     })
 }

@@ -3,7 +3,7 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
-//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was keeping.
+//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was doing.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
@@ -26,14 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
-use co_llm::transcript::Decision;
 use journal::Journal;
 use repository::KeepPlace;
 
-pub use change::{Change, Entry, KeptRepository, files, shown};
+pub use change::{Change, Entry, KeptRepository, RepositoryChanges, files, shown};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
+pub use repository::taking_back;
 pub use store::Store;
 pub use undo::{Overlap, RepositoryResult, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
@@ -163,17 +163,17 @@ impl Checkpoints {
         log::append(&self.dir, chat, record)
     }
 
-    /// Makes the changes of the trial of the command `what` in the workspace `root`, apart from those of buffers, and those of
-    /// its repository. If co is killed meanwhile, [`Self::finish`] makes the rest, or drops all if nothing was made yet.
+    /// Makes changes in the workspace `root`, apart from those of buffers, and changes of its repository. If co is killed
+    /// meanwhile, [`Self::finish`] makes the rest, or drops all if nothing was made yet.
     ///
     /// # Errors
     /// Nothing was changed, because the changes could not be noted before.
-    pub fn keep(
+    pub fn make(
         &self,
         undo: Undo,
         repository: Option<KeptRepository>,
         root: &Path,
-        what: &str,
+        by: By,
     ) -> io::Result<UndoResult> {
         if !journal::is_in_place(root) {
             let why = format!("{} is no longer the same directory", root.display());
@@ -183,11 +183,7 @@ impl Checkpoints {
         let record = Record {
             planned: true,
             turn: 0,
-            by: By::Call {
-                what: what.to_owned(),
-                decision: Decision::Approved,
-                command: true,
-            },
+            by,
             workspace: root.to_owned(),
             changes: undo.changes,
             repository,
@@ -199,14 +195,14 @@ impl Checkpoints {
         let options = WriteOptions {
             unfinished: &unfinished,
             mode: None,
-            // The journal is not either.
-            sync: false,
+            // Many files of a trial are kept in a moment. They are not safe against a loss of power, and the journal is not either.
+            sync: !matches!(record.by, By::Call { .. }),
         };
         let place = KeepPlace {
             root,
             store: &store,
             unfinished: &unfinished,
-            what,
+            what: record.by.what(),
         };
         let done = place.make(record.repository.as_ref(), || {
             apply::apply(record.changes, root, &store, options)
@@ -215,7 +211,7 @@ impl Checkpoints {
         Ok(done)
     }
 
-    /// Finishes what a killed process was keeping.
+    /// Finishes what a killed process was keeping or taking back.
     pub fn finish(&self) -> Vec<InterruptedKeep> {
         if !log::keeps(&self.dir).exists() {
             return Vec::new();

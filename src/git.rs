@@ -1,11 +1,12 @@
 //! The repository of a workspace: its state, and changes of it that a person approved. All is read and made by the person's
 //! git, without hooks, filters and replaced objects.
 //!
-//! `names` has the names of objects and refs, `index` reads the index, `stash` the stash. `change` has the changes of a repository, `describe`
+//! `names` has the names of objects and refs, `index` reads the index, `stash` the stash. `change` has the changes of a repository, `compose` makes one of several and inverts them, `describe`
 //! puts them into words, `state` tells which are made and which can be, `keep` makes them. This module knows no trial and no chat. It blocks on files and processes: call it
 //! from `spawn_blocking`.
 
 mod change;
+mod compose;
 mod describe;
 mod index;
 mod keep;

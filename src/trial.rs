@@ -20,7 +20,7 @@ pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
 pub use ignored::Cleared;
 pub use layer::Layer;
 pub use report::size;
-pub use repository::{RepositoryChanges, TrialPlace};
+pub use repository::TrialPlace;
 
 use co_exec::CommandOutcome;
 

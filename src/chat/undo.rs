@@ -1,9 +1,10 @@
-//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back.
+//! `/undo` and `/redo`: take the chat's changes of files and of `.git` back, and bring them back.
 //!
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
 
 mod changes;
+mod plan;
 mod texts;
 
 use std::collections::HashMap;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::plan::Plan;
 pub(super) use self::texts::named;
-use self::texts::{TurnSummary, change, reasons, turns, without_directories};
+use self::texts::{TurnSummary, changed_words, note, turns};
 use super::Chat;
 use super::events::ChatEvent;
 use super::rewind::RewindPoint;
@@ -22,9 +24,7 @@ use super::services::Services;
 use super::text::one_line;
 use super::turn::Reply;
 use crate::blocking::blocking;
-use crate::checkpoint::{
-    self, By, Checkpoints, Overlap, Record, TurnChanges, Undo, UndoResult, files,
-};
+use crate::checkpoint::{self, By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use co_llm::transcript::Item;
 
@@ -62,16 +62,6 @@ struct UndoTask {
     jobs: Vec<String>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
-}
-
-/// The changes to make.
-struct Plan {
-    /// The first of the turns.
-    turn: usize,
-    workspace: PathBuf,
-    undo: Undo,
-    /// Sentences for the question about changes that cannot be taken back.
-    reasons: Vec<String>,
 }
 
 impl Chat {
@@ -230,31 +220,6 @@ pub(super) async fn next_event(undo: &mut Option<OpenUndo>) -> Option<UndoEvent>
     }
 }
 
-/// Merges the changes of turn `from` and of all later turns into one.
-fn merged(turns: Vec<TurnChanges>, from: usize) -> std::io::Result<Vec<TurnChanges>> {
-    let turns: Vec<_> = turns.into_iter().filter(|it| it.last >= from).collect();
-    if turns.iter().any(|it| it.turn < from) {
-        return Err(std::io::Error::other(
-            "the changes since then were brought back together with earlier ones; take all of them back with /undo",
-        ));
-    }
-    let last = turns.iter().map(|it| it.last).max().unwrap_or(from);
-    let records: Vec<_> = turns.into_iter().flat_map(|it| it.records).collect();
-    if records
-        .iter()
-        .any(|it| it.workspace != records[0].workspace)
-    {
-        return Err(std::io::Error::other(
-            "the changes lie in several workspaces; take them back one by one with /undo",
-        ));
-    }
-    Ok(vec![TurnChanges {
-        turn: from,
-        last,
-        records,
-    }])
-}
-
 impl UndoTask {
     async fn run(self) {
         let plan = tokio::select! {
@@ -290,55 +255,11 @@ impl UndoTask {
         }
     }
 
-    /// Returns the plan and its changes for the question; none if no turn changed files.
-    async fn plan(&self) -> Result<Option<(Plan, Change)>, String> {
-        let (services, chat, redo) = (
-            Arc::clone(&self.services),
-            self.transcript.clone(),
-            self.by == By::Redo,
-        );
-        let from = self.from;
-        let read = move || {
-            let history = services.checkpoints.history(&chat);
-            let mut turns = if redo { history.undone } else { history.done };
-            if let Some(from) = from {
-                turns = merged(turns, from)?;
-            }
-            let at = turns.iter().rposition(TurnChanges::has_changes);
-            let later = at.map_or_else(Vec::new, |at| turns.split_off(at + 1));
-            Ok::<_, std::io::Error>((turns.pop(), later, services.checkpoints.store()?))
-        };
-        let (turn, later, store) = blocking(read).await?;
-        let Some(turn) = turn.filter(TurnChanges::has_changes) else {
-            return Ok(None);
-        };
-        let files: Vec<_> = turn.files().collect();
-        let files = files.iter().map(PathBuf::as_path);
-        let open = self.services.buffers.read(files).await;
-        let (turns, jobs) = (self.turns.clone(), self.jobs.clone());
-        let plan = move || {
-            let workspace = turn.workspace().to_owned();
-            let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
-            let mut reasons = reasons(&turns, &turn, &later, &undo);
-            reasons.extend(jobs);
-            let change = change(&undo, &store);
-            let plan = Plan {
-                turn: turn.turn,
-                workspace,
-                undo,
-                reasons,
-            };
-            Ok::<_, String>((plan, change))
-        };
-        blocking(plan).await.map(Some)
-    }
-
     /// Asks the person. Returns the plan after a yes.
-    async fn ask(&self, plan: Plan, change: Change) -> Option<Plan> {
-        if plan.undo.all().is_empty() {
-            // Nothing is left to take back in this turn. The next `/undo` takes back an earlier one.
+    async fn ask(&self, plan: Plan, change: Option<Change>) -> Option<Plan> {
+        let Some(change) = change else {
             return Some(plan);
-        }
+        };
         let question = Question {
             id: self.services.id(),
             cwd: one_line(&self.cwd.display().to_string()),
@@ -368,11 +289,13 @@ impl UndoTask {
             turn,
             workspace,
             undo,
+            repository,
             reasons,
         } = plan;
         let left_alone = undo.kept.len();
-        let on_disk = |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
-            Ok(undo.apply(root, &*checkpoints.store()?))
+        let (by, planned) = (self.by.clone(), repository.clone());
+        let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
+            checkpoints.make(undo, planned, root, by)
         };
         let done = match apply(&self.services, &workspace, undo, on_disk).await {
             Ok(done) => done,
@@ -384,82 +307,56 @@ impl UndoTask {
             by: self.by.clone(),
             workspace: workspace.clone(),
             changes: done.changes.clone(),
-            repository: None,
+            repository: done.made_of(repository),
             unclear: Vec::new(),
             unknown: None,
         };
+        let has_changed = !record.changes.is_empty() || record.repository.is_some();
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
             self.transcript.clone(),
         );
-        let kept = blocking(move || checkpoints.append(&chat, &record)).await;
-        self.tell(&done, left_alone, &reasons, kept.err());
-        if done.changes.is_empty() {
-            if left_alone == 0 && done.failed.is_empty() {
-                self.done(None).await;
-            }
-            return;
+        let unkept = blocking(move || checkpoints.append(&chat, &record))
+            .await
+            .err();
+        self.tell(&done, has_changed, (left_alone, &reasons), unkept);
+        if has_changed {
+            self.done(Some(note(&done, &self.by))).await;
+        } else if left_alone == 0 && done.all_failed().next().is_none() {
+            self.done(None).await;
         }
-        self.done(Some(self.note(&done))).await;
     }
 
     /// Tells the person what was done.
     fn tell(
         &self,
         done: &UndoResult,
-        left_alone: usize,
-        reasons: &[String],
+        has_changed: bool,
+        (left_alone, reasons): (usize, &[String]),
         unkept: Option<String>,
     ) {
-        let mut text = match (without_directories(done.changes.iter()).len(), &self.by) {
-            (0, _) if left_alone == 0 && done.failed.is_empty() => {
-                format!(
-                    "nothing to change: the files are as they were; {}",
-                    reasons.join("; ")
-                )
+        let has_failed = done.all_failed().next().is_some();
+        let mut text = match has_changed {
+            true => changed_words(done, &self.by, self.with_chat),
+            false if left_alone == 0 && !has_failed => {
+                let why = reasons.join("; ");
+                format!("nothing to change: the files are as they were; {why}")
             }
-            (0, _) => format!("nothing was changed: {}", reasons.join("; ")),
-            (count, By::Redo) => format!("{} brought back", files(count)),
-            (count, By::TakenBack) => format!(
-                "parts of {} taken back; :Co /redo undoes that",
-                files(count)
-            ),
-            (count, _) if self.with_chat => format!(
-                "{} taken back; :Co /redo in the original chat undoes that",
-                files(count)
-            ),
-            (count, _) => format!("{} taken back; :Co /redo undoes that", files(count)),
+            false => format!("nothing was changed: {}", reasons.join("; ")),
         };
-        for (path, why) in &done.failed {
+        for (path, why) in done.all_failed() {
             text.push_str(&format!("; {} was not changed: {why}", path.display()));
         }
-        if left_alone > 0 && !done.changes.is_empty() {
+        if left_alone > 0 && has_changed {
             text.push_str(&format!("; {} left alone", files(left_alone)));
         }
         if let Some(why) = &unkept {
             text.push_str(&format!("; this cannot be taken back: {why}"));
         }
-        let level = match done.failed.is_empty() && unkept.is_none() {
+        let level = match !has_failed && unkept.is_none() {
             true => NoticeLevel::Info,
             false => NoticeLevel::Warn,
         };
         self.services.answer(level, text);
-    }
-
-    /// Returns the note for the model.
-    fn note(&self, done: &UndoResult) -> String {
-        let changes = without_directories(done.changes.iter()).into_iter();
-        let paths = named(changes.map(|it| it.path.display().to_string()).collect());
-        match self.by {
-            By::Redo => format!(
-                "The person brought changes back that they had taken back. Read these files again before you change them: {paths}."
-            ),
-            By::TakenBack => format!(
-                "The person took parts of your changes back. Read these files again before you change them: {paths}."
-            ),
-            _ => format!(
-                "The person took changes of an earlier turn back. Read these files again before you change them: {paths}."
-            ),
-        }
     }
 }

@@ -8,20 +8,13 @@ use std::path::Path;
 use super::change::{Change, Entry};
 use super::snapshot::{entry_at, leads_through_link};
 use super::store::Store;
-use super::undo::{Undo, UndoResult, bytes_of, has_content_of};
+use super::undo::{UndoResult, bytes_of, has_content_of};
 use crate::tool::edits::disk::{self, WriteOptions};
 
 const CHANGED: &str = "it has changed meanwhile";
 
 /// The bits that the owner of a directory needs to change what is in it.
 const OWNER: u32 = 0o700;
-
-impl Undo {
-    /// Changes the files that still are as they were.
-    pub fn apply(self, root: &Path, store: &Store) -> UndoResult {
-        apply(self.changes, root, store, WriteOptions::default())
-    }
-}
 
 /// Makes changes in the order of their paths. Leaves out those whose files are not as they were before.
 pub(super) fn apply(

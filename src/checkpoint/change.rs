@@ -76,15 +76,40 @@ pub struct KeptRepository {
     /// The person's git.
     pub git: PathBuf,
     pub change: RepositoryChange,
-    /// The new objects, as a pack of git.
-    pub pack: Blob,
+    /// The new objects, as packs of git.
+    #[serde(default)]
+    pub packs: Vec<Blob>,
+}
+
+/// The changes of a repository for a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryChanges {
+    pub kept: KeptRepository,
+    /// A line for each, for a person.
+    pub lines: Vec<String>,
 }
 
 impl KeptRepository {
-    /// Returns it with only the parts of the change that are made; none if no part is.
-    pub fn with_made(self, made: &RepositoryChange) -> Option<Self> {
-        let change = made.clone();
-        (!change.is_empty()).then_some(Self { change, ..self })
+    /// Returns the change that takes it back.
+    #[must_use]
+    pub fn inverse(&self) -> Self {
+        Self {
+            change: self.change.inverse(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns this change and a later one as one change.
+    ///
+    /// # Errors
+    /// Something else changed the same place in between: a clause.
+    pub fn then(mut self, later: Self) -> Result<Self, String> {
+        self.packs.extend(later.packs);
+        Ok(Self {
+            git: later.git,
+            change: self.change.then(later.change)?,
+            packs: self.packs,
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The journal of changes that are being kept. If co is killed meanwhile, the next start finishes them, or drops what had not begun.
+//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start finishes them, or drops what had not begun.
 //!
 //! It is a file for each: a record of the planned changes, locked by the process that makes them.
 
@@ -35,11 +35,10 @@ pub(super) struct Journal {
 }
 
 /// Changes that a killed process was keeping.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct InterruptedKeep {
     pub workspace: PathBuf,
-    /// The command of the trial.
-    pub what: String,
+    pub by: By,
     /// The number of files that were changed now.
     pub finished: usize,
     /// Changes of the repository are made.
@@ -52,16 +51,21 @@ pub struct InterruptedKeep {
 
 impl fmt::Display for InterruptedKeep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, workspace) = (one_line(&self.what), shown(&self.workspace));
+        let workspace = shown(&self.workspace);
+        let changes = match &self.by {
+            By::Call { what, .. } => format!("kept what `{}` changed", one_line(what)),
+            By::Undo | By::TakenBack => "took changes back".to_owned(),
+            By::Redo => "brought changes back".to_owned(),
+        };
         if self.dropped {
             return write!(
                 f,
-                "co was killed before it kept what `{what}` changed in {workspace}: nothing was changed"
+                "co was killed before it {changes} in {workspace}: nothing was changed"
             );
         }
         write!(
             f,
-            "co was killed while it kept what `{what}` changed in {workspace}: the rest, {}{}, is changed now",
+            "co was killed while it {changes} in {workspace}: the rest, {}{}, is changed now",
             files(self.finished),
             if self.repository { " and .git" } else { "" }
         )?;
@@ -159,15 +163,11 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
     let root = &record.workspace;
     let unfinished = journal.unfinished();
     remove_unfinished(&record, &unfinished);
-    let what = match record.by {
-        By::Call { what, .. } => what,
-        By::Undo | By::Redo | By::TakenBack => String::new(),
-    };
     let place = KeepPlace {
         root,
         store,
         unfinished: &unfinished,
-        what: &what,
+        what: record.by.what(),
     };
     let repository = record.repository.as_ref();
     let mut begun = place.interrupted(repository);
@@ -206,7 +206,7 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
     }
     InterruptedKeep {
         workspace: record.workspace,
-        what,
+        by: record.by,
         finished,
         repository: made,
         dropped: !begun,

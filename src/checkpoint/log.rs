@@ -68,6 +68,18 @@ pub struct History {
     pub undone: Vec<TurnChanges>,
 }
 
+impl By {
+    /// Returns the command.
+    pub(super) fn what(&self) -> &str {
+        match self {
+            Self::Call { what, .. } => what,
+            Self::Undo => "/undo",
+            Self::Redo => "/redo",
+            Self::TakenBack => "/changes",
+        }
+    }
+}
+
 impl TurnChanges {
     /// Returns all changes, in their order.
     pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
@@ -80,7 +92,19 @@ impl TurnChanges {
     }
 
     pub fn has_changes(&self) -> bool {
-        self.changes().next().is_some()
+        self.changes().next().is_some() || self.records.iter().any(|it| it.repository.is_some())
+    }
+
+    /// Returns all changes of the repository as one; none if there are none.
+    ///
+    /// # Errors
+    /// Something else changed the same place in between: a clause.
+    pub fn repository(&self) -> Result<Option<KeptRepository>, String> {
+        let mut all = (self.records.iter()).filter_map(|it| it.repository.clone());
+        let Some(first) = all.next() else {
+            return Ok(None);
+        };
+        all.try_fold(first, KeptRepository::then).map(Some)
     }
 
     /// Returns the real path of the workspace.
@@ -223,7 +247,7 @@ pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
 pub(super) fn blobs(file: &Path) -> Vec<Blob> {
     let mut found = Vec::new();
     for record in read(file) {
-        found.extend(record.repository.map(|it| it.pack));
+        found.extend(record.repository.into_iter().flat_map(|it| it.packs));
         let entries = record
             .changes
             .into_iter()

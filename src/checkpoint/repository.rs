@@ -1,12 +1,15 @@
-//! Makes the changes of a repository together with those of files.
+//! Makes the changes of a repository together with those of files, and plans what takes them back.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::change::KeptRepository;
+use super::change::{KeptRepository, RepositoryChanges};
+use super::log::TurnChanges;
 use super::store::Store;
 use super::undo::{RepositoryResult, UndoResult};
 use crate::git::{Repository, RepositoryChange};
+use crate::paths::private_dir;
+use co_exec::sandbox::{PrivateTmp, Removals};
 use co_policy::one_line;
 
 /// The most characters of a command in git's log of the refs.
@@ -19,7 +22,7 @@ const MAX_GIT_WAIT: Duration = Duration::from_secs(3);
 /// The time between two attempts meanwhile.
 const GIT_POLL: Duration = Duration::from_millis(100);
 
-/// The place of changes that are being kept.
+/// The place of changes that are being made.
 pub(super) struct KeepPlace<'a> {
     /// The real path of the workspace.
     pub(super) root: &'a Path,
@@ -105,8 +108,7 @@ impl KeepPlace<'_> {
 
     fn open(&self, kept: &KeptRepository) -> Result<Repository, String> {
         let repository = Repository::open(&kept.git, self.root)?;
-        let pack = self.store.get(&kept.pack).map_err(|e| e.to_string())?;
-        repository.import(&pack)?;
+        import_missing(&repository, kept, self.store)?;
         Ok(repository)
     }
 
@@ -119,6 +121,48 @@ impl KeepPlace<'_> {
         repository.remove_unfinished(self.unfinished);
         repository.has_begun(&kept.change).unwrap_or(false)
     }
+}
+
+/// Returns what takes back the changes that a turn made in its repository; none if nothing is left to take back.
+///
+/// # Errors
+/// The repository has changed in the same place, or cannot be read: a clause.
+pub fn taking_back(turn: &TurnChanges, store: &Store) -> Result<Option<RepositoryChanges>, String> {
+    let Some(kept) = turn.repository()? else {
+        return Ok(None);
+    };
+    let mut kept = kept.inverse();
+    let repository = Repository::open(&kept.git, turn.workspace())?;
+    kept.change = kept.change.without(&repository.made(&kept.change)?);
+    if kept.change.is_empty() {
+        return Ok(None);
+    }
+    // Nobody has said yes yet, so what is read or made goes to a directory outside of the repository.
+    let scratch = PrivateTmp::new_in(&std::env::temp_dir(), &Removals::default());
+    let scratch = scratch.map_err(|error| error.to_string())?;
+    let objects = scratch.path().join("objects");
+    private_dir(&objects).map_err(|error| error.to_string())?;
+    let repository = repository.with_objects(objects);
+    import_missing(&repository, &kept, store)?;
+    repository.check(&kept.change)?;
+    let lines = repository.describe(&kept.change, &scratch.path().join("index"))?;
+    Ok(Some(RepositoryChanges { kept, lines }))
+}
+
+/// Adds the new objects of a change. After a while, git removes those to which nothing refers.
+fn import_missing(
+    repository: &Repository,
+    kept: &KeptRepository,
+    store: &Store,
+) -> Result<(), String> {
+    if repository.check_objects(&kept.change).is_ok() {
+        return Ok(());
+    }
+    for pack in &kept.packs {
+        let pack = store.get(pack).map_err(|error| error.to_string())?;
+        repository.import(&pack)?;
+    }
+    Ok(())
 }
 
 /// Returns the result of an attempt to make a change of a repository. It may have failed half-way: only the repository tells.
@@ -145,3 +189,6 @@ fn result(
         made,
     }
 }
+
+#[cfg(test)]
+mod tests;

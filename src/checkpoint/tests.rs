@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::{By, CallChanges, Change, Checkpoints, Record, Undo, Workspace};
+use super::{By, CallChanges, Change, Checkpoints, Record, Undo, UndoResult, Workspace};
 use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
 use crate::tool::edits::PlannedEdit;
@@ -98,9 +98,14 @@ impl Scene {
         let undo = self.undo(changes);
         let kept = undo.kept.iter().map(|(path, _)| path.display().to_string());
         let kept = kept.collect();
-        let done = undo.apply(self.workspace.root(), &self.workspace.store);
+        let done = self.make(undo);
         assert_eq!(done.failed, []);
         (done.changes, kept)
+    }
+
+    pub(super) fn make(&self, undo: Undo) -> UndoResult {
+        let root = self.workspace.root();
+        self.checkpoints.make(undo, None, root, By::Undo).unwrap()
     }
 
     /// Returns the kind, the mode and the bytes of everything in the workspace.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, Entry, shown};
+use super::change::{Change, Entry, KeptRepository, shown};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
@@ -25,7 +25,7 @@ const CHANGED: &str = "it was changed later, in the same place";
 pub struct Undo {
     /// At most one for each path.
     pub changes: Vec<Change>,
-    /// The changes of buffers with unsaved text, which [`Self::apply`] leaves out.
+    /// The changes of buffers with unsaved text, which `Checkpoints::make` leaves out.
     pub buffers: Vec<(BufferChange, Change)>,
     /// The files that are left alone, with the reason.
     pub kept: Vec<(PathBuf, String)>,
@@ -56,6 +56,21 @@ pub struct RepositoryResult {
     pub made: RepositoryChange,
     /// The parts that could not be changed, with the reason. It is `.git` if they are all.
     pub failed: Vec<(PathBuf, String)>,
+}
+
+impl UndoResult {
+    /// Returns what could not be changed in files and in the repository, with the reason.
+    pub fn all_failed(&self) -> impl Iterator<Item = &(PathBuf, String)> {
+        let in_git = self.repository.iter().flat_map(|it| &it.failed);
+        self.failed.iter().chain(in_git)
+    }
+
+    /// Returns the part of the planned changes of a repository that is made; none if no part is.
+    pub fn made_of(&self, planned: Option<KeptRepository>) -> Option<KeptRepository> {
+        let change = self.repository.as_ref()?.made.clone();
+        let made = planned.map(|it| KeptRepository { change, ..it });
+        made.filter(|it| !it.change.is_empty())
+    }
 }
 
 impl Undo {

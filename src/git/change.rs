@@ -84,10 +84,16 @@ impl RepositoryChange {
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let lacks = |it: &&RefChange| !other.refs.contains(it);
-        let is_moved = |it: &&HeadChange| other.moved_head() != Some(it);
+        let is_moved = |it: &HeadChange| other.moved_head() != Some(it);
         Self {
             refs: self.refs.iter().filter(lacks).cloned().collect(),
-            head: self.moved_head().filter(is_moved).cloned(),
+            head: self.head.clone().map(|it| match is_moved(&it) {
+                true => it,
+                false => HeadChange {
+                    before: it.after.clone(),
+                    after: it.after,
+                },
+            }),
             stash: self.stash.clone().filter(|_| other.stash.is_none()),
             index: match other.index.is_empty() {
                 true => self.index.clone(),

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use self::comparison::Comparison;
 use super::layer::Layer;
-use super::repository::{self, RepositoryChanges, TrialPlace};
-use crate::checkpoint::{Change, Store};
+use super::repository::{self, TrialPlace};
+use crate::checkpoint::{Change, RepositoryChanges, Store};
 use crate::tool::files::PathFilter;
 use co_exec::Executor;
 

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
 use super::ignored::Cleared;
-use super::repository::RepositoryChanges;
-use crate::checkpoint::{Change, Entry, Store, shown};
+use crate::checkpoint::{Change, Entry, RepositoryChanges, Store, shown};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::layer::Layer;
 use super::tree::{self, Kind, Node, Tree};
 use crate::blocking::blocking;
-use crate::checkpoint::{KeptRepository, Store};
+use crate::checkpoint::{KeptRepository, RepositoryChanges, Store};
 use crate::git::{
     Head, HeadChange, Index, MOST_INDEX, ObjectName, PathChange, REF_FORMAT, RefChange, RefTarget,
     Refs, Repository, RepositoryChange, STASH, STASH_LOG, StashChange, StashEntry, message,
@@ -34,14 +34,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MOST_REFS: u64 = 16 << 20;
 /// The most bytes of the new objects.
 const MOST_OBJECTS: u64 = 100 << 20;
-
-/// The changes of the repository that a trial made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryChanges {
-    pub kept: KeptRepository,
-    /// A line for each, for a person.
-    pub lines: Vec<String>,
-}
 
 /// The place of a trial whose changes are read.
 #[derive(Clone)]
@@ -177,7 +169,11 @@ impl Before {
         let lines = repository.describe(&change, &index.join("index"))?;
         let pack = place.store.put(&pack).map_err(unreadable)?;
         let git = place.git.clone().unwrap_or_default();
-        let kept = KeptRepository { git, change, pack };
+        let kept = KeptRepository {
+            git,
+            change,
+            packs: vec![pack],
+        };
         Ok(Some(RepositoryChanges { kept, lines }))
     }
 }

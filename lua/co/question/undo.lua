@@ -6,7 +6,7 @@ local question_text = require('co.question.float_text')
 ---@return co.QuestionText
 local function help_text()
   return question_text.key_list({
-    { 'y', 'yes: change these files' },
+    { 'y', 'yes: make these changes' },
     { 'n', 'no' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },

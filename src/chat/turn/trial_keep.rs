@@ -14,11 +14,12 @@ use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files, shown,
+    By, CallChanges, Change, Checkpoints, Overlap, RepositoryChanges, Undo, UndoResult, files,
+    shown,
 };
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
-use crate::trial::{Fate, Layer, RepositoryChanges, TrialChanges};
+use crate::trial::{Fate, Layer, TrialChanges};
 use co_llm::transcript::{Decision, Item};
 
 /// The remark for the person about a trial of which nothing is kept.
@@ -220,9 +221,9 @@ impl Turn {
         };
         // So `/undo` knows them if co is killed meanwhile.
         self.try_append(by.clone(), planned, true).await?;
-        let (command, repository) = (what.clone(), kept.clone());
+        let (made_by, repository) = (by.clone(), kept.clone());
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
-            checkpoints.keep(plan, repository, root, &command)
+            checkpoints.make(plan, repository, root, made_by)
         };
         let mut done = match undo::apply(&self.services, &root, plan, on_disk).await {
             Ok(done) => done,
@@ -234,14 +235,13 @@ impl Turn {
         };
         let made = CallChanges {
             changes: done.changes.clone(),
-            repository: kept.and_then(|it| it.with_made(&done.repository.as_ref()?.made)),
+            repository: done.made_of(kept),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
         let (mut told, noted) = kept_words(&done, lines);
-        let kept_git = (done.repository.iter()).all(|it| it.failed.is_empty());
-        let kept_all = done.failed.is_empty() && unsaved.is_empty() && kept_git;
+        let kept_all = done.all_failed().next().is_none() && unsaved.is_empty();
         if !unsaved.is_empty() {
             told.push_str(&format!(
                 " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
@@ -277,13 +277,11 @@ fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
         .iter()
         .map(|it| it.path.display().to_string())
         .collect();
-    let git = done.repository.as_ref();
-    let in_git = git.iter().flat_map(|it| &it.failed);
-    let mut failed: Vec<_> = (done.failed.iter().chain(in_git))
+    let mut failed: Vec<_> = (done.all_failed())
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
     let mut count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
-    if let Some(git) = git {
+    if let Some(git) = &done.repository {
         let lines = match git.failed.is_empty() {
             true => lines,
             // The lines are about all of it.

@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 use super::super::Chat;
 use super::super::text::{LONGEST_REVIEW, one_line};
 use super::super::turn::Reply;
+use super::plan::Plan;
 use super::texts::{call_words, entries};
-use super::{Plan, UndoEvent, UndoTask};
+use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Record, Store, Undo};
@@ -296,6 +297,8 @@ impl ReviewedFiles {
             turn: turn.or(last).unwrap_or_default(),
             workspace: self.workspace.clone(),
             reasons: reasons.collect(),
+            // A review is about files only.
+            repository: None,
             undo,
         }))
     }

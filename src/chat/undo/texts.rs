@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use super::super::text::{LONGEST_DIFF, MOST_NAMED, one_line, short};
-use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, files};
+use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, UndoResult, files, shown};
 use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
-
-const COMMITS_STAY: &str = "what you kept of a trial in .git, such as commits, stays";
 
 /// The facts about a turn that the question names.
 #[derive(Debug, Clone, Default)]
@@ -90,9 +88,6 @@ pub(super) fn reasons(
                 .to_owned(),
         );
     }
-    if records().any(|it| it.repository.is_some()) {
-        reasons.push(COMMITS_STAY.to_owned());
-    }
     if records().any(|it| matches!(it.by, By::Call { command: true, .. })) {
         reasons.push(COMMANDS_DO_MORE.to_owned());
     }
@@ -104,14 +99,12 @@ pub(super) fn running_job(number: u64) -> String {
     format!("what job {number} changed while no command ran stays until the job has ended")
 }
 
-/// Returns the difference for the question.
-pub(super) fn change(undo: &Undo, store: &Store) -> Change {
+/// Returns the difference for the question. `git` is true if the repository changes too.
+pub(super) fn change(undo: &Undo, git: bool, store: &Store) -> Change {
     let all = undo.all();
     let (mut added, mut removed) = (0, 0);
-    let mut diff = format!(
-        "{}\n",
-        files(without_directories(all.iter().copied()).len())
-    );
+    let mut diff = counted(without_directories(all.iter().copied()).len(), git);
+    diff.push('\n');
     for change in all {
         let (more, fewer, _) = change.lines(store);
         (added, removed) = (added + more, removed + fewer);
@@ -189,6 +182,56 @@ pub(super) fn without_directories<'a>(
         return changes.collect();
     }
     files
+}
+
+/// Returns what was changed, for the person.
+pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
+    let git = done
+        .repository
+        .as_ref()
+        .is_some_and(|it| !it.made.is_empty());
+    let changed = counted(without_directories(done.changes.iter()).len(), git);
+    match by {
+        By::Redo => format!("{changed} brought back"),
+        By::TakenBack => format!("parts of {changed} taken back; :Co /redo undoes that"),
+        _ if with_chat => {
+            format!("{changed} taken back; :Co /redo in the original chat undoes that")
+        }
+        _ => format!("{changed} taken back; :Co /redo undoes that"),
+    }
+}
+
+/// Returns what was changed, for the model.
+pub(super) fn note(done: &UndoResult, by: &By) -> String {
+    let changes = without_directories(done.changes.iter()).into_iter();
+    let paths: Vec<_> = changes.map(|it| it.path.display().to_string()).collect();
+    let did = match by {
+        By::Redo => "brought changes back that they had taken back",
+        By::TakenBack => "took parts of your changes back",
+        _ => "took changes of an earlier turn back",
+    };
+    let mut note = format!("The person {did}.");
+    if !paths.is_empty() {
+        let paths = named(paths);
+        note.push_str(&format!(
+            " Read these files again before you change them: {paths}."
+        ));
+    }
+    let git = done.repository.iter().flat_map(|it| it.made.paths());
+    let git: Vec<_> = git.map(|it| shown(&it)).collect();
+    if !git.is_empty() {
+        note.push_str(&format!(" This changed in the repository: {}.", named(git)));
+    }
+    note
+}
+
+/// Returns a number of files, and that the repository is among what changes.
+fn counted(count: usize, git: bool) -> String {
+    match (count, git) {
+        (0, true) => ".git".to_owned(),
+        (count, true) => format!("{} and .git", files(count)),
+        (count, false) => files(count),
+    }
 }
 
 /// Returns some of the paths, and the number of the others.

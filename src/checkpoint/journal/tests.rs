@@ -48,7 +48,8 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     let (root, open) = (scene.at("").canonicalize().unwrap(), OpenBuffers::new());
     let undo = Undo::making(changes, &root, &store, &open, Overlap::Refuse);
     assert_eq!(undo.kept, []);
-    checkpoints.keep(undo, None, &root, "make").unwrap().failed
+    let done = checkpoints.make(undo, None, &root, By::Undo);
+    done.unwrap().failed
 }
 
 fn journals(scene: &Scene) -> usize {
@@ -134,7 +135,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
             [] => assert!(now == before && !complete || now == after, "no journal"),
             [it] if it.dropped => assert_eq!(now, before),
             [it] => {
-                assert_eq!((&it.failed, &*it.what), (&Vec::new(), "make"));
+                assert_eq!((&it.failed, &it.by), (&Vec::new(), &By::Undo));
                 assert_eq!(now, after);
                 finished += 1;
             }
@@ -256,7 +257,7 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     fs::rename(&root, &moved).unwrap();
     fs::create_dir(&outside).unwrap();
     symlink(&outside, &root).unwrap();
-    assert!(scene.checkpoints.keep(undo, None, &root, "make").is_err());
+    assert!(scene.checkpoints.make(undo, None, &root, By::Undo).is_err());
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(journals(&scene), 1, "it waits for the workspace");

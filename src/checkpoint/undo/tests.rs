@@ -128,7 +128,7 @@ fn a_file_that_changes_after_the_question_is_left_alone() {
     });
     let undo = scene.undo(&found.changes);
     scene.write("a", "mine");
-    let done = undo.apply(scene.workspace.root(), &scene.workspace.store);
+    let done = scene.make(undo);
     assert_eq!(paths(&done.changes), ["b"]);
     assert_eq!(done.failed.len(), 1);
     assert_eq!(scene.read("a"), "mine");
@@ -209,7 +209,7 @@ fn a_copy_that_is_lost_or_damaged_is_named() {
         fs::write(entry.unwrap().path(), "").unwrap();
     }
     let undo = scene.undo(&found.changes);
-    let done = undo.apply(scene.workspace.root(), &scene.workspace.store);
+    let done = scene.make(undo);
     assert_eq!(done.failed.len(), 1, "{done:?}");
     assert_eq!(scene.read("lost"), "after\n1\n");
 }

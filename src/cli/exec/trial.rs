@@ -12,7 +12,7 @@ use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
 use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{Checkpoints, Overlap, Undo, files};
+use crate::checkpoint::{By, Checkpoints, Overlap, Undo, files};
 use crate::paths::Paths;
 use crate::tool::confinement_hint::may_have_failed;
 use crate::tool::files::PathFilter;
@@ -20,6 +20,7 @@ use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
 use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
 use co_exec::{CommandOutcome, Confinement, Executor, Program};
+use co_llm::transcript::Decision;
 use co_policy::{PolicySettings, printable};
 
 /// The exit status if a change was not kept.
@@ -265,11 +266,13 @@ impl Tried<'_> {
         let mut left = undo.kept.clone();
         let repository = found.repository.as_ref().map(|it| it.kept.clone());
         let checkpoints = &self.trial.checkpoints;
-        match checkpoints.keep(undo, repository, root, &self.trial.what) {
-            Ok(done) => {
-                left.extend(done.failed);
-                left.extend(done.repository.into_iter().flat_map(|it| it.failed));
-            }
+        let by = By::Call {
+            what: self.trial.what.clone(),
+            decision: Decision::Approved,
+            command: false,
+        };
+        match checkpoints.make(undo, repository, root, by) {
+            Ok(done) => left.extend(done.all_failed().cloned()),
             Err(error) => {
                 self.problem = Some(error.to_string());
                 return;

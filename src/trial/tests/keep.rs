@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Scene;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{Change, Overlap, Undo, UndoResult};
+use crate::checkpoint::{By, Change, Overlap, Undo, UndoResult};
 use crate::test_tree::{self, Tree};
 
 impl Scene {
@@ -30,7 +30,7 @@ impl Scene {
         let left = plan.kept.clone();
         let done: UndoResult = self
             .checkpoints
-            .keep(plan, None, &self.root(), "test")
+            .make(plan, None, &self.root(), By::Undo)
             .unwrap();
         let left = left.into_iter().chain(done.failed);
         left.map(|(path, why)| format!("{}: {why}", path.display()))
@@ -75,7 +75,8 @@ fn check(before: &str, script: &str) {
         Overlap::Refuse,
     );
     assert_eq!(undo.kept, []);
-    assert_eq!(undo.apply(&tried.root(), &store).failed, []);
+    let done = (tried.checkpoints).make(undo, None, &tried.root(), By::Undo);
+    assert_eq!(done.unwrap().failed, []);
     assert_eq!(tried.everything(), start, "{script}");
 }
 

@@ -234,11 +234,71 @@ fn a_commit_is_named_and_kept() {
             .is_empty()
     );
     scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("such as commits, stays");
+    scene.nvim.wait_text("git: branch main: removed, was ");
+    scene.nvim.wait_text("1 file and .git");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file and .git taken back");
+    let refs = || scene.workspace.git(&["for-each-ref"]);
+    let status = || scene.workspace.git(&["status", "--short", "new.txt"]);
+    assert_eq!((refs(), status()), (String::new(), String::new()));
+    assert!(!scene.workspace.exists("new.txt"));
+    scene.nvim.command("Co /redo");
+    scene.nvim.wait_text("git: commit ");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file and .git brought back");
+    assert!(refs().contains("refs/heads/main"));
+    assert_eq!(status(), "");
+    assert!(scene.workspace.exists("new.txt"));
+    // What the person commits on top is never taken back.
+    let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    let commit = ["commit", "-q", "--allow-empty", "-m", "mine"];
+    scene.workspace.git(&[&person[..], &commit].concat());
+    scene.nvim.command("Co /undo");
+    scene
+        .nvim
+        .wait_text(".git stays as it is: branch main has changed meanwhile");
     scene.answer("y");
     scene.nvim.wait_text("1 file taken back");
-    let status = scene.workspace.git(&["status", "--short", "new.txt"]);
-    assert_eq!(status, " D new.txt\n");
+    assert_eq!(
+        scene.workspace.git(&["log", "--format=%s"]),
+        "mine\ntried\n"
+    );
+    assert_eq!(status(), " D new.txt\n");
+}
+
+#[test]
+fn what_git_did_before_it_failed_is_told_and_taken_back() {
+    let scene = commands([&format!(
+        "echo new > new.txt && git switch -q -c new && git add new.txt && {COMMIT}"
+    )]);
+    let git = |args: &[&str]| scene.workspace.git(args);
+    git(&["init", "-q", "-b", "main"]);
+    git(&[
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "first",
+    ]);
+    scene.try_command("t");
+    scene.nvim.wait_text("tried, 1 file, on branch new");
+    scene.workspace.write(".git/HEAD.lock", "");
+    scene.end_trial("y");
+    scene.wait_turns(1);
+    let told = scene.outcome(1, "c0");
+    let kept = "Kept: new.txt, .git/refs/heads/new, .git/index. Not kept: .git/HEAD: git symbolic-ref failed";
+    assert!(told.contains(kept), "{told}");
+    assert_eq!(git(&["log", "--format=%s", "new"]), "tried\nfirst\n");
+    scene.nvim.command("Co /undo");
+    scene.nvim.wait_text("git: branch new: removed, was ");
+    scene.answer("y");
+    scene.nvim.wait_text("1 file and .git taken back");
+    assert_eq!(git(&["log", "--all", "--format=%s"]), "first\n");
+    assert_eq!(git(&["status", "--short", "new.txt"]), "");
 }
 
 #[test]
