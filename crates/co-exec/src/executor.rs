@@ -240,7 +240,7 @@ impl Executor {
             terminal: matches!(streams, Streams::Terminal(_)),
         });
         let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);
-        let group = self.group(&limits);
+        let group = self.group(&limits, &spec.confinement);
         let started: StartedProcess = start::start(StartRequest {
             program: &spec.program,
             shell: spec.environment.shell(),
@@ -292,12 +292,19 @@ impl Executor {
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
-    fn group(&self, limits: &CommandLimits) -> Option<Group> {
-        if limits.is_empty() || self.inner.launcher.is_none() {
+    fn group(&self, limits: &CommandLimits, confinement: &Confinement) -> Option<Group> {
+        let launcher = self.inner.launcher.as_ref()?;
+        if limits.is_empty() {
             return None;
         }
         let place = self.inner.groups.get_or_init(GroupsDirectory::find);
-        place.as_ref()?.make(limits)
+        let place = place.as_ref()?;
+        // To enter a group takes several milliseconds. One without limits only kills all processes in one call, as the
+        // kernel does at the end of a PID namespace.
+        if !place.has_limits() && launcher.makes_pid_namespace(confinement) {
+            return None;
+        }
+        place.make(limits)
     }
 
     /// Returns the limits of each process. They contain no limit of processes if a control group enforces it or there

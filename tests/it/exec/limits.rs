@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Error, ExceededLimit, ExecSettings,
+    LimitEnforcement,
 };
 
 use super::{BACKEND, Bench};
@@ -275,6 +276,19 @@ async fn a_models_command_has_a_control_group_of_its_own_where_one_can_be_had() 
     assert!(dir.parent().unwrap().exists() && !dir.exists());
     let outcome = bench.run_spec(bench.by_person(show)).await;
     assert_eq!(group(&outcome), None, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_command_in_a_pid_namespace_has_a_control_group_only_for_its_limits() {
+    let bench = limited(|_| {});
+    let show = "echo $$; grep '^0::' /proc/self/cgroup";
+    let outcome = bench.run_spec(bench.read_only(show)).await;
+    let Some(shown) = outcome.output.strip_prefix("2\n") else {
+        eprintln!("no PID namespace can be had here: {outcome:?}");
+        return;
+    };
+    let limits = matches!(LimitEnforcement::find(), LimitEnforcement::Kernel(_));
+    assert_eq!(shown.contains("/co-"), limits, "{outcome:?}");
 }
 
 #[tokio::test]

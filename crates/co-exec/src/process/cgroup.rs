@@ -93,6 +93,11 @@ impl GroupsDirectory {
         Some(place)
     }
 
+    /// Returns whether its groups also limit memory and processes.
+    pub(crate) fn has_limits(&self) -> bool {
+        self.limits
+    }
+
     /// Makes the group of a command; none if the system refuses.
     pub(crate) fn make(&self, limits: &CommandLimits) -> Option<Group> {
         let mut made = self.try_make(limits);

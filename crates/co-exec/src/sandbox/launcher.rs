@@ -431,6 +431,11 @@ impl Launcher {
         Ok((wrapped, env))
     }
 
+    /// Returns whether a command with this confinement gets a PID namespace.
+    pub(crate) fn makes_pid_namespace(&self, confinement: &Confinement) -> bool {
+        *confinement != Confinement::Plain && self.pid_namespace(false).is_some()
+    }
+
     /// Returns the PID namespace of a confined command, if the kernel allows one.
     fn pid_namespace(&self, terminal: bool) -> Option<PidNamespace> {
         let support = self.support();
