@@ -224,6 +224,11 @@ impl App {
                     handle.send(Msg::Cancel);
                 }
             }
+            FromEditor::EarlierText { chat, above } => {
+                if let Some(handle) = self.chats.get(&chat) {
+                    handle.send(Msg::EarlierText { above });
+                }
+            }
             FromEditor::Close { chat } => {
                 if let Some(handle) = self.chats.remove(&chat) {
                     tokio::spawn(handle.close());

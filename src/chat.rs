@@ -166,6 +166,7 @@ impl Chat {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
             Msg::CheckPromptFile(check) => self.check_prompt_file(check).await,
             Msg::Cancel => self.cancel_turn(),
+            Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::WriteCommit(changes) => self.write_commit(changes),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,

@@ -357,6 +357,8 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::ChangeBuffer { .. }
             | ToEditor::EditorQuery { .. }
             | ToEditor::BeforeCommand { .. }
+            | ToEditor::Replace { .. }
+            | ToEditor::Earlier { .. }
             | ToEditor::State {
                 state: ChatState::Idle,
                 ..

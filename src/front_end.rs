@@ -6,5 +6,6 @@
 mod fault;
 mod markdown;
 mod neovim;
+mod parts;
 
 pub use neovim::make;

@@ -18,18 +18,21 @@ const ROUNDS: usize = 5;
 const LINES: usize = 400;
 /// The end of the last answer.
 const LAST: &str = "lastword";
+/// The lines of the chat in Neovim.
+const LINES_NOW: &str =
+    "return vim.api.nvim_buf_line_count(require('co.chat.registry').current().buf)";
 const PROBE: Duration = Duration::from_micros(500);
 /// Milliseconds.
 const WANTED: f64 = 500.0;
 const FREEZE_WANTED: f64 = 16.0;
 
 pub(super) fn run() {
-    let (mut wall, mut freeze) = (Vec::new(), Vec::new());
+    let (mut wall, mut whole, mut freeze) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let nvim = Client::start(&json!({ "provider": "openai", "model": "scripted" }));
         let data = nvim.lua("return vim.env.XDG_DATA_HOME", json!([]));
         let data = Path::new(data.as_str().expect("a path")).join("co-nvim");
-        let id = write(&data);
+        let (id, lines) = write(&data);
         nvim.lua("require('co').open()", json!([]));
         nvim.lua("require('co.backend').start()", json!([]));
         nvim.wait_for("require('co.backend').status().ready", "a backend");
@@ -37,15 +40,16 @@ pub(super) fn run() {
         let began = Instant::now();
         nvim.command(&format!("Co /resume {id}"));
         let mut longest = 0.0_f64;
-        while nvim.shown().is_none() {
+        while nvim.shown().is_none() || nvim.lua(LINES_NOW, json!([])).as_u64() < Some(lines) {
             let asked = Instant::now();
             nvim.call("nvim_eval", json!(["1"]));
             longest = longest.max(ms(asked.elapsed()));
             std::thread::sleep(PROBE);
-            let late = began.elapsed() > Duration::from_secs(60);
+            let late = began.elapsed() > Duration::from_secs(120);
             assert!(!late, "{}", nvim.screen().join("\n"));
         }
         wall.push(ms(nvim.wait_shown() - began));
+        whole.push(ms(began.elapsed()));
         freeze.push(longest);
     }
     report(
@@ -54,11 +58,20 @@ pub(super) fn run() {
         "ms",
         WANTED,
     );
-    report("  longest freeze", median(&mut freeze), "ms", FREEZE_WANTED);
+    println!(
+        "  until the whole text is there: {:.0} ms",
+        median(&mut whole)
+    );
+    report(
+        "  longest freeze until then",
+        median(&mut freeze),
+        "ms",
+        FREEZE_WANTED,
+    );
 }
 
-/// Writes a transcript of 50 MB. Returns its id.
-fn write(data: &Path) -> String {
+/// Writes a transcript of 50 MB. Returns its id, and the least number of lines of its text.
+fn write(data: &Path) -> (String, u64) {
     let meta = Meta {
         workspace: data.to_owned(),
         cwd: data.to_owned(),
@@ -98,7 +111,9 @@ fn write(data: &Path) -> String {
         items.iter().map(line).collect::<String>()
     };
     let turn = lines(&turn);
-    let all = turn.repeat(BYTES / turn.len()) + &lines(&last);
+    let turns = BYTES / turn.len();
+    let all = turn.repeat(turns) + &lines(&last);
     file.write_all(all.as_bytes()).expect("it is written");
-    writer.id().to_owned()
+    let written = (turns + 1) * answer.lines().count();
+    (writer.id().to_owned(), written as u64)
 }

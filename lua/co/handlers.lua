@@ -68,6 +68,9 @@ local handlers = {
   replace = function(message)
     require('co.chat').replace(message)
   end,
+  earlier = function(message)
+    require('co.chat.earlier_text').receive(message)
+  end,
   choose = function(message)
     if message.name == 'chats' then
       require('co.chat.chat_list').offer(message)

@@ -118,4 +118,9 @@ pub enum ChatEvent {
         /// The last answer is the end of the transcript: `/retry` replaces it.
         answered: bool,
     },
+    /// The person sees the end of a resumed text, and the front end is ready for the part above it. `above` is the number of
+    /// bytes there.
+    EarlierTextWanted {
+        above: usize,
+    },
 }

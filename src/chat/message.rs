@@ -24,6 +24,10 @@ pub enum Msg {
     CheckPromptFile(PromptFileCheck),
     /// Cancels the turn. The second one in a row drops the queued prompts too.
     Cancel,
+    /// The editor asks for the part of a resumed text that ends where `above` bytes of it are left.
+    EarlierText {
+        above: usize,
+    },
     Command {
         name: String,
         args: String,

@@ -84,7 +84,7 @@ impl Chat {
         let items = self.recorder.items();
         self.status.turn_usage = transcript::used_last(items);
         let resumed = retell::resumed(items, self.services.config.show_reasoning);
-        self.show_resumed(resumed);
+        self.show_resumed(resumed).await;
         self.services.editor.tell(ToEditor::Unsent {
             chat: self.id,
             text,

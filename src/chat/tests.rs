@@ -35,6 +35,7 @@ mod parts;
 mod prompt_files;
 mod questions;
 mod queue;
+mod resumed;
 mod retry;
 mod rules;
 mod secrets;

@@ -50,7 +50,7 @@ pub(super) struct TranscriptText {
     /// The rows at which the messages begin.
     pub messages: Vec<usize>,
     /// Line breaks in the text.
-    rows: usize,
+    pub rows: usize,
 }
 
 impl Default for Page {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::markdown::{self, Page, Piece};
+use super::parts::TextParts;
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
@@ -32,14 +33,23 @@ struct NeovimChat {
 #[derive(Default)]
 struct ChatScreen {
     page: Page,
+    /// The text of a resumed chat that Neovim does not have yet.
+    earlier: Option<TextParts>,
     /// The outputs that are not complete, by their block.
     outputs: HashMap<u64, (LiveOutput, Caller)>,
 }
 
 impl FrontEnd for NeovimChat {
     fn show(&self, event: ChatEvent) {
+        if let ChatEvent::Resumed { events, answered } = event {
+            return self.replace(&events, answered);
+        }
         let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
-        let ChatScreen { page, outputs } = &mut *screen;
+        let ChatScreen {
+            page,
+            earlier,
+            outputs,
+        } = &mut *screen;
         let chat = self.chat;
         match event {
             ChatEvent::AnswerStarted => {
@@ -101,16 +111,15 @@ impl FrontEnd for NeovimChat {
                 message: error::text_of(&fault).plain(),
                 answer: false,
             }),
-            ChatEvent::Resumed { events, answered } => {
-                *page = Page::default();
-                let retold = markdown::transcript(&events, page);
-                self.editor.tell(ToEditor::Replace {
-                    chat,
-                    text: retold.text,
-                    folds: retold.folds,
-                    answer: retold.answer.filter(|_| answered),
-                    messages: retold.messages,
-                });
+            ChatEvent::EarlierTextWanted { above } => {
+                // Another number means that the question is about a text that was replaced.
+                if let Some(parts) = earlier.as_mut().filter(|parts| parts.left() == above) {
+                    let part = parts.take_last();
+                    if part.above == 0 {
+                        *earlier = None;
+                    }
+                    self.editor.tell(ToEditor::Earlier { chat, part });
+                }
             }
             event => self.add(page.add(&event)),
         }
@@ -118,6 +127,20 @@ impl FrontEnd for NeovimChat {
 }
 
 impl NeovimChat {
+    /// Sends the end of another transcript in place of the text. This takes a while if the transcript is long.
+    fn replace(&self, events: &[ChatEvent], answered: bool) {
+        let mut page = Page::default();
+        let mut retold = markdown::transcript(events, &mut page);
+        retold.answer = retold.answer.filter(|_| answered);
+        let mut parts = TextParts::new(retold);
+        let part = parts.take_last();
+        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        screen.page = page;
+        screen.earlier = (part.above > 0).then_some(parts);
+        let chat = self.chat;
+        self.editor.tell(ToEditor::Replace { chat, part });
+    }
+
     fn add(&self, piece: Piece) {
         let mut text = piece.text;
         if let Some(at) = piece.message {

@@ -55,6 +55,8 @@ pub enum FromEditor {
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
+    /// Asks for the next part of a text that the chat shows from its end. `above` is that of the last part.
+    EarlierText { chat: u64, above: usize },
     /// A slash command for the backend; `name` has no slash.
     Command {
         chat: u64,

@@ -116,17 +116,17 @@ pub enum ToEditor {
     AnswerBegins { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
     FoldAnswer { chat: u64 },
-    /// Replaces the text of a chat (`/resume`).
+    /// Replaces the text of a chat (`/resume`). Of a long text, this is the end.
     Replace {
         chat: u64,
-        text: String,
-        /// Rows of `text` with answers that the model no longer sees, first and last, to be folded.
-        folds: Vec<[usize; 2]>,
-        /// The row of `text` at which the last answer begins.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        answer: Option<usize>,
-        /// The rows of `text` at which messages of the person or the model begin.
-        messages: Vec<usize>,
+        #[serde(flatten)]
+        part: TextPart,
+    },
+    /// The part of the text that belongs above the text of a chat.
+    Earlier {
+        chat: u64,
+        #[serde(flatten)]
+        part: TextPart,
     },
     /// Choices for `vim.ui.select`. Lua sends the chosen one back as the command `name` with its `value`.
     Choose {
@@ -295,6 +295,24 @@ impl From<Usage> for TokenUse {
             cost: usage.cost.map(Cost::dollars),
         }
     }
+}
+
+/// A part of the text of a chat.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TextPart {
+    /// A part with other text below it usually ends with a line break. The end of a line that is too long for one part does
+    /// not begin a line.
+    pub text: String,
+    /// Rows to be folded, first and last, counted from the first row of `text`: long outputs, and answers that the model no
+    /// longer sees. A fold may end below `text`.
+    pub folds: Vec<[usize; 2]>,
+    /// The row of `text` at which the last answer begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<usize>,
+    /// The rows of `text` at which messages of the person or the model begin.
+    pub messages: Vec<usize>,
+    /// The bytes of text that belong above this part. Lua asks for them.
+    pub above: usize,
 }
 
 /// A question for the person.

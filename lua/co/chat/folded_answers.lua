@@ -12,6 +12,7 @@ local marks = api.nvim_create_namespace('co.answers')
 ---@class (exact) co.FoldedAnswers
 ---@field buf integer
 ---@field current? integer extmark at which the last answer begins
+---@field unbegun? integer extmark of the last row of an answer to fold that begins in text that is not there yet
 ---@field old { first: integer, last: integer }[] extmarks of answers to fold
 local FoldedAnswers = {}
 FoldedAnswers.__index = FoldedAnswers
@@ -25,11 +26,18 @@ end
 
 --- Creates or moves an extmark at a row.
 ---@param row integer
----@param id? integer
+---@param options? { id?: integer, moves?: boolean } `moves`: text that is put at the start of the row moves it
 ---@return integer
-function FoldedAnswers:mark(row, id)
+function FoldedAnswers:mark(row, options)
+  options = options or {}
   row = math.min(row, api.nvim_buf_line_count(self.buf) - 1) --[[@as integer]]
-  return api.nvim_buf_set_extmark(self.buf, marks, row, 0, { id = id, right_gravity = false })
+  return api.nvim_buf_set_extmark(
+    self.buf,
+    marks,
+    row,
+    0,
+    { id = options.id, right_gravity = options.moves or false }
+  )
 end
 
 --- Returns the row of an extmark.
@@ -42,34 +50,52 @@ end
 --- Forgets all answers.
 function FoldedAnswers:clear()
   api.nvim_buf_clear_namespace(self.buf, marks, 0, -1)
-  self.current, self.old = nil, {}
+  self.current, self.unbegun, self.old = nil, nil, {}
 end
 
---- Notes that the text from `row` on is the model's last answer.
+--- Notes that the text that follows in `row` is the model's last answer.
 ---@param row integer
 function FoldedAnswers:begin(row)
-  self.current = self:mark(row, self.current)
+  self.current = self:mark(row, { id = self.current })
+end
+
+--- Notes that the text from `row` on was the model's last answer when the chat was resumed.
+---@param row integer
+function FoldedAnswers:begin_resumed(row)
+  local last = self.unbegun and self:row(self.unbegun)
+  if last then
+    self.unbegun = nil
+    self:add(row, last)
+  elseif not self.current then
+    self.current = self:mark(row, { moves = true })
+  end
 end
 
 --- Folds the rows of an answer in all windows that show the buffer, now or later.
 ---@param first integer
 ---@param last integer
 function FoldedAnswers:add(first, last)
-  self.old[#self.old + 1] = { first = self:mark(first), last = self:mark(last) }
+  self.old[#self.old + 1] = { first = self:mark(first, { moves = true }), last = self:mark(last) }
   folds.everywhere(self.buf, first, last)
 end
 
 --- Folds the last answer, which ends with the buffer.
-function FoldedAnswers:fold_current()
+---@param may_begin_above boolean its first row may not be there yet
+function FoldedAnswers:fold_current(may_begin_above)
   local first = self.current and self:row(self.current)
   self.current = nil
-  local lines = first and api.nvim_buf_get_lines(self.buf, first, -1, false) or {}
-  -- Neovim closes no fold of one line, so the fold takes one blank line too.
-  while lines[#lines] == '' and (#lines == 1 or lines[#lines - 1] == '') do
-    table.remove(lines)
+  local last = api.nvim_buf_line_count(self.buf) - 1
+  local function blank(row)
+    return api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1] == ''
   end
-  if first and #lines > 0 then
-    self:add(first, first + #lines - 1)
+  -- Neovim closes no fold of one line, so the fold takes one blank line too.
+  while last >= (first or 1) and blank(last) and (last == first or blank(last - 1)) do
+    last = last - 1
+  end
+  if first and last >= first then
+    self:add(first, last)
+  elseif not first and may_begin_above then
+    self.unbegun = self:mark(last)
   end
 end
 

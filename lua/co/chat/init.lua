@@ -8,6 +8,7 @@ local callbacks = require('co.chat.callbacks')
 local chat_text = require('co.chat.text')
 local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
+local earlier_text = require('co.chat.earlier_text')
 local events = require('co.ui.events')
 local keys = require('co.chat.keys')
 local notify = require('co.ui.notify')
@@ -36,8 +37,8 @@ local windows = require('co.ui.windows')
 -- as the scrolling of the window.
 local RENDER_AFTER = 250
 
--- The text of buffers that `:edit` loads again, and the rows of the messages in it.
----@type table<integer, { lines: string[], messages: integer[] }>
+-- The text of buffers that `:edit` loads again, the rows of the messages in it, and the bytes of text above it.
+---@type table<integer, { lines: string[], messages: integer[], above: integer }>
 local unloaded = {}
 
 --- Updates the winbars of all chats.
@@ -68,6 +69,7 @@ local function on_unload(chat, buf)
       or {
         lines = api.nvim_buf_get_lines(buf, 0, -1, false),
         messages = buf == chat.buf and chat.text:messages() or {},
+        above = chat.text.above,
       }
   end
   vim.schedule(function()
@@ -132,7 +134,7 @@ end
 local function make_text(id, buf)
   buf = buffer.scratch('co://chat/' .. id, 'co-chat', buf)
   local before = unloaded[buf] or {}
-  return chat_text.new(buf, before.lines, before.messages)
+  return chat_text.new(buf, before.lines, before.messages, before.above)
 end
 
 --- Makes a buffer the buffer of a chat's prompt.
@@ -370,7 +372,7 @@ function M.fold_answer(message)
   end
 end
 
---- Replaces the whole text of a chat.
+--- Replaces the whole text of a chat. Of a long text, the message has the end.
 ---@param message co.Replace
 function M.replace(message)
   local chat = of_message(message)
@@ -378,14 +380,9 @@ function M.replace(message)
     return
   end
   windows.follow(chat.buf, function()
-    chat.text:replace(message.text, message.messages)
-    for _, rows in ipairs(message.folds or {}) do
-      chat.text.folded_answers:add(rows[1], rows[2])
-    end
-    if message.answer then
-      chat.text.folded_answers:begin(message.answer)
-    end
+    chat.text:replace(message)
   end)
+  earlier_text.ask(chat)
 end
 
 --- Carries out `/resume` and `/delete` for a transcript that a chat of this Neovim has open: the backend cannot.
@@ -461,6 +458,7 @@ local function handle_exit(chat, reason, held)
     { state = 'idle', detail = '', commands = {}, queued = 0, steering = 0, taken_prompts = 0 }
   chat.state = vim.tbl_extend('force', chat.state, fresh)
   if buffer.alive(chat.buf) then
+    chat.text:stop_loading()
     if interrupted then
       windows.follow(chat.buf, function()
         chat.text:append(('\n\n*%s*\n'):format(reason))

@@ -31,8 +31,12 @@ local TOGETHER = 25
 ---@field painted integer the time of the last update, in nanoseconds
 ---@field rest integer[] extmarks of the lines without highlights, the newest last
 ---@field busy boolean a timer for these lines runs
+---@field earlier table<integer, true> extmarks of rows that were put above, and that no window has shown yet
 local Markdown = {}
 Markdown.__index = Markdown
+
+---@type table<integer, co.Markdown> by buffer
+local active = setmetatable({}, { __mode = 'v' })
 
 ---@class (exact) co.markdown.Piece
 ---@field first integer index of its first line
@@ -175,7 +179,7 @@ local function start(self)
   api.nvim_buf_clear_namespace(self.buf, colours, 0, -1)
   api.nvim_buf_clear_namespace(self.buf, places, 0, -1)
   self.open = api.nvim_buf_set_extmark(self.buf, places, 0, 0, { right_gravity = false })
-  self.rest = {}
+  self.rest, self.earlier = {}, {}
 end
 
 --- Highlights `buf`.
@@ -189,6 +193,7 @@ function M.new(buf)
     busy = false,
   }, Markdown) --[[@as co.Markdown]]
   start(self)
+  active[buf] = self
   languages.prepare('markdown')
   languages.prepare('markdown_inline')
   return self
@@ -222,6 +227,64 @@ function Markdown:restart()
   start(self)
   self:update()
 end
+
+--- Notes that rows were put above the first one. They are highlighted when a window shows them: in a long text, most rows
+--- are never shown.
+---@param rows integer
+function Markdown:prepend(rows)
+  local set = api.nvim_buf_set_extmark
+  if api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] == 0 then
+    -- Text at the place of this mark does not move it.
+    set(self.buf, places, rows, 0, { id = self.open, right_gravity = false })
+  end
+  self.earlier[set(self.buf, places, 0, 0, { end_row = rows })] = true
+end
+
+--- Highlights rows that a window shows before others, if they are among those that were put above.
+---@param first integer
+---@param last integer
+function Markdown:reveal(first, last)
+  local function shown()
+    local options = { details = true, overlap = true }
+    return api.nvim_buf_get_extmarks(self.buf, places, { first, 0 }, { last, -1 }, options)
+  end
+  for _, place in ipairs(shown()) do
+    local id, row, below = place[1], place[2], place[4] and place[4].end_row
+    if below and self.earlier[id] then
+      local lines = api.nvim_buf_get_lines(self.buf, row, below, false)
+      languages.prepare_fences(lines)
+      self.earlier[id] = nil
+      api.nvim_buf_del_extmark(self.buf, places, id)
+      self:postpone(row, lines, M.pieces(lines))
+    end
+  end
+  for _, place in ipairs(shown()) do
+    if place[1] ~= self.open then
+      self.rest[#self.rest + 1] = place[1]
+    end
+  end
+  self:catch_up()
+end
+
+--- Calls `reveal` if a window shows rows that were put above.
+---@param buf integer
+---@param first integer
+---@param last integer
+local function on_win(_, _, buf, first, last)
+  local self = active[buf]
+  if not self or next(self.earlier) == nil then
+    return false
+  end
+  -- Extmarks cannot be set while Neovim draws.
+  vim.schedule(function()
+    if active[buf] == self and api.nvim_buf_is_loaded(buf) then
+      self:reveal(first, math.min(last, api.nvim_buf_line_count(buf) - 1))
+    end
+  end)
+  return false
+end
+
+api.nvim_set_decoration_provider(places, { on_win = on_win })
 
 --- Highlights the last piece and the pieces after it, the newest first.
 function Markdown:paint()
@@ -272,7 +335,7 @@ end
 --- Highlights marked pieces, the newest first, for a short time.
 function Markdown:catch_up()
   local began = vim.uv.hrtime()
-  while #self.rest > 0 and vim.uv.hrtime() - began < SLICE * 1e6 do
+  while #self.rest > 0 and languages.ready() and vim.uv.hrtime() - began < SLICE * 1e6 do
     local id = table.remove(self.rest)
     local place = api.nvim_buf_get_extmark_by_id(self.buf, places, id, { details = true })
     local last = place[3] and place[3].end_row

@@ -9,14 +9,17 @@ local buffer = require('co.ui.buffer')
 local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
+local windows = require('co.ui.windows')
 
 local FENCE = '````'
 
 local messages = api.nvim_create_namespace('co.messages')
+local hints = api.nvim_create_namespace('co.earlier')
 
 ---@class (exact) co.ChatText
 ---@field buf integer
 ---@field blocks table<integer, co.Block>
+---@field above integer the bytes of earlier text that are not there yet
 ---@field folded_answers co.FoldedAnswers
 ---@field markdown? co.Markdown nil if Neovim has no markdown parser
 local ChatText = {}
@@ -26,14 +29,19 @@ ChatText.__index = ChatText
 ---@param buf integer
 ---@param lines? string[] the text that it begins with
 ---@param rows? integer[] the rows of messages in that text
+---@param above? integer the bytes of earlier text that are not there yet
 ---@return co.ChatText
-function M.new(buf, lines, rows)
+function M.new(buf, lines, rows, above)
   buffer.lock(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, lines or {})
   end)
-  local self =
-    setmetatable({ buf = buf, blocks = {}, folded_answers = folded_answers.new(buf) }, ChatText)
+  local self = setmetatable({
+    buf = buf,
+    blocks = {},
+    above = above or 0,
+    folded_answers = folded_answers.new(buf),
+  }, ChatText)
   self:set_messages(rows or {})
   if markdown.supported() then
     self.markdown = markdown.new(buf)
@@ -67,10 +75,13 @@ function ChatText:append(text)
   self:highlight()
 end
 
---- Notes that a message begins at a row.
----@param row integer
-function ChatText:mark_message(row)
-  api.nvim_buf_set_extmark(self.buf, messages, row, 0, { right_gravity = false })
+--- Notes that messages begin at these rows, whose text is there.
+---@param rows integer[]
+function ChatText:add_messages(rows)
+  for _, row in ipairs(rows) do
+    -- Text that is put above the first row moves it.
+    api.nvim_buf_set_extmark(self.buf, messages, row, 0, { right_gravity = true })
+  end
 end
 
 --- Notes that messages begin at these rows, and at no others.
@@ -78,14 +89,12 @@ end
 function ChatText:set_messages(rows)
   -- Neovim keeps extmarks of a buffer that it unloads.
   api.nvim_buf_clear_namespace(self.buf, messages, 0, -1)
-  for _, row in ipairs(rows) do
-    self:mark_message(row)
-  end
+  self:add_messages(rows)
 end
 
 --- Notes that a message begins with the text that follows.
 function ChatText:begin_message()
-  self:mark_message(self:last_row())
+  api.nvim_buf_set_extmark(self.buf, messages, self:last_row(), 0, { right_gravity = false })
 end
 
 --- Notes that the text that follows is the model's last answer.
@@ -95,21 +104,73 @@ end
 
 --- Folds the last answer, which the model no longer sees.
 function ChatText:fold_answer()
-  self.folded_answers:fold_current()
+  self.folded_answers:fold_current(self.above > 0)
+end
+
+--- Shows in the first line that text above it is missing.
+---@param why string
+function ChatText:show_missing(why)
+  local text = ('… %.1f MB of earlier text %s'):format(self.above / 1e6, why)
+  api.nvim_buf_set_extmark(self.buf, hints, 0, 0, {
+    id = 1,
+    virt_text = { { text, 'CoRunSkipped' } },
+    virt_text_pos = 'right_align',
+  })
+end
+
+--- Notes what belongs to a part of a text, whose first row is the first one of the buffer.
+---@param part co.TextPart
+function ChatText:note_part(part)
+  self:add_messages(part.messages or {})
+  for _, rows in ipairs(part.folds or {}) do
+    self.folded_answers:add(rows[1], rows[2])
+  end
+  if part.answer then
+    self.folded_answers:begin_resumed(part.answer)
+  end
+  self.above = part.above or 0
+  if self.above > 0 then
+    self:show_missing('follow')
+  else
+    api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
+  end
 end
 
 --- Replaces the whole text.
----@param text string
----@param rows? integer[] the rows at which messages begin
-function ChatText:replace(text, rows)
+---@param part co.TextPart the end of the other text
+function ChatText:replace(part)
   self.blocks = {}
   self.folded_answers:clear()
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
+    api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(part.text, '\n', { plain = true }))
   end)
-  self:set_messages(rows or {})
+  self:set_messages({})
+  self:note_part(part)
   if self.markdown then
     self.markdown:restart()
+  end
+end
+
+--- Puts a part above the text. The windows show the same lines as before.
+---@param part co.TextPart
+function ChatText:prepend(part)
+  local lines = vim.split(part.text, '\n', { plain = true })
+  local rows = #lines - 1
+  windows.keep_views(self.buf, rows, function()
+    buffer.write(self.buf, function()
+      api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, lines)
+    end)
+  end)
+  self:note_part(part)
+  if self.markdown then
+    self.markdown:prepend(rows)
+  end
+end
+
+--- Shows that the earlier text comes later, because the backend ended. Another one sends the whole text.
+function ChatText:stop_loading()
+  if self.above > 0 then
+    self:show_missing('come with the next prompt')
   end
 end
 

@@ -60,6 +60,12 @@
 ---@field type 'cancel'
 ---@field chat integer
 
+--- Asks for the next part of a text that a chat shows from its end.
+---@class (exact) co.EarlierText
+---@field type 'earlier_text'
+---@field chat integer
+---@field above integer that of the last part
+
 ---@class (exact) co.Command
 ---@field type 'command'
 ---@field chat integer
@@ -205,7 +211,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.CheckPromptFile|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+---@alias co.FromEditor co.CheckPromptFile|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

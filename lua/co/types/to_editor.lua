@@ -295,13 +295,21 @@
 ---@field type 'fold_answer'
 ---@field chat integer
 
----@class (exact) co.Replace
----@field type 'replace'
----@field chat integer
+--- A part of the text of a chat.
+---@class (exact) co.TextPart
 ---@field text string
----@field folds? integer[][] first and last rows of answers to fold
+---@field folds? integer[][] first and last rows to fold; the last one may be below `text`
 ---@field answer? integer the row at which the last answer begins
 ---@field messages? integer[] the rows at which messages begin
+---@field above integer the bytes of text that belong above this part
+
+---@class (exact) co.Replace: co.TextPart
+---@field type 'replace'
+---@field chat integer
+
+---@class (exact) co.Earlier: co.TextPart
+---@field type 'earlier'
+---@field chat integer
 
 ---@class (exact) co.QuickfixEntry
 ---@field file string the whole path; empty if the entry is about no file

@@ -56,8 +56,9 @@ function M.everywhere(buf, first, last)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     local cursor = api.nvim_win_get_cursor(win)[1] - 1
     if cursor < first or cursor > last then
+      local visible = last + 1 >= vim.fn.line('w0', win)
       M.close(win, first, last)
-      if cursor + 1 == api.nvim_buf_line_count(buf) then
+      if visible and cursor + 1 == api.nvim_buf_line_count(buf) then
         M.scroll_back(win)
       end
     end

@@ -295,6 +295,28 @@ function M.follow(buf, change)
   end
 end
 
+--- Runs `change`, which puts `rows` rows above the first one of `buf`. Its windows show the same lines as before.
+---@param buf integer
+---@param rows integer
+---@param change fun()
+function M.keep_views(buf, rows, change)
+  ---@type table<integer, vim.fn.winsaveview.ret>
+  local views = {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    -- Neovim itself keeps the view of a window, unless it shows the first row.
+    if vim.fn.line('w0', win) == 1 then
+      views[win] = api.nvim_win_call(win, vim.fn.winsaveview)
+    end
+  end
+  change()
+  for win, view in pairs(views) do
+    view.lnum, view.topline = view.lnum + rows, view.topline + rows
+    api.nvim_win_call(win, function()
+      vim.fn.winrestview(view)
+    end)
+  end
+end
+
 --- Scrolls all windows that show `buf` to its end.
 ---@param buf integer
 function M.scroll_to_end(buf)

@@ -29,19 +29,23 @@ impl Chat {
             return self.say("that is this chat");
         }
         let id = id.to_owned();
-        match blocking(move || services.store.open(&id)).await {
+        let open = move || {
+            let (log, loaded) = services.store.open(&id)?;
+            let resumed = retell::resumed(&loaded.items, services.config.show_reasoning);
+            Ok::<_, store::Error>((log, loaded, resumed))
+        };
+        match blocking(open).await {
             Err(why) => {
                 self.resume_failed = self.recorder.id().is_none();
                 self.complain(why);
             }
-            Ok((log, loaded)) => {
+            Ok((log, loaded, resumed)) => {
                 self.resume_failed = false;
                 self.drop_undo();
                 self.undo = None;
                 // They belong to the chat that the person leaves.
                 self.end_jobs().await;
                 self.jobs = Jobs::new(Arc::clone(&self.services), self.id, &loaded.items);
-                let resumed = retell::resumed(&loaded.items, self.services.config.show_reasoning);
                 self.status.usage = transcript::used(&loaded.items);
                 self.status.turn_usage = transcript::used_last(&loaded.items);
                 // These belong to the other chat.
@@ -49,7 +53,7 @@ impl Chat {
                 self.range = None;
                 self.resume_choice(&loaded.items);
                 self.recorder.resume(log, loaded.items);
-                self.show_resumed(resumed);
+                self.show_resumed(resumed).await;
                 for notice in loaded.notices {
                     self.services.notice(NoticeLevel::Warn, notice);
                 }
@@ -58,11 +62,19 @@ impl Chat {
     }
 
     /// Shows another transcript in place of the one on the screen.
-    pub(in crate::chat) fn show_resumed(&mut self, resumed: ChatEvent) {
+    pub(in crate::chat) async fn show_resumed(&mut self, resumed: ChatEvent) {
         // Lua gets the file's id before the text.
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
-        self.show(resumed);
+        let front_end = Arc::clone(&self.front_end);
+        // A long text takes its time.
+        let show = move || {
+            front_end.show(resumed);
+            Ok::<_, String>(())
+        };
+        if let Err(why) = blocking(show).await {
+            self.complain(why);
+        }
     }
 
     /// Lets the person choose a chat of the workspace.

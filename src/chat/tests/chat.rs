@@ -162,7 +162,7 @@ impl Chat {
     /// Resumes a chat and returns its text.
     pub(super) async fn resume(&mut self, id: &str) -> String {
         self.command("resume", id);
-        self.until(pick!(ToEditor::Replace { text, .. } => text.clone()))
+        self.until(pick!(ToEditor::Replace { part, .. } => part.text.clone()))
             .await
     }
 

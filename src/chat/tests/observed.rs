@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::chat::Chat;
 use super::checks::told;
-use crate::protocol::ToEditor;
+use crate::protocol::{TextPart, ToEditor};
 use co_llm::ModelRequest;
 use co_llm::transcript::{Decision, Item};
 
@@ -13,7 +13,7 @@ impl Chat {
     pub(super) fn screen(&self) -> String {
         self.seen
             .iter()
-            .filter_map(pick!(ToEditor::Append { text, .. } | ToEditor::Replace { text, .. } => text.as_str()))
+            .filter_map(pick!(ToEditor::Append { text, .. } | ToEditor::Replace { part: TextPart { text, .. }, .. } => text.as_str()))
             .collect()
     }
 

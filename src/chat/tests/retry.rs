@@ -50,7 +50,7 @@ async fn a_resumed_chat_is_asked_again_and_shows_the_old_answer_folded() {
         chat.again().await;
         chat.command("resume", &id);
         let (folds, answer) = chat
-            .until(pick!(ToEditor::Replace { folds, answer, .. } => (folds.len(), *answer)))
+            .until(pick!(ToEditor::Replace { part, .. } => (part.folds.len(), part.answer)))
             .await;
         assert!(folds == expected && answer.is_some(), "{folds} {answer:?}");
         assert_eq!(chat.command_ends("retry").await, "done");

@@ -17,6 +17,7 @@ mod providers;
 mod quit;
 mod random_keys;
 mod rename;
+mod resumed;
 mod run_options;
 mod sandbox;
 mod screens;

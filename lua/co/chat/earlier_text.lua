@@ -1,0 +1,55 @@
+--- Loads the text of a resumed chat above its end, which the person sees at once.
+---
+--- The backend sends one part when this module asks for it, so Neovim handles keys between two parts.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local buffer = require('co.ui.buffer')
+local registry = require('co.chat.registry')
+
+-- The least milliseconds between two parts.
+local PAUSE = 5
+-- Milliseconds until the next look if a part has to wait.
+local RETRY = 50
+
+--- Asks for the next part, if there is one.
+---@param chat co.Chat
+function M.ask(chat)
+  if chat.text.above > 0 then
+    backend.send_if_running({ type = 'earlier_text', chat = chat.id, above = chat.text.above })
+  end
+end
+
+--- Returns whether a text above would disturb the person: a selection, an operator that waits for its motion and the command
+--- line keep numbers of lines that Neovim does not change.
+---@param chat co.Chat
+---@return boolean
+local function disturbs(chat)
+  return api.nvim_get_current_buf() == chat.buf and api.nvim_get_mode().mode ~= 'n'
+end
+
+--- Puts a part above the text as soon as it does not disturb the person, and asks for the next one.
+---@param part co.Earlier
+function M.receive(part)
+  local chat = registry.get(part.chat)
+  local alive = chat and buffer.alive(chat.buf)
+  if not chat or not alive or chat.text.above ~= part.above + #part.text then
+    -- Its chat was closed, or it belongs to a text that was replaced.
+    return
+  end
+  if disturbs(chat) then
+    vim.defer_fn(function()
+      M.receive(part)
+    end, RETRY)
+    return
+  end
+  local began = vim.uv.hrtime()
+  chat.text:prepend(part)
+  local took = (vim.uv.hrtime() - began) / 1e6
+  vim.defer_fn(function()
+    M.ask(chat)
+  end, math.max(PAUSE, math.ceil(took)))
+end
+
+return M

@@ -1,0 +1,291 @@
+//! Cuts the text of a resumed chat into parts. The editor gets the last part first, so that the person soon sees the end, and
+//! no part is long enough to delay a key.
+
+use super::markdown::TranscriptText;
+use crate::protocol::TextPart;
+
+/// The most bytes of a part.
+const MOST_BYTES: usize = 128 << 10;
+
+/// The most line breaks of a part.
+const MOST_ROWS: usize = 4_000;
+
+/// The least bytes between two places that are noted.
+const APART: usize = 2 << 10;
+
+/// The parts of a text that are not taken yet.
+#[derive(Debug)]
+pub(super) struct TextParts {
+    text: String,
+    /// Line breaks in the text.
+    rows: usize,
+    /// Places where a part may begin so that markdown looks the same in parts: outside of code, below a blank line.
+    starts: Vec<PartStart>,
+    /// Sorted by their first rows.
+    folds: Vec<[usize; 2]>,
+    answer: Option<usize>,
+    messages: Vec<usize>,
+}
+
+/// A place where a part may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PartStart {
+    byte: usize,
+    /// The line breaks before it.
+    row: usize,
+}
+
+impl TextParts {
+    pub(super) fn new(whole: TranscriptText) -> Self {
+        let TranscriptText {
+            text,
+            mut folds,
+            answer,
+            messages,
+            rows,
+        } = whole;
+        folds.sort_unstable();
+        Self {
+            starts: part_starts(&text, &messages),
+            text,
+            rows,
+            folds,
+            answer,
+            messages,
+        }
+    }
+
+    /// Returns the number of bytes that are not taken yet.
+    pub(super) fn left(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Takes the last part.
+    pub(super) fn take_last(&mut self) -> TextPart {
+        let PartStart { byte, row } = self.cut();
+        let text = self.text.split_off(byte);
+        // What begins in a line goes with the start of the line.
+        let first = match self.text.is_empty() || self.text.ends_with('\n') {
+            true => row,
+            false => row + 1,
+        };
+        let folds = self.folds.partition_point(|fold| fold[0] < first);
+        let messages = self.messages.partition_point(|message| *message < first);
+        self.rows = row;
+        self.starts.truncate(
+            self.starts
+                .partition_point(|start| start.byte < self.text.len()),
+        );
+        TextPart {
+            text,
+            // Inner folds first, as Neovim wants them.
+            folds: self
+                .folds
+                .split_off(folds)
+                .into_iter()
+                .rev()
+                .map(|fold| fold.map(|it| it - row))
+                .collect(),
+            answer: self
+                .answer
+                .take_if(|answer| *answer >= first)
+                .map(|it| it - row),
+            messages: self
+                .messages
+                .split_off(messages)
+                .into_iter()
+                .map(|message| message - row)
+                .collect(),
+            above: self.left(),
+        }
+    }
+
+    /// Returns the place where the last part begins.
+    fn cut(&self) -> PartStart {
+        let longest = self.longest();
+        if longest.byte == 0 {
+            return longest;
+        }
+        let end = self.text.len();
+        let at = self
+            .starts
+            .partition_point(|start| start.byte < longest.byte);
+        match self.starts.get(at) {
+            // A shorter part would show the person less than a screen.
+            Some(start) if (end - start.byte) * 2 > end - longest.byte => *start,
+            _ => longest,
+        }
+    }
+
+    /// Returns the place where the longest possible last part begins. It is the start of a line, unless the line is too long.
+    fn longest(&self) -> PartStart {
+        let end = self.text.len();
+        let least = end.saturating_sub(MOST_BYTES);
+        let mut found = None;
+        let mut row = self.rows;
+        for byte in (least..=end).rev() {
+            if byte == 0 {
+                return PartStart { byte: 0, row: 0 };
+            }
+            if self.text.as_bytes()[byte - 1] == b'\n' {
+                if byte < end {
+                    found = Some(PartStart { byte, row });
+                }
+                if self.rows - row == MOST_ROWS {
+                    break;
+                }
+                row -= 1;
+            }
+        }
+        found.unwrap_or_else(|| PartStart {
+            byte: (least..end)
+                .find(|byte| self.text.is_char_boundary(*byte))
+                .unwrap_or_default(),
+            row: self.rows,
+        })
+    }
+}
+
+/// Returns places in a text where a part may begin, not all of them.
+fn part_starts(text: &str, messages: &[usize]) -> Vec<PartStart> {
+    let mut found = Vec::new();
+    let mut noted = 0;
+    let mut messages = messages.iter().peekable();
+    let (mut byte, mut blank) = (0, true);
+    let mut open = None;
+    for (row, line) in text.split('\n').enumerate() {
+        if messages.next_if_eq(&&row).is_some() {
+            // A model may forget to close a block of code.
+            open = None;
+        }
+        let may_begin = blank && open.is_none() && line.starts_with(|it: char| !it.is_whitespace());
+        if may_begin && byte - noted >= APART {
+            found.push(PartStart { byte, row });
+            noted = byte;
+        }
+        open = fence_after(open, line);
+        blank = line.is_empty();
+        byte += line.len() + 1;
+    }
+    found
+}
+
+/// Returns the fence of code that is open after a line, as `lua/co/chat/fence.lua` does.
+fn fence_after<'a>(open: Option<&'a str>, line: &'a str) -> Option<&'a str> {
+    let line = line.trim();
+    let mark = ["`", "~"].into_iter().find_map(|sign| {
+        let rest = line.trim_start_matches(sign);
+        let mark = &line[..line.len() - rest.len()];
+        let inline = sign == "`" && rest.contains('`');
+        (mark.len() >= 3 && !inline).then_some(mark)
+    });
+    match (open, mark) {
+        (None, mark) => mark,
+        (Some(open), Some(mark)) if mark.starts_with(open) && mark == line => None,
+        (open, _) => open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the parts of a text, the last one first.
+    fn parts(whole: TranscriptText) -> Vec<TextPart> {
+        let mut parts = TextParts::new(TranscriptText {
+            rows: whole.text.matches('\n').count(),
+            ..whole
+        });
+        let mut found = vec![parts.take_last()];
+        while parts.left() > 0 {
+            found.push(parts.take_last());
+        }
+        found
+    }
+
+    /// Checks that parts are short and make the text again. Returns their number.
+    #[track_caller]
+    fn check(text: &str) -> usize {
+        let parts = parts(TranscriptText {
+            text: text.to_owned(),
+            ..TranscriptText::default()
+        });
+        let mut above = text.len();
+        for part in &parts {
+            above -= part.text.len();
+            assert_eq!(part.above, above);
+            assert!(part.text.len() <= MOST_BYTES, "{} bytes", part.text.len());
+            let rows = part.text.matches('\n').count();
+            assert!(rows <= MOST_ROWS, "{rows} rows");
+        }
+        let joined: String = parts.iter().rev().map(|part| part.text.as_str()).collect();
+        assert!(joined == text, "the parts differ from the text");
+        parts.len()
+    }
+
+    #[test]
+    fn the_parts_make_the_text_and_none_is_long() {
+        assert_eq!(check(""), 1);
+        assert_eq!(check("a\n\nb"), 1);
+        assert_eq!(check(&"\n".repeat(MOST_ROWS)), 1);
+        assert_eq!(check(&"\n".repeat(MOST_ROWS * 2 + 1)), 3);
+        assert_eq!(check(&"é".repeat(MOST_BYTES)), 2);
+        assert_eq!(check(&format!("a\n{}\nb\n", "é".repeat(MOST_BYTES))), 4);
+        let paragraphs = "A line.\nAnother one.\n\n".repeat(MOST_BYTES / 4);
+        let rows = paragraphs.matches('\n').count();
+        assert!(check(&paragraphs) < rows / MOST_ROWS + 10);
+        check(&"word ".repeat(99).replace("d w", "d\nw").repeat(1_000));
+    }
+
+    #[test]
+    fn a_part_does_not_begin_in_code() {
+        let code = format!("````lua\n{}````\n\n", "```\n\nlocal x\n\n".repeat(400));
+        let text = format!("Words.\n\n{code}").repeat(20);
+        let parts = parts(TranscriptText {
+            text,
+            ..TranscriptText::default()
+        });
+        assert!(parts.len() > 1);
+        for part in parts {
+            assert!(part.text.starts_with("Words.") || part.text.starts_with("````lua"));
+        }
+    }
+
+    #[test]
+    fn a_message_begins_outside_of_code_that_was_not_closed() {
+        let message = format!("## You\n\n```\n{}\n\n", "x\n\n".repeat(1_000));
+        let rows = message.matches('\n').count();
+        let text = message.repeat(30);
+        let messages = (0..30).map(|message| message * rows).collect();
+        for part in parts(TranscriptText {
+            text,
+            messages,
+            ..TranscriptText::default()
+        }) {
+            assert!(part.text.starts_with("## You"));
+            assert_eq!(part.messages[0], 0);
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_from_the_part_that_has_the_first_one() {
+        let line = "x".repeat(99) + "\n";
+        let text = line.repeat(MOST_BYTES / 100 * 2);
+        let rows = text.len() / 100;
+        let parts = parts(TranscriptText {
+            text,
+            folds: vec![[rows - 2, rows - 1], [2, 4], [1, rows - 3]],
+            answer: Some(3),
+            messages: vec![0, 5, rows - 1],
+            rows,
+        });
+        let of_last = parts[0].text.len() / 100;
+        assert_eq!(parts[0].folds, [[of_last - 2, of_last - 1]]);
+        assert_eq!(parts[0].messages, [of_last - 1]);
+        assert_eq!(parts[0].answer, None);
+        let first = parts.last().unwrap();
+        assert_eq!(first.folds, [[2, 4], [1, rows - 3]]);
+        assert_eq!(first.messages, [0, 5]);
+        assert_eq!(first.answer, Some(3));
+    }
+}
