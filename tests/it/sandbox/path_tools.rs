@@ -146,11 +146,14 @@ fn configuration_with_a_credential_is_closed() {
     let mut tools = Tools::new();
     let config = "[net]\noffline = true\n";
     tools.file("home/.cargo/config.toml", config);
+    tools.file("home/.config/go/env", "GOFLAGS=-mod=mod\n");
     let home = tools.scene.home.display().to_string();
-    let cat = format!("cat {home}/.cargo/config.toml; git config user.name");
-    tools.check(&[], &cat, &format!("{config}A\n"));
+    let cat = format!("cat {home}/.cargo/config.toml {home}/.config/go/env; git config user.name");
+    tools.check(&[], &cat, &format!("{config}GOFLAGS=-mod=mod\nA\n"));
     let token = "[registry]\ntoken = \"cioAbCdEfGhIjKlMn\"\n";
     tools.file("home/.cargo/config.toml", token);
+    let proxy = "GOPROXY=https://me:hunter2hunter2@example.org\n";
+    tools.file("home/.config/go/env", proxy);
     tools.check(&[], &cat, "A\n");
     let git =
         "[user]\n\tname = A\n[url \"https://me:hunter2hunter2@example.org/\"]\n\tinsteadOf = x:\n";

@@ -369,7 +369,8 @@ fn closed_configs(
     listed: &mut Vec<PathBuf>,
 ) -> Vec<PathBuf> {
     let is_config = |path: &Path| {
-        let named = path.ends_with("config") || path.ends_with("config.toml");
+        let named = ["config", "config.toml", "go/env"];
+        let named = named.iter().any(|name| path.ends_with(name));
         (named || is_of_git(path) || git_files.iter().any(|it| it == path)) && path.is_file()
     };
     let mut closed = Vec::new();

@@ -202,6 +202,7 @@ pub(super) const TOOLCHAINS: &[Toolchain] = &[
     ),
     tool(&[".gem"], &["jruby", "ruby", "specs", "truffleruby"]),
     named(&["go"], &["GOPATH"], &["bin", "pkg", "src"]),
+    tool(&[".config/go"], &["env"]),
     named(&[], &["GOROOT", "JAVA_HOME"], &[]),
     tool(
         &[".sdkman"],

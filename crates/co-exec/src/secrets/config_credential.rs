@@ -1,4 +1,4 @@
-//! Finds credentials in configuration files that are no secrets by name: those of git and cargo.
+//! Finds credentials in configuration files that are no secrets by name: those of git, cargo and go.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -49,6 +49,11 @@ mod tests {
         );
         check(
             "[credential]\n\thelper = store\n[alias]\n\ttoken = log\n",
+            false,
+        );
+        check("GOPROXY=https://me:hunter2hunter2@example.org\n", true);
+        check(
+            "GOPROXY=https://example.org,direct\nGOFLAGS=-mod=mod\n",
             false,
         );
         check("[build]\nrustflags = [\"-Ctarget-cpu=native\"]\n", false);
