@@ -6,6 +6,21 @@ local buffer = require('co.ui.buffer')
 
 -- The most columns of text that is to be read.
 local WIDTH = 80
+-- The fewest rows of a float above a question, with the border.
+local LEAST_ROOM = 6
+
+--- Returns the row that ends the room of a float: that of a question, if there is enough room above it.
+---@param focus boolean
+---@return integer
+local function bottom(focus)
+  for _, win in ipairs(focus and {} or api.nvim_tabpage_list_wins(0)) do
+    local top = api.nvim_win_get_position(win)[1]
+    if vim.bo[api.nvim_win_get_buf(win)].filetype == 'co-approval' and top >= LEAST_ROOM then
+      return top
+    end
+  end
+  return vim.o.lines - vim.o.cmdheight - 1
+end
 
 --- Opens a float, with long lines wrapped.
 ---@param lines string[]
@@ -23,10 +38,11 @@ local function open(lines, title, focus)
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
   width = math.max(1, math.min(width, vim.o.columns - 2, WIDTH)) --[[@as integer]]
+  local row = bottom(focus)
   local win = api.nvim_open_win(buf, focus, {
     relative = 'editor',
     anchor = 'SE',
-    row = vim.o.lines - vim.o.cmdheight - 1,
+    row = row,
     col = vim.o.columns,
     width = width,
     height = 1,
@@ -41,7 +57,7 @@ local function open(lines, title, focus)
     api.nvim_set_option_value(name, true, { win = win, scope = 'local' })
   end
   local wanted = api.nvim_win_text_height(win, {}).all
-  api.nvim_win_set_height(win, math.max(1, math.min(wanted, vim.o.lines - vim.o.cmdheight - 4)))
+  api.nvim_win_set_height(win, math.max(1, math.min(wanted, row - 3)))
   return win
 end
 
