@@ -141,7 +141,8 @@ impl TextParts {
             byte: (least..end)
                 .find(|byte| self.text.is_char_boundary(*byte))
                 .unwrap_or_default(),
-            row: self.rows,
+            // Less than `self.rows` if the line has an end.
+            row,
         })
     }
 }
@@ -235,6 +236,33 @@ mod tests {
         let rows = paragraphs.matches('\n').count();
         assert!(check(&paragraphs) < rows / MOST_ROWS + 10);
         check(&"word ".repeat(99).replace("d w", "d\nw").repeat(1_000));
+    }
+
+    #[test]
+    fn rows_above_the_end_of_a_long_line_are_counted_right() {
+        let text = format!("## You\n{}\n", "x".repeat(MOST_BYTES)).repeat(3);
+        let parts = parts(TranscriptText {
+            text,
+            messages: vec![0, 2, 4],
+            folds: vec![[2, 3]],
+            ..TranscriptText::default()
+        });
+        let mut folds = Vec::new();
+        let mut found = 0;
+        for TextPart {
+            text,
+            messages,
+            folds: more,
+            ..
+        } in parts
+        {
+            let rows: Vec<_> = text.split('\n').collect();
+            assert!(messages.iter().all(|row| rows[*row] == "## You"));
+            found += messages.len();
+            folds.extend(more);
+        }
+        assert_eq!(found, 3);
+        assert_eq!(folds, [[0, 1]]);
     }
 
     #[test]
