@@ -161,7 +161,7 @@ describe('the backend', function()
       end })
       vim.schedule(function() vim.cmd('qa!') end)
     ]])
-    vim.fn.jobwait({ nvim.job }, 5000)
+    nvim:wait_exit()
     local greetings = vim.tbl_filter(function(message)
       return message.type == 'hello'
     end, received())

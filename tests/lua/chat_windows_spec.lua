@@ -134,7 +134,7 @@ describe('the windows of a chat', function()
       wait_together(nvim)
       -- The answer to the last key may not come.
       pcall(nvim.keys, nvim, ':quit<CR>')
-      same({ 0 }, vim.fn.jobwait({ nvim.job }, 15000))
+      same(0, nvim:wait_exit())
     end
   end)
 

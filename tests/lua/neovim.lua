@@ -35,6 +35,7 @@ end
 ---@field channel integer
 ---@field terminal? integer buffer that shows its screen
 ---@field job integer
+---@field code? integer its exit status, when it has ended
 ---@field pid integer
 local Neovim = {}
 Neovim.__index = Neovim
@@ -72,21 +73,22 @@ end
 ---@param command string[]
 ---@param columns integer
 ---@param lines integer
----@param env table<string, string>
+---@param opts table of `jobstart()`
 ---@return integer job
 ---@return integer buf
-local function in_terminal(command, columns, lines, env)
+local function in_terminal(command, columns, lines, opts)
   vim.o.laststatus, vim.o.showtabline, vim.o.ruler = 0, 0, false
   vim.o.columns, vim.o.lines = columns, lines + 1
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_win_set_buf(0, buf)
   local own = { TERM = 'xterm-256color', COLORTERM = 'truecolor', NVIM_NOTTYFAST = '1' }
-  env = vim.tbl_extend('force', own, env)
+  opts.env = vim.tbl_extend('force', own, opts.env)
   if vim.fn.has('nvim-0.11') == 1 then
-    return vim.fn.jobstart(command, { term = true, env = env }), buf
+    opts.term = true
+    return vim.fn.jobstart(command, opts), buf
   end
   ---@diagnostic disable-next-line: deprecated -- what 0.10 has
-  return vim.fn.termopen(command, { env = env }), buf
+  return vim.fn.termopen(command, opts), buf
 end
 
 --- Waits until `condition` holds; fails with `what` where it does not in time.
@@ -112,11 +114,17 @@ function M.start(opts)
   local command = { vim.v.progpath, '--clean', '-n', '-i', 'NONE', '--listen', socket }
   local env = vim.tbl_extend('force', { NVIM = '' }, opts.env or {})
   local self = setmetatable({}, Neovim)
+  local job = {
+    env = env,
+    on_exit = function(_, code)
+      self.code = code
+    end,
+  }
   if opts.screen then
-    self.job, self.terminal = in_terminal(command, opts.columns or 100, opts.lines or 30, env)
+    self.job, self.terminal = in_terminal(command, opts.columns or 100, opts.lines or 30, job)
   else
     table.insert(command, '--headless')
-    self.job = vim.fn.jobstart(command, { env = env })
+    self.job = vim.fn.jobstart(command, job)
   end
   defer(function()
     self:stop()
@@ -148,7 +156,7 @@ end
 function Neovim:stop()
   pcall(vim.fn.chanclose, self.channel)
   local function ended()
-    return vim.fn.jobwait({ self.job }, 0)[1] ~= -1
+    return self.code ~= nil
   end
   if not ended() then
     -- Not |jobstop()|: it closes the terminal, and an ending screen waits a second for the terminal's answer.
@@ -159,6 +167,15 @@ function Neovim:stop()
   if self.terminal then
     pcall(vim.api.nvim_buf_delete, self.terminal, { force = true })
   end
+end
+
+--- Waits for its end, and returns its exit status.
+---@return integer
+function Neovim:wait_exit()
+  M.wait('its end', function()
+    return self.code ~= nil
+  end)
+  return assert(self.code)
 end
 
 ---@param method string
