@@ -5,7 +5,7 @@ use super::markdown::TranscriptText;
 use crate::protocol::TextPart;
 
 /// The most bytes of a part.
-const MOST_BYTES: usize = 128 << 10;
+const MOST_BYTES: usize = 64 << 10;
 
 /// The most line breaks of a part.
 const MOST_ROWS: usize = 4_000;

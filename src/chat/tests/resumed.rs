@@ -5,7 +5,7 @@ use crate::chat::Msg;
 use crate::protocol::{TextPart, ToEditor};
 
 /// More would delay keys. Only the text counts: it is nearly all of a message.
-const MOST: usize = 128 << 10;
+const MOST: usize = 64 << 10;
 
 impl Chat {
     /// Asks for the part above and returns it.

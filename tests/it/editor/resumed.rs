@@ -85,7 +85,7 @@ fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
     scene.co(&format!("/resume {id}"));
     scene.wait_for("_G.held ~= nil", "the first parts");
     let begun = scene.chat();
-    assert!(begun.len() <= 2 * (128 << 10) && shown.ends_with(&begun));
+    assert!(begun.len() <= 2 * (64 << 10) && shown.ends_with(&begun));
     // A prompt, and the draft of another one.
     scene.type_keys("imore<C-s>");
     scene.wait_chat("One word.");
