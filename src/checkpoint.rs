@@ -167,7 +167,7 @@ impl Checkpoints {
     /// meanwhile, [`Self::finish`] makes the rest, or drops all if nothing was made yet.
     ///
     /// # Errors
-    /// Nothing was changed, because the changes could not be noted before.
+    /// Nothing was changed, because the journal could not be written or the workspace was replaced.
     pub fn make(
         &self,
         undo: Undo,
@@ -195,7 +195,7 @@ impl Checkpoints {
         let options = WriteOptions {
             unfinished: &unfinished,
             mode: None,
-            // Many files of a trial are kept in a moment. They are not safe against a loss of power, and the journal is not either.
+            // A trial may have many files, so they are not synced. A loss of power may lose them, and the journal too.
             sync: !matches!(record.by, By::Call { .. }),
         };
         let place = KeepPlace {

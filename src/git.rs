@@ -1,9 +1,10 @@
 //! The repository of a workspace: its state, and changes of it that a person approved. All is read and made by the person's
 //! git, without hooks, filters and replaced objects.
 //!
-//! `names` has the names of objects and refs, `index` reads the index, `stash` the stash. `change` has the changes of a repository, `compose` makes one of several and inverts them, `describe`
-//! puts them into words, `state` tells which are made and which can be, `keep` makes them. This module knows no trial and no chat. It blocks on files and processes: call it
-//! from `spawn_blocking`.
+//! `names` has the names of objects and refs, `index` reads the index, and `stash` the stash. `change` has the changes of a
+//! repository. `compose` joins several changes into one and inverts changes, and `describe` puts them into words. `state` finds
+//! the changes that are made, and checks that the others can be made. `keep` makes them. This module knows no trial and no chat.
+//! It blocks on files and processes: call it from `spawn_blocking`.
 
 mod change;
 mod compose;
@@ -202,7 +203,7 @@ impl Repository {
 
 /// Returns the start of what git printed about a failure, in one line.
 pub fn message(printed: &str) -> String {
-    // Advice follows after an empty line.
+    // Git prints its advice after an empty line.
     let printed = printed.trim().split("\n\n").next();
     let line = one_line(printed.unwrap_or_default());
     line.chars().take(MAX_MESSAGE_CHARS).collect()

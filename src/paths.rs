@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns that a directory or a file in it cannot be written.
+    /// Returns the error about a directory in which co cannot write.
     pub fn write(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::Write { path, source }

@@ -118,8 +118,8 @@ pub enum ChatEvent {
         /// The last answer is the end of the transcript: `/retry` replaces it.
         answered: bool,
     },
-    /// The person sees the end of a resumed text, and the front end is ready for the part above it. `above` is the number of
-    /// bytes there.
+    /// The person sees the end of a resumed text, and the front end is ready for the next part. `above` is the number of
+    /// bytes that belong above the shown text.
     EarlierTextWanted {
         above: usize,
     },

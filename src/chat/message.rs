@@ -24,7 +24,7 @@ pub enum Msg {
     CheckPromptFile(PromptFileCheck),
     /// Cancels the turn. The second one in a row drops the queued prompts too.
     Cancel,
-    /// The editor asks for the part of a resumed text that ends where `above` bytes of it are left.
+    /// The editor asks for the next part of a resumed text, of which `above` bytes are not sent yet.
     EarlierText {
         above: usize,
     },

@@ -90,7 +90,7 @@ pub struct RepositoryChanges {
 }
 
 impl KeptRepository {
-    /// Returns the change that takes it back.
+    /// Returns the change that takes this one back.
     #[must_use]
     pub fn inverse(&self) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start finishes them, or drops what had not begun.
+//! The journal of changes that are being kept or taken back. If co is killed meanwhile, the next start makes the rest of them,
+//! or drops them if none was made yet.
 //!
 //! It is a file for each: a record of the planned changes, locked by the process that makes them.
 
@@ -34,14 +35,14 @@ pub(super) struct Journal {
     file: File,
 }
 
-/// Changes that a killed process was keeping.
+/// Changes that a killed process was keeping or taking back.
 #[derive(Debug, PartialEq)]
 pub struct InterruptedKeep {
     pub workspace: PathBuf,
     pub by: By,
     /// The number of files that were changed now.
     pub finished: usize,
-    /// Changes of the repository are made.
+    /// True if changes of the repository are made.
     pub repository: bool,
     /// Nothing had been changed, so nothing was.
     pub dropped: bool,
@@ -80,7 +81,7 @@ impl Journal {
     /// Notes changes before they are made.
     ///
     /// # Errors
-    /// The file cannot be written. Nothing of it is left then.
+    /// The file cannot be written. No part of it is left then.
     pub(super) fn begin(store: &Path, record: &Record) -> io::Result<Self> {
         let dir = keeps(store);
         private_dir(&dir)?;

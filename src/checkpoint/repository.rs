@@ -22,7 +22,7 @@ const MAX_GIT_WAIT: Duration = Duration::from_secs(3);
 /// The time between two attempts meanwhile.
 const GIT_POLL: Duration = Duration::from_millis(100);
 
-/// The place of changes that are being made.
+/// The workspace and the store of changes that are being made.
 pub(super) struct KeepPlace<'a> {
     /// The real path of the workspace.
     pub(super) root: &'a Path,
@@ -49,7 +49,7 @@ impl KeepPlace<'_> {
             Ok(repository) => repository.prepare(&kept.change, self.unfinished),
             Err(why) => Err(why.clone()),
         };
-        // If it is not prepared, nothing is made.
+        // If the preparation failed, no part of the change is made.
         let changed = opened.as_ref().ok().filter(|_| prepared.is_ok());
         let mut done = files();
         let made = prepared.and_then(|it| it.make(&self.why()));
@@ -137,7 +137,7 @@ pub fn taking_back(turn: &TurnChanges, store: &Store) -> Result<Option<Repositor
     if kept.change.is_empty() {
         return Ok(None);
     }
-    // Nobody has said yes yet, so what is read or made goes to a directory outside of the repository.
+    // The person has not said yes yet, so new objects go to a directory outside of the repository.
     let scratch = PrivateTmp::new_in(&std::env::temp_dir(), &Removals::default());
     let scratch = scratch.map_err(|error| error.to_string())?;
     let objects = scratch.path().join("objects");
@@ -149,7 +149,7 @@ pub fn taking_back(turn: &TurnChanges, store: &Store) -> Result<Option<Repositor
     Ok(Some(RepositoryChanges { kept, lines }))
 }
 
-/// Adds the new objects of a change. After a while, git removes those to which nothing refers.
+/// Adds the new objects of a change again if some are missing. Git removes objects to which nothing refers after a while.
 fn import_missing(
     repository: &Repository,
     kept: &KeptRepository,
@@ -165,7 +165,8 @@ fn import_missing(
     Ok(())
 }
 
-/// Returns the result of an attempt to make a change of a repository. It may have failed half-way: only the repository tells.
+/// Returns the result of an attempt to make a change of a repository. If the attempt failed, reads the repository to find the
+/// parts that are made.
 fn result(
     change: &RepositoryChange,
     repository: Option<&Repository>,

@@ -46,7 +46,7 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// None without changes of the repository.
+    /// The result for the repository; none if no change of it was planned.
     pub repository: Option<RepositoryResult>,
 }
 
@@ -54,12 +54,12 @@ pub struct UndoResult {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RepositoryResult {
     pub made: RepositoryChange,
-    /// The parts that could not be changed, with the reason. It is `.git` if they are all.
+    /// The parts that could not be changed, with the reason. If no part could be changed, this is `.git`.
     pub failed: Vec<(PathBuf, String)>,
 }
 
 impl UndoResult {
-    /// Returns what could not be changed in files and in the repository, with the reason.
+    /// Returns the files and the parts of the repository that could not be changed, with the reason.
     pub fn all_failed(&self) -> impl Iterator<Item = &(PathBuf, String)> {
         let in_git = self.repository.iter().flat_map(|it| &it.failed);
         self.failed.iter().chain(in_git)

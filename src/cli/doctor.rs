@@ -188,7 +188,7 @@ fn trials(probe: &SandboxReport) -> Option<Check> {
             "trials",
             CheckLevel::Warn,
             refused.to_string(),
-            "until then co asks before each such command runs; a trial needs namespaces, and an overlay over the workspace",
+            "a trial needs namespaces and an overlay over the workspace; without trials, co asks before it runs such a command",
         ),
     })
 }

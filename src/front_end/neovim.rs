@@ -112,7 +112,7 @@ impl FrontEnd for NeovimChat {
                 answer: false,
             }),
             ChatEvent::EarlierTextWanted { above } => {
-                // Another number means that the question is about a text that was replaced.
+                // Another number means that the request is about a text that was replaced.
                 if let Some(parts) = earlier.as_mut().filter(|parts| parts.left() == above) {
                     let part = parts.take_last();
                     if part.above == 0 {

@@ -10,10 +10,10 @@ const MOST_BYTES: usize = 64 << 10;
 /// The most line breaks of a part.
 const MOST_ROWS: usize = 4_000;
 
-/// The least bytes between two places that are noted.
+/// The least bytes between two starts of parts that are noted.
 const APART: usize = 2 << 10;
 
-/// The parts of a text that are not taken yet.
+/// The rest of a text that is not taken yet. It is taken part by part, from its end.
 #[derive(Debug)]
 pub(super) struct TextParts {
     text: String,
@@ -64,7 +64,7 @@ impl TextParts {
     pub(super) fn take_last(&mut self) -> TextPart {
         let PartStart { byte, row } = self.cut();
         let text = self.text.split_off(byte);
-        // What begins in a line goes with the start of the line.
+        // A fold, an answer or a message belongs to the part with the start of its line.
         let first = match self.text.is_empty() || self.text.ends_with('\n') {
             true => row,
             false => row + 1,
@@ -78,7 +78,7 @@ impl TextParts {
         );
         TextPart {
             text,
-            // Inner folds first, as Neovim wants them.
+            // Neovim needs inner folds first.
             folds: self
                 .folds
                 .split_off(folds)
@@ -111,7 +111,7 @@ impl TextParts {
             .starts
             .partition_point(|start| start.byte < longest.byte);
         match self.starts.get(at) {
-            // A shorter part would show the person less than a screen.
+            // A much shorter part could show the person less than a screen.
             Some(start) if (end - start.byte) * 2 > end - longest.byte => *start,
             _ => longest,
         }
@@ -141,13 +141,13 @@ impl TextParts {
             byte: (least..end)
                 .find(|byte| self.text.is_char_boundary(*byte))
                 .unwrap_or_default(),
-            // Less than `self.rows` if the line has an end.
+            // If a line break ends the text, this is less than `self.rows`.
             row,
         })
     }
 }
 
-/// Returns places in a text where a part may begin, not all of them.
+/// Returns some of the places in a text where a part may begin.
 fn part_starts(text: &str, messages: &[usize]) -> Vec<PartStart> {
     let mut found = Vec::new();
     let mut noted = 0;

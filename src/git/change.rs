@@ -80,7 +80,7 @@ impl RepositoryChange {
         self.head.as_ref().filter(|it| it.before != it.after)
     }
 
-    /// Returns the parts that another change, of which it has some parts, lacks.
+    /// Returns the parts of this change that `other` lacks. `other` is a part of this change.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let lacks = |it: &&RefChange| !other.refs.contains(it);

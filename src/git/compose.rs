@@ -1,4 +1,4 @@
-//! Inverts changes of a repository, and makes one change of several.
+//! Inverts changes of a repository, and joins several changes into one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -61,7 +61,7 @@ impl Transition<Vec<StagedFile>> for PathChange {
 }
 
 impl RepositoryChange {
-    /// Returns the change that takes it back.
+    /// Returns the change that takes this one back.
     #[must_use]
     pub fn inverse(&self) -> Self {
         let mut inverse = self.clone();
@@ -100,7 +100,7 @@ impl RepositoryChange {
     }
 }
 
-/// Joins the changes of each place, which are in the order of their times. Returns them in the order of their names.
+/// Joins the changes of each place. `all` is in the order of time, and the result in the order of names.
 fn joined<State: PartialEq, T: Transition<State>>(
     all: impl Iterator<Item = T>,
     name: impl Fn(&T) -> &str,
@@ -174,7 +174,7 @@ mod tests {
         );
         let nothing = joined.clone().then(joined.inverse()).unwrap();
         assert!(nothing.is_empty());
-        // Then HEAD must still be where it was.
+        // HEAD is noted too, because it must not change meanwhile.
         assert_eq!(nothing.head.unwrap().before, both.head.unwrap().before);
     }
 

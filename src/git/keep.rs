@@ -64,7 +64,7 @@ impl Repository {
         self.run(args, pack).map(drop)
     }
 
-    /// Prepares to make a change whose objects are there. What is made already stays. The names of files that are not
+    /// Prepares to make a change whose objects are there. Parts that are made already stay. The names of files that are not
     /// whole yet begin with `unfinished`.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl PreparedChange<'_> {
             let args = ["update-ref", "--no-deref", "-m", why, "--stdin", "-z"];
             repository.run(args, &input)?;
         }
-        // If one of these fails, the others still bring the repository nearer to what the person said yes to.
+        // If one of these fails, the others are still made, because the person said yes to each.
         let stash = stash.filter(|it| !it.after.is_empty());
         let done = [
             head.map(|it| repository.move_head(it)),

@@ -87,7 +87,7 @@ impl Head {
         }
     }
 
-    /// Returns it for a person, after `HEAD is`.
+    /// Returns the words that follow `HEAD is`, for a person.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Branch(name) => format!("on branch {}", one_line(short(name))),

@@ -1,4 +1,4 @@
-//! Compares a repository with a change of it: the parts that are made, and whether the others can be.
+//! Compares a repository with a change of it. Finds the parts that are made, and checks that the others can be made.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::index::Index;
 use super::names::{Head, ObjectName, RefTarget, object_lines};
 use super::stash::StashChange;
 
-/// The changes that are not made yet, apart from those of the index.
+/// The parts of a change that are not made yet, apart from the index.
 #[derive(Debug)]
 pub(super) struct LeftChange<'a> {
     pub(super) refs: Vec<&'a RefChange>,
@@ -17,7 +17,7 @@ pub(super) struct LeftChange<'a> {
 }
 
 impl Repository {
-    /// Checks that a change can be made. What is made already stays.
+    /// Checks that a change can be made. Parts that are made already stay.
     ///
     /// # Errors
     /// The repository has changed in the same place, or an object is missing: a clause.
@@ -29,7 +29,7 @@ impl Repository {
         self.left(change).map(drop)
     }
 
-    /// Checks that all objects are there that a change needs.
+    /// Checks that all objects that a change needs are there.
     ///
     /// # Errors
     /// One is missing: a clause.
@@ -59,7 +59,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns whether a part of a change is made that a kill may have interrupted.
+    /// Returns whether a part of a change is made. A kill may have interrupted the change.
     ///
     /// # Errors
     /// The repository cannot be read.
@@ -114,7 +114,7 @@ impl Repository {
         })
     }
 
-    /// Returns what is not made of a change, apart from its index.
+    /// Returns the parts of a change that are not made, apart from the index.
     ///
     /// # Errors
     /// The repository has changed in the same place: a clause.
@@ -148,11 +148,11 @@ impl Repository {
         Ok(LeftChange { refs, head, stash })
     }
 
-    /// Checks that HEAD is as it was, if its commit, the index and the files would no longer fit together otherwise. The same
-    /// holds for other working trees.
+    /// Checks that HEAD is as it was before or after the change. Another HEAD is allowed only if its commit, the index and the
+    /// files still fit together after the change. Also checks that no other working tree has a changed branch.
     ///
     /// # Errors
-    /// It is not: a clause.
+    /// HEAD has changed, or another working tree has a changed branch: a clause.
     pub fn check_head(&self, change: &RepositoryChange) -> Result<(), String> {
         self.check_worktrees(&change.refs)?;
         let Some(HeadChange { before, after }) = &change.head else {
@@ -193,7 +193,7 @@ impl Repository {
     }
 }
 
-/// Checks that the changed entries of an index are as they were before, or as they are afterwards.
+/// Checks that the changed entries of an index are as they were before the change, or as they are after it.
 pub(super) fn check_index(own: &[u8], changes: &[PathChange], size: usize) -> Result<(), String> {
     let now = parsed(own, size)?;
     for change in changes {

@@ -55,7 +55,7 @@ pub enum FromEditor {
     },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
-    /// Asks for the next part of a text that the chat shows from its end. `above` is that of the last part.
+    /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is that of the part that came before.
     EarlierText { chat: u64, above: usize },
     /// A slash command for the backend; `name` has no slash.
     Command {

@@ -116,7 +116,7 @@ pub enum ToEditor {
     AnswerBegins { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
     FoldAnswer { chat: u64 },
-    /// Replaces the text of a chat (`/resume`). Of a long text, this is the end.
+    /// Replaces the text of a chat (`/resume`). If the text is long, `part` is only its end.
     Replace {
         chat: u64,
         #[serde(flatten)]
@@ -300,8 +300,7 @@ impl From<Usage> for TokenUse {
 /// A part of the text of a chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TextPart {
-    /// A part with other text below it usually ends with a line break. The end of a line that is too long for one part does
-    /// not begin a line.
+    /// A part above other text ends with a line break, unless it ends within a line that is too long for one part.
     pub text: String,
     /// Rows to be folded, first and last, counted from the first row of `text`: long outputs, and answers that the model no
     /// longer sees. A fold may end below `text`.
@@ -311,7 +310,7 @@ pub struct TextPart {
     pub answer: Option<usize>,
     /// The rows of `text` at which messages of the person or the model begin.
     pub messages: Vec<usize>,
-    /// The bytes of text that belong above this part. Lua asks for them.
+    /// The number of bytes of text that belong above this part. Lua asks for them.
     pub above: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Probes the sandbox in the background when something first needs the result. A command that the person types needs none
-//! if nothing confines it.
+//! Probes the sandbox in the background when something first needs the result. A command that the person types does not need
+//! the result if nothing confines it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

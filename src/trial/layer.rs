@@ -29,9 +29,10 @@ pub struct Layer {
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
-/// The directory of copies of git's files as the trial started, beside it.
+/// The directory beside it that has copies of git's files, as they were when the trial started.
 const OLD: &str = "old";
-/// These files, in the git directory. A git that only refreshes the index writes it again, and HEAD may lead elsewhere and back.
+/// The copied files, in the git directory. Their times tell too little: a git that only refreshes the index writes it again, and
+/// the person may switch to another branch and back.
 const COPIED: [&str; 2] = ["index", "HEAD"];
 /// The directory of the ignored files that stay, beside the layers.
 const IGNORED: &str = "ignored";

@@ -47,8 +47,8 @@ impl<'a> TrackedFiles<'a> {
     }
 }
 
-/// Reads the index of a workspace, and the one that it shares most files with if it is split. Of one that is too large, no file
-/// counts as tracked.
+/// Reads the index of a workspace, and its shared index if it is split. If an index is too large, none of its files counts as
+/// tracked.
 fn read(root: &Path) -> Vec<Index> {
     let dir = match repository::find(root) {
         Ok(Some(dirs)) => dirs.own,

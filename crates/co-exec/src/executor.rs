@@ -299,8 +299,8 @@ impl Executor {
         }
         let place = self.inner.groups.get_or_init(GroupsDirectory::find);
         let place = place.as_ref()?;
-        // To enter a group takes several milliseconds. One without limits only kills all processes in one call, as the
-        // kernel does at the end of a PID namespace.
+        // To enter a group takes several milliseconds. A group without limits only serves to kill all processes in one call.
+        // The end of a PID namespace does that too.
         if !place.has_limits() && launcher.makes_pid_namespace(confinement) {
             return None;
         }

@@ -10,7 +10,7 @@ local registry = require('co.chat.registry')
 
 -- The least milliseconds between two parts.
 local PAUSE = 5
--- Milliseconds until the next look if a part has to wait.
+-- Milliseconds until the next try if a part has to wait.
 local RETRY = 50
 
 --- Asks for the next part, if there is one.
@@ -21,8 +21,8 @@ function M.ask(chat)
   end
 end
 
---- Returns whether a text above would disturb the person: a selection, an operator that waits for its motion and the command
---- line keep numbers of lines that Neovim does not change.
+--- Returns whether text that is put above would disturb the person. A selection, an operator that waits for its motion, and
+--- the command line keep numbers of lines, which Neovim does not change then.
 ---@param chat co.Chat
 ---@return boolean
 local function disturbs(chat)
@@ -35,7 +35,7 @@ function M.receive(part)
   local chat = registry.get(part.chat)
   local alive = chat and buffer.alive(chat.buf)
   if not chat or not alive or chat.text.above ~= part.above + #part.text then
-    -- Its chat was closed, or it belongs to a text that was replaced.
+    -- The chat was closed, or the part belongs to a text that was replaced.
     return
   end
   if disturbs(chat) then

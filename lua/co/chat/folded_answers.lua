@@ -12,7 +12,7 @@ local marks = api.nvim_create_namespace('co.answers')
 ---@class (exact) co.FoldedAnswers
 ---@field buf integer
 ---@field current? integer extmark at which the last answer begins
----@field unbegun? integer extmark of the last row of an answer to fold that begins in text that is not there yet
+---@field unbegun? integer extmark of the last row of an answer to fold, whose first row is not there yet
 ---@field old { first: integer, last: integer }[] extmarks of answers to fold
 local FoldedAnswers = {}
 FoldedAnswers.__index = FoldedAnswers

@@ -317,7 +317,7 @@ function M.state(message)
     local taken = math.max(0, message.taken_prompts - chat.state.taken_prompts)
     chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
     local begun = message.transcript ~= chat.state.transcript
-    -- A question waits as long as the person likes.
+    -- A question may wait for long, so plugins draw the text before its answer too.
     local rests = vim.list_contains({ 'idle', 'asking' }, message.state)
     local came_to_rest = rests and chat.state.state ~= message.state
     chat.state = message
@@ -372,7 +372,7 @@ function M.fold_answer(message)
   end
 end
 
---- Replaces the whole text of a chat. Of a long text, the message has the end.
+--- Replaces the whole text of a chat. If the text is long, the message has only its end.
 ---@param message co.Replace
 function M.replace(message)
   local chat = of_message(message)

@@ -240,7 +240,7 @@ function Markdown:prepend(rows)
   self.earlier[set(self.buf, places, 0, 0, { end_row = rows })] = true
 end
 
---- Highlights rows that a window shows before others, if they are among those that were put above.
+--- Highlights the shown rows that were put above, before all other rows that wait.
 ---@param first integer
 ---@param last integer
 function Markdown:reveal(first, last)
@@ -266,7 +266,7 @@ function Markdown:reveal(first, last)
   self:catch_up()
 end
 
---- Calls `reveal` if a window shows rows that were put above.
+--- Calls `reveal` for the rows that a window shows, if rows that were put above wait for it.
 ---@param buf integer
 ---@param first integer
 ---@param last integer

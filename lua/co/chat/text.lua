@@ -118,7 +118,7 @@ function ChatText:show_missing(why)
   })
 end
 
---- Notes what belongs to a part of a text, whose first row is the first one of the buffer.
+--- Notes the messages, folds and last answer of a part, which begins at the first row of the buffer.
 ---@param part co.TextPart
 function ChatText:note_part(part)
   self:add_messages(part.messages or {})
@@ -130,14 +130,14 @@ function ChatText:note_part(part)
   end
   self.above = part.above or 0
   if self.above > 0 then
-    self:show_missing('follow')
+    self:show_missing('are loading')
   else
     api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
   end
 end
 
 --- Replaces the whole text.
----@param part co.TextPart the end of the other text
+---@param part co.TextPart the new text, or its end
 function ChatText:replace(part)
   self.blocks = {}
   self.folded_answers:clear()
@@ -167,7 +167,7 @@ function ChatText:prepend(part)
   end
 end
 
---- Shows that the earlier text comes later, because the backend ended. Another one sends the whole text.
+--- Shows that the earlier text comes later, because the backend ended. The next backend sends the text again.
 function ChatText:stop_loading()
   if self.above > 0 then
     self:show_missing('come with the next prompt')

@@ -60,11 +60,11 @@
 ---@field type 'cancel'
 ---@field chat integer
 
---- Asks for the next part of a text that a chat shows from its end.
+--- Asks for the part of a resumed text that belongs above the text of the chat.
 ---@class (exact) co.EarlierText
 ---@field type 'earlier_text'
 ---@field chat integer
----@field above integer that of the last part
+---@field above integer the `above` of the part that came before
 
 ---@class (exact) co.Command
 ---@field type 'command'

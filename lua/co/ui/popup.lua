@@ -9,7 +9,7 @@ local WIDTH = 80
 -- The fewest rows of a float above a question, with the border.
 local LEAST_ROOM = 6
 
---- Returns the row that ends the room of a float: that of a question, if there is enough room above it.
+--- Returns the row at which a float ends: the top of a question if there is enough room above it, else the last row.
 ---@param focus boolean
 ---@return integer
 local function bottom(focus)
@@ -50,7 +50,7 @@ local function open(lines, title, focus)
     style = 'minimal',
     title = title,
     focusable = focus,
-    -- Only a list that the person opened may cover a question, which has 60.
+    -- A question has 60. Only a list that the person opened may cover it.
     zindex = focus and 65 or 55,
   })
   for _, name in ipairs({ 'wrap', 'linebreak' }) do

@@ -295,7 +295,7 @@ function M.follow(buf, change)
   end
 end
 
---- Runs `change`, which puts `rows` rows above the first one of `buf`. Its windows show the same lines as before.
+--- Runs `change`, which puts `rows` rows above the first one of `buf`. The windows of `buf` show the same lines as before.
 ---@param buf integer
 ---@param rows integer
 ---@param change fun()

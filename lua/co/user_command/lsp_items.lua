@@ -38,7 +38,7 @@ function M.at(line, row, column)
       labelDetails = { description = describe.about(word, cwd) },
       kind = kind(word),
       filterText = word,
-      -- Of two that match as well, the first stays the first.
+      -- If two words match equally well, their order stays.
       sortText = ('%05d'):format(index),
       insertTextFormat = 1,
       textEdit = {

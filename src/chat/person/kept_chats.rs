@@ -67,7 +67,7 @@ impl Chat {
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });
         let front_end = Arc::clone(&self.front_end);
-        // A long text takes its time.
+        // To make a long text takes a while.
         let show = move || {
             front_end.show(resumed);
             Ok::<_, String>(())

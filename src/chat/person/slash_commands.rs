@@ -92,7 +92,7 @@ impl Chat {
         )
     }
 
-    /// Returns the reason why there are no trials, as the end of a sentence; empty if there are.
+    /// Returns the reason why trials are refused, as the end of a sentence; empty if they are not.
     async fn trial_words(&self) -> String {
         let judge = self.services.judge(&self.dirs.workspace);
         let checked = blocking(move || judge.check_trial()).await;

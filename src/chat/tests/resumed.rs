@@ -4,7 +4,7 @@ use super::chat::{Chat, says};
 use crate::chat::Msg;
 use crate::protocol::{TextPart, ToEditor};
 
-/// More would delay keys. Only the text counts: it is nearly all of a message.
+/// The most bytes of the text of a part. A longer one would delay keys.
 const MOST: usize = 64 << 10;
 
 impl Chat {
@@ -33,7 +33,7 @@ async fn no_part_of_a_long_chat_is_long_and_all_make_the_text() {
     assert!(end.text.ends_with("The end.") && end.answer.is_none());
     let mut parts = vec![end];
     while let above @ 1.. = parts.last().unwrap().above {
-        // A question about another text gets no answer.
+        // A request about another text gets no answer.
         chat.send(Msg::EarlierText { above: above + 1 });
         parts.push(chat.earlier(above).await);
     }

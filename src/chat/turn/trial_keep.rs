@@ -284,7 +284,7 @@ fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
     if let Some(git) = &done.repository {
         let lines = match git.failed.is_empty() {
             true => lines,
-            // The lines are about all of it.
+            // The lines are about all planned changes.
             false => git.made.paths().iter().map(|it| shown(it)).collect(),
         };
         let of_files = (!kept.is_empty() || lines.is_empty()).then_some(count);

@@ -12,7 +12,7 @@ use crate::protocol::Change;
 
 /// The changes to make.
 pub(super) struct Plan {
-    /// The first of the turns.
+    /// The number of the turn, or of the first one if several turns are taken back together.
     pub(super) turn: usize,
     pub(super) workspace: PathBuf,
     pub(super) undo: Undo,
@@ -22,7 +22,7 @@ pub(super) struct Plan {
 }
 
 impl UndoTask {
-    /// Returns the plan, and its changes for the question if there must be one; none if no turn changed files.
+    /// Returns the plan, and its changes for the question if co must ask; none if no turn changed files or the repository.
     pub(super) async fn plan(&self) -> Result<Option<(Plan, Option<Change>)>, String> {
         let (services, chat, redo) = (
             Arc::clone(&self.services),
@@ -53,8 +53,8 @@ impl UndoTask {
             let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
             let mut reasons = reasons(&turns, &turn, &later, &undo);
             let repository = taking_back(&turn, &store);
-            // If nothing is left to take back in this turn, the next `/undo` takes back an earlier one. But the person may do
-            // something about a reason.
+            // If nothing is left to take back in this turn, co does not ask, and the next `/undo` takes back an earlier turn. If
+            // the repository refuses, co asks, because the person may remove the reason.
             let asks = !undo.all().is_empty() || !matches!(repository, Ok(None));
             let repository = repository.unwrap_or_else(|why| {
                 reasons.push(one_line(&format!(".git stays as it is: {why}")));

@@ -7,7 +7,7 @@ use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, UndoResult, 
 use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
-const COMMANDS_DO_MORE: &str = "what its commands changed outside the workspace, in ignored or secret files, in git or over the network stays";
+const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
 
 /// The facts about a turn that the question names.
 #[derive(Debug, Clone, Default)]
@@ -225,7 +225,7 @@ pub(super) fn note(done: &UndoResult, by: &By) -> String {
     note
 }
 
-/// Returns a number of files, and that the repository is among what changes.
+/// Returns the number of files in words, with `.git` if the repository changes too.
 fn counted(count: usize, git: bool) -> String {
     match (count, git) {
         (0, true) => ".git".to_owned(),

@@ -10,12 +10,12 @@ use crate::checkpoint::tests::Scene;
 use crate::checkpoint::{Checkpoints, InterruptedKeep, Undo};
 use crate::git::{HeadChange, Index, RefChange, StashChange};
 
-/// A repository with a stash, which is older than one second.
+/// Makes a repository with a stash.
 const REPOSITORY: &str = "git init -q -b main; git config user.name a; git config user.email a@b
 echo 1 > a; echo 1 > b; echo 1 > c; git add .; git commit -qm first; git branch side; git tag old
 echo 2 > a; git stash -q; echo 2 > b; git stash -q";
 
-/// Changes all of it that a trial keeps.
+/// Changes every part of a repository that can be kept of a trial.
 const CHANGE: &str = "git stash drop -q; echo 3 > b; git stash -q; echo 4 > c; git add c; git tag -d old > /dev/null
 git branch -D side 2> /dev/null >&2; git commit -qm second; git switch -q -c new; git commit -q --allow-empty -m third
 echo 5 > d; git add d";
@@ -131,7 +131,7 @@ fn git() -> PathBuf {
 fn all_that_was_kept_is_taken_back_and_brought_back() {
     let scene = Scene::with_repository();
     let before = scene.seen();
-    // The second one builds on the first.
+    // The second change builds on the first.
     let records = [
         scene.kept(CHANGE),
         scene.kept("git commit -qm fourth; git tag -d old 2> /dev/null || git tag old"),
@@ -159,7 +159,7 @@ fn all_that_was_kept_is_taken_back_and_brought_back() {
     let undone = scene.taken_back(&records);
     assert_eq!(scene.seen(), before);
     assert_eq!(scene.plan(&records), Ok(None), "nothing is left");
-    // Git drops the commits that nothing names.
+    // Removes the commits to which nothing refers.
     scene.bash("git reflog expire --expire=now --expire-unreachable=now $(git for-each-ref --format='%(refname)' refs/heads) HEAD; git -c gc.reflogExpire=never prune --expire=now");
     let redone = scene.taken_back(&[undone]);
     assert_eq!(scene.seen(), after);
@@ -206,7 +206,7 @@ fn what_the_person_changed_since_then_stays() {
         let mine = scene.seen();
         let refused = scene.plan(&[record]).unwrap_err();
         assert!(refused.starts_with(why), "{person}: {refused}");
-        // So too if they did it after the question.
+        // The same holds if the person did it after the question.
         let (undo, root) = (Undo::default(), scene.workspace.root());
         let done = scene
             .checkpoints
@@ -217,7 +217,7 @@ fn what_the_person_changed_since_then_stays() {
         assert_eq!(scene.seen(), mine, "{person}");
         scene.bash("test ! -e .git/index.lock");
     }
-    // What they changed elsewhere is no reason.
+    // Changes in other places are no reason to refuse.
     let scene = Scene::with_repository();
     let record = scene.kept(CHANGE);
     scene.bash("git tag mine; git branch other; echo 6 > e; git add e");

@@ -114,7 +114,7 @@ impl Deadline {
     }
 }
 
-/// Opens a regular file without waiting, as a FIFO would. Returns its metadata too.
+/// Opens a regular file, and returns its metadata too. Fails for other files, and does not wait for the writer of a FIFO.
 pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = File::options()
         .read(true)

@@ -194,7 +194,7 @@ impl SearchQuery {
     }
 }
 
-/// A search that several threads do. Its result does not depend on them.
+/// A search by several threads. Its result does not depend on their number.
 struct Search<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
@@ -283,11 +283,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The matches of some files, which are in the order of the walk but need not follow each other.
+/// The matches of the files that one thread searched, in the order of the walk.
 struct Matches<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
-    /// The place in the walk where the files end that are searched now.
+    /// The place in the walk after the files that are searched now.
     place: usize,
     lines: Vec<Line>,
     bytes: usize,
@@ -305,7 +305,7 @@ struct Matches<'a> {
 
 /// A line of the result.
 struct Line {
-    /// That of its file.
+    /// The place of its file, as [`Matches::place`].
     place: usize,
     text: String,
     matched: bool,
@@ -335,8 +335,8 @@ impl<'a> Matches<'a> {
         self.shown >= self.query.limit || self.bytes >= self.scope.bytes
     }
 
-    /// Adds a line. If there are enough, matching lines are only counted. Then the result of all threads has as many in
-    /// front of this one.
+    /// Adds a line. If there are enough lines, only counts it, if it matches. It cannot be in the result of all threads,
+    /// because that has enough lines before it.
     fn push(&mut self, line: Line) {
         if self.full() {
             self.more += usize::from(line.matched);
@@ -348,7 +348,7 @@ impl<'a> Matches<'a> {
         self.lines.push(line);
     }
 
-    /// Adds what others counted beside their lines.
+    /// Adds the counts of other matches, apart from those of lines.
     fn add_counts(&mut self, other: &Self) {
         self.files += other.files;
         self.more += other.more;

@@ -25,7 +25,7 @@ pub(crate) struct Walk<'a> {
     scope: &'a FileScope,
     secret: Arc<AtomicUsize>,
     unruly: Arc<AtomicUsize>,
-    /// The entries so far.
+    /// The number of entries so far.
     pub(super) met: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,

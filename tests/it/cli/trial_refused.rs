@@ -6,7 +6,8 @@ use super::state::may_mount;
 use super::trial_scene::{Scene, text};
 use crate::support::BACKEND;
 
-/// Checks the sentence of a try that is refused, of the doctor, and that the command did not run. `before` is shell that forbids it.
+/// Checks the sentence of a trial that is refused, the same sentence of the doctor, and that the command did not run. The shell
+/// commands `before` make trials impossible.
 #[track_caller]
 fn check(before: &str, expected: impl Fn(&Scene) -> String) {
     let scene = Scene::new("echo one > a");
@@ -48,7 +49,7 @@ fn the_setting_or_the_place_that_forbids_trials_is_named() {
     check(&state, |scene| {
         format!(
             "the file system of {} refuses to take the changes of an overlay, as NFS and overlays do (Invalid argument (os error 22)): \
-             set XDG_STATE_HOME to a directory on another one",
+             set XDG_STATE_HOME to a directory on another file system",
             scene.state().display()
         )
     });
@@ -56,7 +57,7 @@ fn the_setting_or_the_place_that_forbids_trials_is_named() {
     let two = [overlay("one", "$HOME/tmp"), overlay("two", "$HOME/tmp")].join(" && ");
     check(&format!("{tmpfs} && {two}"), |scene| {
         format!(
-            "an overlay over the file system of {} is refused (Invalid argument (os error 22)): work in a directory on another one",
+            "an overlay over the file system of {} is refused (Invalid argument (os error 22)): work in a directory on another file system",
             scene.workspace.display()
         )
     });

@@ -93,7 +93,7 @@ impl GroupsDirectory {
         Some(place)
     }
 
-    /// Returns whether its groups also limit memory and processes.
+    /// Returns whether groups in this directory can limit memory and processes.
     pub(crate) fn has_limits(&self) -> bool {
         self.limits
     }

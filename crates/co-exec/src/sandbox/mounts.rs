@@ -22,8 +22,8 @@ use super::restriction;
 /// process is also in the namespaces `others`.
 ///
 /// # Errors
-/// The kernel or its settings refuse a step. If it is the overlay, the error is a reason for a person; else it is that of the
-/// system.
+/// The kernel or its settings refuse a step. If that step is the overlay, the error is a reason for a person. Otherwise it is
+/// the error of the system.
 pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS | others)?;
     mount_change(

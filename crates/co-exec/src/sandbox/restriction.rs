@@ -23,7 +23,7 @@ pub(super) fn of_namespaces(error: &io::Error) -> String {
     known.unwrap_or_else(|| format!("namespaces or mounts are refused: {error}"))
 }
 
-/// Returns the setting that forbids namespaces, and what to do; none if it is none of those that are known.
+/// Returns the setting that forbids namespaces, and what to do; none if no known setting forbids them.
 fn known(read: impl Fn(&str) -> Option<String>, is_root: bool) -> Option<String> {
     let has = |path: &str, value: &str| read(path).is_some_and(|it| it.trim() == value);
     // Root needs no user namespace.
@@ -50,7 +50,7 @@ fn known(read: impl Fn(&str) -> Option<String>, is_root: bool) -> Option<String>
     let restricted = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
     (!is_root && has(restricted, "1")).then(|| {
         "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1): give co-nvim the profile of \
-         :help co-apparmor, or set that to 0 with sysctl"
+         :help co-apparmor, or set this setting to 0 with sysctl"
             .to_owned()
     })
 }
@@ -64,18 +64,18 @@ pub(super) fn of_overlay(error: &io::Error, overlay: &Overlay) -> String {
         Some(Errno::NODEV) => {
             "the kernel has no overlay file system: load its module overlay".to_owned()
         }
-        // The try of a directory of our own.
+        // The probe mounts this overlay over a directory of our own.
         _ if workspace.starts_with(dir) => format!(
             "the file system of {} refuses to take the changes of an overlay, as NFS and overlays do ({error}): set XDG_STATE_HOME to a \
-             directory on another one",
+             directory on another file system",
             dir.parent().unwrap_or(dir).display()
         ),
         _ if ignores_case(workspace) => format!(
-            "{} ignores case in names, and an overlay over such a directory is refused: work in another one",
+            "{} ignores case in names, and an overlay over such a directory is refused: work in another directory",
             workspace.display()
         ),
         _ => format!(
-            "an overlay over the file system of {} is refused ({error}): work in a directory on another one",
+            "an overlay over the file system of {} is refused ({error}): work in a directory on another file system",
             workspace.display()
         ),
     }

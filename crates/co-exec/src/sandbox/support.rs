@@ -58,10 +58,10 @@ impl SandboxSupport {
         Self::probe_with(ProbedOverlay::new(dir, None), exe, limit)
     }
 
-    /// Tries an overlay over a workspace, in the same way.
+    /// Tries an overlay over a workspace, as [`Self::probe`] tries one.
     ///
     /// # Errors
-    /// It is refused, or there is no answer within `limit`. The error is a reason for a person.
+    /// The overlay is refused, or there is no answer within `limit`. The error is a reason for a person.
     pub(super) fn try_over(
         workspace: &Path,
         exe: &Path,
@@ -172,8 +172,8 @@ struct ProbedOverlay {
 }
 
 impl ProbedOverlay {
-    /// Makes the directories in `parent`, or among the temporary files if there is no such directory. Without a `workspace`,
-    /// the overlay is over one of them.
+    /// Makes the directories in `parent`, or in the directory of temporary files if that fails. Without a `workspace`, the
+    /// overlay is over one of these directories.
     fn new(parent: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         let mut named = tempfile::Builder::new();
         named.prefix(OUR_TMP);

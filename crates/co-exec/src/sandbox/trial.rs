@@ -14,7 +14,7 @@ use super::{loopback, mounts, restriction};
 use crate::directory_lock;
 use crate::fork::fork;
 
-/// A directory of a workspace of our own in which the overlay is tried.
+/// The directory of the probe's own workspace in which the overlay is tried.
 pub(super) const PROBED: &str = ".co-probed";
 
 /// Enters the namespaces of a trial: those of its mounts, of its processes from the next child on, of its network, in
@@ -50,8 +50,8 @@ fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
     locked.collect()
 }
 
-/// Tries an overlay in a child of this process. If the directory below it has a [`PROBED`], which is not empty, also writes
-/// there.
+/// Tries an overlay in a child of this process. If the directory below the overlay has a [`PROBED`], which is not empty,
+/// also writes there.
 ///
 /// # Errors
 /// It does not work. The error is a reason for a person.

@@ -15,7 +15,7 @@ impl Launcher {
         self
     }
 
-    /// Checks that commands can run as trials in a workspace, a real path. The first call for it tries an overlay over it.
+    /// Checks that commands can run as trials in `workspace`, a real path. The first call for a workspace tries an overlay over it.
     ///
     /// May block on files.
     ///
