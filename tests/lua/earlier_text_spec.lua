@@ -130,6 +130,54 @@ describe('a long chat that is resumed', function()
     end
   end)
 
+  it('waits while text is locked', function()
+    local nvim = chat()
+    nvim:lua([[
+      _G.tries = 0
+      local function count(module, name)
+        local act = module[name]
+        module[name] = function(...)
+          _G.tries = _G.tries + 1
+          -- An error would wait for a key.
+          pcall(act, ...)
+        end
+      end
+      count(require('co.chat.earlier_text'), 'receive')
+      count(require('co.ui.textlock'), 'when_unlocked')
+      vim.keymap.set({ 'n', 'x' }, '<F3>', function()
+        _G.waits = true
+        vim.fn.getcharstr()
+        return ''
+      end, { expr = true })
+    ]])
+    local function wait_try()
+      nvim:wait('return _G.tries > ...', nvim:lua('return _G.tries'))
+    end
+    nvim:keys('<C-w>kV')
+    nvim:wait_mode('V')
+    nvim:wait_sent(1, 'earlier_text')
+    nvim:receive(part(2))
+    wait_try()
+    nvim:keys('<Esc><F3>')
+    nvim:wait('return _G.waits')
+    wait_try()
+    nvim:keys('x')
+    nvim:wait_sent(2, 'earlier_text')
+    nvim:receive(part(3))
+    nvim:wait_line(CHAT, 'line 1\n')
+    check_text(nvim)
+  end)
+
+  it('comes while the window of command lines is open', function()
+    for _, keys in ipairs({ ':<C-f>', '<C-w>k:<C-f>' }) do
+      local nvim = chat()
+      nvim:keys(keys)
+      nvim:wait("return vim.fn.getcmdwintype() == ':'")
+      send_rest(nvim)
+      check_text(nvim)
+    end
+  end)
+
   it('keeps a prompt that is typed meanwhile, with its undo', function()
     local nvim = chat()
     nvim:keys('ifirst')

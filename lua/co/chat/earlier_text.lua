@@ -7,6 +7,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local registry = require('co.chat.registry')
+local textlock = require('co.ui.textlock')
 
 -- The least milliseconds between two parts.
 local PAUSE = 5
@@ -40,7 +41,9 @@ function M.receive(part)
   end
   if disturbs(chat) then
     vim.defer_fn(function()
-      M.receive(part)
+      textlock.when_unlocked(function()
+        M.receive(part)
+      end)
     end, RETRY)
     return
   end
