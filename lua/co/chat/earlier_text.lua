@@ -14,11 +14,16 @@ local PAUSE = 5
 -- Milliseconds until the next try if a part has to wait.
 local RETRY = 50
 
---- Asks for the next part, if there is one.
+--- Asks for the next part, if there is one and the backend can send it.
 ---@param chat co.Chat
 function M.ask(chat)
-  if chat.text.above > 0 then
-    backend.send_if_running({ type = 'earlier_text', chat = chat.id, above = chat.text.above })
+  if chat.text.above == 0 then
+    return
+  end
+  local message = { type = 'earlier_text', chat = chat.id, above = chat.text.above }
+  if chat.unloaded or not backend.send_if_running(message) then
+    -- The backend ended while a part waited, and another one may run that has not loaded the chat.
+    chat.text:stop_loading()
   end
 end
 

@@ -107,10 +107,10 @@ function ChatText:fold_answer()
   self.folded_answers:fold_current(self.above > 0)
 end
 
---- Shows in the first line that text above it is missing.
----@param why string
-function ChatText:show_missing(why)
-  local text = ('… %.1f MB of earlier text %s'):format(self.above / 1e6, why)
+--- Shows in the first line that text above it is missing. Neovim hides a hint that is wider than the window.
+---@param hint string a short one
+function ChatText:show_missing(hint)
+  local text = ('… %.1f MB %s'):format(self.above / 1e6, hint)
   api.nvim_buf_set_extmark(self.buf, hints, 0, 0, {
     id = 1,
     virt_text = { { text, 'CoRunSkipped' } },
@@ -130,7 +130,7 @@ function ChatText:note_part(part)
   end
   self.above = part.above or 0
   if self.above > 0 then
-    self:show_missing('are loading')
+    self:show_missing('of earlier text are loading')
   else
     api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
   end
