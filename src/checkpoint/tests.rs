@@ -5,14 +5,20 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{By, CallChanges, Change, Checkpoints, Record, Undo, UndoResult, Workspace};
+use super::{
+    By, CallChanges, Change, Checkpoints, InterruptedKeep, Record, Undo, UndoResult, Workspace,
+};
 use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::{Judge, JudgeConfig};
+
+/// The longest wait for something that must happen.
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A workspace with checkpoints.
 pub(super) struct Scene {
@@ -111,6 +117,26 @@ impl Scene {
     /// Returns the kind, the mode and the bytes of everything in the workspace.
     pub(super) fn everything(&self) -> Tree {
         test_tree::read(&self.at(""))
+    }
+}
+
+/// Returns the number of keeps that were begun and not ended, in the scene at `top`.
+pub(super) fn journals(top: &Path) -> usize {
+    fs::read_dir(top.join("state/checkpoints/keeps")).map_or(0, Iterator::count)
+}
+
+/// Finishes what was killed in the scene at `top`. A process that starts during another test has each lock of this process until
+/// it runs its program, so this may take several attempts.
+pub(super) fn finish(top: &Path) -> Vec<InterruptedKeep> {
+    let began = Instant::now();
+    let mut found = Vec::new();
+    loop {
+        found.extend(Checkpoints::new(top.join("state/checkpoints")).finish());
+        if journals(top) == 0 {
+            return found;
+        }
+        assert!(began.elapsed() < DEADLINE, "a journal stays");
+        std::thread::yield_now();
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::tests::Scene;
+use crate::checkpoint::tests::{Scene, finish, journals};
 use crate::checkpoint::{Checkpoints, Overlap, Undo};
 
 /// The number of files of the changes that are kept.
@@ -52,10 +52,6 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     done.unwrap().failed
 }
 
-fn journals(scene: &Scene) -> usize {
-    fs::read_dir(scene.top.join("state/checkpoints/keeps")).map_or(0, Iterator::count)
-}
-
 /// The directory of the scene, for the child of the next test.
 const CHILD: &str = "CO_TEST_KEEP_UNTIL_KILLED";
 
@@ -87,7 +83,7 @@ fn killed_after(scene: &Scene, wait: std::time::Duration) -> bool {
         .lines()
         .map(Result::unwrap);
     assert!(lines.any(|line| line == "keeps"));
-    while journals(scene) == 0 && child.try_wait().unwrap().is_none() {
+    while journals(&scene.top) == 0 && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     // The moment of the kill, not a time in which something must be done.
@@ -129,7 +125,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
                 path.display()
             );
         }
-        let found = Checkpoints::new(scene.top.join("state/checkpoints")).finish();
+        let found = finish(&scene.top);
         let now = scene.everything();
         match &found[..] {
             [] => assert!(now == before && !complete || now == after, "no journal"),
@@ -141,7 +137,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
             }
             more => panic!("{more:?}"),
         }
-        assert_eq!(journals(&scene), 0);
+        assert_eq!(journals(&scene.top), 0);
         // The kill comes later each time, until the child is done before.
         wait = match complete {
             true => std::time::Duration::ZERO,
@@ -191,7 +187,7 @@ fn what_the_person_changed_since_the_kill_stays() {
     scene.write("done", "after\n");
     scene.write("mine", "mine\n");
     fs::remove_file(scene.at("gone")).unwrap();
-    let [found] = &scene.checkpoints.finish()[..] else {
+    let [found] = &finish(&scene.top)[..] else {
         panic!("nothing was finished");
     };
     let failed: Vec<_> = found
@@ -224,12 +220,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
     let journal = Journal::begin(&dir, &record).unwrap();
     assert_eq!(scene.checkpoints.finish(), []);
     drop(journal);
-    let dropped: Vec<_> = scene
-        .checkpoints
-        .finish()
-        .iter()
-        .map(|it| it.dropped)
-        .collect();
+    let dropped: Vec<_> = finish(&scene.top).iter().map(|it| it.dropped).collect();
     assert_eq!(dropped, [true]);
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(scene.everything(), BTreeMap::new());
@@ -237,7 +228,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
     fs::write(keeps(&dir).join("0.jsonl"), "{\"turn\":").unwrap();
     fs::write(keeps(&dir).join("1.new"), "{\"turn\":").unwrap();
     assert_eq!(scene.checkpoints.finish(), []);
-    assert_eq!(journals(&scene), 0);
+    assert_eq!(journals(&scene.top), 0);
 }
 
 #[test]
@@ -260,7 +251,7 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     assert!(scene.checkpoints.make(undo, None, &root, By::Undo).is_err());
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-    assert_eq!(journals(&scene), 1, "it waits for the workspace");
+    assert_eq!(journals(&scene.top), 1, "it waits for the workspace");
 }
 
 #[test]
@@ -281,14 +272,6 @@ fn the_copies_of_a_journal_stay_in_the_store() {
     drop(scene.workspace);
     drop(scene.checkpoints);
     drop(Store::open(&dir, 200).unwrap());
-    let checkpoints = Checkpoints::new(dir);
-    assert_eq!(
-        checkpoints
-            .finish()
-            .iter()
-            .map(|it| it.finished)
-            .sum::<usize>(),
-        1
-    );
+    assert_eq!(finish(&top).iter().map(|it| it.finished).sum::<usize>(), 1);
     assert_eq!(fs::read_to_string(top.join("work/b")).unwrap(), "after\n");
 }

@@ -2,12 +2,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::*;
 use crate::checkpoint::log::{By, Record};
-use crate::checkpoint::tests::Scene;
-use crate::checkpoint::{Checkpoints, InterruptedKeep, Undo};
+use crate::checkpoint::tests::{DEADLINE, Scene, finish};
+use crate::checkpoint::{InterruptedKeep, Undo};
 use crate::git::{HeadChange, Index, RefChange, StashChange};
 
 /// Makes a repository with a stash.
@@ -19,9 +19,6 @@ echo 2 > a; git stash -q; echo 2 > b; git stash -q";
 const CHANGE: &str = "git stash drop -q; echo 3 > b; git stash -q; echo 4 > c; git add c; git tag -d old > /dev/null
 git branch -D side 2> /dev/null >&2; git commit -qm second; git switch -q -c new; git commit -q --allow-empty -m third
 echo 5 > d; git add d";
-
-/// The longest wait for something that must happen.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 impl Scene {
     fn with_repository() -> Self {
@@ -267,7 +264,7 @@ fn an_undo_that_is_killed_leaves_a_whole_repository() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let found = Checkpoints::new(scene.top.join("state/checkpoints")).finish();
+        let found = finish(&scene.top);
         let now = scene.seen();
         match &found[..] {
             [] => assert!(now == before || now == after, "{moment}: {now}"),
