@@ -64,20 +64,14 @@ impl Repository {
     /// # Errors
     /// The repository cannot be read.
     pub fn has_begun(&self, change: &RepositoryChange) -> Result<bool, String> {
-        let refs = self.refs()?;
-        let is_made = |it: &RefChange| object(refs.get(&it.name)) == Ok(it.after.as_ref());
-        let has_head = match change.moved_head() {
-            Some(head) => self.head()? == head.after,
-            None => false,
-        };
-        let has_stash = match &change.stash {
+        let half_stashed = match &change.stash {
             Some(stash) => {
                 let now = self.stash()?;
-                now == stash.after || now != stash.before && stash.is_between(&now)
+                now != stash.before && stash.is_between(&now)
             }
             None => false,
         };
-        Ok(has_head || has_stash || change.refs.iter().any(is_made))
+        Ok(half_stashed || !self.made(change)?.is_empty())
     }
 
     /// Returns the parts of a change that are made. The index is one part.

@@ -167,6 +167,26 @@ fn all_that_was_kept_is_taken_back_and_brought_back() {
 }
 
 #[test]
+fn a_change_has_begun_when_any_part_of_it_is_made() {
+    for script in [
+        "echo 4 > c; git add c",
+        "git tag new",
+        "git switch -q -c new",
+        "git stash drop -q",
+    ] {
+        let scene = Scene::with_repository();
+        let kept = scene.kept(script).repository.unwrap();
+        let made = scene.open();
+        assert_eq!(made.has_begun(&kept.change), Ok(true), "{script}");
+        assert_eq!(
+            made.has_begun(&kept.inverse().change),
+            Ok(false),
+            "{script}"
+        );
+    }
+}
+
+#[test]
 fn what_the_person_changed_since_then_stays() {
     for (person, why) in [
         (
