@@ -296,6 +296,18 @@ describe('a long chat that is resumed', function()
     nvim:wait_screen('MB come with the next prompt')
   end)
 
+  it('asks for nothing if the chat is closed', function()
+    local nvim = chat()
+    nvim:wait_sent(1, 'earlier_text')
+    local asked = nvim:lua([[
+      require('co.backend').send_if_running = function() return false end
+      local chat = require('co.chat.registry').current()
+      vim.cmd('bwipeout! ' .. chat.buf)
+      return { pcall(require('co.chat.earlier_text').ask, chat) }
+    ]])
+    same({ true }, asked)
+  end)
+
   it('continues after :edit', function()
     local nvim = chat({ messages = { 0 } })
     nvim:wait_sent(1, 'earlier_text')

@@ -17,7 +17,7 @@ local RETRY = 50
 --- Asks for the next part, if there is one and the backend can send it.
 ---@param chat co.Chat
 function M.ask(chat)
-  if chat.text.above == 0 then
+  if chat.text.above == 0 or not buffer.alive(chat.buf) then
     return
   end
   local message = { type = 'earlier_text', chat = chat.id, above = chat.text.above }
