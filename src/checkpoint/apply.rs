@@ -1,4 +1,4 @@
-//! Makes the changes of an [`Undo`] on the disk. Each file is the old or the new one at every moment.
+//! Makes the changes of an [`super::undo::Undo`] on the disk. Each file is the old or the new one at every moment.
 
 use std::fs::{self, Permissions};
 use std::io;
