@@ -373,7 +373,7 @@ fn a_system_without_trials_is_told() {
         panic!("{done:?}");
     };
     assert!(
-        why.contains("cannot run a command as a trial (sandbox_namespaces is off)"),
+        why.contains("commands cannot run as trials here: sandbox_namespaces is off"),
         "{why}"
     );
     assert!(!scene.workspace.join("new").exists());

@@ -23,7 +23,8 @@ const HOLD: &str = "local loader = require('co.chat.earlier_text')
         loader.ask = ask
     end";
 
-const LOADED: &str = "require('co.chat.registry').current().text.above == 0";
+/// The whole text of the chat is there.
+pub(super) const LOADED: &str = "require('co.chat.registry').current().text.above == 0";
 
 /// Returns an answer of about 80 KB, with blocks of code. The first one has a line that is too long for one part.
 fn answer(turn: usize) -> String {
