@@ -146,8 +146,8 @@ fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
     scene.wait_text("of the turn “make one” and all later ones");
     has(&scene, true, true);
     scene.answer("y");
-    // The notice about the original may stand in the log only, behind this one.
-    scene.wait_text("2 files taken back");
+    // The screen may show only the other notice, about the original.
+    scene.wait_notice("2 files taken back");
     has(&scene, false, false);
     let draft = "vim.fn.getbufline('co://chat/1/prompt', 1, '$')[1] == 'make one'";
     scene.wait_for(draft, "the prompt is the draft");
