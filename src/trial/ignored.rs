@@ -139,8 +139,7 @@ impl IgnoredLayer {
 
     /// Lets others change the files. The trial must have ended.
     pub(super) fn release(&self) {
-        // A child of this process that starts just now has the descriptor, and would keep the lock.
-        let _unlocked = flock(&self.held, FlockOperation::Unlock);
+        unlock(&self.held);
     }
 
     /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files.
@@ -172,7 +171,7 @@ impl IgnoredLayer {
             Ok(()) => fs::remove_file(&marker)?,
             Err(_) => discard(&self.top, &mut trash)?,
         }
-        drop(held);
+        unlock(&held);
         moved.map(|()| true)
     }
 }
@@ -215,6 +214,11 @@ fn lock(dir: &OwnedFd, how: FlockOperation) -> io::Result<bool> {
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Unlocks a directory. To close it is not enough: a child of this process that starts just now has the descriptor too.
+fn unlock(dir: &OwnedFd) {
+    let _unlocked = flock(dir, FlockOperation::Unlock);
 }
 
 /// Returns whether an open directory is still the one at a path.
