@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::{Judge, JudgeConfig};
+
+/// The variable with the directory of a scene, for a child that is killed.
+const CHILD: &str = "CO_TEST_UNTIL_KILLED";
 
 /// The longest wait for something that must happen.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
@@ -59,6 +63,22 @@ impl Scene {
             checkpoints,
             workspace,
         }
+    }
+
+    /// Starts a process of this program that runs one test with this scene. It writes that test's words to standard error.
+    pub(super) fn spawn(&self, test: &str) -> Child {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, &self.top)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Returns the scene of the test that started this process with [`Self::spawn`]; none in another process.
+    pub(super) fn of_parent() -> Option<Self> {
+        std::env::var_os(CHILD).map(|dir| Self::of(Path::new(&dir)))
     }
 
     pub(super) fn at(&self, path: &str) -> PathBuf {
@@ -336,16 +356,12 @@ fn a_file_that_was_ignored_is_not_deleted_by_an_undo() {
     }
 }
 
-/// The directory of the scene, for the child of the next test.
-const CHILD: &str = "CO_TEST_UNDO_UNTIL_KILLED";
-
 /// Takes changes back and brings them again, until it is killed.
 #[test]
 fn child_that_is_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
+    let Some(scene) = Scene::of_parent() else {
         return;
     };
-    let scene = Scene::of(Path::new(&dir));
     let mut changes = scene.checkpoints.records("chat").remove(0).changes;
     loop {
         changes = scene.take_back(&changes).0;
@@ -356,7 +372,6 @@ fn child_that_is_killed() {
 #[test]
 fn a_backend_that_is_killed_leaves_whole_files() {
     use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
     let scene = Scene::new();
     let text = |number: u32, state: &str| format!("{number} {state}\n").repeat(10_000);
     for number in 0..30 {
@@ -381,17 +396,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
     };
     scene.checkpoints.append("chat", &record).unwrap();
     for rounds in 1..5 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "checkpoint::tests::child_that_is_killed",
-                "--nocapture",
-            ])
-            .env(CHILD, &scene.top)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = scene.spawn("checkpoint::tests::child_that_is_killed");
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let taken_back = lines
             .map(Result::unwrap)

@@ -355,7 +355,7 @@ end
 
 --- Waits until Neovim has done what it was told, and a float that was just entered takes keys.
 function Neovim:settle()
-  -- What is scheduled may schedule more.
+  -- A scheduled function may schedule another one.
   self:lua([[
     _G.settled = false
     local function later(times)

@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::{Command, Stdio};
 
 use super::*;
 use crate::buffers::OpenBuffers;
@@ -52,16 +51,12 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     done.unwrap().failed
 }
 
-/// The directory of the scene, for the child of the next test.
-const CHILD: &str = "CO_TEST_KEEP_UNTIL_KILLED";
-
 /// Keeps the changes of the scene.
 #[test]
 fn child_that_is_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
+    let Some(scene) = Scene::of_parent() else {
         return;
     };
-    let scene = Scene::of(Path::new(&dir));
     let changes = scene.checkpoints.records("chat").remove(0).changes;
     eprintln!("keeps");
     assert_eq!(keep(&scene, &scene.checkpoints, &changes), []);
@@ -71,14 +66,7 @@ fn child_that_is_killed() {
 /// Starts a child that keeps the changes of the scene, and kills it after `wait`. Returns whether it had kept all.
 fn killed_after(scene: &Scene, wait: std::time::Duration) -> bool {
     use std::io::{BufRead, BufReader};
-    let name = "checkpoint::journal::tests::child_that_is_killed";
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, &scene.top)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = scene.spawn("checkpoint::journal::tests::child_that_is_killed");
     let mut lines = BufReader::new(child.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);

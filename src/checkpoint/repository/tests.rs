@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use super::*;
@@ -242,16 +242,12 @@ fn what_the_person_changed_since_then_stays() {
     scene.bash("git rev-parse -q --verify mine^{commit}; test $(git log -1 --format=%s other) = third; git ls-files | grep -qx e; grep -q main .git/HEAD");
 }
 
-/// The directory of the scene, for the child of the next test.
-const CHILD: &str = "CO_TEST_TAKE_BACK_UNTIL_KILLED";
-
 /// Takes the changes of the scene back.
 #[test]
 fn child_that_is_killed() {
-    let Some(dir) = std::env::var_os(CHILD) else {
+    let Some(scene) = Scene::of_parent() else {
         return;
     };
-    let scene = Scene::of(Path::new(&dir));
     scene.taken_back(&scene.checkpoints.records("chat"));
 }
 
@@ -270,13 +266,7 @@ fn an_undo_that_is_killed_leaves_a_whole_repository() {
         let record = scene.kept(CHANGE);
         let after = scene.seen();
         scene.checkpoints.append("chat", &record).unwrap();
-        let name = "checkpoint::repository::tests::child_that_is_killed";
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name])
-            .env(CHILD, &scene.top)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = scene.spawn("checkpoint::repository::tests::child_that_is_killed");
         let began = Instant::now();
         while !scene.at(moment).exists() && child.try_wait().unwrap().is_none() {
             assert!(began.elapsed() < DEADLINE, "{moment}");

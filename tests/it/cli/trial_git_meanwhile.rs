@@ -1,4 +1,4 @@
-//! What the person does in the repository during a trial.
+//! The person changes the repository during a trial.
 
 use std::process::Output;
 

@@ -75,8 +75,8 @@ fn with_answer(shown: &str) -> String {
     format!("{shown}\n\n## You\n\nmore\n\n## Co\n\nOne word.")
 }
 
-#[test]
-fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
+/// Resumes a long chat until its first parts are there. Returns the whole text too.
+fn resumed_in_part() -> (Scene, String) {
     let scene = Scene::with(json!({ "context_window": 1_000_000 }), &[]);
     scene.replies([Reply::text("One word.")]);
     let (id, shown) = write(&scene);
@@ -85,6 +85,12 @@ fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
     scene.lua(HOLD, json!([]));
     scene.co(&format!("/resume {id}"));
     scene.wait_for("_G.held ~= nil", "the first parts");
+    (scene, shown)
+}
+
+#[test]
+fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
+    let (scene, shown) = resumed_in_part();
     let begun = scene.chat();
     assert!(begun.len() <= 2 * (64 << 10) && shown.ends_with(&begun));
     // A prompt, and the draft of another one.
@@ -113,14 +119,7 @@ fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
 
 #[test]
 fn a_backend_that_ends_meanwhile_leaves_a_hint_and_the_next_prompt_loads_the_rest() {
-    let scene = Scene::with(json!({ "context_window": 1_000_000 }), &[]);
-    scene.replies([Reply::text("One word.")]);
-    let (id, shown) = write(&scene);
-    scene.co("");
-    scene.wait_for("vim.bo.filetype == 'co-prompt'", "the chat");
-    scene.lua(HOLD, json!([]));
-    scene.co(&format!("/resume {id}"));
-    scene.wait_for("_G.held ~= nil", "the first parts");
+    let (scene, shown) = resumed_in_part();
     kill9(scene.backend());
     scene.type_keys("<Esc><C-w>kgg");
     scene.wait_text("MB come with the next prompt");
