@@ -2,9 +2,9 @@
 //! the result if nothing confines it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::{OnceCell, SetOnce};
+use tokio::sync::OnceCell;
 
 use super::confinement::{self, Isolation};
 use crate::config::{Config, ConfinementSetting};
@@ -22,34 +22,39 @@ pub struct SandboxProbe {
 }
 
 struct KernelProbe {
-    found: SetOnce<Isolation>,
-    /// None after the start.
-    start: Mutex<Option<Box<dyn FnOnce() -> Isolation + Send>>>,
+    found: OnceCell<Isolation>,
+    probe: Box<dyn Fn() -> Isolation + Send + Sync>,
 }
 
 impl SandboxProbe {
     pub fn new(config: &Config, launcher: Launcher) -> Self {
         let setting = config.sandbox_backend;
         let config = config.clone();
-        let start = move || Isolation::new(&config, &launcher);
-        Self {
+        Self::with_kernel(
+            KernelProbe {
+                found: OnceCell::new(),
+                probe: Box::new(move || Isolation::new(&config, &launcher)),
+            },
             setting,
-            kernel: Arc::new(KernelProbe {
-                found: SetOnce::new(),
-                start: Mutex::new(Some(Box::new(start))),
-            }),
-            engine: Arc::default(),
-        }
+        )
     }
 
     /// Returns a probe that has ended.
+    #[cfg(test)]
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
+        Self::with_kernel(
+            KernelProbe {
+                found: OnceCell::new_with(Some(isolation.clone())),
+                probe: Box::new(move || isolation.clone()),
+            },
+            config.sandbox_backend,
+        )
+    }
+
+    fn with_kernel(kernel: KernelProbe, setting: ConfinementSetting) -> Self {
         Self {
-            setting: config.sandbox_backend,
-            kernel: Arc::new(KernelProbe {
-                found: SetOnce::new_with(Some(isolation)),
-                start: Mutex::default(),
-            }),
+            setting,
+            kernel: Arc::new(kernel),
             engine: Arc::default(),
         }
     }
@@ -74,23 +79,15 @@ impl SandboxProbe {
         isolation.with_engine(engine.await.clone())
     }
 
-    /// Waits for the end of the probe and returns its result, without an answer of the container engine.
+    /// Probes the kernel on another thread if nothing has done so, and returns the result without an answer of the container engine.
     pub async fn kernel(&self) -> Isolation {
-        self.start();
-        self.kernel.found.wait().await.with(self.setting)
-    }
-
-    /// Starts the probe on another thread, if it has not started.
-    fn start(&self) {
-        let start = self.kernel.start.lock();
-        let start = start.unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(probe) = start {
-            let kernel = Arc::clone(&self.kernel);
-            tokio::task::spawn_blocking(move || {
-                // This is the only place that sets it.
-                let _ = kernel.found.set(probe());
-            });
-        }
+        let kernel = &self.kernel;
+        let probe = || async {
+            let kernel = Arc::clone(kernel);
+            let probed = tokio::task::spawn_blocking(move || (kernel.probe)()).await;
+            probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        };
+        kernel.found.get_or_init(probe).await.with(self.setting)
     }
 
     /// Returns the confinement of a command that runs unasked, which its judge has waited for.
@@ -163,14 +160,12 @@ mod tests {
     use super::*;
 
     fn unknown(setting: ConfinementSetting) -> SandboxProbe {
-        SandboxProbe {
-            setting,
-            kernel: Arc::new(KernelProbe {
-                found: SetOnce::new(),
-                start: Mutex::default(),
-            }),
-            engine: Arc::default(),
-        }
+        let isolation = Isolation::with_result(&Config::default(), Ok(()));
+        let kernel = KernelProbe {
+            found: OnceCell::new(),
+            probe: Box::new(move || isolation.clone()),
+        };
+        SandboxProbe::with_kernel(kernel, setting)
     }
 
     #[tokio::test]
