@@ -33,8 +33,8 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) mode: u32,
     pub(super) size: u64,
-    /// The number of its names (hard links).
-    pub(super) names: u64,
+    /// It has several names (hard links).
+    pub(super) has_other_names: bool,
     pub(super) changed: Time,
 }
 
@@ -112,7 +112,7 @@ impl From<&rustix::fs::Stat> for Node {
             kind,
             mode: stat.st_mode & 0o7777,
             size: stat.st_size.cast_unsigned(),
-            names: stat.st_nlink,
+            has_other_names: stat.st_nlink > 1,
             changed: Time(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }
