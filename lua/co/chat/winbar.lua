@@ -49,7 +49,7 @@ end
 ---@param parts string[]
 ---@return integer
 local function cells(parts)
-  return vim.fn.strdisplaywidth(' ' .. table.concat(parts, SEPARATOR))
+  return vim.api.nvim_strwidth(' ' .. table.concat(parts, SEPARATOR))
 end
 
 --- Shortens a part to at most so many cells.
@@ -57,11 +57,11 @@ end
 ---@param limit integer
 ---@return string
 function M.shorten(text, limit)
-  if vim.fn.strdisplaywidth(text) <= limit then
+  if vim.api.nvim_strwidth(text) <= limit then
     return text
   end
   local count = vim.fn.strchars(text)
-  while count > 0 and vim.fn.strdisplaywidth(vim.fn.strcharpart(text, 0, count)) >= limit do
+  while count > 0 and vim.api.nvim_strwidth(vim.fn.strcharpart(text, 0, count)) >= limit do
     count = count - 1
   end
   return vim.fn.strcharpart(text, 0, count) .. '…'
@@ -80,7 +80,7 @@ local function fit(parts, at, width)
     local index = at[name]
     local excess = index and cells(parts) - width or 0
     if index and excess > 0 then
-      local wanted = vim.fn.strdisplaywidth(parts[index]) - excess
+      local wanted = vim.api.nvim_strwidth(parts[index]) - excess
       parts[index] = M.shorten(parts[index], math.max(LEAST[name], wanted))
     end
   end

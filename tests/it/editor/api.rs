@@ -93,3 +93,31 @@ fn hooks_refuse_commands_and_see_edits() {
     scene.wait_chat("Done again.");
     assert!(scene.workspace.exists("private"));
 }
+
+#[test]
+fn the_person_sees_what_a_plugin_does() {
+    let file = json!({ "path": "notes.txt", "text": "new\n" });
+    let scene = Scene::scripted([
+        Reply::shell("c1", "touch out"),
+        Reply::text("It counts **coins**."),
+        Reply::shell("c2", "touch private"),
+        Reply::new().call("c3", "write_file", &file),
+        Reply::text("Done."),
+    ]);
+    load(&scene);
+    scene.type_keys(":lua plugin.explain('explain it')<CR>");
+    for text in ["explain it", "only explain", "It counts **coins**. (done)"] {
+        scene.wait_text(text);
+    }
+    scene.wait_no_text("co 1/1");
+    scene.run("echo hi");
+    scene.wait_text("exit 0");
+    scene
+        .type_keys(":lua print(plugin.lists().chats[1].state, plugin.lists().runs[1].command)<CR>");
+    scene.wait_text("idle echo hi");
+    scene.type_keys(":lua plugin.hook()<CR>");
+    scene.co("go on");
+    scene.wait_text("not run: a plugin refuses it: not that one");
+    scene.wait_text("my hook: notes.txt");
+    scene.wait_text("Done.");
+}

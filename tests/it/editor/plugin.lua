@@ -15,6 +15,7 @@ vim.api.nvim_create_autocmd('User', {
 function M.explain(text)
   return co.ask(text, function(answer)
     M.answers[#M.answers + 1] = answer
+    vim.notify(('%s (%s)'):format(vim.trim(answer.text):match('[^\n]*$'), answer.reason))
   end)
 end
 
@@ -26,6 +27,7 @@ function M.hook()
   end)
   co.after_edit(function(edit)
     M.edited[#M.edited + 1] = vim.fs.basename(edit.files[1])
+    vim.notify('my hook: ' .. M.edited[#M.edited])
   end)
 end
 

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::ROOT;
 use crate::support::http::{Gate, Reply};
 use crate::support::workspace::Workspace;
 
@@ -40,6 +41,37 @@ fn chats_share_a_window_and_a_session_file_brings_one_back() {
     scene.command("source s.vim");
     scene.wait_text("First.");
     scene.wait_text("ready · make one");
+    scene.co("/resume");
+    let list = scene.wait_text("make two");
+    let line = list.iter().find(|line| line.contains("make two"));
+    let number = line.unwrap().split(':').next().unwrap().trim();
+    scene.type_keys(&format!("{number}<CR>"));
+    scene.wait_text("Second.");
+    scene.wait_no_text("First.");
+}
+
+#[test]
+fn a_narrow_winbar_shortens_the_model_before_the_directory() {
+    let model = "a-model-with-a-long-name";
+    let settings = json!({ "layout": "tab", "model": model });
+    let scene = Scene::in_workspace(Workspace::new(), settings, &[]);
+    scene.server.reply(Reply::text("Aye."));
+    scene.co("hi");
+    scene.wait_text("Aye.");
+    let cwd = format!(" · {}", scene.workspace.path().display());
+    let bar_with = |lines: &[String], model: &str| {
+        let bar = lines.iter().find(|line| line.contains(model));
+        bar.filter(|bar| bar.ends_with(&cwd)).cloned()
+    };
+    let whole =
+        |lines: &[String]| bar_with(lines, &format!(" ready · hi · openai/{model} · 10 in"));
+    let lines = scene.wait_screen(|lines| whole(lines).is_some(), "the whole winbar");
+    let cells = whole(&lines).unwrap().chars().count();
+    scene.resize(u16::try_from(cells - "openai/".len() - 9).unwrap(), 40);
+    scene.wait_screen(
+        |lines| bar_with(lines, " · a-model-with-a… · ").is_some(),
+        "a short name and the whole directory",
+    );
 }
 
 #[test]
@@ -87,6 +119,37 @@ fn a_prompt_names_its_contexts_and_the_images_that_the_model_does_not_take() {
         "Aye.",
     ] {
         scene.wait_text(text);
+    }
+}
+
+#[test]
+fn a_name_is_completed_and_sent_with_what_the_language_server_knows() {
+    let workspace = Workspace::new();
+    workspace.write("shape.py", "def area(x):\n    return x\n");
+    workspace.write("main.py", "from shape import area\nprint(area(2))\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.server.reply(Reply::text("The side."));
+    scene.command("edit main.py");
+    scene.lua(
+        "local function at(file, line)
+            local place = { line = line, character = 0 }
+            return { uri = vim.uri_from_fname(vim.fn.getcwd() .. '/' .. file), range = { start = place, ['end'] = place } }
+        end
+        dofile(... .. '/tests/lua/language_server.lua')({ definitionProvider = true, referencesProvider = true }, {
+            ['textDocument/definition'] = function(_, done) done(nil, at('shape.py', 0)) end,
+            ['textDocument/references'] = function(_, done) done(nil, { at('main.py', 1) }) end,
+        })",
+        json!([ROOT]),
+    );
+    scene.type_keys(":Co<CR>iwhat is @lsp:ar<C-x><C-o>");
+    scene.wait_text("what is @lsp:area");
+    scene.type_keys(" for? @lsp:none<C-s>");
+    scene.wait_text("with @lsp:area");
+    scene.wait_text("left out: @lsp:none");
+    scene.wait_text("The side.");
+    let sent = scene.server.requests()[0].last("user").unwrap();
+    for line in ["def area(x):", "main.py", "print(area(2))"] {
+        assert!(sent.contains(line), "{sent}");
     }
 }
 
