@@ -12,8 +12,8 @@ impl From<&Fault> for ErrorText {
             Fault::NoProvider => Self::new(
                 fault.to_string(),
                 format!(
-                    "{}, start {}, or set base_url to the address of another server",
-                    set_a_key(),
+                    "set {}, start {}, or set base_url to the address of another server",
+                    alternatives(&main_key_variables()),
                     FALLBACK.title
                 ),
             ),
@@ -23,7 +23,11 @@ impl From<&Fault> for ErrorText {
             Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
             Fault::NoKey { variable, .. } => Self::new(
                 fault.to_string(),
-                format!("set {variable} and restart Neovim"),
+                match variable {
+                    Some(variable) => format!("set {variable} and restart Neovim"),
+                    None => "set api_key_env to the name of the environment variable that has it"
+                        .to_owned(),
+                },
             ),
             Fault::NoAddress { .. } => Self::new(
                 fault.to_string(),
@@ -31,10 +35,7 @@ impl From<&Fault> for ErrorText {
             ),
             Fault::Unreachable { .. } => Self::new(
                 fault.to_string(),
-                format!(
-                    "start the server, mend the network or set base_url; or {}",
-                    set_a_key()
-                ),
+                "start the server, mend the network or set base_url",
             ),
             Fault::Tls { .. } => Self::new(
                 fault.to_string(),
@@ -103,10 +104,6 @@ impl From<&Fault> for ErrorText {
     }
 }
 
-fn set_a_key() -> String {
-    format!("set {}", alternatives(&main_key_variables()))
-}
-
 /// Returns the server's own words, if there are any, and the next step.
 fn with_words(body: &str, step: &str) -> String {
     match first_line(body).as_str() {
@@ -146,15 +143,30 @@ mod tests {
             "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
              start Ollama, or set base_url to the address of another server"
         );
+        let no_key = |variable: Option<&str>| {
+            text_of(&Fault::NoKey {
+                provider: "h:8080".to_owned(),
+                variable: variable.map(str::to_owned),
+            })
+            .plain()
+        };
+        assert_eq!(
+            no_key(Some("WORK_KEY")),
+            "the key for h:8080 is missing; set WORK_KEY and restart Neovim"
+        );
+        assert_eq!(
+            no_key(None),
+            "the key for h:8080 is missing; set api_key_env to the name of the environment variable that has it"
+        );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
         let fault = Fault::Unreachable {
             url: "https://h/v1/".to_owned(),
             cause: "invalid peer certificate: UnknownIssuer".to_owned(),
         };
-        let told = text_of(&fault).plain();
-        assert!(
-            told.contains("https://h/v1/ (invalid peer certificate: UnknownIssuer); "),
-            "{told}"
+        assert_eq!(
+            text_of(&fault).plain(),
+            "nothing answers at https://h/v1/ (invalid peer certificate: UnknownIssuer); \
+             start the server, mend the network or set base_url"
         );
         let fault = Fault::BadRequest {
             provider: "Ollama".to_owned(),

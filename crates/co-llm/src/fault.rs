@@ -13,7 +13,11 @@ pub enum Fault {
     #[error("the key from {source_name} cannot be used")]
     KeyUnusable { source_name: String, cause: String },
     #[error("the key for {provider} is missing")]
-    NoKey { provider: String, variable: String },
+    NoKey {
+        provider: String,
+        /// The variable to set. None: only a setting can name one.
+        variable: Option<String>,
+    },
     /// Each customer has an address of their own there.
     #[error("the address for {provider} is missing")]
     NoAddress { provider: String },
@@ -26,7 +30,7 @@ pub enum Fault {
     Unauthorized {
         provider: String,
         status: u16,
-        /// The variable, file or program that has the key. Without a key, the variable to set.
+        /// The variable, file or program that has the key.
         source_name: String,
         /// The server's own words; empty if there are none.
         body: String,

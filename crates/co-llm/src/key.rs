@@ -21,8 +21,8 @@ use crate::settings::ProviderSettings;
 pub(super) struct Key {
     /// None: there is no key, and the server may need none.
     source: Option<KeySource>,
-    /// The variable that a person is told to set if there is no key.
-    variable: String,
+    /// The variable to set if there is no key. None: only a setting can name one.
+    variable: Option<String>,
     /// The key to send. A program's is read late, and again if a server refused it.
     current: Mutex<Option<SecretString>>,
     /// Every key so far, for redaction.
@@ -39,7 +39,7 @@ impl Key {
         // A key in the environment is for its vendor. Only a setting sends it elsewhere.
         let usual = choice.provider.key_variable.filter(|_| choice.own);
         let own = settings.key_env.as_deref();
-        let variable = own.or(usual).unwrap_or("api_key_env").to_owned();
+        let variable = own.or(usual).map(str::to_owned);
         let mut source = sources(settings, usual).into_iter().next();
         let key = match &source {
             Some(source) => source.read(env)?,
@@ -106,11 +106,16 @@ impl Key {
         }
     }
 
-    /// Returns the place where a person corrects the key; the variable to set if there is no key.
-    pub(super) fn place(&self) -> String {
+    /// Returns the variable to set if there is no key. None: only a setting can name one.
+    pub(super) fn variable(&self) -> Option<String> {
+        self.variable.clone()
+    }
+
+    /// Returns the place where a person corrects the key, if there is one.
+    pub(super) fn place(&self) -> Option<String> {
         match &self.source {
-            Some(KeySource::Command(argv)) => in_words(argv),
-            _ => self.source_name().unwrap_or_else(|| self.variable.clone()),
+            Some(KeySource::Command(argv)) => Some(in_words(argv)),
+            _ => self.source_name(),
         }
     }
 

@@ -242,7 +242,7 @@ impl Remote {
             own: self.choice.own,
             model,
             key_source: self.key.place(),
-            has_key: self.key.source_name().is_some(),
+            key_variable: self.key.variable(),
             keys: self.key.used(),
             guessed: self.choice.guessed,
             images: false,

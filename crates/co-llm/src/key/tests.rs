@@ -39,7 +39,7 @@ fn a_missing_key_names_the_variable() {
         find(&settings, &[]).unwrap_err(),
         Fault::NoKey {
             provider: "Anthropic".into(),
-            variable: "ANTHROPIC_API_KEY".into()
+            variable: Some("ANTHROPIC_API_KEY".into())
         }
     );
     let settings = ProviderSettings {
@@ -50,7 +50,7 @@ fn a_missing_key_names_the_variable() {
         find(&settings, &[("ANTHROPIC_API_KEY", "other")]).unwrap_err(),
         Fault::NoKey {
             provider: "Anthropic".into(),
-            variable: "WORK_KEY".into()
+            variable: Some("WORK_KEY".into())
         }
     );
     let found = find(&settings, &[("WORK_KEY", " mine\n")]).unwrap();
@@ -125,7 +125,10 @@ fn a_server_of_ones_own_needs_no_key() {
         base_url: Some("http://127.0.0.1:1".into()),
         ..ProviderSettings::default()
     };
-    assert_eq!(find(&settings, &[]).unwrap().used().len(), 0);
+    let found = find(&settings, &[("OPENAI_API_KEY", "for another server")]).unwrap();
+    assert_eq!(found.used().len(), 0);
+    // If it asks for one, no variable helps until a setting names it.
+    assert_eq!((found.place(), found.variable()), (None, None));
 }
 
 #[test]

@@ -132,17 +132,18 @@ impl RequestInfo {
     }
 
     fn bad_key(&self, status: u16, body: String) -> Fault {
-        if !self.has_key {
-            return Fault::NoKey {
-                provider: self.title.clone(),
-                variable: self.key_source.clone(),
-            };
-        }
-        Fault::Unauthorized {
-            provider: self.title.clone(),
-            status,
-            source_name: self.key_source.clone(),
-            body,
+        let provider = self.title.clone();
+        match self.key_source.clone() {
+            Some(source_name) => Fault::Unauthorized {
+                provider,
+                status,
+                source_name,
+                body,
+            },
+            None => Fault::NoKey {
+                provider,
+                variable: self.key_variable.clone(),
+            },
         }
     }
 

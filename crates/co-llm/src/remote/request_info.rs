@@ -20,10 +20,10 @@ pub(super) struct RequestInfo {
     /// True if the request goes to the provider's own server.
     pub(super) own: bool,
     pub(super) model: String,
-    /// The variable, file or program that has the key.
-    pub(super) key_source: String,
-    /// False if the request has no key.
-    pub(super) has_key: bool,
+    /// The variable, file or program that has the key. None: the request has no key.
+    pub(super) key_source: Option<String>,
+    /// The variable to set if the request has no key. None: only a setting can name one.
+    pub(super) key_variable: Option<String>,
     /// Keys to remove from a server's error text, which may repeat them.
     pub(super) keys: Vec<String>,
     /// True if the address is a guess because nothing is set.
@@ -93,8 +93,8 @@ pub(super) fn test_info(protocol: Protocol) -> RequestInfo {
         host: "h".into(),
         own: false,
         model: "m".into(),
-        key_source: "OPENAI_API_KEY".into(),
-        has_key: true,
+        key_source: Some("OPENAI_API_KEY".into()),
+        key_variable: Some("OPENAI_API_KEY".into()),
         keys: vec!["sk-very-secret".into()],
         guessed: false,
         thinking: false,

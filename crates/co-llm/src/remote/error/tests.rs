@@ -33,14 +33,14 @@ fn statuses_are_told_apart() {
         }
     );
     let without_key = RequestInfo {
-        has_key: false,
+        key_source: None,
         ..info()
     };
     assert_eq!(
         without_key.http(StatusCode::UNAUTHORIZED, "", &HeaderMap::new()),
         Fault::NoKey {
             provider: "OpenAI".into(),
-            variable: "OPENAI_API_KEY".into(),
+            variable: Some("OPENAI_API_KEY".into()),
         }
     );
     assert!(matches!(http(403, "", &[]), Fault::Forbidden { .. }));
