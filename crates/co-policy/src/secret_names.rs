@@ -102,10 +102,12 @@ pub fn secret(path: &Path) -> Option<&str> {
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let bare = without_marks(&lower);
-    // `_netrc` begins with a mark.
+    // A hidden file is as secret: `.secrets.toml`. `_netrc` begins with a mark.
     let is = |patterns: &[&str]| {
         let mut patterns = patterns.iter();
-        patterns.any(|pattern| matches(pattern, bare) || *pattern == lower)
+        patterns.any(|pattern| {
+            matches(pattern, bare) || matches(pattern, without_dot(bare)) || *pattern == lower
+        })
     };
     if is_stand_in(bare) {
         return false;
@@ -118,7 +120,7 @@ pub fn is_secret(name: &str) -> bool {
 /// True for the name of a directory that contains secrets in one project and source text in another.
 pub fn holds_source(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let bare = without_marks(&lower);
+    let bare = without_dot(without_marks(&lower));
     bare == "secrets" || bare.starts_with("credentials")
 }
 
@@ -136,7 +138,8 @@ pub fn is_source(name: &str) -> bool {
 }
 
 fn is_key_or_suffixed(bare: &str) -> bool {
-    let rest = KEYS.iter().find_map(|kind| bare.strip_prefix(kind));
+    let name = without_dot(bare);
+    let rest = KEYS.iter().find_map(|kind| name.strip_prefix(kind));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
 }
 
@@ -150,7 +153,7 @@ fn is_stand_in(bare: &str) -> bool {
     last.any(|part| STAND_INS.contains(&part))
 }
 
-/// Returns a name without the marks of editors and backups: `.env` for `..env.swp`, `server.key` for `server.key.bak~`.
+/// Returns a name without the marks of editors and backups: `.env` for `.env.swp`, `server.key` for `server.key.bak~`.
 fn without_marks(lower: &str) -> &str {
     let mut bare = lower;
     loop {
@@ -158,10 +161,6 @@ fn without_marks(lower: &str) -> &str {
         for mark in MARKS {
             if let Some(before) = rest.strip_suffix(mark) {
                 rest = before;
-                // vim puts a dot before the name.
-                if mark.starts_with(".sw") {
-                    rest = rest.strip_prefix('.').unwrap_or(rest);
-                }
             }
         }
         if rest == bare {
@@ -169,6 +168,11 @@ fn without_marks(lower: &str) -> &str {
         }
         bare = rest;
     }
+}
+
+/// Returns a name without a dot before it. vim puts one before the name of its swap file, if there is none.
+fn without_dot(name: &str) -> &str {
+    name.strip_prefix('.').unwrap_or(name)
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -194,6 +198,8 @@ mod tests {
             ("credentials/store.go", None),
             ("src/secrets/db.txt", Some("secrets")),
             ("src/secrets", Some("secrets")),
+            ("src/.secrets/mod.rs", None),
+            ("src/.secrets/db.txt", Some(".secrets")),
             (".ssh/x.py", Some(".ssh")),
             ("secrets/.aws/x.py", Some(".aws")),
             ("credentials.json/x", Some("credentials.json")),
@@ -237,6 +243,12 @@ mod tests {
             "dev.kubeconfig",
             ".env~",
             "..env.swp",
+            ".env.swp",
+            ".netrc.swo",
+            ".id_rsa.swp",
+            ".secrets.toml",
+            ".secrets",
+            ".credentials.json",
             "#.env#",
             ".env_prod",
             ".env.bak",
@@ -280,6 +292,8 @@ mod tests {
             "example.env",
             "prod.sample.env",
             ".environment",
+            ".env.example.swp",
+            ".gitignore.swp",
             "id_ed25519-work.pub",
             "id_map.py",
             "id_rsa_test.go",
