@@ -258,6 +258,44 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_read_is_said() {
+    let place = Place::new(&[("a", "a\n"), ("closed/b", "a\n"), ("open/c", "a\n")]);
+    let (first, closed) = (place.work.join("a"), place.work.join("closed"));
+    let scope = FileScope {
+        open: OpenBuffers::new(),
+        editor: None,
+        path: place.work.clone(),
+        // It is gone when the walk comes to it. The superuser can read any other.
+        allowed: Arc::new(move |path: &std::path::Path| {
+            let _gone = (path == first).then(|| fs::remove_dir_all(&closed));
+            !path.ends_with(".git")
+        }),
+        bytes: place.bytes,
+        end: Deadline::new(place.cancel.clone()),
+    };
+    let seen = place
+        .look("search", json!({"pattern": "a"}))
+        .run(&scope)
+        .unwrap();
+    assert_eq!(seen.text, "a:1:a\nopen/c:1:a\n");
+    assert_eq!(
+        seen.summary,
+        "2 matching lines in 2 files; 1 directory could not be read"
+    );
+}
+
+#[test]
+fn a_name_with_a_line_break_makes_no_line() {
+    let place = Place::new(&[("a\nb:1:c", "x\n")]);
+    place.check(
+        "search",
+        json!({"pattern": "x"}),
+        "a\\nb:1:c:1:x\n",
+        "1 matching line in 1 file",
+    );
+}
+
+#[test]
 fn a_fifo_is_not_waited_for() {
     let place = Place::new(&[("a", "a")]);
     nix::unistd::mkfifo(&place.work.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();

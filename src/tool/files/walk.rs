@@ -27,6 +27,8 @@ pub(crate) struct Walk<'a> {
     unruly: Arc<AtomicUsize>,
     /// The number of entries so far.
     pub(super) met: usize,
+    /// The number of directories that could not be read.
+    unread: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,
 }
@@ -63,6 +65,7 @@ impl<'a> Walk<'a> {
             secret,
             unruly,
             met: 0,
+            unread: 0,
             // The rules of every directory above are read as well.
             cut: scope.path.ancestors().find_map(unfit_rules).map(|rules| {
                 format!(
@@ -92,6 +95,11 @@ impl<'a> Walk<'a> {
             words.push_str(&plural(unruly, "directory", "directories"));
             words.push_str(" left out whose .gitignore is not a file of rules");
         }
+        if self.unread > 0 {
+            words.push_str("; ");
+            words.push_str(&plural(self.unread, "directory", "directories"));
+            words.push_str(" could not be read");
+        }
         if let Some(cut) = &self.cut {
             words.push_str("; ");
             words.push_str(cut);
@@ -118,10 +126,13 @@ impl Iterator for Walk<'_> {
                 ));
                 return None;
             }
-            // An unreadable entry must not end the walk.
-            if let Ok(entry) = self.entries.next()? {
-                self.met += 1;
-                return Some(entry);
+            match self.entries.next()? {
+                Ok(entry) => {
+                    self.met += 1;
+                    return Some(entry);
+                }
+                // It must not end the walk.
+                Err(_) => self.unread += 1,
             }
         }
     }
@@ -157,5 +168,5 @@ pub(super) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     };
     let text = whole.display().to_string();
     // A path that is joined with an empty one ends with a slash.
-    co_policy::printable(text.trim_end_matches('/'))
+    co_policy::one_line(text.trim_end_matches('/'))
 }
