@@ -38,8 +38,12 @@ local function check_backend()
   if found == version.version then
     health.ok('version ' .. found)
   else
+    local step = require('co.config').get().bin
+        and 'the setting "bin" names it: set "bin" to another program, or remove it and run :Co /install'
+      or 'run :Co /install'
     health.warn(
-      ('%s is version %s, the plugin is %s'):format(path, tostring(found), version.version)
+      ('%s is version %s, the plugin is %s'):format(path, tostring(found), version.version),
+      { step }
     )
   end
   local status = backend.status()

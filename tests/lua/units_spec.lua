@@ -346,19 +346,27 @@ describe(':checkhealth co', function()
     yes(text:find('the setting "layout" must be', 1, true), text)
   end)
 
-  it('shows what the doctor says', function()
+  --- Returns the report with a program of this version, and its path.
+  ---@param version string
+  ---@return string
+  ---@return string
+  local function report(version)
     local nvim = neovim.start({ bare = true })
     local bin = vim.fn.tempname()
     vim.fn.writefile({
       '#!/bin/sh',
       'case $1 in',
-      '--version) echo co-nvim 0.1.0 ;;',
+      ('--version) echo co-nvim %s ;;'):format(version),
       [[doctor) echo '[{"name":"landlock","level":"ok","message":"version 5"},{"name":"key","level":"error","message":"none","advice":"set ANTHROPIC_API_KEY"}]'; exit 1 ;;]],
       'esac',
     }, bin)
     vim.fn.setfperm(bin, 'rwx------')
     nvim:lua("vim.g.co = { bin = ... } vim.cmd('checkhealth co')", bin)
-    local text = table.concat(nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'), '\n')
+    return table.concat(nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'), '\n'), bin
+  end
+
+  it('shows what the doctor says', function()
+    local text = report('0.1.0')
     for _, expected in ipairs({
       'version 0.1.0',
       'landlock: version 5',
@@ -367,6 +375,12 @@ describe(':checkhealth co', function()
     }) do
       yes(text:find(expected, 1, true), text)
     end
+  end)
+
+  it('says what to do about another version', function()
+    local text, bin = report('0.0.9')
+    yes(text:find(bin .. ' is version 0.0.9, the plugin is 0.1.0', 1, true), text)
+    yes(text:find('the setting "bin" names it: set "bin" to another program', 1, true), text)
   end)
 end)
 
