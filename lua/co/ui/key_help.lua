@@ -7,7 +7,7 @@ local popup = require('co.ui.popup')
 local actions = {
   chat = {
     { 'submit', 'send the prompt' },
-    { 'send', 'send the prompt, from insert mode too; again: into the turn that runs' },
+    { 'send', 'send the prompt, from insert mode too; again: into the running turn' },
     { 'cancel', 'cancel the turn; again: what is queued' },
     { 'hide', 'hide the chat' },
     { 'next', 'next message' },
