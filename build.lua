@@ -22,13 +22,15 @@ local problem
 local advice = ''
 
 --- Returns what the person must do to use the installed program.
+---@param is_new boolean
 ---@return string
-local function next_step()
+local function next_step(is_new)
   local version, backend = package.loaded['co.version'], package.loaded['co.backend']
   if version and version.version ~= dofile(root .. '/lua/co/version.lua').version then
     return '; restart Neovim to use it'
   end
-  return backend and backend.status().running and '; :Co /restart starts it' or ''
+  local is_old = is_new and backend and backend.status().running
+  return is_old and '; :Co /restart starts it' or ''
 end
 
 --- Starts the installation.
@@ -42,12 +44,12 @@ local function start(show)
     on_progress = function(message)
       show(message, vim.log.levels.TRACE)
     end,
-    on_done = function(reason, message)
+    on_done = function(reason, message, is_new)
       finished, problem = true, reason
       if reason then
         show(reason, vim.log.levels.ERROR)
       else
-        advice = next_step()
+        advice = next_step(is_new)
         show(message .. advice, vim.log.levels.INFO)
       end
     end,

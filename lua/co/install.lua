@@ -18,7 +18,8 @@ local VERSION_MS = 10000
 ---@class (exact) co.install.Options
 ---@field on_step fun(message: string) called when another step begins
 ---@field on_progress fun(message: string) called often within a step
----@field on_done fun(problem: string?, message: string) called once, with the problem or with what was done
+---@field on_done fun(problem: string?, message: string, is_new: boolean) called once, with the problem or with what was
+---done; `is_new` if the program was replaced
 
 ---@class (exact) co.install.Job
 ---@field options co.install.Options
@@ -112,10 +113,11 @@ end
 ---@param job co.install.Job
 ---@param problem? string
 ---@param message? string what was done
-local function finish(job, problem, message)
+---@param is_new? boolean the program was replaced
+local function finish(job, problem, message, is_new)
   os.remove(job.new)
   log(problem or message or '')
-  job.options.on_done(problem, message or '')
+  job.options.on_done(problem, message or '', is_new or false)
 end
 
 --- Continues the job.
@@ -367,7 +369,7 @@ local function install(job)
     finish(job, text:format(job.version, no_download, no_build, M.log_path()))
   else
     local done = current and 'is up to date' or 'is installed'
-    finish(job, nil, ('co-nvim %s %s'):format(job.version, done))
+    finish(job, nil, ('co-nvim %s %s'):format(job.version, done), not current)
   end
 end
 
@@ -379,7 +381,7 @@ local count = 0
 function M.start(options)
   local problem = M.unsupported()
   if problem then
-    options.on_done(problem, '')
+    options.on_done(problem, '', false)
     return function() end
   end
   local root = M.root()

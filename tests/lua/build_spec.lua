@@ -171,6 +171,18 @@ describe('build.lua', function()
     )
   end)
 
+  it('names no step if nothing was installed', function()
+    local scene, nvim = install_scene.released({ screen = true })
+    scene:install(nvim)
+    nvim:lua("vim.cmd('Co! echo one')")
+    nvim:wait("return require('co.backend').status().ready")
+    nvim:lua("_G.notices = {} dofile(... .. '/build.lua')", scene.root)
+    nvim:wait(
+      'return vim.list_contains(_G.notices, ...)',
+      ('co: co-nvim %s is up to date'):format(version.version)
+    )
+  end)
+
   it('says in an older Neovim that co needs 0.10', function()
     local nvim = neovim.start({ root = false })
     local sentence = nvim:lua(
