@@ -36,6 +36,8 @@ pub(super) struct OpenUndo {
     /// Cancelled if the question is no longer needed.
     cancel: CancellationToken,
     question: Option<u64>,
+    /// The command that waits for an answer to the question.
+    command: Option<String>,
 }
 
 /// A message of the task to its chat.
@@ -71,10 +73,25 @@ impl Chat {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
+        // There is nothing to bring back before the answer, and the question must not go away unseen.
+        if let Some(command) = self
+            .waiting_command()
+            .filter(|it| by == By::Redo && *it != "/redo")
+        {
+            let text = format!("{command} waits for your answer; :Co /approve goes to it");
+            return self.complain(text);
+        }
         match self.undo_task(by, from, then) {
             Some(task) => drop(tokio::spawn(task.run())),
             None => self.say("this chat has changed no file"),
         }
+    }
+
+    /// Returns the command whose question waits, if there is one.
+    fn waiting_command(&self) -> Option<&str> {
+        let undo = self.undo.as_ref()?;
+        let waits = undo.question.is_some_and(|it| self.questions.is_open(it));
+        undo.command.as_deref().filter(|_| waits)
     }
 
     /// Returns the task that takes changes back; none if the chat has none.
@@ -112,6 +129,7 @@ impl Chat {
             then,
             cancel,
             question: None,
+            command: None,
         });
         Some(task)
     }
@@ -133,6 +151,7 @@ impl Chat {
             Some(UndoEvent::Ask(question, reply)) => {
                 if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {
                     undo.question = Some(question.id);
+                    undo.command = Some(question.command.clone());
                     self.questions.put(*question, reply);
                 }
             }

@@ -56,6 +56,11 @@ impl OpenQuestions {
         self.settled(id, if heard { word } else { "withdrawn" });
     }
 
+    /// Returns true if the question waits for an answer.
+    pub(in crate::chat) fn is_open(&self, id: u64) -> bool {
+        self.open.iter().any(|(open, _)| *open == id)
+    }
+
     /// Withdraws a question that needs no answer any more.
     pub(in crate::chat) fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|(open, _)| *open == id) {

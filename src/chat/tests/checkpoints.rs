@@ -269,6 +269,24 @@ async fn a_cancelled_command_is_taken_back_too() {
 }
 
 #[tokio::test]
+async fn redo_leaves_the_question_of_undo_open() {
+    let mut chat = changing();
+    change_files(&mut chat).await;
+    chat.command("undo", "");
+    let ask = chat.asked().await;
+    let (_, said) = chat.command_says("redo", "").await;
+    assert_eq!(said, "/undo waits for your answer; :Co /approve goes to it");
+    chat.answer(ask.id, Answer::Once);
+    let (_, said) = chat.noticed().await;
+    assert_eq!(said, "2 files taken back; :Co /redo undoes that");
+    chat.command("redo", "");
+    chat.asked().await;
+    // This asks again: the files may have changed meanwhile.
+    chat.command("redo", "");
+    assert_eq!(chat.asked().await.command, "/redo");
+}
+
+#[tokio::test]
 async fn a_chat_without_changes_says_so() {
     let mut chat = Chat::new([says("Hello.")]);
     for command in ["undo", "changes", "redo"] {
