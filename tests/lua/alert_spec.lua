@@ -44,25 +44,31 @@ describe('an alert', function()
     )
   end)
 
-  it('reaches the terminal', function()
-    local nvim = neovim.start({ screen = true, env = { TMUX = '' } })
-    local requests = {}
-    vim.api.nvim_create_autocmd('TermRequest', {
-      buffer = nvim.terminal,
-      callback = function()
-        requests[#requests + 1] = vim.v.termrequest
-      end,
-    })
-    nvim:lua("require('co.handlers') vim.g.co = { alert_after = 0 } vim.env.TMUX = nil")
-    focus(nvim, 'FocusLost')
-    run(nvim, 'make', 1)
-    neovim.wait(function()
-      return vim.inspect(requests)
-    end, function()
-      return vim.list_contains(requests, '\27]9;co: exit 0 · 0.1 s · 1 line: make')
+  for form, sequence in pairs({ osc9 = '9;co: %s', osc777 = '777;notify;co;co: %s' }) do
+    it('reaches the terminal as ' .. form, function()
+      local nvim = neovim.start({ screen = true, env = { TMUX = '' } })
+      local requests = {}
+      vim.api.nvim_create_autocmd('TermRequest', {
+        buffer = nvim.terminal,
+        callback = function()
+          requests[#requests + 1] = vim.v.termrequest
+        end,
+      })
+      nvim:lua(
+        "require('co.handlers') vim.g.co = { alert_after = 0, alert = ... } vim.env.TMUX = nil",
+        form
+      )
+      focus(nvim, 'FocusLost')
+      run(nvim, 'make', 1)
+      neovim.wait(function()
+        return vim.inspect(requests)
+      end, function()
+        local ended = sequence:format('exit 0 · 0.1 s · 1 line: make')
+        return vim.list_contains(requests, '\27]' .. ended)
+      end)
+      nvim:wait_screen('exit 0 · 0.1 s · 1 line')
     end)
-    nvim:wait_screen('exit 0 · 0.1 s · 1 line')
-  end)
+  end
 
   it('does not tell the end of a short run or turn', function()
     local nvim = started()

@@ -91,9 +91,9 @@ describe('the approval float', function()
 
   it('takes the keys of the person, and names them', function()
     local nvim = editor({ columns = 120 })
-    nvim:lua([[require('co').setup({ keys = { question = {
+    nvim:lua([[vim.g.co = { keys = { question = {
       yes = 'gy', no = false, all = { '<Tab>', 'D' }, command = 'x', everything = false,
-    } } })]])
+    } } }]])
     nvim:receive(ask(1, { command = (('long '):rep(15) .. '\n'):rep(40) }), ask(2), ask(3))
     nvim:wait_screen('more lines: <Tab> shows all')
     reach(nvim)

@@ -103,7 +103,7 @@ describe('the list of chats', function()
     nvim:wait(at(2))
     nvim:wait_gone('the first answer')
     local running = { title = 'explain it', transcript = 'b', chat = 2, detail = 'cargo test' }
-    nvim:receive(messages.state('running', running))
+    nvim:receive(messages.state('running', running), messages.ask(1))
     nvim:receive({
       type = 'choose',
       chat = 2,
@@ -117,7 +117,7 @@ describe('the list of chats', function()
     nvim:wait_screen(
       'Chats',
       'running · explain it · cargo test · this chat',
-      'at rest · mend it · 2 min ago',
+      'waits for an answer · mend it · 2 min ago · touch file1',
       'earlier · older · 3 days ago'
     )
     nvim:keys('/mend<CR><CR>')

@@ -1,5 +1,8 @@
 //! Chats, contexts and runs as they are on the screen, with a real backend.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::ROOT;
@@ -7,6 +10,9 @@ use crate::support::http::{Gate, Reply};
 use crate::support::workspace::Workspace;
 
 use super::scene::Scene;
+
+/// The start of an image.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
 
 #[test]
 fn chats_share_a_window_and_a_session_file_brings_one_back() {
@@ -100,8 +106,7 @@ fn a_prompt_names_its_contexts_and_the_images_that_the_model_does_not_take() {
     workspace.git(&["add", "."]);
     workspace.git(&["commit", "--quiet", "--message", "Begin"]);
     workspace.write("notes.txt", "a needle\nand more\n");
-    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
-    std::fs::write(workspace.path().join("shot.png"), png).unwrap();
+    std::fs::write(workspace.path().join("shot.png"), PNG).unwrap();
     let scene = Scene::in_workspace(workspace, json!({}), &[]);
     scene.server.reply(Reply::text("Aye."));
     scene.run("echo out");
@@ -120,6 +125,32 @@ fn a_prompt_names_its_contexts_and_the_images_that_the_model_does_not_take() {
     ] {
         scene.wait_text(text);
     }
+}
+
+#[test]
+fn a_model_that_takes_images_gets_a_file_and_the_clipboard() {
+    let workspace = Workspace::new();
+    std::fs::write(workspace.path().join("shot.png"), PNG).unwrap();
+    let program = workspace.write("bin/xclip", "#!/bin/sh\ncat shot.png\n");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let scene = Scene::in_workspace(
+        workspace,
+        json!({ "images": true }),
+        &[("PATH", &path), ("DISPLAY", ":0")],
+    );
+    scene.server.reply(Reply::text("Aye."));
+    scene.co("see @file:shot.png and @clipboard");
+    scene.wait_text("with @file:shot.png, an image");
+    scene.wait_text("with @clipboard, an image");
+    let screen = scene.wait_text("Aye.").join("\n");
+    assert!(!screen.contains("left out"), "{screen}");
+    let body = scene.server.requests()[0].body.to_string();
+    assert_eq!(body.matches("data:image/png;base64,").count(), 2, "{body}");
 }
 
 #[test]
@@ -157,18 +188,28 @@ fn a_name_is_completed_and_sent_with_what_the_language_server_knows() {
 fn a_prompt_waits_until_it_is_sent_into_the_turn() {
     let held = Gate::default();
     let looks = Reply::text("I look.").hold(&held).and_shell("c1", "ls");
-    let scene = Scene::scripted([looks, Reply::text("Both.")]);
+    let scene = Scene::scripted([looks, Reply::text("All."), Reply::text("Then.")]);
     scene.co("work");
     scene.wait_text("I look.");
     scene.type_keys(":Co<CR>ialso this<C-s>");
     scene.wait_text("(1 queued)");
     scene.type_keys("<C-s>");
     scene.wait_text("(1 steering)");
+    scene.type_keys("<Esc>");
+    scene.co("/steer and that");
+    scene.wait_text("(2 steering)");
+    scene.co("later");
+    scene.wait_text("(2 steering, 1 queued)");
     held.open();
-    scene.wait_text("also this");
-    scene.wait_text("Both.");
+    for text in ["also this", "and that", "All.", "Then."] {
+        scene.wait_text(text);
+    }
     let body = scene.server.requests()[1].body.to_string();
-    assert!(body.contains("also this"), "{body}");
+    assert!(
+        body.contains("also this") && body.contains("and that"),
+        "{body}"
+    );
+    assert!(!body.contains("later"), "{body}");
 }
 
 #[test]
@@ -217,13 +258,20 @@ fn a_run_leads_to_its_errors_and_runs_again_on_save() {
     let lines: String = (1..100).map(|line| format!("code {line}\n")).collect();
     workspace.write("src/app.py", &lines);
     workspace.write("errors", "src/app.py:70: bad\nsee src/app.py#L90\n");
-    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    let scene = Scene::in_workspace(workspace, json!({ "run_diagnostics": true }), &[]);
+    scene.command("lua vim.diagnostic.config({ virtual_text = { source = true } })");
     scene.run("cat errors");
     scene.wait_text("src/app.py#L90");
     scene.co("/errors");
-    scene.wait_text("Co! cat errors");
+    scene.wait_text("Co! cat errors ('errorformat')");
     scene.type_keys("<CR>");
-    scene.wait_text("code 70");
+    scene.wait_screen(
+        |lines| {
+            let line = lines.iter().find(|line| line.contains("code 70"));
+            line.is_some_and(|line| line.contains("'errorformat': bad"))
+        },
+        "the error beside its line",
+    );
     scene.type_keys(":cclose<CR>");
     scene.lua(
         "vim.fn.win_gotoid(vim.fn.bufwinid('^co://shell$'))",
@@ -239,4 +287,88 @@ fn a_run_leads_to_its_errors_and_runs_again_on_save() {
     scene.wait_text("2: cat errors");
     scene.type_keys("2<CR>");
     scene.wait_text(":Co! cat errors");
+    scene.type_keys("<Esc>:Co! +<Up>");
+    scene.wait_text(":Co! ++watch tail -n 1 src/app.py");
+}
+
+#[test]
+fn prompt_files_are_commands_with_arguments_and_asked_about_once() {
+    let workspace = Workspace::new();
+    let header = "description: Fix an issue\nargument-hint: {number}";
+    let file = workspace.write(
+        ".co/prompts/fix.md",
+        &format!("---\n{header}\n---\nFix issue $1 with care.\n"),
+    );
+    let mut scene = Scene::in_workspace(workspace, json!({}), &[]);
+    let own = scene.home.path().join("config/co-nvim/prompts");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("fine.md"), "Is it fine: $ARGUMENTS?\n").unwrap();
+    scene.replies(["Fixed.", "It is.", "Again."].map(Reply::text));
+    scene.command("set completeopt=menuone,popup");
+    scene.type_keys(":Co<CR>i/fi<C-x><C-o><C-n>");
+    for text in [
+        "/fine",
+        "{number} · Fix an issue",
+        "Fix issue $1 with care.",
+    ] {
+        scene.wait_text(text);
+    }
+    scene.type_keys("<Esc>cc/fix 12<C-s><Esc>");
+    scene.wait_ask("1/1");
+    scene.wait_text("Send the text of .co/prompts/fix.md to the model with each /fix?");
+    scene.answer("y");
+    scene.wait_text("Fix issue 12 with care.");
+    scene.wait_text("Fixed.");
+    // The person's own needs no answer.
+    scene.co("/fine this and that");
+    scene.wait_text("Is it fine: this and that?");
+    scene.wait_text("It is.");
+    scene.restart();
+    scene.co("/fix 13");
+    scene.wait_text("Again.");
+    std::fs::write(file, "Fix issue $1 at once.\n").unwrap();
+    scene.co("/fix 14");
+    scene.wait_text("its text changed since your last answer");
+}
+
+#[test]
+fn rules_files_are_asked_about_and_sent_the_nearest_first() {
+    let workspace = Workspace::new();
+    workspace.write("AGENTS.md", "Use tabs.\n");
+    workspace.write("lib/CO.md", "Use few words.\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    let own = scene.home.path().join("config/co-nvim");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("CLAUDE.md"), "Use my name.\n").unwrap();
+    scene.replies(["One.", "Two.", "Three."].map(Reply::text));
+    scene.command("cd lib");
+    scene.co("hi");
+    scene.wait_text("One.");
+    for (position, file, text) in [
+        ("1/3", "lib/CO.md", "Use few words."),
+        ("1/2", "AGENTS.md", "Use tabs."),
+        ("1/1", "CLAUDE.md", "Use my name."),
+    ] {
+        let question = scene.wait_ask(position).join("\n");
+        assert!(
+            question.contains(file) && question.contains(text),
+            "{question}"
+        );
+        scene.answer("y");
+        scene.wait_notice(&format!("{file} is sent to the model"));
+    }
+    scene.co("/new");
+    scene.co("hello");
+    scene.wait_text("Two.");
+    let sent = scene.server.requests()[1].body.to_string();
+    let places = ["Use few words.", "Use tabs.", "Use my name."].map(|text| sent.find(text));
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{sent}"
+    );
+    scene.workspace.write("AGENTS.md", "Use blanks.\n");
+    scene.co("and now");
+    scene.wait_text("its text changed since your last answer");
+    let changed = scene.server.wait_requests(3)[2].body.to_string();
+    assert!(!changed.contains("Use blanks."), "{changed}");
 }
