@@ -92,6 +92,9 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
             });
             Ok(settings)
         }
+        FromEditor::Hello { protocol, .. } if protocol > PROTOCOL => Err(format!(
+            "co-nvim speaks protocol {PROTOCOL}, the plugin {protocol}: run :Co /install"
+        )),
         FromEditor::Hello { protocol, .. } => Err(format!(
             "update co and restart Neovim: its plugin speaks protocol {protocol}, co-nvim {PROTOCOL}"
         )),

@@ -83,12 +83,17 @@ fn confined_commands_start_after_an_update_replaced_the_program() {
 
 #[test]
 fn another_protocol_is_refused_with_the_fix() {
-    let scene = Scene::new();
-    scene.lua("require('co.version').protocol = 999", json!([]));
-    scene.co("hello");
-    scene.wait_text("update co and restart Neovim");
-    assert!(scene.server.requests().is_empty());
-    scene.wait_for("not require('co.backend').status().running", "its end");
+    for (protocol, fix) in [
+        (1, "update co and restart Neovim: "),
+        (999, "the plugin 999: run :Co /install"),
+    ] {
+        let scene = Scene::new();
+        scene.lua("require('co.version').protocol = ...", json!([protocol]));
+        scene.co("hello");
+        scene.wait_text(fix);
+        assert!(scene.server.requests().is_empty());
+        scene.wait_for("not require('co.backend').status().running", "its end");
+    }
 }
 
 #[test]
