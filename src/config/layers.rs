@@ -117,7 +117,7 @@ impl Loader {
                 continue;
             };
             let took = self.given.put(setting, value.clone());
-            self.tell(setting, layer, took);
+            self.tell(setting, layer, value.as_str(), took);
         }
     }
 
@@ -127,7 +127,7 @@ impl Loader {
             let Some(text) = env(&variable) else { continue };
             let value = setting.kind.read(&text);
             let took = value.and_then(|value| self.given.put(setting, value));
-            self.tell(setting, &variable, took);
+            self.tell(setting, &variable, Some(&text), took);
         }
         if env("CO_CLI_API_KEY").is_some() {
             self.problems
@@ -136,14 +136,26 @@ impl Loader {
         self.problems.extend(names::unknown_variables(variables));
     }
 
-    fn tell(&mut self, setting: &Setting, layer: &str, took: Result<(), BadValue>) {
-        if took.is_err() {
-            self.problems.push(format!(
-                "the setting {} in {layer} must be {}; that value is left out",
-                setting.name,
-                setting.kind.accepts()
-            ));
+    /// Reports a wrong value. The screen may show only the start of the sentence, so that has the nearest right value.
+    fn tell(
+        &mut self,
+        setting: &Setting,
+        layer: &str,
+        text: Option<&str>,
+        took: Result<(), BadValue>,
+    ) {
+        if took.is_ok() {
+            return;
         }
+        let right = setting.kind.choices().iter().map(|&it| it.to_owned());
+        let near = text.and_then(|text| names::nearest(right, text));
+        let hint = near.map(|near| format!(": did you mean {near}? It"));
+        self.problems.push(format!(
+            "the setting {} in {layer}{} must be {}; that value is left out",
+            setting.name,
+            hint.unwrap_or_default(),
+            setting.kind.accepts()
+        ));
     }
 }
 

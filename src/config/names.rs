@@ -50,6 +50,14 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
 
 /// Returns a hint: the nearest name, or the place of the list of all names.
 fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
+    match nearest(names, name) {
+        Some(near) => format!("did you mean {near}?"),
+        None => ":help co-settings lists them all".to_owned(),
+    }
+}
+
+/// Returns the name that is most like this one, if one is like it.
+pub(super) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option<String> {
     let name: String = name.chars().take(80).collect();
     let distances = names.map(|known| (osa_distance(&known, &name), known));
     let near = distances.min().filter(|(distance, near)| {
@@ -57,10 +65,7 @@ fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
         let length = near.strip_prefix(PREFIX).unwrap_or(near).len();
         *distance <= length / 3
     });
-    match near {
-        Some((_, near)) => format!("did you mean {near}?"),
-        None => ":help co-settings lists them all".to_owned(),
-    }
+    near.map(|(_, near)| near)
 }
 
 fn shown(name: &str) -> String {

@@ -210,6 +210,13 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
         check_refused(given.clone(), &told);
     }
     check_refused(
+        json!({ "provider": "opnai" }),
+        &format!(
+            "the setting provider in {lua}: did you mean openai? It must be {}; that value is left out",
+            names::find("provider").unwrap().kind.accepts()
+        ),
+    );
+    check_refused(
         json!({ "shell_max_timout": 5 }),
         &format!(
             "{lua} sets shell_max_timout, but co has no such setting; did you mean shell_max_timeout?"

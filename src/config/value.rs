@@ -70,6 +70,14 @@ pub(super) enum Kind {
 pub(super) struct BadValue;
 
 impl Kind {
+    /// Returns the valid values; none if there are too many to list.
+    pub(super) fn choices(&self) -> &'static [&'static str] {
+        match self {
+            Self::Choice { of, .. } => of,
+            _ => &[],
+        }
+    }
+
     /// Returns a description of valid values, which follows "must be".
     pub(super) fn accepts(&self) -> String {
         match self {
