@@ -41,6 +41,10 @@ impl From<&Fault> for ErrorText {
                 fault.to_string(),
                 "set base_url to the address that the certificate names, or have this system trust its issuer",
             ),
+            Fault::NoAuthorities { .. } => Self::new(
+                fault.to_string(),
+                "install the package ca-certificates, or set SSL_CERT_FILE to a file of certificates, and restart Neovim",
+            ),
             Fault::Unauthorized {
                 source_name, body, ..
             } => Self::new(

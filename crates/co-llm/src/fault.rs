@@ -26,6 +26,9 @@ pub enum Fault {
     /// The encrypted connection was refused, such as for a certificate that nobody vouches for.
     #[error("no secure connection to {url} ({cause})")]
     Tls { url: String, cause: String },
+    /// No encrypted connection can be made, usually because this system has no certificates of authorities.
+    #[error("no secure connection can be made ({cause})")]
+    NoAuthorities { cause: String },
     #[error("{provider} refused the key (HTTP {status})")]
     Unauthorized {
         provider: String,

@@ -57,6 +57,19 @@ impl Drop for TlsServer {
     }
 }
 
+/// Returns the report of `co-nvim doctor` on a system that trusts the authorities in `authorities`, a file in `home`.
+fn doctor(home: &Path, authorities: &str, base_url: &str) -> String {
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_co-nvim"));
+    doctor.arg("doctor").env("HOME", home);
+    doctor.env_remove("SSL_CERT_DIR");
+    doctor.env("SSL_CERT_FILE", home.join(authorities));
+    doctor.env("CO_CLI_PROVIDER", "openai");
+    doctor.env("CO_CLI_API_KEY_ENV", "HOME");
+    doctor.env("CO_CLI_BASE_URL", base_url);
+    let said = doctor.output().expect("the doctor starts").stdout;
+    String::from_utf8_lossy(&said).into_owned()
+}
+
 #[tokio::test]
 async fn a_certificate_that_nobody_vouches_for_is_said_and_not_tried_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -95,15 +108,23 @@ fn a_certificate_of_an_authority_that_the_system_trusts_is_accepted() {
         let server = format!("-newkey {kind} {extension}:FALSE {signed}");
         make_certificate(directory, "server", &server);
         let server = TlsServer::start(directory);
-        let mut doctor = Command::new(env!("CARGO_BIN_EXE_co-nvim"));
-        doctor.arg("doctor").env("HOME", directory);
-        doctor.env("SSL_CERT_FILE", directory.join("authority.pem"));
-        doctor.env("CO_CLI_PROVIDER", "openai");
-        doctor.env("CO_CLI_API_KEY_ENV", "HOME");
-        doctor.env("CO_CLI_BASE_URL", &server.url);
-        let said = doctor.output().expect("the doctor starts").stdout;
-        let said = String::from_utf8_lossy(&said);
+        let said = doctor(directory, "authority.pem", &server.url);
         // What openssl sends is no answer of a provider.
         assert!(said.contains("web page"), "{kind}: {said}");
     }
+}
+
+#[test]
+fn a_system_without_authorities_reaches_only_servers_without_encryption() {
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::write(home.path().join("none.pem"), "").expect("it can be written");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
+    let closed = closed.expect("a port that nothing listens on");
+    let said = doctor(home.path(), "none.pem", &format!("http://{closed}/"));
+    assert!(said.contains("Connection refused"), "{said}");
+    let said = doctor(home.path(), "none.pem", &format!("https://{closed}/"));
+    assert!(
+        said.contains("install the package ca-certificates"),
+        "{said}"
+    );
 }
