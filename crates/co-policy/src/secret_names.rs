@@ -1,6 +1,8 @@
 //! The names of secret files and directories, for everything in co that asks for them. It reads no file.
 
+use std::collections::HashSet;
 use std::path::{Component, Path};
+use std::sync::LazyLock;
 
 /// Settings with secrets, of a program's environment. In a pattern, `*` stands for any text.
 pub const ENVIRONMENTS: [&str; 7] = [
@@ -102,19 +104,18 @@ pub fn secret(path: &Path) -> Option<&str> {
 pub fn is_secret(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let bare = without_marks(&lower);
-    // A hidden file is as secret: `.secrets.toml`. `_netrc` begins with a mark.
-    let is = |patterns: &[&str]| {
-        let mut patterns = patterns.iter();
-        patterns.any(|pattern| {
-            matches(pattern, bare) || matches(pattern, without_dot(bare)) || *pattern == lower
-        })
+    let is = |patterns: &Patterns| {
+        patterns.match_name(bare)
+            // A hidden file is as secret: `.secrets.toml`.
+            || bare.strip_prefix('.').is_some_and(|name| patterns.match_name(name))
+            // `_netrc` begins with a mark.
+            || patterns.names.contains(lower.as_str())
     };
     if is_stand_in(bare) {
         return false;
     }
-    is(&ENVIRONMENTS)
-        || !has_source_extension(bare)
-            && (is_key_or_suffixed(bare) || is(&FILES) || is(&DIRECTORIES))
+    is(&ENVIRONMENT_PATTERNS)
+        || !has_source_extension(bare) && (is_key_or_suffixed(bare) || is(&OTHER_PATTERNS))
 }
 
 /// True for the name of a directory that contains secrets in one project and source text in another.
@@ -175,12 +176,43 @@ fn without_dot(name: &str) -> &str {
     name.strip_prefix('.').unwrap_or(name)
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        Some((start, end)) => {
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+static ENVIRONMENT_PATTERNS: LazyLock<Patterns> =
+    LazyLock::new(|| ENVIRONMENTS.into_iter().collect());
+static OTHER_PATTERNS: LazyLock<Patterns> =
+    LazyLock::new(|| FILES.into_iter().chain(DIRECTORIES).collect());
+
+/// Patterns that are split once, because a search asks about the name of each file.
+struct Patterns {
+    /// Those without `*`.
+    names: HashSet<&'static str>,
+    /// The texts before and after the `*` of the others.
+    ends: Vec<(&'static str, &'static str)>,
+}
+
+impl Patterns {
+    fn match_name(&self, name: &str) -> bool {
+        let mut ends = self.ends.iter();
+        self.names.contains(name)
+            || ends.any(|(start, end)| {
+                name.len() >= start.len() + end.len()
+                    && name.starts_with(start)
+                    && name.ends_with(end)
+            })
+    }
+}
+
+impl FromIterator<&'static str> for Patterns {
+    fn from_iter<T: IntoIterator<Item = &'static str>>(patterns: T) -> Self {
+        let (mut names, mut ends) = (HashSet::new(), Vec::new());
+        for pattern in patterns {
+            match pattern.split_once('*') {
+                Some(both) => ends.push(both),
+                None => {
+                    names.insert(pattern);
+                }
+            }
         }
-        None => pattern == name,
+        Self { names, ends }
     }
 }
 
