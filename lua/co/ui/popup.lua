@@ -6,20 +6,22 @@ local buffer = require('co.ui.buffer')
 
 -- The most columns of text that is to be read.
 local WIDTH = 80
--- The fewest rows of a float above a question, with the border.
-local LEAST_ROOM = 6
+-- The rows that are not for text: the border, and one above it.
+local OTHER_ROWS = 3
 
---- Returns the row at which a float ends: the top of a question if there is enough room above it, else the last row.
+--- Returns the row at which a float ends: the last row, or the top of a question. If there is not enough room above the
+--- question, the end of the float is behind it.
 ---@param focus boolean
+---@param rows integer the rows of text
 ---@return integer
-local function bottom(focus)
+local function bottom(focus, rows)
+  local last = vim.o.lines - vim.o.cmdheight - 1
   for _, win in ipairs(focus and {} or api.nvim_tabpage_list_wins(0)) do
-    local top = api.nvim_win_get_position(win)[1]
-    if vim.bo[api.nvim_win_get_buf(win)].filetype == 'co-approval' and top >= LEAST_ROOM then
-      return top
+    if vim.bo[api.nvim_win_get_buf(win)].filetype == 'co-approval' then
+      return math.min(last, math.max(api.nvim_win_get_position(win)[1], rows + OTHER_ROWS))
     end
   end
-  return vim.o.lines - vim.o.cmdheight - 1
+  return last
 end
 
 --- Opens a float, with long lines wrapped.
@@ -38,11 +40,10 @@ local function open(lines, title, focus)
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
   width = math.max(1, math.min(width, vim.o.columns - 2, WIDTH)) --[[@as integer]]
-  local row = bottom(focus)
   local win = api.nvim_open_win(buf, focus, {
     relative = 'editor',
     anchor = 'SE',
-    row = row,
+    row = bottom(focus, 1),
     col = vim.o.columns,
     width = width,
     height = 1,
@@ -57,7 +58,13 @@ local function open(lines, title, focus)
     api.nvim_set_option_value(name, true, { win = win, scope = 'local' })
   end
   local wanted = api.nvim_win_text_height(win, {}).all
-  api.nvim_win_set_height(win, math.max(1, math.min(wanted, row - 3)))
+  local row = bottom(focus, wanted)
+  api.nvim_win_set_config(win, {
+    relative = 'editor',
+    row = row,
+    col = vim.o.columns,
+    height = math.max(1, math.min(wanted, row - OTHER_ROWS)),
+  })
   return win
 end
 
