@@ -37,4 +37,21 @@ describe('the list of keys', function()
       same('', nvim:lua('return vim.v.errmsg'))
     end
   end)
+
+  it('names the keys of the person, which work', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:lua([[vim.g.co = { keys = {
+      chat = { hide = '<F2>', yank = false },
+      shell = { hide = { '<F3>', 'Q' } },
+    } }]])
+    nvim:keys(':Co<CR>g?')
+    nvim:wait_screen('<F2>       hide the chat')
+    yes(not nvim:shows('yank the code block'))
+    nvim:keys('<Esc><F2>')
+    nvim:wait_gone('g? keys')
+    nvim:keys(':Co! ls<CR><C-w>jg?')
+    nvim:wait_screen('<F3> Q     hide the window')
+    nvim:keys('<Esc><F3>')
+    nvim:wait_gone('$ ls')
+  end)
 end)
