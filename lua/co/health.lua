@@ -34,17 +34,15 @@ local function check_backend()
     )
     return nil
   end
-  local found = (result.stdout or ''):match('(%d+%.%d+%.%d+%S*)')
-  if found == version.version then
+  local found = vim.trim(result.stdout or ''):gsub('^co%-nvim ', '')
+  local wanted = ('%s (protocol %d)'):format(version.version, version.protocol)
+  if found == wanted then
     health.ok('version ' .. found)
   else
     local step = require('co.config').get().bin
         and 'the setting "bin" names it: set "bin" to another program, or remove it and run :Co /install'
       or 'run :Co /install'
-    health.warn(
-      ('%s is version %s, the plugin is %s'):format(path, tostring(found), version.version),
-      { step }
-    )
+    health.warn(('%s is version %s, the plugin is %s'):format(path, found, wanted), { step })
   end
   local status = backend.status()
   health.info(

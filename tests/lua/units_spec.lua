@@ -346,17 +346,20 @@ describe(':checkhealth co', function()
     yes(text:find('the setting "layout" must be', 1, true), text)
   end)
 
-  --- Returns the report with a program of this version, and its path.
-  ---@param version string
+  local version = require('co.version')
+  local OWN = ('%s (protocol %d)'):format(version.version, version.protocol)
+
+  --- Returns the report with a program that reports this version, and its path.
+  ---@param reported string
   ---@return string
   ---@return string
-  local function report(version)
+  local function report(reported)
     local nvim = neovim.start({ bare = true })
     local bin = vim.fn.tempname()
     vim.fn.writefile({
       '#!/bin/sh',
       'case $1 in',
-      ('--version) echo co-nvim %s ;;'):format(version),
+      ('--version) echo "co-nvim %s" ;;'):format(reported),
       [[doctor) echo '[{"name":"landlock","level":"ok","message":"version 5"},{"name":"key","level":"error","message":"none","advice":"set ANTHROPIC_API_KEY"}]'; exit 1 ;;]],
       'esac',
     }, bin)
@@ -366,9 +369,9 @@ describe(':checkhealth co', function()
   end
 
   it('shows what the doctor says', function()
-    local text = report('0.1.0')
+    local text = report(OWN)
     for _, expected in ipairs({
-      'version 0.1.0',
+      'version ' .. OWN,
       'landlock: version 5',
       'key: none',
       'set ANTHROPIC_API_KEY',
@@ -378,9 +381,15 @@ describe(':checkhealth co', function()
   end)
 
   it('says what to do about another version', function()
-    local text, bin = report('0.0.9')
-    yes(text:find(bin .. ' is version 0.0.9, the plugin is 0.1.0', 1, true), text)
-    yes(text:find('the setting "bin" names it: set "bin" to another program', 1, true), text)
+    -- The version stays between releases, and the protocol changes.
+    for _, reported in ipairs({ '0.0.9 (protocol 3)', '0.1.0 (protocol 3)' }) do
+      local text, bin = report(reported)
+      yes(
+        text:find(('%s is version %s, the plugin is %s'):format(bin, reported, OWN), 1, true),
+        text
+      )
+      yes(text:find('the setting "bin" names it: set "bin" to another program', 1, true), text)
+    end
   end)
 end)
 
