@@ -1,6 +1,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -259,29 +259,33 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
 
 #[test]
 fn a_directory_that_cannot_be_read_is_said() {
-    let place = Place::new(&[("a", "a\n"), ("closed/b", "a\n"), ("open/c", "a\n")]);
-    let (first, closed) = (place.work.join("a"), place.work.join("closed"));
-    let scope = FileScope {
-        open: OpenBuffers::new(),
-        editor: None,
-        path: place.work.clone(),
-        // It is gone when the walk comes to it. The superuser can read any other.
-        allowed: Arc::new(move |path: &std::path::Path| {
-            let _gone = (path == first).then(|| fs::remove_dir_all(&closed));
-            !path.ends_with(".git")
-        }),
-        bytes: place.bytes,
-        end: Deadline::new(place.cancel.clone()),
-    };
-    let seen = place
-        .look("search", json!({"pattern": "a"}))
-        .run(&scope)
-        .unwrap();
-    assert_eq!(seen.text, "a:1:a\nopen/c:1:a\n");
-    assert_eq!(
-        seen.summary,
-        "2 matching lines in 2 files; 1 directory could not be read"
-    );
+    // It is gone when the walk comes to it. The superuser can read any other. A survey also closes it.
+    for closed in [false, true] {
+        let place = Place::new(&[("a", "a\n"), ("gone/b", "a\n"), ("open/c", "a\n")]);
+        let (first, gone) = (place.work.join("a"), place.work.join("gone"));
+        let scope = FileScope {
+            open: OpenBuffers::new(),
+            editor: None,
+            path: place.work.clone(),
+            allowed: Arc::new(move |path: &Path| {
+                let now = if closed { &gone } else { &first };
+                let _gone = (path == now).then(|| fs::remove_dir_all(&gone));
+                let is_closed = closed && path == gone;
+                !is_closed && !path.ends_with(".git")
+            }),
+            bytes: place.bytes,
+            end: Deadline::new(place.cancel.clone()),
+        };
+        let seen = place
+            .look("search", json!({"pattern": "a"}))
+            .run(&scope)
+            .unwrap();
+        assert_eq!(seen.text, "a:1:a\nopen/c:1:a\n");
+        assert_eq!(
+            seen.summary,
+            "2 matching lines in 2 files; 1 directory could not be read"
+        );
+    }
 }
 
 #[test]

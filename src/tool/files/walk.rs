@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::limits::{FileScope, plural};
+use super::limits::{FileScope, PathFilter, plural};
 
 /// The most entries of one walk.
 const MAX_ENTRIES: usize = 200_000;
@@ -23,22 +23,45 @@ pub(super) const LARGEST_RULES: u64 = 4 << 20;
 pub(crate) struct Walk<'a> {
     entries: ignore::Walk,
     scope: &'a FileScope,
-    secret: Arc<AtomicUsize>,
-    unruly: Arc<AtomicUsize>,
+    left_out: Arc<LeftOut>,
     /// The number of entries so far.
     pub(super) met: usize,
-    /// The number of directories that could not be read.
-    unread: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,
 }
 
+/// The numbers of entries that were left out.
+#[derive(Default)]
+struct LeftOut {
+    secret: AtomicUsize,
+    /// Directories whose files of rules are unfit.
+    unruly: AtomicUsize,
+    /// Directories that could not be read.
+    unread: AtomicUsize,
+}
+
+impl LeftOut {
+    /// Returns whether the walk goes on with an entry. Counts it if not.
+    fn pass(&self, entry: &DirEntry, allowed: &PathFilter) -> bool {
+        let path = entry.path();
+        let dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let count = match entry.depth() == 0 || allowed(path) {
+            true if dir && entry.depth() > 0 && unfit_rules(path).is_some() => &self.unruly,
+            true => return true,
+            false if entry.file_name() == ".git" => return false,
+            // What cannot be read may be a secret, so it is closed too.
+            false if dir && fs::read_dir(path).is_err() => &self.unread,
+            false => &self.secret,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
 impl<'a> Walk<'a> {
     pub(crate) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
-        let secret = Arc::new(AtomicUsize::new(0));
-        let unruly = Arc::new(AtomicUsize::new(0));
-        let (may, passed) = (Arc::clone(&scope.allowed), Arc::clone(&secret));
-        let closed = Arc::clone(&unruly);
+        let left_out = Arc::new(LeftOut::default());
+        let (allowed, counts) = (Arc::clone(&scope.allowed), Arc::clone(&left_out));
         let entries = WalkBuilder::new(&scope.path)
             // Git also tracks names that begin with a dot.
             .hidden(false)
@@ -46,26 +69,13 @@ impl<'a> Walk<'a> {
             .follow_links(false)
             .max_depth(depth)
             .sort_by_file_name(std::cmp::Ord::cmp)
-            .filter_entry(move |entry| {
-                let shown = entry.depth() == 0 || may(entry.path());
-                if !shown && entry.file_name() != ".git" {
-                    passed.fetch_add(1, Ordering::Relaxed);
-                }
-                let opened = shown && entry.file_type().is_some_and(|kind| kind.is_dir());
-                if opened && entry.depth() > 0 && unfit_rules(entry.path()).is_some() {
-                    closed.fetch_add(1, Ordering::Relaxed);
-                    return false;
-                }
-                shown
-            })
+            .filter_entry(move |entry| counts.pass(entry, &allowed))
             .build();
         Self {
             entries,
             scope,
-            secret,
-            unruly,
+            left_out,
             met: 0,
-            unread: 0,
             // The rules of every directory above are read as well.
             cut: scope.path.ancestors().find_map(unfit_rules).map(|rules| {
                 format!(
@@ -79,7 +89,7 @@ impl<'a> Walk<'a> {
     /// Returns the end of a summary, which counts the entries that the walk left out.
     pub(super) fn left_out(&self) -> String {
         let mut words = String::new();
-        let secret = self.secret.load(Ordering::Relaxed);
+        let secret = self.left_out.secret.load(Ordering::Relaxed);
         if secret > 0 {
             words.push_str("; ");
             words.push_str(&plural(
@@ -89,15 +99,16 @@ impl<'a> Walk<'a> {
             ));
             words.push_str(" left out");
         }
-        let unruly = self.unruly.load(Ordering::Relaxed);
+        let unruly = self.left_out.unruly.load(Ordering::Relaxed);
         if unruly > 0 {
             words.push_str("; ");
             words.push_str(&plural(unruly, "directory", "directories"));
             words.push_str(" left out whose .gitignore is not a file of rules");
         }
-        if self.unread > 0 {
+        let unread = self.left_out.unread.load(Ordering::Relaxed);
+        if unread > 0 {
             words.push_str("; ");
-            words.push_str(&plural(self.unread, "directory", "directories"));
+            words.push_str(&plural(unread, "directory", "directories"));
             words.push_str(" could not be read");
         }
         if let Some(cut) = &self.cut {
@@ -132,7 +143,9 @@ impl Iterator for Walk<'_> {
                     return Some(entry);
                 }
                 // It must not end the walk.
-                Err(_) => self.unread += 1,
+                Err(_) => {
+                    self.left_out.unread.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
     }
