@@ -21,6 +21,7 @@ pub use given::GivenSettings;
 pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
+pub(crate) use names::nearest;
 pub use setting::Applies;
 
 /// Every setting, with a value.

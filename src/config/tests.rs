@@ -210,10 +210,10 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
         check_refused(given.clone(), &told);
     }
     check_refused(
-        json!({ "provider": "opnai" }),
+        json!({ "sandbox_backend": "landlok" }),
         &format!(
-            "the setting provider in {lua}: did you mean openai? It must be {}; that value is left out",
-            names::find("provider").unwrap().kind.accepts()
+            "the setting sandbox_backend in {lua}: did you mean landlock? It must be {}; that value is left out",
+            names::find("sandbox_backend").unwrap().kind.accepts()
         ),
     );
     check_refused(

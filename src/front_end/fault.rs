@@ -1,5 +1,6 @@
 //! Faults of a provider in words, with the commands of Neovim that help.
 
+use crate::config::nearest;
 use crate::error::ErrorText;
 use co_llm::Fault;
 use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
@@ -17,8 +18,14 @@ impl From<&Fault> for ErrorText {
                     FALLBACK.title
                 ),
             ),
-            Fault::UnknownProvider { .. } => {
-                Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
+            Fault::UnknownProvider { name } => {
+                let near = nearest(NAMES.iter().map(|&it| it.to_owned()), name);
+                let near = near.map(|near| format!("did you mean {near}? co knows "));
+                let known = alternatives(&NAMES);
+                Self::new(
+                    fault.to_string(),
+                    format!("{}{known}", near.as_deref().unwrap_or("use ")),
+                )
             }
             Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
             Fault::NoKey { variable, .. } => Self::new(
@@ -147,6 +154,16 @@ mod tests {
             "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
              start Ollama, or set base_url to the address of another server"
         );
+        let unknown = |name: &str| {
+            text_of(&Fault::UnknownProvider {
+                name: name.to_owned(),
+            })
+            .plain()
+        };
+        assert!(unknown("opnai").starts_with(
+            "there is no provider called opnai; did you mean openai? co knows anthropic, openai, "
+        ));
+        assert!(unknown("x").starts_with("there is no provider called x; use anthropic, openai, "));
         let no_key = |variable: Option<&str>| {
             text_of(&Fault::NoKey {
                 provider: "h:8080".to_owned(),

@@ -21,11 +21,9 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "provider",
         "(the first whose key is set, else {fallback})",
-        Kind::Choice {
-            of: &co_llm::provider_table::NAMES,
-            set: |c, v| c.llm.provider = Some(v.to_owned()),
-        },
-        "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
+        // An unknown name is kept, and each prompt is refused: without it, the prompt would go to another vendor.
+        Kind::Text(|c, v| c.llm.provider = Some(v)),
+        "The provider that answers: {providers}. With another name, no prompt is sent. If it is not set, a base_url means a server that speaks OpenAI's \
          protocol, one of these if the address is its own, and a model that starts with {model_prefixes} means its maker. Else the first of \
          {key_variables} that is in the environment names the provider; without any, {fallback} \
          on this machine answers.",
