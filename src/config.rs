@@ -21,12 +21,13 @@ pub use given::GivenSettings;
 pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
-pub(crate) use names::nearest;
 pub use setting::Applies;
 
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// A strict setting with a wrong value, or a layer that could not be read. No prompt is sent until it is right.
+    pub wrong: Option<String>,
     pub llm: co_llm::ProviderSettings,
     /// The other providers, by the names that the person gave them.
     pub providers: Vec<co_llm::ProviderSettings>,
@@ -110,6 +111,7 @@ pub enum Network {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            wrong: None,
             llm: co_llm::ProviderSettings::default(),
             providers: Vec::new(),
             prices: co_llm::Prices::default(),

@@ -14,7 +14,10 @@ use super::{Applies, Config};
 /// [`GivenSettings::config`] makes the typed settings of them. Unlike typed settings, two can be merged by setting.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GivenSettings {
+    /// A strict setting may have a wrong value.
     values: BTreeMap<&'static str, Value>,
+    /// A layer that could not be read.
+    pub(super) unread: Option<String>,
     /// For paths that start with `~/`.
     home: Option<PathBuf>,
 }
@@ -23,25 +26,31 @@ impl GivenSettings {
     pub(super) fn new(home: Option<PathBuf>) -> Self {
         Self {
             values: BTreeMap::new(),
+            unread: None,
             home,
         }
     }
 
-    /// Replaces an earlier value, unless the setting refuses the new one.
+    /// Replaces an earlier value, unless the new one is wrong and the setting is not strict.
     pub(super) fn put(
         &mut self,
         setting: &Setting,
         value: Value,
     ) -> Result<(), super::value::BadValue> {
         let home = self.home.as_deref();
-        setting.kind.take(&mut Config::default(), &value, home)?;
-        self.values.insert(setting.name, value);
-        Ok(())
+        let took = setting.kind.take(&mut Config::default(), &value, home);
+        if took.is_ok() || setting.strict {
+            self.values.insert(setting.name, value);
+        }
+        took
     }
 
     /// Returns the typed settings; a setting without a value has its default.
     pub fn config(&self) -> Config {
-        let mut config = Config::default();
+        let mut config = Config {
+            wrong: self.unread.clone(),
+            ..Config::default()
+        };
         for setting in settings() {
             self.apply(setting, &mut config);
         }
@@ -58,6 +67,7 @@ impl GivenSettings {
         };
         Self {
             values: settings().filter_map(value).collect(),
+            unread: new.unread.clone(),
             home: self.home.clone(),
         }
     }
@@ -81,8 +91,10 @@ impl GivenSettings {
 
     fn apply(&self, setting: &Setting, config: &mut Config) {
         if let Some(value) = self.values.get(setting.name) {
-            // `put` accepted it, so it is accepted again.
-            let _ = setting.kind.take(config, value, self.home.as_deref());
+            let took = setting.kind.take(config, value, self.home.as_deref());
+            if took.is_err() {
+                config.wrong = Some(format!("the setting {}", setting.name));
+            }
         }
     }
 }

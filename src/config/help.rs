@@ -34,11 +34,8 @@ fn entry(setting: &Setting) -> String {
 
 /// Returns the text with words of the provider table in the place of `{key_variables}` and its like.
 fn with_providers(text: &str) -> String {
-    use co_llm::provider_table::{
-        FALLBACK, NAMES, alternatives, main_key_variables, model_prefixes,
-    };
-    text.replace("{providers}", &alternatives(&NAMES))
-        .replace("{key_variables}", &alternatives(&main_key_variables()))
+    use co_llm::provider_table::{FALLBACK, alternatives, main_key_variables, model_prefixes};
+    text.replace("{key_variables}", &alternatives(&main_key_variables()))
         .replace("{model_prefixes}", &alternatives(&model_prefixes()))
         .replace("{fallback}", FALLBACK.name)
 }

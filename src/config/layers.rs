@@ -10,6 +10,9 @@ use super::table::settings;
 use super::value::BadValue;
 use super::{Config, GivenSettings};
 
+/// The effect of a wrong value of a strict setting.
+const NO_PROMPT: &str = "no prompt is sent until it is right";
+
 /// Returns the value of an environment variable; tests pass their own function.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -29,12 +32,12 @@ pub struct Layers<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
     pub given: GivenSettings,
-    /// One sentence for each value that is wrong and was left out.
+    /// One sentence for each wrong value.
     pub problems: Vec<String>,
 }
 
 impl Layers<'_> {
-    /// Reads all layers. A wrong value is left out, and the rest applies.
+    /// Reads all layers. A wrong value is left out, and the rest applies; that of a strict setting refuses prompts.
     pub fn read(&self) -> LoadedSettings {
         let mut loader = Loader {
             given: GivenSettings::new((self.env)("HOME").map(PathBuf::from)),
@@ -77,7 +80,8 @@ impl Loader {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
                 self.problems
-                    .push(format!("{layer} cannot be read ({error}); it is left out"));
+                    .push(format!("{layer} cannot be read ({error}); {NO_PROMPT}"));
+                self.given.unread = Some(layer);
                 return;
             }
         };
@@ -88,8 +92,9 @@ impl Loader {
                 let line = before.matches('\n').count() + 1;
                 let why = error.message().replace('\n', ", ");
                 self.problems.push(format!(
-                    "{layer} line {line} is not TOML ({why}); the file is left out"
+                    "{layer} line {line} is not TOML ({why}); {NO_PROMPT}"
                 ));
+                self.given.unread = Some(layer);
             }
         }
     }
@@ -101,9 +106,11 @@ impl Loader {
             Value::Null => {}
             // Lua's encoder makes a list of an empty table.
             Value::Array(list) if list.is_empty() => {}
-            _ => self.problems.push(format!(
-                "{layer} must be a table of settings; what it gave is left out"
-            )),
+            _ => {
+                self.problems
+                    .push(format!("{layer} must be a table of settings; {NO_PROMPT}"));
+                self.given.unread = Some(layer.to_owned());
+            }
         }
     }
 
@@ -126,7 +133,8 @@ impl Loader {
             let variable = setting.variable();
             let Some(text) = env(&variable) else { continue };
             let value = setting.kind.read(&text);
-            let took = value.and_then(|value| self.given.put(setting, value));
+            let value = value.unwrap_or_else(|_| Value::String(text.clone()));
+            let took = self.given.put(setting, value);
             self.tell(setting, &variable, Some(&text), took);
         }
         if env("CO_CLI_API_KEY").is_some() {
@@ -136,7 +144,7 @@ impl Loader {
         self.problems.extend(names::unknown_variables(variables));
     }
 
-    /// Reports a wrong value. The screen may show only the start of the sentence, so that has the nearest right value.
+    /// Reports a wrong value. The screen may cut the sentence, so the suggestion comes first.
     fn tell(
         &mut self,
         setting: &Setting,
@@ -151,10 +159,14 @@ impl Loader {
         let near = text.and_then(|text| names::nearest(right, text));
         let hint = near.map(|near| format!(": did you mean {near}? It"));
         self.problems.push(format!(
-            "the setting {} in {layer}{} must be {}; that value is left out",
+            "the setting {} in {layer}{} must be {}; {}",
             setting.name,
             hint.unwrap_or_default(),
-            setting.kind.accepts()
+            setting.kind.accepts(),
+            match setting.strict {
+                true => NO_PROMPT,
+                false => "that value is left out",
+            }
         ));
     }
 }

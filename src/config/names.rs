@@ -56,8 +56,8 @@ fn suggest(names: impl Iterator<Item = String>, name: &str) -> String {
     }
 }
 
-/// Returns the name that is most like this one, if one is like it.
-pub(crate) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option<String> {
+/// Returns the known name that is most similar to this one, if one is similar enough.
+pub(super) fn nearest(names: impl Iterator<Item = String>, name: &str) -> Option<String> {
     let name: String = name.chars().take(80).collect();
     let distances = names.map(|known| (osa_distance(&known, &name), known));
     let near = distances.min().filter(|(distance, near)| {

@@ -32,6 +32,8 @@ pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) applies: Applies,
+    /// No prompt is sent while its value is wrong: the default could send prompts elsewhere, or protect less.
+    pub(super) strict: bool,
     /// The default as text for the environment; in parentheses if no text means it.
     pub(super) default: &'static str,
     /// [`help()`](super::help()) puts the words of the provider table in the place of `{...}`.
@@ -47,6 +49,13 @@ impl Setting {
     pub(super) const fn applies(self, applies: Applies) -> Self {
         Self { applies, ..self }
     }
+
+    pub(super) const fn strict(self) -> Self {
+        Self {
+            strict: true,
+            ..self
+        }
+    }
 }
 
 /// Returns a setting that applies at once; [`Setting::applies`] changes that.
@@ -60,6 +69,7 @@ pub(super) const fn setting(
         name,
         kind,
         applies: Applies::Now,
+        strict: false,
         default,
         help,
     }

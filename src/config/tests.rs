@@ -45,8 +45,14 @@ fn check_env(variable: &str, text: &str, change: impl FnOnce(&mut Config)) {
 #[track_caller]
 fn check_refused(lua: Value, told: &str) {
     let (config, problems) = from_lua(&lua);
-    assert_eq!(config, Config::default(), "{lua}");
+    let expected = Config {
+        wrong: config.wrong.clone(),
+        ..Config::default()
+    };
+    assert_eq!(config, expected, "{lua}");
     assert_eq!(problems, [told], "{lua}");
+    let is_told = told.ends_with("no prompt is sent until it is right");
+    assert_eq!(config.wrong.is_some(), is_told, "{lua}");
 }
 
 #[test]
@@ -206,13 +212,18 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
         let (given, be) = line.split_once(" | ").unwrap();
         let given: Value = serde_json::from_str(given).unwrap();
         let name = given.as_object().unwrap().keys().next().unwrap();
-        let told = format!("the setting {name} in {lua} must be {be}; that value is left out");
+        let then = match names::find(name).unwrap().strict {
+            true => "no prompt is sent until it is right",
+            false => "that value is left out",
+        };
+        let told = format!("the setting {name} in {lua} must be {be}; {then}");
         check_refused(given.clone(), &told);
     }
     check_refused(
         json!({ "sandbox_backend": "landlok" }),
         &format!(
-            "the setting sandbox_backend in {lua}: did you mean landlock? It must be {}; that value is left out",
+            "the setting sandbox_backend in {lua}: did you mean landlock? It must be {}; \
+             no prompt is sent until it is right",
             names::find("sandbox_backend").unwrap().kind.accepts()
         ),
     );
@@ -230,7 +241,7 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
     );
     check_refused(
         json!([1]),
-        &format!("{lua} must be a table of settings; what it gave is left out"),
+        &format!("{lua} must be a table of settings; no prompt is sent until it is right"),
     );
 }
 
@@ -278,7 +289,8 @@ fn later_layers_win_and_wrong_values_leave_the_earlier_one() {
         "model = 'file'\nmax_steps = 1\nredact = false\nprovider = 'openai'\n[headers]\na = 'b'\n",
     )
     .unwrap();
-    let lua = json!({ "model": "lua", "max_steps": 2, "redact": "no" });
+    // Only the strongest layer counts, also for a wrong value.
+    let lua = json!({ "model": 5, "max_steps": 2, "redact": "no" });
     let env = |name: &str| (name == "CO_CLI_MODEL").then(|| "env".to_owned());
     let (config, problems) = load(Some(&file), &lua, &env);
     let expected = with(|c| {
@@ -289,7 +301,7 @@ fn later_layers_win_and_wrong_values_leave_the_earlier_one() {
         c.redact = false;
     });
     assert_eq!(config, expected);
-    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems.len(), 2, "{problems:?}");
 }
 
 #[test]
@@ -305,7 +317,8 @@ fn a_file_that_is_not_there_is_no_problem_and_a_broken_one_is_named() {
         b"model = 1979-05-27",
     ] {
         std::fs::write(&file, broken).unwrap();
-        let (config, problems) = read();
+        let (mut config, problems) = read();
+        assert!(config.wrong.take().is_some());
         assert_eq!(config, expected);
         let [told] = &problems[..] else {
             panic!("{problems:?}");

@@ -70,7 +70,7 @@ pub(super) enum Kind {
 pub(super) struct BadValue;
 
 impl Kind {
-    /// Returns the valid values; none if there are too many to list.
+    /// Returns the names of a `Choice`; none for any other kind.
     pub(super) fn choices(&self) -> &'static [&'static str] {
         match self {
             Self::Choice { of, .. } => of,

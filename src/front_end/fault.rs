@@ -1,6 +1,5 @@
 //! Faults of a provider in words, with the commands of Neovim that help.
 
-use crate::config::nearest;
 use crate::error::ErrorText;
 use co_llm::Fault;
 use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
@@ -18,21 +17,19 @@ impl From<&Fault> for ErrorText {
                     FALLBACK.title
                 ),
             ),
-            Fault::UnknownProvider { name } => {
-                let near = nearest(NAMES.iter().map(|&it| it.to_owned()), name);
-                let near = near.map(|near| format!("did you mean {near}? co knows "));
-                let known = alternatives(&NAMES);
-                Self::new(
-                    fault.to_string(),
-                    format!("{}{known}", near.as_deref().unwrap_or("use ")),
-                )
+            Fault::UnknownProvider { .. } => {
+                Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
             }
+            Fault::WrongSetting { .. } => Self::new(
+                fault.to_string(),
+                "`:checkhealth co` says how to correct it; then `:Co /new`, or restart Neovim",
+            ),
             Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
             Fault::NoKey { variable, .. } => Self::new(
                 fault.to_string(),
                 match variable {
                     Some(variable) => format!("set {variable} and restart Neovim"),
-                    None => "set api_key_env to the name of the environment variable that has it"
+                    None => "set api_key_env to the name of the environment variable with the key"
                         .to_owned(),
                 },
             ),
@@ -48,7 +45,7 @@ impl From<&Fault> for ErrorText {
                 fault.to_string(),
                 "set base_url to the address that the certificate names, or have this system trust its issuer",
             ),
-            Fault::NoAuthorities { .. } => Self::new(
+            Fault::NoCaCertificates { .. } => Self::new(
                 fault.to_string(),
                 "install the package ca-certificates, or set SSL_CERT_FILE to a file of certificates, and restart Neovim",
             ),
@@ -154,16 +151,6 @@ mod tests {
             "no provider is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
              start Ollama, or set base_url to the address of another server"
         );
-        let unknown = |name: &str| {
-            text_of(&Fault::UnknownProvider {
-                name: name.to_owned(),
-            })
-            .plain()
-        };
-        assert!(unknown("opnai").starts_with(
-            "there is no provider called opnai; did you mean openai? co knows anthropic, openai, "
-        ));
-        assert!(unknown("x").starts_with("there is no provider called x; use anthropic, openai, "));
         let no_key = |variable: Option<&str>| {
             text_of(&Fault::NoKey {
                 provider: "h:8080".to_owned(),
@@ -177,7 +164,7 @@ mod tests {
         );
         assert_eq!(
             no_key(None),
-            "the key for h:8080 is missing; set api_key_env to the name of the environment variable that has it"
+            "the key for h:8080 is missing; set api_key_env to the name of the environment variable with the key"
         );
         assert!(text_of(&Fault::Cut).markdown().contains("/retry"));
         let fault = Fault::Unreachable {

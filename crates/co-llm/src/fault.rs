@@ -7,6 +7,9 @@ use std::time::Duration;
 pub enum Fault {
     #[error("no provider is set up")]
     NoProvider,
+    /// A wrong value could send prompts to another server than the person wants, or protect less.
+    #[error("no prompt is sent, because {wrong} is wrong")]
+    WrongSetting { wrong: String },
     #[error("there is no provider called {name}")]
     UnknownProvider { name: String },
     /// The file or program that should have the key gives none.
@@ -15,7 +18,7 @@ pub enum Fault {
     #[error("the key for {provider} is missing")]
     NoKey {
         provider: String,
-        /// The variable to set. None: only a setting can name one.
+        /// The variable to set. None: this server has no usual one, and the setting `api_key_env` must name it.
         variable: Option<String>,
     },
     /// Each customer has an address of their own there.
@@ -26,9 +29,9 @@ pub enum Fault {
     /// The encrypted connection was refused, such as for a certificate that nobody vouches for.
     #[error("no secure connection to {url} ({cause})")]
     Tls { url: String, cause: String },
-    /// No encrypted connection can be made, usually because this system has no certificates of authorities.
-    #[error("no secure connection can be made ({cause})")]
-    NoAuthorities { cause: String },
+    /// Encrypted connections are impossible, usually because this system has no CA certificates.
+    #[error("no secure connection is possible ({cause})")]
+    NoCaCertificates { cause: String },
     #[error("{provider} refused the key (HTTP {status})")]
     Unauthorized {
         provider: String,

@@ -21,13 +21,16 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "provider",
         "(the first whose key is set, else {fallback})",
-        // An unknown name is kept, and each prompt is refused: without it, the prompt would go to another vendor.
-        Kind::Text(|c, v| c.llm.provider = Some(v)),
-        "The provider that answers: {providers}. With another name, no prompt is sent. If it is not set, a base_url means a server that speaks OpenAI's \
+        Kind::Choice {
+            of: &co_llm::provider_table::NAMES,
+            set: |c, v| c.llm.provider = Some(v.to_owned()),
+        },
+        "The provider that answers. If it is not set, a base_url means a server that speaks OpenAI's \
          protocol, one of these if the address is its own, and a model that starts with {model_prefixes} means its maker. Else the first of \
          {key_variables} that is in the environment names the provider; without any, {fallback} \
          on this machine answers.",
     )
+    .strict()
     .applies(Applies::NextChat),
     setting(
         "model",
@@ -36,6 +39,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "The model's name, as its provider calls it. If it is not set, co asks the server for its models and takes the newest one of \
          the family that it prefers. The chat says which one answers.",
     )
+    .strict()
     .applies(Applies::NextChat),
     setting(
         "base_url",
@@ -44,6 +48,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Where requests are sent, such as http://127.0.0.1:8080/v1/. Azure needs it: there it names your resource, such as \
          https://NAME.openai.azure.com.",
     )
+    .strict()
     .applies(Applies::NextChat),
     setting(
         "api_key_env",
@@ -141,6 +146,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          'http://127.0.0.1:8080' } }. |co-/model| and |co-model| choose one as `work`, or as `work/` and a model. Each takes the \
          settings above, and nothing of them reaches another one.",
     )
+    .strict()
     .applies(Applies::NextChat),
     setting(
         "prices",

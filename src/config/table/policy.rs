@@ -23,7 +23,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "",
         Kind::Words(|c, v| c.policy.deny = v),
         "Commands that are refused without a question; nothing overrules it.",
-    ),
+    )
+    .strict(),
     setting(
         "shell_lift_deny",
         "",

@@ -24,6 +24,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          auto takes docker if the engine answers and has the image, else landlock, else subprocess. \
          :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
     )
+    .strict()
     .applies(Applies::Restart),
     setting(
         "sandbox_network",

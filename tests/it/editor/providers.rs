@@ -65,6 +65,21 @@ fn a_cache_key_is_one_for_each_chat_and_goes_to_the_hosts_that_take_it() {
 }
 
 #[test]
+fn no_prompt_is_sent_while_a_strict_setting_is_wrong() {
+    for (name, value) in [
+        ("provider", json!("opnai")),
+        ("base_url", json!("localhost")),
+        ("providers", json!({ "work": { "protocol": "opnai" } })),
+        ("sandbox_backend", json!("landlok")),
+    ] {
+        let scene = Scene::with(json!({ name: value }), &[("OPENAI_API_KEY", "a-key")]);
+        scene.co("hello");
+        scene.wait_text("no prompt is sent, because");
+        assert!(scene.server.requests().is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn nothing_of_one_provider_reaches_another_after_model() {
     let second = Scripted::start();
     let mut scene = Scene::with(

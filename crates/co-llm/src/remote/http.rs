@@ -23,6 +23,15 @@ pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     // reqwest brings no cryptography here: aws-lc, its usual one, would be a seventh of the program. It fails if an earlier
     // client has done it.
     let _again = rustls::crypto::ring::default_provider().install_default();
+    build(base_url, true).or_else(|fault| match base_url.starts_with("http://") {
+        // No certificates are needed, unless the proxy asks for them, and a small system has none.
+        true => build(base_url, false),
+        false => Err(fault),
+    })
+}
+
+/// Makes the client, which trusts the certificate authorities of the system or none.
+fn build(base_url: &str, trusts: bool) -> Result<reqwest::Client, Fault> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
@@ -31,11 +40,10 @@ pub(super) fn client(base_url: &str) -> Result<reqwest::Client, Fault> {
     if is_local(base_url) {
         builder = builder.no_proxy().pool_idle_timeout(LOCAL_IDLE_TIMEOUT);
     }
-    if base_url.starts_with("http://") {
-        // No certificates are needed, and a small system has none.
+    if !trusts {
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| Fault::NoAuthorities {
+    builder.build().map_err(|error| Fault::NoCaCertificates {
         cause: error::last_cause(&error),
     })
 }
