@@ -2,7 +2,7 @@
 //! the result if nothing confines it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::OnceCell;
 
@@ -22,7 +22,7 @@ pub struct SandboxProbe {
 }
 
 struct KernelProbe {
-    found: OnceCell<Isolation>,
+    found: OnceLock<Isolation>,
     probe: Box<dyn Fn() -> Isolation + Send + Sync>,
 }
 
@@ -32,7 +32,7 @@ impl SandboxProbe {
         let config = config.clone();
         Self::with_kernel(
             KernelProbe {
-                found: OnceCell::new(),
+                found: OnceLock::new(),
                 probe: Box::new(move || Isolation::new(&config, &launcher)),
             },
             setting,
@@ -44,7 +44,7 @@ impl SandboxProbe {
     pub fn ended(config: &Config, isolation: Isolation) -> Self {
         Self::with_kernel(
             KernelProbe {
-                found: OnceCell::new_with(Some(isolation.clone())),
+                found: OnceLock::from(isolation.clone()),
                 probe: Box::new(move || isolation.clone()),
             },
             config.sandbox_backend,
@@ -79,15 +79,20 @@ impl SandboxProbe {
         isolation.with_engine(engine.await.clone())
     }
 
-    /// Probes the kernel on another thread if nothing has done so, and returns the result without an answer of the container engine.
+    /// Returns the result for the kernel, which the first call probes on another thread. It does not ask the container engine.
     pub async fn kernel(&self) -> Isolation {
-        let kernel = &self.kernel;
-        let probe = || async {
-            let kernel = Arc::clone(kernel);
-            let probed = tokio::task::spawn_blocking(move || (kernel.probe)()).await;
-            probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
-        };
-        kernel.found.get_or_init(probe).await.with(self.setting)
+        let kernel = Arc::clone(&self.kernel);
+        // The thread ends the probe, also if nobody waits for it any more.
+        let probe = move || kernel.found.get_or_init(|| (kernel.probe)()).clone();
+        match self.kernel.found.get() {
+            Some(found) => found.with(self.setting),
+            None => {
+                let probed = tokio::task::spawn_blocking(probe).await;
+                let probed =
+                    probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+                probed.with(self.setting)
+            }
+        }
     }
 
     /// Returns the confinement of a command that runs unasked, which its judge has waited for.
@@ -157,23 +162,38 @@ impl SandboxProbe {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::Sender;
+
+    use futures::FutureExt;
+
     use super::*;
 
-    fn unknown(setting: ConfinementSetting) -> SandboxProbe {
-        let isolation = Isolation::with_result(&Config::default(), Ok(()));
+    /// Returns a probe that ends when the sender is dropped.
+    fn unended(setting: ConfinementSetting) -> (SandboxProbe, Sender<()>) {
+        let (end, ended) = std::sync::mpsc::channel();
+        let ended = Mutex::new(ended);
         let kernel = KernelProbe {
-            found: OnceCell::new(),
-            probe: Box::new(move || isolation.clone()),
+            found: OnceLock::new(),
+            probe: Box::new(move || {
+                let _closed = ended.lock().unwrap().recv();
+                Isolation::with_result(&Config::default(), Ok(()))
+            }),
         };
-        SandboxProbe::with_kernel(kernel, setting)
+        (SandboxProbe::with_kernel(kernel, setting), end)
     }
 
     #[tokio::test]
     async fn before_it_ends_nothing_runs_less_confined() {
-        let probe = unknown(ConfinementSetting::Auto);
-        assert_eq!(probe.name(), "auto");
-        let confinement = probe.for_approved(|| "/w");
-        assert_eq!(futures::FutureExt::now_or_never(confinement), None);
+        let (probe, end) = unended(ConfinementSetting::Landlock);
+        let confinement = || probe.for_approved(|| "/w");
+        assert_eq!(confinement().now_or_never(), None);
+        drop(end);
+        // The probe that the first one began goes on without it.
+        assert!(matches!(
+            confinement().await,
+            Ok(Confinement::Workspace { .. })
+        ));
     }
 
     #[tokio::test]
@@ -197,11 +217,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_person_types_waits_for_no_probe_where_nothing_confines_it() {
-        let confinement = unknown(ConfinementSetting::Subprocess);
-        assert_eq!(
-            confinement.for_approved(|| "/w").await,
-            Ok(Confinement::Plain)
-        );
-        assert_eq!(confinement.name(), "unconfined");
+        let (probe, _end) = unended(ConfinementSetting::Subprocess);
+        let confinement = probe.for_approved(|| "/w").now_or_never();
+        assert_eq!(confinement, Some(Ok(Confinement::Plain)));
+        assert_eq!(probe.name(), "unconfined");
     }
 }
