@@ -36,8 +36,8 @@ pub(super) struct OpenUndo {
     /// Cancelled if the question is no longer needed.
     cancel: CancellationToken,
     question: Option<u64>,
-    /// The command that waits for an answer to the question.
-    command: Option<String>,
+    /// `/undo`, `/redo` or `/rewind`.
+    command: &'static str,
 }
 
 /// A message of the task to its chat.
@@ -73,10 +73,10 @@ impl Chat {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
-        // There is nothing to bring back before the answer, and the question must not go away unseen.
-        if let Some(command) = self
-            .waiting_command()
-            .filter(|it| by == By::Redo && *it != "/redo")
+        // A new task would drop the one that asks, unseen. The person may expect that /redo reverses it.
+        if let Some(command) = self.unanswered_undo()
+            && by == By::Redo
+            && command != "/redo"
         {
             let text = format!("{command} waits for your answer; :Co /approve goes to it");
             return self.complain(text);
@@ -87,11 +87,11 @@ impl Chat {
         }
     }
 
-    /// Returns the command whose question waits, if there is one.
-    fn waiting_command(&self) -> Option<&str> {
-        let undo = self.undo.as_ref()?;
-        let waits = undo.question.is_some_and(|it| self.questions.is_open(it));
-        undo.command.as_deref().filter(|_| waits)
+    /// Returns the command that asks or is about to ask, if there is one.
+    fn unanswered_undo(&self) -> Option<&'static str> {
+        let undo = (self.undo.as_ref()).filter(|undo| !undo.cancel.is_cancelled())?;
+        let waits = undo.question.is_none_or(|it| self.questions.is_open(it));
+        waits.then_some(undo.command)
     }
 
     /// Returns the task that takes changes back; none if the chat has none.
@@ -129,7 +129,7 @@ impl Chat {
             then,
             cancel,
             question: None,
-            command: None,
+            command: task.command(),
         });
         Some(task)
     }
@@ -151,7 +151,6 @@ impl Chat {
             Some(UndoEvent::Ask(question, reply)) => {
                 if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {
                     undo.question = Some(question.id);
-                    undo.command = Some(question.command.clone());
                     self.questions.put(*question, reply);
                 }
             }
