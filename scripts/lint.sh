@@ -12,7 +12,7 @@ lua_types() {
   runtime=$("$nvim" --headless --clean -c 'lua io.stdout:write(vim.env.VIMRUNTIME)' -c 'quit')
   local check=("$emmylua" --config .emmyrc.json --warnings-as-errors)
   VIMRUNTIME=$runtime "${check[@]}" "${lua[@]}" || return
-  # Alone: beside plugin/co.lua, `require('co')` in other files sometimes means that file, and has no types.
+  # `plugin` in a run of its own: else `require('co')` sometimes means plugin/co.lua, which has no types.
   VIMRUNTIME=$runtime "${check[@]}" lua plugin
 }
 

@@ -93,7 +93,7 @@ fn greet(hello: FromEditor, editor: &Editor) -> Result<serde_json::Value, String
             Ok(settings)
         }
         FromEditor::Hello { protocol, .. } if protocol > PROTOCOL => Err(format!(
-            "co-nvim speaks protocol {PROTOCOL}, the plugin {protocol}: run :Co /install"
+            "co-nvim is older than the plugin (protocol {PROTOCOL}, the plugin {protocol}): run :Co /install, or update the program that the setting \"bin\" names"
         )),
         FromEditor::Hello { protocol, .. } => Err(format!(
             "update co and restart Neovim: its plugin speaks protocol {protocol}, co-nvim {PROTOCOL}"

@@ -40,7 +40,7 @@ local function check_backend()
     health.ok('version ' .. found)
   else
     local step = require('co.config').get().bin
-        and 'the setting "bin" names it: set "bin" to another program, or remove it and run :Co /install'
+        and 'the setting "bin" names this program: change the setting, or remove it and run :Co /install'
       or 'run :Co /install'
     health.warn(('%s is version %s, the plugin is %s'):format(path, found, wanted), { step })
   end

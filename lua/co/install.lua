@@ -19,7 +19,7 @@ local VERSION_MS = 10000
 ---@field on_step fun(message: string) called when another step begins
 ---@field on_progress fun(message: string) called often within a step
 ---@field on_done fun(problem: string?, message: string, is_new: boolean) called once, with the problem or with what was
----done; `is_new` if the program was replaced
+---done; `is_new` is false if it was up to date
 
 ---@class (exact) co.install.Job
 ---@field options co.install.Options
@@ -113,7 +113,7 @@ end
 ---@param job co.install.Job
 ---@param problem? string
 ---@param message? string what was done
----@param is_new? boolean the program was replaced
+---@param is_new? boolean it was not up to date
 local function finish(job, problem, message, is_new)
   os.remove(job.new)
   log(problem or message or '')

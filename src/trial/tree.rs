@@ -33,8 +33,8 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) mode: u32,
     pub(super) size: u64,
-    /// It has several names (hard links).
-    pub(super) has_other_names: bool,
+    /// The file has several hard links.
+    pub(super) has_hard_links: bool,
     pub(super) changed: Time,
 }
 
@@ -112,7 +112,7 @@ impl From<&rustix::fs::Stat> for Node {
             kind,
             mode: stat.st_mode & 0o7777,
             size: stat.st_size.cast_unsigned(),
-            has_other_names: stat.st_nlink > 1,
+            has_hard_links: stat.st_nlink > 1,
             changed: Time(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }

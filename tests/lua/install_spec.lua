@@ -52,7 +52,7 @@ describe('/install', function()
     nvim:lua("vim.cmd('Co /restart')")
     nvim:wait("return require('co.backend').status().ready")
     yes(nvim:lua("return require('co.backend').status().pid") ~= pid)
-    -- This installs nothing that a restart would start.
+    -- Nothing new is installed, so no restart is advised.
     same(('co: co-nvim %s is up to date'):format(version.version), scene:install(nvim))
   end)
 

@@ -349,7 +349,7 @@ describe(':checkhealth co', function()
   local version = require('co.version')
   local OWN = ('%s (protocol %d)'):format(version.version, version.protocol)
 
-  --- Returns the report with a program that reports this version, and its path.
+  --- Returns the health report with a program of this version, and the path of the program.
   ---@param reported string
   ---@return string
   ---@return string
@@ -381,14 +381,17 @@ describe(':checkhealth co', function()
   end)
 
   it('says what to do about another version', function()
-    -- The version stays between releases, and the protocol changes.
+    -- Between releases, the protocol changes but the version does not.
     for _, reported in ipairs({ '0.0.9 (protocol 3)', '0.1.0 (protocol 3)' }) do
       local text, bin = report(reported)
       yes(
         text:find(('%s is version %s, the plugin is %s'):format(bin, reported, OWN), 1, true),
         text
       )
-      yes(text:find('the setting "bin" names it: set "bin" to another program', 1, true), text)
+      yes(
+        text:find('the setting "bin" names this program: change the setting, or remove it', 1, true),
+        text
+      )
     end
   end)
 end)

@@ -21,7 +21,7 @@ use crate::settings::ProviderSettings;
 pub(super) struct Key {
     /// None: there is no key, and the server may need none.
     source: Option<KeySource>,
-    /// The variable to set if there is no key. None: only a setting can name one.
+    /// The variable to set if there is no key. None: this server has no usual one, and the setting `api_key_env` must name it.
     variable: Option<String>,
     /// The key to send. A program's is read late, and again if a server refused it.
     current: Mutex<Option<SecretString>>,
@@ -106,7 +106,7 @@ impl Key {
         }
     }
 
-    /// Returns the variable to set if there is no key. None: only a setting can name one.
+    /// Returns the variable to set if there is no key. None: this server has no usual one, and the setting `api_key_env` must name it.
     pub(super) fn variable(&self) -> Option<String> {
         self.variable.clone()
     }

@@ -171,7 +171,7 @@ fn without_marks(lower: &str) -> &str {
     }
 }
 
-/// Returns a name without a dot before it. vim puts one before the name of its swap file, if there is none.
+/// Returns a name without its leading dot. vim adds a dot to the name of a swap file unless the file's name begins with one.
 fn without_dot(name: &str) -> &str {
     name.strip_prefix('.').unwrap_or(name)
 }

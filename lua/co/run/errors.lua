@@ -122,9 +122,13 @@ function M.show_diagnostics(run)
   for buf, list in pairs(found) do
     vim.diagnostic.set(diagnostics, buf, list)
   end
-  -- Neovim 0.10 and 0.11 draw none of a buffer that is loaded later.
+  -- Neovim 0.10 and 0.11 do not draw diagnostics that were set before their buffer was loaded.
+  local group = api.nvim_create_augroup('co.run_diagnostics', {})
+  if vim.tbl_isempty(found) then
+    return
+  end
   api.nvim_create_autocmd('BufReadPost', {
-    group = api.nvim_create_augroup('co.run_diagnostics', {}),
+    group = group,
     desc = 'co: draw the diagnostics of a file that is read',
     callback = function(event)
       vim.diagnostic.show(diagnostics, event.buf)

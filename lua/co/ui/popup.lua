@@ -6,11 +6,11 @@ local buffer = require('co.ui.buffer')
 
 -- The most columns of text that is to be read.
 local WIDTH = 80
--- The rows that are not for text: the border, and one above it.
+-- The rows without text: two of the border, and an empty one above it.
 local OTHER_ROWS = 3
 
---- Returns the row at which a float ends: the last row, or the top of a question. If there is not enough room above the
---- question, the end of the float is behind it.
+--- Returns the row at which a float ends: the last row, or the top of an open question. If the float does not fit above the
+--- question, the question covers its end.
 ---@param focus boolean
 ---@param rows integer the rows of text
 ---@return integer

@@ -259,7 +259,7 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
 
 #[test]
 fn a_directory_that_cannot_be_read_is_said() {
-    // It is gone when the walk comes to it. The superuser can read any other. A survey also closes it.
+    // The directory is removed during the walk, since root can read each one that exists. If `closed`, the filter refuses it too.
     for closed in [false, true] {
         let place = Place::new(&[("a", "a\n"), ("gone/b", "a\n"), ("open/c", "a\n")]);
         let (first, gone) = (place.work.join("a"), place.work.join("gone"));

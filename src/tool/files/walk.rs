@@ -34,14 +34,14 @@ pub(crate) struct Walk<'a> {
 #[derive(Default)]
 struct LeftOut {
     secret: AtomicUsize,
-    /// Directories whose files of rules are unfit.
+    /// Directories whose `.gitignore` is not a file of rules.
     unruly: AtomicUsize,
     /// Directories that could not be read.
     unread: AtomicUsize,
 }
 
 impl LeftOut {
-    /// Returns whether the walk goes on with an entry. Counts it if not.
+    /// Returns true if the walk has the entry. Counts an entry that is left out, except `.git`.
     fn pass(&self, entry: &DirEntry, allowed: &PathFilter) -> bool {
         let path = entry.path();
         let dir = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -49,7 +49,7 @@ impl LeftOut {
             true if dir && entry.depth() > 0 && unfit_rules(path).is_some() => &self.unruly,
             true => return true,
             false if entry.file_name() == ".git" => return false,
-            // What cannot be read may be a secret, so it is closed too.
+            // The filter also refuses directories that cannot be read, because they may contain secrets.
             false if dir && fs::read_dir(path).is_err() => &self.unread,
             false => &self.secret,
         };

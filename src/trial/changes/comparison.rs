@@ -248,8 +248,8 @@ impl<'a> Comparison<'a> {
         let is_dir = after.is_dir();
         if before.as_ref() != Some(&after) {
             let is_file = |node: Node| node.kind == Kind::File;
-            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.has_other_names);
-            if is_file(new) && (new.has_other_names || was_file) {
+            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.has_hard_links);
+            if is_file(new) && (new.has_hard_links || was_file) {
                 return Err(LINKED.into());
             }
             if after.adds_setuid(before.as_ref()) {

@@ -85,7 +85,7 @@ fn confined_commands_start_after_an_update_replaced_the_program() {
 fn another_protocol_is_refused_with_the_fix() {
     for (protocol, fix) in [
         (1, "update co and restart Neovim: "),
-        (999, "the plugin 999: run :Co /install"),
+        (999, "the plugin 999): run :Co /install"),
     ] {
         let scene = Scene::new();
         scene.lua("require('co.version').protocol = ...", json!([protocol]));

@@ -231,7 +231,7 @@ fn a_walk_that_was_cut_short_goes_on_where_it_ended() {
     for (path, dir) in &mut found.read {
         dir.stamp = FileStamp::of(path);
     }
-    // It may have ended between the two files of `a`, which has to be read again then.
+    // If the first walk ended inside `a`, this one reads `a` again.
     let found = again(&found, dir.path(), 4);
     assert!(found.complete && !found.cut);
     assert_eq!(relative(&found.files, dir.path()), ["b/.env", "d/.env"]);
