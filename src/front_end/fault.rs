@@ -6,109 +6,75 @@ use co_llm::provider_table::{FALLBACK, NAMES, alternatives, main_key_variables};
 
 impl From<&Fault> for ErrorText {
     fn from(fault: &Fault) -> Self {
-        let retry =
-            "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again";
-        match fault {
-            Fault::NoProvider => Self::new(
-                fault.to_string(),
-                format!(
-                    "set {}, start {}, or set base_url to the address of another server",
-                    alternatives(&main_key_variables()),
-                    FALLBACK.title
-                ),
-            ),
-            Fault::UnknownProvider { .. } => {
-                Self::new(fault.to_string(), format!("use {}", alternatives(&NAMES)))
-            }
-            Fault::WrongSetting { .. } => Self::new(
-                fault.to_string(),
-                "`:checkhealth co` says how to correct it; then `:Co /new`, or restart Neovim",
-            ),
-            Fault::KeyUnusable { cause, .. } => Self::new(fault.to_string(), cause.clone()),
-            Fault::NoKey { variable, .. } => Self::new(
-                fault.to_string(),
-                match variable {
-                    Some(variable) => format!("set {variable} and restart Neovim"),
-                    None => "set api_key_env to the name of the environment variable with the key"
-                        .to_owned(),
-                },
-            ),
-            Fault::NoAddress { .. } => Self::new(
-                fault.to_string(),
-                "set base_url to the address of your resource",
-            ),
-            Fault::Unreachable { .. } => Self::new(
-                fault.to_string(),
-                "start the server, mend the network or set base_url",
-            ),
-            Fault::Tls { .. } => Self::new(
-                fault.to_string(),
-                "set base_url to the address that the certificate names, or have this system trust its issuer",
-            ),
-            Fault::NoCaCertificates { .. } => Self::new(
-                fault.to_string(),
-                "install the package ca-certificates, or set SSL_CERT_FILE to a file of certificates, and restart Neovim",
-            ),
-            Fault::Unauthorized {
-                source_name, body, ..
-            } => Self::new(
-                fault.to_string(),
-                with_words(body, &format!("check the key in {source_name}")),
-            ),
-            Fault::Forbidden { provider, body, .. } => Self::new(
-                fault.to_string(),
-                with_words(
-                    body,
-                    &format!(
-                        "see your account at {provider}, or choose another model with `:Co /model`"
-                    ),
-                ),
-            ),
-            Fault::NotFound { body, near, .. } => {
-                let near = match near.as_slice() {
-                    [] => String::new(),
-                    near => format!(", such as {}", near.join(", ")),
-                };
-                let step = format!("choose another with `:Co /model`{near}");
-                Self::new(fault.to_string(), with_words(body, &step))
-            }
-            Fault::QuotaUsedUp { provider, body, .. } => Self::new(
-                fault.to_string(),
-                with_words(
-                    body,
-                    &format!(
-                        "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
-                    ),
-                ),
-            ),
-            Fault::RateLimited { .. } => Self::new(fault.to_string(), "try `:Co /retry` later"),
-            Fault::Server { body, .. } => Self::new(
-                fault.to_string(),
-                with_words(body, "try `:Co /retry` later"),
-            ),
-            Fault::Overflow { .. } => Self::new(
-                fault.to_string(),
-                "`:Co /compact` shortens it, `:Co /new` starts afresh",
-            ),
-            Fault::BadRequest { body, .. } => Self::new(
-                fault.to_string(),
-                format!(
-                    "{}; `:Co /model` chooses another model, `:Co /new` starts afresh",
-                    first_line(body)
-                ),
-            ),
-            Fault::HtmlPage { url } => Self::new(
-                fault.to_string(),
-                format!(
-                    "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
-                ),
-            ),
-            Fault::Malformed { detail } => Self::new(
-                fault.to_string(),
-                format!("{}; {retry}", first_line(detail)),
-            ),
-            Fault::Cut | Fault::Stalled(_) => Self::new(fault.to_string(), retry),
+        Self::new(fault.to_string(), step(fault))
+    }
+}
+
+/// Returns the server's own words, if there are any, and the next step of the person.
+fn step(fault: &Fault) -> String {
+    let step = match fault {
+        Fault::NoProvider => format!(
+            "set {}, start {}, or set base_url to the address of another server",
+            alternatives(&main_key_variables()),
+            FALLBACK.title
+        ),
+        Fault::WrongSetting { .. } => {
+            "`:checkhealth co` says how to correct it; then `:Co /new`, or restart Neovim".into()
         }
+        Fault::UnknownProvider { .. } => format!("use {}", alternatives(&NAMES)),
+        Fault::KeyUnusable { cause, .. } => cause.clone(),
+        Fault::NoKey {
+            variable: Some(variable),
+            ..
+        } => format!("set {variable} and restart Neovim"),
+        Fault::NoKey { variable: None, .. } => {
+            "set api_key_env to the name of the environment variable with the key".into()
+        }
+        Fault::NoAddress { .. } => "set base_url to the address of your resource".into(),
+        Fault::Unreachable { .. } => "start the server, mend the network or set base_url".into(),
+        Fault::Tls { .. } => {
+            "set base_url to the address that the certificate names, or have this system trust its issuer".into()
+        }
+        Fault::NoCaCertificates { .. } => {
+            "install the package ca-certificates, or set SSL_CERT_FILE to a file of certificates, and restart Neovim".into()
+        }
+        Fault::Unauthorized { source_name, .. } => format!("check the key in {source_name}"),
+        Fault::Forbidden { provider, .. } => {
+            format!("see your account at {provider}, or choose another model with `:Co /model`")
+        }
+        Fault::NotFound { near, .. } if near.is_empty() => "choose another with `:Co /model`".into(),
+        Fault::NotFound { near, .. } => {
+            format!("choose another with `:Co /model`, such as {}", near.join(", "))
+        }
+        Fault::QuotaUsedUp { provider, .. } => format!(
+            "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
+        ),
+        Fault::RateLimited { .. } | Fault::Server { .. } => "try `:Co /retry` later".into(),
+        Fault::Overflow { .. } => "`:Co /compact` shortens it, `:Co /new` starts afresh".into(),
+        Fault::BadRequest { .. } => {
+            "`:Co /model` chooses another model, `:Co /new` starts afresh".into()
+        }
+        Fault::HtmlPage { url } => format!(
+            "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
+        ),
+        Fault::Malformed { .. } | Fault::Cut | Fault::Stalled(_) => {
+            "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again".into()
+        }
+    };
+    with_words(words(fault), &step)
+}
+
+/// Returns what the server wrote about a fault.
+fn words(fault: &Fault) -> &str {
+    match fault {
+        Fault::Unauthorized { body, .. }
+        | Fault::Forbidden { body, .. }
+        | Fault::NotFound { body, .. }
+        | Fault::QuotaUsedUp { body, .. }
+        | Fault::Server { body, .. }
+        | Fault::BadRequest { body, .. } => body,
+        Fault::Malformed { detail } => detail,
+        _ => "",
     }
 }
 
