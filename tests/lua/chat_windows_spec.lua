@@ -253,6 +253,15 @@ describe('the windows of a chat', function()
       same('', nvim:lua('return vim.v.errmsg'))
     end
   end)
+
+  it('fit a small screen with other windows of a fixed height', function()
+    local nvim = neovim.start({ screen = true, columns = 160, lines = 60 })
+    nvim:keys(':vsplit | wincmd h | belowright 12split | setl wfh | wincmd k | setl nowfh<CR>')
+    nvim:keys(':Co<CR>')
+    wait_together(nvim)
+    vim.o.lines = 13
+    nvim:wait('return vim.o.lines == 12')
+  end)
 end)
 
 --- Returns whether the end of the text is visible, on the last row of its window.

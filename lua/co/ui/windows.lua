@@ -360,4 +360,24 @@ function M.jump(rows, step)
   return target ~= nil
 end
 
+--- Changes the heights of the windows if together they are higher than the screen. Neovim gives windows of a fixed height
+--- more rows than a small screen has, if they are beside others, and aborts when it draws them.
+local function keep_on_screen()
+  local status = vim.o.laststatus > 0 and 1 or 0
+  local rows = vim.o.lines - vim.o.cmdheight - status
+  for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local bottom = api.nvim_win_get_position(win)[1] + api.nvim_win_get_height(win)
+    if bottom > rows and not M.is_float(win) then
+      vim.cmd('vertical wincmd =')
+      return
+    end
+  end
+end
+
+-- This module is loaded before those that restore the sizes of windows at these events.
+api.nvim_create_autocmd({ 'VimResized', 'TabEnter' }, {
+  group = api.nvim_create_augroup('co.windows', {}),
+  callback = keep_on_screen,
+})
+
 return M
