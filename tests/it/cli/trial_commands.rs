@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::trial_scene::Scene;
+use super::trial_scene::{FIXED_TIME, Scene};
 use crate::support::test_tree::Tree;
 
 /// A small project in several languages.
@@ -252,10 +252,6 @@ fn of_git_in_the_files_of_the_workspace() {
         "git clean -fdq && touch new",
     ]);
 }
-
-/// Commits at a fixed time, so that their names are the same in a trial and without one.
-const FIXED_TIME: &str =
-    "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z\n";
 
 /// A history with branches, a tag and stashed changes.
 const HISTORY: &str = "

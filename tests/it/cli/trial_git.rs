@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-use super::trial_scene::{COMMIT, DROPPED, REPOSITORY, Scene, kill, said, wait};
+use super::trial_scene::{COMMIT, DROPPED, FIXED_TIME, REPOSITORY, Scene, kill, said, wait};
 
 /// Checks that nothing of a script's changes of the repository is kept, and that a file is.
 #[track_caller]
@@ -107,10 +107,11 @@ fn an_object_is_what_its_content_is() {
     let plant = "name=$(git rev-parse HEAD:a); other=$(echo other | git hash-object -w --stdin)
         file() { echo .git/objects/${1:0:2}/${1:2}; }; rm -f $(file $name); cp $(file $other) $(file $name)";
     check_refused(&format!("{COMMIT} {plant}"));
-    // Nobody needs this one, so nothing of it is kept.
-    let scene = Scene::new(REPOSITORY);
-    let unused = "mkdir -p .git/objects/ab; cp .git/objects/??/* .git/objects/ab/";
-    assert!(scene.keep(&format!("{COMMIT} {unused}")).status.success());
+    // Nobody needs this one, so nothing of it is kept. No name begins with `ab`.
+    let scene = Scene::new(&format!("{FIXED_TIME}{REPOSITORY}"));
+    let unused = "mkdir .git/objects/ab; cp .git/objects/??/* .git/objects/ab/";
+    let done = scene.keep(&format!("{FIXED_TIME}{COMMIT} {unused}"));
+    assert!(done.status.success(), "{done:?}");
     scene
         .bash("test ! -e .git/objects/ab && git fsck 2> /dev/null && git show main:a | grep -qx 2");
 }
