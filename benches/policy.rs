@@ -97,9 +97,9 @@ fn main() -> ExitCode {
         co_policy::decide(&co_policy::assess(command, &work, &Given), &rules, &[])
     };
     let hundred = "rg -n 'fn (main|new)' --type rust -g '*.rs' -C 2 | sort -u -k 2,2 | head -40 | cut -d: -f 1,2 | uniq -c";
-    let refused = "x=$(rg -n 'fn (main|new)' --type rust -g '*.rs' src | head -40); echo \"$x\" | cut -d: -f 1,2 | wc -l";
+    let refused = "x=$(rg -n 'fn (main|new)' --type rust -g '*.rs' src | head -40); echo \"$x\" | cut -d: -f 1,2 > lines";
     let long = format!("echo {}", "'word' \"more\" ".repeat(710));
-    let long_refused = format!("{long} \"$(pwd)\"");
+    let long_refused = format!("{long} > words");
     let many = vec!["head -n 5 src/main.rs | grep -n x"; 25].join("; ");
     let git = "git status -sb && git diff --stat";
     let listed = vec!["git ls-files | xargs cat"; 25].join("; ");
