@@ -169,9 +169,7 @@ fn make_provider() -> MakeProvider {
     // All chats share what servers show of themselves.
     let memory = ServerMemory::default();
     Arc::new(move |config: &Config, choice: &ModelChoice| {
-        if let Some(wrong) = config.wrong.clone() {
-            return Err(co_llm::Fault::WrongSetting { wrong });
-        }
+        config.check()?;
         let settings = config.provider_settings(choice, &env);
         co_llm::make_provider_with(&settings, &env, config.stall_timeout, memory.clone())
     })

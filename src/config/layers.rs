@@ -79,9 +79,7 @@ impl Loader {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                self.problems
-                    .push(format!("{layer} cannot be read ({error}); {NO_PROMPT}"));
-                self.given.unread = Some(layer);
+                self.refuse(&layer, &format!("{layer} cannot be read ({error})"));
                 return;
             }
         };
@@ -91,12 +89,15 @@ impl Loader {
                 let before = error.span().map_or("", |span| &text[..span.start]);
                 let line = before.matches('\n').count() + 1;
                 let why = error.message().replace('\n', ", ");
-                self.problems.push(format!(
-                    "{layer} line {line} is not TOML ({why}); {NO_PROMPT}"
-                ));
-                self.given.unread = Some(layer);
+                self.refuse(&layer, &format!("{layer} line {line} is not TOML ({why})"));
             }
         }
+    }
+
+    /// Reports a layer that cannot be read.
+    fn refuse(&mut self, layer: &str, why: &str) {
+        self.problems.push(format!("{why}; {NO_PROMPT}"));
+        self.given.unread = Some(layer.to_owned());
     }
 
     fn lua(&mut self, lua: &Value) {
@@ -106,11 +107,7 @@ impl Loader {
             Value::Null => {}
             // Lua's encoder makes a list of an empty table.
             Value::Array(list) if list.is_empty() => {}
-            _ => {
-                self.problems
-                    .push(format!("{layer} must be a table of settings; {NO_PROMPT}"));
-                self.given.unread = Some(layer.to_owned());
-            }
+            _ => self.refuse(layer, &format!("{layer} must be a table of settings")),
         }
     }
 

@@ -33,6 +33,17 @@ impl ModelChoice {
 }
 
 impl Config {
+    /// Checks that prompts may be sent.
+    ///
+    /// # Errors
+    /// A strict setting has a wrong value, or a layer could not be read.
+    pub fn check(&self) -> Result<(), co_llm::Fault> {
+        match self.wrong.clone() {
+            Some(wrong) => Err(co_llm::Fault::WrongSetting { wrong }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the settings of the provider and the model that a chat asks for.
     ///
     /// Nothing of one provider is sent to another: a profile has its own key, headers and fields.

@@ -289,8 +289,7 @@ fn later_layers_win_and_wrong_values_leave_the_earlier_one() {
         "model = 'file'\nmax_steps = 1\nredact = false\nprovider = 'openai'\n[headers]\na = 'b'\n",
     )
     .unwrap();
-    // Only the strongest layer counts, also for a wrong value.
-    let lua = json!({ "model": 5, "max_steps": 2, "redact": "no" });
+    let lua = json!({ "model": "lua", "max_steps": 2, "redact": "no" });
     let env = |name: &str| (name == "CO_CLI_MODEL").then(|| "env".to_owned());
     let (config, problems) = load(Some(&file), &lua, &env);
     let expected = with(|c| {
@@ -301,7 +300,12 @@ fn later_layers_win_and_wrong_values_leave_the_earlier_one() {
         c.redact = false;
     });
     assert_eq!(config, expected);
-    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    // A wrong value of a strict setting counts only if no later layer replaces it.
+    let wrong = json!({ "model": 5 });
+    assert!(load(Some(&file), &wrong, &nothing).0.wrong.is_some());
+    let (config, problems) = load(Some(&file), &wrong, &env);
+    assert_eq!((config.wrong, problems.len()), (None, 1));
 }
 
 #[test]

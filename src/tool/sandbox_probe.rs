@@ -185,13 +185,14 @@ mod tests {
 
     #[tokio::test]
     async fn before_it_ends_nothing_runs_less_confined() {
-        let (probe, end) = unended(ConfinementSetting::Landlock);
-        let confinement = || probe.for_approved(|| "/w");
-        assert_eq!(confinement().now_or_never(), None);
+        let (probe, end) = unended(ConfinementSetting::Auto);
+        assert_eq!(probe.name(), "auto");
+        assert_eq!(probe.for_approved(|| "/w").now_or_never(), None);
         drop(end);
         // The probe that the first one began goes on without it.
+        let held = probe.with(ConfinementSetting::Landlock);
         assert!(matches!(
-            confinement().await,
+            held.for_approved(|| "/w").await,
             Ok(Confinement::Workspace { .. })
         ));
     }

@@ -105,7 +105,7 @@ end
 --- Returns the lower right corner of the screen.
 ---@return co.float.Place
 function M.corner()
-  local bottom = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
+  local bottom = windows.bottom()
   return {
     bottom = bottom,
     right = vim.o.columns,

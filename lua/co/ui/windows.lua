@@ -360,11 +360,16 @@ function M.jump(rows, step)
   return target ~= nil
 end
 
+--- Returns the row after the last one for windows: that of the last status line, or of the command line.
+---@return integer
+function M.bottom()
+  return vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
+end
+
 --- Changes the heights of the windows if together they are higher than the screen. Neovim gives windows of a fixed height
 --- more rows than a small screen has, if they are beside others, and aborts when it draws them.
 local function keep_on_screen()
-  local status = vim.o.laststatus > 0 and 1 or 0
-  local rows = vim.o.lines - vim.o.cmdheight - status
+  local rows = M.bottom()
   for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
     local bottom = api.nvim_win_get_position(win)[1] + api.nvim_win_get_height(win)
     if bottom > rows and not M.is_float(win) then

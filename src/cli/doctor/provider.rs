@@ -16,8 +16,8 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Checks the usual provider, and each further one of the settings.
 pub(super) async fn checks(config: &Config, env: Env<'_>) -> Vec<Check> {
-    if let Some(wrong) = config.wrong.clone() {
-        return vec![refused("all", &Fault::WrongSetting { wrong })];
+    if let Err(fault) = config.check() {
+        return vec![refused("all", &fault)];
     }
     let all = std::iter::once(&config.llm).chain(&config.providers);
     join_all(all.map(|settings| check(settings, env))).await
