@@ -21,8 +21,9 @@ use co_exec::sandbox::Removals;
 pub(super) struct Scene {
     /// The directory above the workspace.
     pub(super) top: PathBuf,
-    _dir: TempDir,
+    removals: Removals,
     checkpoints: Checkpoints,
+    _dir: TempDir,
 }
 
 /// Mounts the overlay of the layer `$1` over the workspace `$0`, with the ignored files `$4` between them, as co-exec does, and runs
@@ -42,6 +43,7 @@ impl Scene {
         fs::create_dir(top.join("work")).unwrap();
         let scene = Self {
             checkpoints: Checkpoints::new(top.join("checkpoints")),
+            removals: Removals::default(),
             top,
             _dir: dir,
         };
@@ -54,13 +56,7 @@ impl Scene {
     }
 
     pub(super) fn layer(&self) -> Layer {
-        Layer::new(
-            &self.top.join("layers"),
-            &self.root(),
-            None,
-            &Removals::default(),
-        )
-        .unwrap()
+        Layer::new(&self.top.join("layers"), &self.root(), None, &self.removals).unwrap()
     }
 
     /// Runs a script in the workspace.
@@ -92,6 +88,13 @@ impl Scene {
         let is_allowed = is_allowed();
         let store = self.checkpoints.store().unwrap();
         TrialChanges::read(layer, &self.root(), &is_allowed, &store).unwrap()
+    }
+}
+
+impl Drop for Scene {
+    /// Waits for the last thread that writes to the directory, which can be removed after that.
+    fn drop(&mut self) {
+        wait_for(&self.removals);
     }
 }
 
@@ -477,8 +480,7 @@ fn links_lead_nowhere() {
 #[test]
 fn a_layer_is_private_and_removed_with_its_closed_directories() {
     let scene = Scene::new("");
-    let removals = Removals::default();
-    let layer = Layer::new(&scene.top.join("layers"), &scene.root(), None, &removals).unwrap();
+    let layer = scene.layer();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&layer.path()), 0o700);
     // Nothing has run.
@@ -488,7 +490,7 @@ fn a_layer_is_private_and_removed_with_its_closed_directories() {
     }
     let path = layer.path().parent().unwrap().to_owned();
     drop(layer);
-    wait_for(&removals);
+    wait_for(&scene.removals);
     assert!(!path.exists());
 }
 

@@ -326,7 +326,8 @@ fn the_oldest_are_removed_first_and_those_in_use_stay() {
         };
         caches.unwrap().join("a").exists()
     };
-    let open = |name: &str| Layer::new(&layers, &root(name), None, &Removals::default()).unwrap();
+    let removals = Removals::default();
+    let open = |name: &str| Layer::new(&layers, &root(name), None, &removals).unwrap();
     leave_bytes(&layers, &root("one"), most);
     let held = open("one");
     for name in ["two", "three"] {
@@ -336,11 +337,12 @@ fn the_oldest_are_removed_first_and_those_in_use_stay() {
         ["one", "two", "three"].map(|it| has(&open(it))),
         [true, false, true]
     );
-    let cleared = Layer::clear(&layers, &Removals::default()).unwrap();
+    let cleared = Layer::clear(&layers, &removals).unwrap();
     assert_eq!(cleared.in_use, 1);
     assert!((1 << 20..2 << 20).contains(&cleared.bytes), "{cleared:?}");
     assert_eq!(["one", "three"].map(|it| has(&open(it))), [true, false]);
     drop(held);
-    Layer::clear(&layers, &Removals::default()).unwrap();
+    Layer::clear(&layers, &removals).unwrap();
     assert!(!has(&open("one")));
+    wait_for(&removals);
 }
