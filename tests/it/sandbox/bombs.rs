@@ -88,7 +88,7 @@ impl Place {
         let program = program.to_str().unwrap();
         let mut command = self.home.own(self.pids.command(program));
         // The variable passes to commands.
-        command.env("LC_CO_TEST", token).stderr(Stdio::null());
+        command.env("LC_CO_TEST", token);
         command
     }
 
@@ -97,16 +97,21 @@ impl Place {
         let token = token();
         let mut command = self.command(Path::new(python()), &token);
         command.args(["-c", REAPER]).args(NICE).arg(bomb);
-        let mut reaper = command.spawn().unwrap();
+        let mut reaper = command.stderr(Stdio::null()).spawn().unwrap();
         let mut most = 0;
         let end = Instant::now() + DEADLINE;
         while most < MANY && Instant::now() < end {
             most = most.max(bombs(&token).len());
         }
         // One look may miss those that are just becoming another program: who waits for all of them knows.
-        while reaper.try_wait().unwrap().is_none() {
+        let status = loop {
+            if let Some(status) = reaper.try_wait().unwrap() {
+                break status;
+            }
             bombs(&token).into_iter().for_each(proc::kill9);
-        }
+        };
+        // A reaper that had to be killed left processes, which fill the place.
+        assert!(status.success(), "{what}: {status}");
         assert!(most >= MANY, "{what}: {most} processes at the most");
     }
 
