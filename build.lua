@@ -22,14 +22,14 @@ local problem
 local advice = ''
 
 --- Returns what the person must do to use the installed program.
----@param is_new boolean
 ---@return string
-local function next_step(is_new)
+local function next_step()
   local version, backend = package.loaded['co.version'], package.loaded['co.backend']
   if version and version.version ~= dofile(root .. '/lua/co/version.lua').version then
     return '; restart Neovim to use it'
   end
-  local is_old = is_new and backend and backend.status().running
+  -- An older co that is loaded may lack the function.
+  local is_old = backend and backend.is_outdated and backend.is_outdated()
   return is_old and '; :Co /restart starts it' or ''
 end
 
@@ -44,12 +44,12 @@ local function start(show)
     on_progress = function(message)
       show(message, vim.log.levels.TRACE)
     end,
-    on_done = function(reason, message, is_new)
+    on_done = function(reason, message)
       finished, problem = true, reason
       if reason then
         show(reason, vim.log.levels.ERROR)
       else
-        advice = next_step(is_new)
+        advice = next_step()
         show(message .. advice, vim.log.levels.INFO)
       end
     end,

@@ -18,8 +18,7 @@ local VERSION_MS = 10000
 ---@class (exact) co.install.Options
 ---@field on_step fun(message: string) called when another step begins
 ---@field on_progress fun(message: string) called often within a step
----@field on_done fun(problem: string?, message: string, is_new: boolean) called once, with the problem or with what was
----done; `is_new` is false if it was up to date
+---@field on_done fun(problem: string?, message: string) called once, with the problem or with what was done
 
 ---@class (exact) co.install.Job
 ---@field options co.install.Options
@@ -113,11 +112,10 @@ end
 ---@param job co.install.Job
 ---@param problem? string
 ---@param message? string what was done
----@param is_new? boolean it was not up to date
-local function finish(job, problem, message, is_new)
+local function finish(job, problem, message)
   os.remove(job.new)
   log(problem or message or '')
-  job.options.on_done(problem, message or '', is_new or false)
+  job.options.on_done(problem, message or '')
 end
 
 --- Continues the job.
@@ -369,7 +367,7 @@ local function install(job)
     finish(job, text:format(job.version, no_download, no_build, M.log_path()))
   else
     local done = current and 'is up to date' or 'is installed'
-    finish(job, nil, ('co-nvim %s %s'):format(job.version, done), not current)
+    finish(job, nil, ('co-nvim %s %s'):format(job.version, done))
   end
 end
 
@@ -381,7 +379,7 @@ local count = 0
 function M.start(options)
   local problem = M.unsupported()
   if problem then
-    options.on_done(problem, '', false)
+    options.on_done(problem, '')
     return function() end
   end
   local root = M.root()

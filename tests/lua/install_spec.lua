@@ -46,14 +46,16 @@ describe('/install', function()
     scene:release(other)
     same(DONE .. '; :Co /restart starts it', scene:install(nvim))
     holds(scene, nvim, other)
+    -- The advice stays until the backend is restarted.
+    local current = ('co: co-nvim %s is up to date'):format(version.version)
+    same(current .. '; :Co /restart starts it', scene:install(nvim))
     nvim:lua("vim.cmd('Co! echo two')")
     nvim:wait("return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 1, '$')[6] == 'ran echo two'")
     same(pid, nvim:lua("return require('co.backend').status().pid"))
     nvim:lua("vim.cmd('Co /restart')")
     nvim:wait("return require('co.backend').status().ready")
     yes(nvim:lua("return require('co.backend').status().pid") ~= pid)
-    -- Nothing new is installed, so no restart is advised.
-    same(('co: co-nvim %s is up to date'):format(version.version), scene:install(nvim))
+    same(current, scene:install(nvim))
   end)
 
   it('blocks nothing, and runs once', function()

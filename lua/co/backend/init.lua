@@ -14,6 +14,7 @@ local version = require('co.version')
 ---@class (exact) co.backend.Process
 ---@field channel integer
 ---@field path string
+---@field file? string identifies the file at `path` when it was started
 ---@field ready boolean
 ---@field ending? string the reason why it is about to end; the person knows it already
 ---@field bin? string the setting `bin` when it was started
@@ -153,6 +154,15 @@ local function send_now(message)
   return ok
 end
 
+--- Returns what identifies a file until it is replaced or written.
+---@param path string
+---@return string?
+local function identity(path)
+  local stat = vim.uv.fs_stat(path)
+  ---@diagnostic disable-next-line: undefined-field -- the checker knows little of libuv
+  return stat and ('%d %d %d.%d'):format(stat.dev, stat.ino, stat.mtime.sec, stat.mtime.nsec)
+end
+
 --- Starts the process and sends the greeting.
 ---@return co.backend.Process?
 local function launch()
@@ -165,6 +175,7 @@ local function launch()
   local new = {
     channel = 0,
     path = path,
+    file = identity(path),
     ready = false,
     bin = config.get().bin,
     settings = config.settings(),
@@ -349,6 +360,13 @@ function M.status()
     version = ready_message and ready_message.version,
     pid = known and pid or nil,
   }
+end
+
+--- Returns whether a backend runs that is not the program which a restart would start.
+---@return boolean
+function M.is_outdated()
+  local path = executable.find()
+  return process ~= nil and path ~= nil and identity(path) ~= process.file
 end
 
 --- Ends the backend; the next `send` starts another.

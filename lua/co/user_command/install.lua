@@ -10,14 +10,13 @@ local version = require('co.version')
 local running = false
 
 --- Returns what the person must do to use the installed program.
----@param is_new boolean
 ---@return string
-local function next_step(is_new)
+local function next_step()
   local found = executable.find()
   if found ~= install.path(version.version) then
     return ('; the setting "bin" names another: %s'):format(found)
   end
-  return is_new and backend.status().running and '; :Co /restart starts it' or ''
+  return backend.is_outdated() and '; :Co /restart starts it' or ''
 end
 
 --- Installs the backend, and tells how far that got.
@@ -30,9 +29,9 @@ function M.run()
   install.start({
     on_step = notify.info,
     on_progress = notify.progress,
-    on_done = function(problem, message, is_new)
+    on_done = function(problem, message)
       running = false
-      notify.answer(problem or message .. next_step(is_new), problem and 'error' or 'info')
+      notify.answer(problem or message .. next_step(), problem and 'error' or 'info')
     end,
   })
 end
