@@ -5,6 +5,11 @@ if vim.fn.has('nvim-0.10') == 0 then
   error('co needs Neovim 0.10 or later: please update Neovim', 0)
 end
 
+-- The program is the person's own.
+if type(vim.g.co) == 'table' and vim.g.co.bin then
+  return
+end
+
 -- A `require` could find the files of an older co, or none.
 local root = vim.fn.fnamemodify(assert(debug.getinfo(1, 'S')).source:sub(2), ':p:h')
 local install = dofile(root .. '/lua/co/install.lua')

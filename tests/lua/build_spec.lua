@@ -183,6 +183,17 @@ describe('build.lua', function()
     )
   end)
 
+  it('installs nothing if the setting "bin" names a program', function()
+    local scene, nvim = install_scene.released({ screen = true })
+    nvim:lua("vim.g.co = { bin = '/opt/co-nvim' } dofile(... .. '/build.lua')", scene.root)
+    nvim:lua(LAZY, scene.root)
+    nvim:wait('return _G.ended')
+    same(
+      { {}, {}, {} },
+      { nvim:lua('return _G.notices'), scene.server.requests, scene:installed() }
+    )
+  end)
+
   it('says in an older Neovim that co needs 0.10', function()
     local nvim = neovim.start({ root = false })
     local sentence = nvim:lua(
