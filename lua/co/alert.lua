@@ -18,7 +18,7 @@ local sequences = {
     return '\27]9;' .. text .. '\7'
   end,
   osc777 = function(text)
-    return '\27]777;notify;co;' .. text .. '\7'
+    return '\27]777;notify;Neovim;' .. text .. '\7'
   end,
   bell = function()
     return '\7'

@@ -44,7 +44,7 @@ describe('an alert', function()
     )
   end)
 
-  for form, sequence in pairs({ osc9 = '9;co: %s', osc777 = '777;notify;co;co: %s' }) do
+  for form, sequence in pairs({ osc9 = '9;co: %s', osc777 = '777;notify;Neovim;co: %s' }) do
     it('reaches the terminal as ' .. form, function()
       local nvim = neovim.start({ screen = true, env = { TMUX = '' } })
       local requests = {}
@@ -95,7 +95,7 @@ describe('an alert', function()
     nvim:lua('vim.g.co = { alert = false, alert_after = 0 }')
     run(nvim, 'make', 1)
     same(
-      { '\27Ptmux;\27\27]777;notify;co;co asks: touch file1\7\27\\', '\7' },
+      { '\27Ptmux;\27\27]777;notify;Neovim;co asks: touch file1\7\27\\', '\7' },
       nvim:lua('return _G.written')
     )
   end)
