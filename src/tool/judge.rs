@@ -251,7 +251,10 @@ impl Judge {
         paths::check(&local, path, wanted, &(0..0)).or_else(|| {
             let inside = self.facts.path(cwd, path).inside?;
             let covered = self.survey().covers(&self.facts.root().join(inside.real));
-            covered.then(|| Reason::whole(format!("`{path}` is another name of a secret")))
+            covered.then(|| {
+                let why = "may be a secret: it has another name, or cannot be listed";
+                Reason::whole(format!("`{path}` {why}"))
+            })
         })
     }
 

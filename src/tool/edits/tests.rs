@@ -241,7 +241,7 @@ own/f | `own/f` is a file of co's own, so co does not change it
 out | `out` is outside the workspace, so co does not change it
 dangling | `dangling` is outside the workspace, so co does not change it
 hidden | `hidden` leads to `.env`, which looks like a secret, so co does not change it
-twin | `twin` is another name of a secret, so co does not change it
+twin | `twin` may be a secret: it has another name, or cannot be listed, so co does not change it
 pipe | `pipe` is not a regular file, so co does not change it
 src | `src` is a directory, so co does not change it
 src/ | `src/` does not name a file, so co does not change it
