@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use co_exec::Confinement;
 use co_exec::sandbox::{HidingRefusal, Launcher, SandboxRefusal, SandboxSupport};
@@ -310,6 +311,17 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
     let scene = scene.without_namespaces();
     let told = refused(&scene.launcher, &scene.ws, &scene.layer).to_string();
     assert!(told.contains("sandbox_namespaces is off"), "{told}");
+}
+
+#[test]
+fn a_check_that_took_too_long_is_made_again() {
+    let scene = Scene::new(None);
+    let hurried = scene.launcher.clone().probe_limit(Duration::ZERO);
+    let refused = hurried.check_trial(&scene.ws).unwrap_err().to_string();
+    assert!(refused.contains("took too long"), "{refused}");
+    scene.launcher.check_trial(&scene.ws).unwrap();
+    // That result stays.
+    hurried.check_trial(&scene.ws).unwrap();
 }
 
 #[test]

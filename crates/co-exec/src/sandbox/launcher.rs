@@ -3,7 +3,7 @@
 mod protected;
 mod trial;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,8 +44,8 @@ pub struct Launcher {
     probe_limit: Duration,
     probe_directory: PathBuf,
     probe: Arc<OnceLock<SandboxProbe>>,
-    /// The results of trying an overlay over each workspace.
-    trial_checks: Arc<Mutex<HashMap<PathBuf, Result<(), SandboxRefusal>>>>,
+    /// The workspaces over which an overlay could be mounted.
+    trial_workspaces: Arc<Mutex<HashSet<PathBuf>>>,
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
@@ -89,7 +89,7 @@ impl Launcher {
             probe_limit: PROBE_TIMEOUT,
             probe_directory: std::env::temp_dir(),
             probe: Arc::default(),
-            trial_checks: Arc::default(),
+            trial_workspaces: Arc::default(),
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
             removals: Removals::default(),

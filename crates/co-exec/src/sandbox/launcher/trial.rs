@@ -15,7 +15,8 @@ impl Launcher {
         self
     }
 
-    /// Checks that commands can run as trials in `workspace`, a real path. The first call for a workspace tries an overlay over it.
+    /// Checks that commands can run as trials in `workspace`, a real path. Tries an overlay over it, until
+    /// that succeeds once: what refused it may be mended meanwhile, or the system was too busy.
     ///
     /// May block on files.
     ///
@@ -31,16 +32,15 @@ impl Launcher {
             let why = support.why_no_trials.as_deref();
             return Err(refusal(why.unwrap_or(support.reason())));
         }
-        let tried = self.trial_checks.lock();
+        let tried = self.trial_workspaces.lock();
         let mut tried = tried.unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = tried.get(workspace) {
-            return known.clone();
+        if !tried.contains(workspace) {
+            let (exe, dir) = (&self.exe, &self.probe_directory);
+            SandboxSupport::try_over(workspace, exe, dir, self.probe_limit)
+                .map_err(|why| refusal(&why))?;
+            tried.insert(workspace.to_owned());
         }
-        let (exe, dir) = (&self.exe, &self.probe_directory);
-        let result = SandboxSupport::try_over(workspace, exe, dir, self.probe_limit);
-        let result = result.map_err(|why| refusal(&why));
-        tried.insert(workspace.to_owned(), result.clone());
-        result
+        Ok(())
     }
 }
 
