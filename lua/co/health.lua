@@ -49,6 +49,9 @@ local function check_backend()
     status.running and ('running as process %d'):format(status.pid)
       or 'not started yet: the first :Co does'
   )
+  if backend.is_outdated() then
+    health.warn('that process runs another program than this', { 'run :Co /restart' })
+  end
   return path
 end
 

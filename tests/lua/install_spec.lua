@@ -49,13 +49,21 @@ describe('/install', function()
     -- The advice stays until the backend is restarted.
     local current = ('co: co-nvim %s is up to date'):format(version.version)
     same(current .. '; :Co /restart starts it', scene:install(nvim))
-    nvim:lua("vim.cmd('Co! echo two')")
+    local function is_warned()
+      nvim:lua("vim.cmd('checkhealth co')")
+      local report =
+        table.concat(nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, true)'), '\n')
+      return report:find('that process runs another program than this', 1, true) ~= nil
+    end
+    same(true, is_warned())
+    nvim:lua("vim.cmd('bwipeout') vim.cmd('Co! echo two')")
     nvim:wait("return vim.fn.getbufline(vim.fn.bufnr('^co://shell$'), 1, '$')[6] == 'ran echo two'")
     same(pid, nvim:lua("return require('co.backend').status().pid"))
     nvim:lua("vim.cmd('Co /restart')")
     nvim:wait("return require('co.backend').status().ready")
     yes(nvim:lua("return require('co.backend').status().pid") ~= pid)
     same(current, scene:install(nvim))
+    same(false, is_warned())
   end)
 
   it('blocks nothing, and runs once', function()
