@@ -117,6 +117,15 @@ describe('context', function()
     same({}, gather(nvim, 'mail me@example.com, @nobody'))
     same({}, gather(nvim, '@file:missing.txt'))
     same({ 'left out: @file:missing.txt (there is no such file)' }, told(nvim))
+    nvim:lua("vim.uv.fs_symlink('loop', 'loop') vim.uv.fs_symlink('ring', 'ring')")
+    nvim:lua("vim.fn.bufload(vim.fn.bufadd('ring'))")
+    same(
+      { { name = '@file:f.txt', text = 'in a file\n' } },
+      gather(nvim, '@file:loop @file:nul\0byte @file:f.txt')
+    )
+    local last = told(nvim)
+    last = last[#last]
+    yes(last:find('left out: @file:loop (', 1, true) and last:find('nul\0byte (', 1, true), last)
   end)
 
   it('is what git has of the changes, a commit and a text', function()

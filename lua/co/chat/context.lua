@@ -68,7 +68,7 @@ end
 ---@param last integer
 ---@return co.LineRange?
 function M.line_range(first, last)
-  local file = vim.fn.resolve(api.nvim_buf_get_name(0))
+  local file = disk.resolve(api.nvim_buf_get_name(0))
   if file ~= '' and vim.bo.buftype == '' and utf8.valid(file) then
     return { file = file, first = first, last = last }
   end
@@ -311,10 +311,19 @@ function M.gather(text, given, range, done)
     local slot = { word = word }
     slots[#slots + 1] = slot
     open = open + 1
-    read(function(context, missing)
+    local settled = false
+    local ok, problem = pcall(read, function(context, missing)
+      settled = true
       slot.context, slot.missing = context, missing
       finish()
     end)
+    if not ok and settled then
+      error(problem, 0)
+    elseif not ok then
+      -- The other contexts and the prompt still go.
+      slot.missing = 'it cannot be read: ' .. tostring(problem):gsub('^.-:%d+: ', '')
+      finish()
+    end
   end
   -- A backslash before a blank makes it a part of the name.
   local words = (' ' .. text):gsub('\\ ', ESCAPED)

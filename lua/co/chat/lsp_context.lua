@@ -57,7 +57,7 @@ end
 ---@param name string
 ---@param done fun(context?: co.Context, missing?: string)
 function M.symbol(name, done)
-  local file = vim.fn.resolve(api.nvim_buf_get_name(last_window.buffer()))
+  local file = disk.resolve(api.nvim_buf_get_name(last_window.buffer()))
   ---@param topic string
   ---@param most integer
   ---@param next fun(answer: co.EditorAnswer)

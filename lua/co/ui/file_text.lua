@@ -19,15 +19,23 @@ function M.read(path, most)
   return bytes
 end
 
+--- Returns a path without symbolic links, or as it is if they lead in a circle.
+---@param path string
+---@return string
+function M.resolve(path)
+  local ok, real = pcall(vim.fn.resolve, path)
+  return ok and real or path
+end
+
 --- Returns the loaded buffer of a file. Symbolic links to the file count.
 ---@param path string absolute
 ---@return integer?
 function M.buffer(path)
-  local real = vim.fn.resolve(path)
+  local real = M.resolve(path)
   for _, buf in ipairs(api.nvim_list_bufs()) do
     if api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == '' then
       local name = api.nvim_buf_get_name(buf)
-      if name == path or name ~= '' and vim.fn.resolve(name) == real then
+      if name == path or name ~= '' and M.resolve(name) == real then
         return buf
       end
     end
