@@ -57,6 +57,13 @@ describe('the chat', function()
     local prompt = nvim:sent('prompt')[3]
     same({ 'three', true }, { prompt.text, prompt.steer })
     same({ 'two', 'three', 'one' }, nvim:lua(waiting))
+    nvim:keys('/steer !touch new<C-s>')
+    nvim:wait([[
+      local lines = table.concat(require('co.ui.log').lines(), '\n')
+      return lines:find('/steer sends a prompt, not a command: type !touch new without /steer', 1, true)
+    ]])
+    same(4, nvim:lua('return #_G.sent'))
+    same({ '/steer !touch new' }, nvim:lines(PROMPT))
   end)
 
   it('puts what comes into its text, and keeps the draft', function()

@@ -164,6 +164,9 @@ M.commands = {
       if not chat then
         notify.info('there is no chat')
         return false
+      elseif args:match('^[/!]') then
+        notify.error(('/steer sends a prompt, not a command: type %s without /steer'):format(args))
+        return false
       end
       return require('co.chat.send').steer(chat, args, cwd)
     end,
