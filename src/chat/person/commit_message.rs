@@ -11,7 +11,7 @@ use crate::error;
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
-use co_llm::{Fault, ModelRequest, Provider};
+use co_llm::{Fault, ModelRequest, Provider, Stop};
 
 const INSTRUCTIONS: &str = "You write the message of a git commit. Answer with the message alone, as plain text without a \
                             code fence: a subject of at most 72 characters without a final period, then, unless the \
@@ -20,6 +20,9 @@ const INSTRUCTIONS: &str = "You write the message of a git commit. Answer with t
 
 /// The reason why there is no message, if the model answered without one.
 const NO_TEXT: &str = "the model wrote no text; /commit asks again";
+
+/// The reason if the message reached the model's output limit.
+const CUT: &str = "it reached the model's output limit; /commit asks again";
 
 /// The request for a commit message.
 pub(in crate::chat) struct CommitRequest {
@@ -70,8 +73,12 @@ impl Chat {
                     cache_key: None,
                 };
                 let retried = |words| services.notice(NoticeLevel::Info, words);
-                let text = written(provider, request, &used, retried).await;
-                let message = without_fence(&text.map_err(|fault| reason(&fault))?);
+                let answer = written(provider, request, &used, retried).await;
+                let (text, stop) = answer.map_err(|fault| reason(&fault))?;
+                if stop == Stop::Length {
+                    return Err(CUT.to_owned());
+                }
+                let message = without_fence(&text);
                 if message.is_empty() {
                     return Err(NO_TEXT.to_owned());
                 }
@@ -102,7 +109,7 @@ async fn written(
     request: ModelRequest,
     used: &mpsc::Sender<Usage>,
     retried: impl Fn(String),
-) -> Result<String, Fault> {
+) -> Result<(String, Stop), Fault> {
     let mut backoff = Backoff::new();
     loop {
         let mut usage = Usage::default();

@@ -5,7 +5,7 @@ use crate::chat::Msg;
 use crate::protocol::ToEditor;
 use co_llm::scripted::Part;
 use co_llm::transcript::Usage;
-use co_llm::{Delta, Fault};
+use co_llm::{Delta, Fault, Stop};
 
 const PASSWORD: &str = "correct-horse_battery/staple";
 
@@ -55,10 +55,16 @@ async fn it_is_asked_for_again_after_a_fault_and_its_tokens_count() {
         vec![used(1), Part::Fault(Fault::Cut)],
         vec![used(2), text("Add it"), done()],
         vec![used(4), text("```\n```"), done()],
+        vec![text("Add it beca"), Delta::Stop(Stop::Length).into()],
     ]);
     assert_eq!(written(&mut chat, "+a\n").await.as_deref(), Ok("Add it"));
     let problem = written(&mut chat, "+a\n").await.unwrap_err();
     assert_eq!(problem, "the model wrote no text; /commit asks again");
+    let problem = written(&mut chat, "+a\n").await.unwrap_err();
+    assert!(
+        problem.starts_with("it reached the model's output limit"),
+        "{problem}"
+    );
     let told = chat.command_says("usage", "").await.1;
     assert!(told.starts_with("30 tokens in (0 cached), 7 out"), "{told}");
 }

@@ -58,7 +58,8 @@ impl Turn {
             let answer = whole_text(Arc::clone(&self.provider), request.clone(), &mut usage);
             let answer = tokio::select! {
                 () = cancel.cancelled() => Err(Halt::Cancelled),
-                answer = answer => answer.map_err(Halt::Fault),
+                // The start of a summary is of use too.
+                answer = answer => answer.map(|(text, _)| text).map_err(Halt::Fault),
             };
             // The tokens are used even if the request fails.
             self.used(usage).await?;
@@ -74,20 +75,20 @@ impl Turn {
     }
 }
 
-/// Sends the request once and returns the text. Sets `usage` even if the request fails.
+/// Sends the request once and returns the text, and why it ends. Sets `usage` even if the request fails.
 pub(in crate::chat) async fn whole_text(
     provider: Arc<dyn Provider>,
     request: ModelRequest,
     usage: &mut Usage,
-) -> Result<String, Fault> {
+) -> Result<(String, Stop), Fault> {
     let mut stream = provider.stream(request).await?;
     let mut text = String::new();
     while let Some(delta) = stream.next().await {
         match delta? {
             Delta::Text(piece) => text.push_str(&piece),
             Delta::Usage(counted) => *usage = counted,
-            Delta::Stop(Stop::Done | Stop::Length) if !text.trim().is_empty() => {
-                return Ok(text);
+            Delta::Stop(stop @ (Stop::Done | Stop::Length)) if !text.trim().is_empty() => {
+                return Ok((text, stop));
             }
             Delta::Stop(_) => {
                 return Err(Fault::Malformed {
