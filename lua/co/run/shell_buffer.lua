@@ -7,7 +7,9 @@ local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local folds = require('co.ui.folds')
 local notify = require('co.ui.notify')
+local shell_copy = require('co.run.shell_copy')
 local terminal = require('co.run.terminal')
+local textlock = require('co.ui.textlock')
 local windows = require('co.ui.windows')
 
 local NAME = 'co://shell'
@@ -21,6 +23,9 @@ local statuses = api.nvim_create_namespace('co.status')
 
 ---@type integer?
 local shell
+-- The text of the buffer since it was unloaded, until it is loaded again or given up.
+---@type co.ShellCopy?
+local unloaded
 -- The runs that have a block, in the order of the blocks.
 ---@type co.Run[]
 local order = {}
@@ -120,26 +125,60 @@ local function fold_earlier(win)
   end
 end
 
---- Forgets the buffer after it was unloaded.
+--- Returns whether a run needs the buffer: it goes on, or its block is not drawn yet.
+---@return boolean
+local function needed()
+  for _, run in ipairs(order) do
+    if run.running then
+      return true
+    end
+  end
+  return #undrawn > 0
+end
+
+---@type fun(existing?: integer): integer
+local create
+
+--- Keeps the text of the buffer, which is unloaded. If no run needs it and nothing loads it again, forgets both.
 local function on_unload()
   local buf = shell
+  if not buf or vim.v.exiting ~= vim.NIL then
+    return
+  end
+  unloaded = unloaded or shell_copy.take(buf)
   vim.schedule(function()
-    if buf and not buffer.alive(buf) and shell == buf then
-      -- The runs continue without a buffer and still raise events.
-      shell, order, undrawn = nil, {}, {}
+    textlock.when_unlocked(function()
+      if buffer.alive(shell) then
+        unloaded = nil
+        return
+      elseif needed() then
+        create()
+        return
+      end
+      shell, unloaded, order, undrawn = nil, nil, {}, {}
       if api.nvim_buf_is_valid(buf) then
         pcall(api.nvim_buf_delete, buf, { force = true })
       end
-    end
+    end)
   end)
 end
 
---- Creates the buffer.
+--- Creates the buffer, with the text that it had before it was unloaded.
 ---@param existing? integer
 ---@return integer
-local function create(existing)
+function create(existing)
   shell = buffer.scratch(NAME, 'co-shell', existing)
-  order = {}
+  if unloaded then
+    shell_copy.restore(shell, unloaded)
+  else
+    order = {}
+  end
+  unloaded = nil
+  for _, run in ipairs(order) do
+    if run.block then
+      run.block.buf = shell
+    end
+  end
   require('co.ui.highlight').ensure()
   on_create(shell)
   local group = api.nvim_create_augroup('co.shell', {})
@@ -242,8 +281,11 @@ local function draw(run)
   return removed
 end
 
---- Draws the blocks that wait. Each function that needs a block calls this first.
+--- Draws the blocks that wait, and an unloaded buffer if a run goes on. Each function that needs a block calls this first.
 local function draw_waiting()
+  if unloaded and not buffer.alive(shell) and needed() then
+    create()
+  end
   while undrawn[1] do
     local waiting = table.remove(undrawn, 1)
     local ok, removed = pcall(draw, waiting.run)
