@@ -4,6 +4,7 @@
 //! that trait.
 
 mod fault;
+mod fence;
 mod markdown;
 mod neovim;
 mod parts;

@@ -1,5 +1,6 @@
 //! The text of a chat in its buffer: markdown, with one heading per speaker.
 
+use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
 use crate::chat::text::{code, one_line};
 use crate::error;
@@ -29,6 +30,8 @@ pub(super) struct Page {
     in_turn: bool,
     /// The model's heading of this turn is there.
     headed: bool,
+    /// The code block of the answer that is open.
+    code: OpenFence,
 }
 
 /// A text for the end of the buffer.
@@ -59,6 +62,7 @@ impl Default for Page {
             breaks: 2,
             in_turn: false,
             headed: false,
+            code: OpenFence::default(),
         }
     }
 }
@@ -79,17 +83,21 @@ impl Page {
             }
             _ => {}
         }
-        let Some(text) = paragraph(event) else {
-            return Piece::default();
+        let text = paragraph(event);
+        let is_models = speaker(event) == Caller::Agent;
+        let mut piece = match text.is_some() && is_models && self.in_turn {
+            true => self.heading(),
+            false => Piece::default(),
         };
-        let mut piece = match speaker(event) {
-            Caller::Agent if self.in_turn => self.heading(),
-            _ => Piece::default(),
-        };
-        if let ChatEvent::TurnEnded { .. } = event {
-            self.in_turn = false;
+        let ends = matches!(event, ChatEvent::TurnEnded { .. });
+        // What the person does may come in the middle of an answer.
+        if ends || text.is_some() && is_models {
+            piece.text.push_str(&self.close_code());
         }
-        piece.text.push_str(&self.paragraph(&text));
+        self.in_turn &= !ends;
+        if let Some(text) = text {
+            piece.text.push_str(&self.paragraph(&text));
+        }
         piece
     }
 
@@ -103,13 +111,24 @@ impl Page {
 
     /// Returns a paragraph with which a message begins.
     fn message(&mut self, text: &str) -> Piece {
-        let gap = self.gap();
+        let gap = self.close_code() + &self.gap();
         let message = Some(gap.len());
         let text = gap + &self.paragraph(text);
         Piece { text, message }
     }
 
+    /// Returns the end of a code block that the model left open, as in an answer that broke off.
+    fn close_code(&mut self) -> String {
+        let Some(fence) = self.code.take() else {
+            return String::new();
+        };
+        let line_break = if self.breaks == 0 { "\n" } else { "" };
+        self.breaks = 1;
+        format!("{line_break}{fence}\n")
+    }
+
     fn text(&mut self, text: &str) -> String {
+        self.code.push(text);
         let kept = text.trim_end_matches('\n');
         let breaks = text.len() - kept.len();
         self.breaks = if kept.is_empty() {
@@ -251,6 +270,11 @@ fn fenced(language: &str, text: &str) -> String {
 /// Returns a prompt as it was sent.
 fn prompt(text: &str, context: &[Context]) -> String {
     let mut out = format!("## You\n\n{}", text.trim_end());
+    let mut code = OpenFence::default();
+    code.push(text.trim_end());
+    if let Some(fence) = code.take() {
+        out.push_str(&format!("\n{fence}"));
+    }
     for piece in context {
         let name = one_line(&piece.name);
         let size = match (&piece.image, piece.text.lines().count()) {
@@ -413,6 +437,27 @@ mod tests {
             "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
         );
         assert_eq!(told.messages, [0, 4, 8, 12]);
+    }
+
+    #[test]
+    fn a_block_of_code_ends_with_its_message() {
+        let cut = ChatEvent::TurnEnded {
+            end: End::Cancelled,
+            fault: None,
+        };
+        let events = [
+            sent("why?\n```\nx"),
+            ChatEvent::TurnStarted,
+            event_text("Try:\n``"),
+            event_text("`lua\nprint("),
+            cut,
+            sent("go on"),
+        ];
+        let told = transcript(&events, &mut Page::default());
+        assert_eq!(
+            told.text,
+            "## You\n\nwhy?\n```\nx\n```\n\n## Co\n\nTry:\n```lua\nprint(\n```\n\n> cancelled\n\n## You\n\ngo on\n\n"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Cuts the text of a resumed chat into parts. The editor gets the last part first, so that the person soon sees the end, and
 //! no part is long enough to delay a key.
 
+use super::fence::fence_after;
 use super::markdown::TranscriptText;
 use crate::protocol::TextPart;
 
@@ -169,22 +170,6 @@ fn part_starts(text: &str, messages: &[usize]) -> Vec<PartStart> {
         byte += line.len() + 1;
     }
     found
-}
-
-/// Returns the fence of code that is open after a line, as `lua/co/chat/fence.lua` does.
-fn fence_after<'a>(open: Option<&'a str>, line: &'a str) -> Option<&'a str> {
-    let line = line.trim();
-    let mark = ["`", "~"].into_iter().find_map(|sign| {
-        let rest = line.trim_start_matches(sign);
-        let mark = &line[..line.len() - rest.len()];
-        let inline = sign == "`" && rest.contains('`');
-        (mark.len() >= 3 && !inline).then_some(mark)
-    });
-    match (open, mark) {
-        (None, mark) => mark,
-        (Some(open), Some(mark)) if mark.starts_with(open) && mark == line => None,
-        (open, _) => open,
-    }
 }
 
 #[cfg(test)]

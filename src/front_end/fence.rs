@@ -1,0 +1,78 @@
+//! The fences of code blocks in markdown.
+
+/// The most characters of a line that are looked at. A fence is shorter.
+const LONGEST: usize = 200;
+
+/// Finds the code block that a text leaves open. The text comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct OpenFence {
+    fence: Option<String>,
+    /// The start of the last line.
+    line: String,
+}
+
+impl OpenFence {
+    pub(super) fn push(&mut self, text: &str) {
+        let mut lines = text.split('\n');
+        self.extend_line(lines.next().unwrap_or_default());
+        for line in lines {
+            self.end_line();
+            self.extend_line(line);
+        }
+    }
+
+    /// Returns the fence of the block that is open, if there is one. A new text begins.
+    pub(super) fn take(&mut self) -> Option<String> {
+        self.end_line();
+        self.fence.take()
+    }
+
+    fn extend_line(&mut self, text: &str) {
+        let left = LONGEST.saturating_sub(self.line.len());
+        self.line.extend(text.chars().take(left));
+    }
+
+    fn end_line(&mut self) {
+        self.fence = fence_after(self.fence.as_deref(), &self.line).map(str::to_owned);
+        self.line.clear();
+    }
+}
+
+/// Returns the fence of code that is open after a line, as `lua/co/chat/fence.lua` does.
+pub(super) fn fence_after<'a>(open: Option<&'a str>, line: &'a str) -> Option<&'a str> {
+    let line = line.trim();
+    let mark = ["`", "~"].into_iter().find_map(|sign| {
+        let rest = line.trim_start_matches(sign);
+        let mark = &line[..line.len() - rest.len()];
+        let inline = sign == "`" && rest.contains('`');
+        (mark.len() >= 3 && !inline).then_some(mark)
+    });
+    match (open, mark) {
+        (None, mark) => mark,
+        (Some(open), Some(mark)) if mark.starts_with(open) && mark == line => None,
+        (open, _) => open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_block_is_found() {
+        let open = |pieces: &[&str]| {
+            let mut open = OpenFence::default();
+            pieces.iter().for_each(|piece| open.push(piece));
+            open.take()
+        };
+        assert_eq!(open(&["no code"]), None);
+        assert_eq!(
+            open(&["one\n``", "`lua\nprint(1)\n"]),
+            Some("```".to_owned())
+        );
+        assert_eq!(open(&["```lua\nprint(1)\n``", "`"]), None);
+        assert_eq!(open(&["~~~~\n~~~\n```"]), Some("~~~~".to_owned()));
+        assert_eq!(open(&["```one``` is inline"]), None);
+        assert_eq!(open(&[&"ä".repeat(300), "\n```"]), Some("```".to_owned()));
+    }
+}
