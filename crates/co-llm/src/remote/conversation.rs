@@ -335,10 +335,9 @@ fn with_context(text: String, context: &[Context], images: bool) -> String {
             (Some(_), true) => "(an image of this message)",
             (Some(_), false) => "(an image, which is left out because you take none)",
         };
-        format!(
-            "{told}\n\n<context name=\"{}\">\n{body}\n</context>",
-            piece.name
-        )
+        // Escaped: a file name can contain quotes and ends of lines.
+        let name = &piece.name;
+        format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
     })
 }
 
