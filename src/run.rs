@@ -243,7 +243,7 @@ async fn follow(
             }
         }
     };
-    let outcome = cancellable::outcome(running, cancelled).await;
+    let mut outcome = cancellable::outcome(running, cancelled).await;
     let kept = outcome.kept;
     if !kept {
         token.cancel();
@@ -252,7 +252,7 @@ async fn follow(
         run: number,
         status: conditions.status(&outcome),
         exit: outcome.exit,
-        spill: outcome.spill,
+        spill: outcome.spill.clone(),
         left: kept,
     });
     drop(inputs);
@@ -260,13 +260,20 @@ async fn follow(
         tokio::select! {
             () = token.cancelled() => {
                 canceller.cancel();
+                outcome.kept = false;
                 let said = format!("co ended what run {number} left running");
                 services.notice(NoticeLevel::Info, said);
             }
             // It has ended by itself.
-            () = canceller.cancelled() => token.cancel(),
+            () = canceller.cancelled() => {
+                token.cancel();
+                outcome.background.clear();
+            }
         }
-        services.editor.tell(ToEditor::LeftEnded { run: number });
+        services.editor.tell(ToEditor::LeftEnded {
+            run: number,
+            status: conditions.status(&outcome),
+        });
     }
 }
 

@@ -106,8 +106,8 @@ pub enum ToEditor {
         /// Processes that it left running continue, until [`LeftEnded`](Self::LeftEnded).
         left: bool,
     },
-    /// The processes that a run left running have ended.
-    LeftEnded { run: u64 },
+    /// The processes that a run left running have ended. `status` replaces that of [`RunEnded`](Self::RunEnded).
+    LeftEnded { run: u64, status: String },
     /// A prompt was not accepted. Lua puts it back into the draft.
     Unsent { chat: u64, text: String },
     /// The text that follows is a message of the person or the model.

@@ -235,12 +235,18 @@ function M.output(message)
   end
 end
 
+--- Returns a status as one line: it may name a directory with line breaks.
+---@param status string
+---@return string
+local function one_line(status)
+  return (status:gsub('%s*\n%s*', ' '))
+end
+
 --- Notes the end of a run and its status.
 ---@param run co.Run
 ---@param text string
 local function finish(run, text)
-  -- The text may name a directory with line breaks; the status is one line.
-  text = text:gsub('%s*\n%s*', ' ')
+  text = one_line(text)
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
   if run.mode == 'pty' then
     terminal.show_end(run.id, text)
@@ -290,12 +296,14 @@ function M.ended(message)
   end
 end
 
---- Notes that the processes that a run left have ended.
+--- Notes that the processes that a run left have ended, and shows its new status.
 ---@param message co.LeftEnded
 function M.left_ended(message)
   local run = runs[message.run]
   if run then
-    run.left = nil
+    run.left, run.status = nil, one_line(message.status)
+    show_status(run)
+    changed()
   end
 end
 
@@ -309,8 +317,10 @@ function M.cancel(run)
   end
   if watched and not run.running and not run.left then
     notify.info('a save no longer runs it again')
-  elseif not backend.send_if_running({ type = 'cancel_run', run = run.id }) then
-    notify.info('this run has ended')
+  elseif not run.running and not run.left then
+    notify.info(('%s has ended, and nothing of it runs'):format(M.label(run)))
+  else
+    backend.send_if_running({ type = 'cancel_run', run = run.id })
   end
 end
 

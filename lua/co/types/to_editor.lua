@@ -277,6 +277,7 @@
 ---@class (exact) co.LeftEnded
 ---@field type 'left_ended'
 ---@field run integer
+---@field status string
 
 ---@class (exact) co.Unsent
 ---@field type 'unsent'

@@ -55,9 +55,10 @@ fn what_an_earlier_run_left_without_an_environment_is_not_a_later_ones() {
     scene.type_keys("gg/10802<CR><C-c>");
     scene.wait_text("co ended what run 2 left running");
     wait_gone(&first);
+    scene.wait_shell("; co ended what it left running: sleep 10802 (pid ");
     scene.type_keys("<C-c>");
-    scene.wait_text("that run has ended already");
-    let second = left("10804", 2);
+    scene.wait_text("run 2 has ended, and nothing of it runs");
+    let second = left("10804", 1);
     assert_eq!(second.len(), 1);
 }
 
