@@ -172,12 +172,16 @@ struct ProbedOverlay {
 }
 
 impl ProbedOverlay {
-    /// Makes the directories in `parent`, or in the directory of temporary files if that fails. Without a `workspace`, the
-    /// overlay is over one of these directories.
+    /// Makes the directories in `parent`, or in the nearest one above it where that works: `parent` may not exist yet, and the
+    /// directory of temporary files is often on a file system that refuses overlays. Without a `workspace`, the overlay is over
+    /// one of these directories.
     fn new(parent: &Path, workspace: Option<&Path>) -> Result<Self, String> {
         let mut named = tempfile::Builder::new();
         named.prefix(OUR_TMP);
-        let dir = named.tempdir_in(parent).or_else(|_| named.tempdir());
+        let mut places = parent.ancestors().map(|place| named.tempdir_in(place));
+        let dir = places
+            .find_map(Result::ok)
+            .map_or_else(|| named.tempdir(), Ok);
         let dir = dir.map_err(|error| error.to_string())?.keep();
         let own = dir.join("workspace");
         let overlay = layer::overlay(workspace.unwrap_or(&own), &dir, None);
@@ -225,6 +229,15 @@ mod tests {
     fn what_a_program_says_is_one_line() {
         assert_eq!(one_line(" a\n\x1b[1mb\t c\r\n"), "a [1mb c");
         assert_eq!(one_line(&"x".repeat(1000)).len(), MAX_MESSAGE_CHARS);
+    }
+
+    #[test]
+    fn an_overlay_is_tried_on_the_file_system_of_a_directory_that_will_be_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let tried = ProbedOverlay::new(&dir.path().join("none/state"), None).unwrap();
+        assert_eq!(tried.dir.parent(), Some(dir.path()));
+        drop(tried);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 
     /// Probes with a program in a directory with a `fifo` that nobody writes to: opening it takes for ever.

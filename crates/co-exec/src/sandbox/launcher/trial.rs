@@ -8,7 +8,7 @@ use crate::sandbox::{SandboxRefusal, SandboxSupport};
 
 impl Launcher {
     /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials.
-    /// If it does not exist, the probe takes the directory of temporary files, which is the default.
+    /// If it does not exist, the probe takes the nearest one above it. The default is the directory of temporary files.
     #[must_use]
     pub fn probe_directory(mut self, dir: PathBuf) -> Self {
         self.probe_directory = dir;
