@@ -351,48 +351,6 @@ describe('the shell buffer', function()
     same('two', nvim:wait_sent(4).command)
   end)
 
-  it('/history puts an earlier command on the command line', function()
-    local nvim = neovim.start()
-    nvim:lua([[
-      vim.ui.select = function(items, _, done)
-        _G.offered = items
-        done(items[2])
-      end
-    ]])
-    nvim:keys(':Co! make one<CR>:Co! ls %<CR>:Co! make one<CR>:Co! ++timeout=3 cat<CR>')
-    nvim:keys(':Co /history<CR>')
-    nvim:wait("return vim.fn.getcmdline() == 'Co! make one'")
-    same({ '++timeout=3 cat', 'make one', 'ls %' }, nvim:lua('return _G.offered'))
-  end)
-
-  it('shows its errors as diagnostics until the next run has ended, if that is set', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
-    vim.fn.writefile({ 'one', 'two' }, dir .. '/x.c')
-    nvim:lua(
-      [[
-      vim.g.co = { run_diagnostics = true }
-      vim.cmd('cd ' .. ...)
-      vim.cmd('Co! cc')
-    ]],
-      dir
-    )
-    nvim:receive(output(1, patch(0, { 'x.c:2:1: error: no', 'y.c:2:1: gone' })), ended(1, 1))
-    wait_line(nvim, 'exit 1 · 0.1 s · 1 line')
-    local shown = nvim:lua([[
-      return vim.tbl_map(function(item)
-        local name = vim.fs.basename(vim.api.nvim_buf_get_name(item.bufnr))
-        return { name, item.lnum, item.message, item.source }
-      end, vim.diagnostic.get())
-    ]])
-    same({ { 'x.c', 1, 'error: no', "'errorformat'" } }, shown)
-    nvim:lua("vim.cmd('Co! cc')")
-    nvim:receive(ended(2, 0))
-    wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
-    same({}, nvim:lua('return vim.diagnostic.get()'))
-  end)
-
   it('gives a range on stdin', function()
     local nvim = neovim.start()
     nvim:lua([[
