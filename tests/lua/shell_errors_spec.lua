@@ -105,4 +105,24 @@ describe('the output of a run', function()
     wait_line(nvim, 'exit 0 · 0.1 s · 1 line')
     same({}, nvim:lua('return vim.diagnostic.get()'))
   end)
+
+  it('shows as warnings and notes the diagnostics that say so and have no type', function()
+    local nvim = neovim.start()
+    local dir = vim.fn.resolve(vim.fn.tempname())
+    vim.fn.mkdir(dir)
+    vim.fn.writefile({ 'one' }, dir .. '/x.c')
+    nvim:lua("vim.g.co = { run_diagnostics = true } vim.cmd('cd ' .. ...) vim.cmd('Co! cc')", dir)
+    local lines = {}
+    for _, text in ipairs({ 'warning: a', ' Warning b', 'NOTE: c', 'noted d', 'error: warning' }) do
+      lines[#lines + 1] = 'x.c:1:1: ' .. text
+    end
+    nvim:receive(output(1, patch(0, lines)), ended(1, 1))
+    wait_line(nvim, 'exit 1 · 0.1 s · 1 line')
+    local severities = nvim:lua([[
+      return vim.tbl_map(function(item)
+        return vim.diagnostic.severity[item.severity]
+      end, vim.diagnostic.get())
+    ]])
+    same({ 'WARN', 'WARN', 'INFO', 'ERROR', 'ERROR' }, severities)
+  end)
 end)

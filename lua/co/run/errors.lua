@@ -99,6 +99,15 @@ function M.quickfix(run, compiler)
   notify.info('no line of this run fits ' .. table.concat(names, ', '))
 end
 
+--- Returns the type of an entry; if the format has none, that which its text begins with.
+---@param item vim.quickfix.entry
+---@return string
+local function type_of(item)
+  local word = (item.text or ''):lower():match('^%s*(%a+)')
+  local named = { warning = 'W', note = 'I' }
+  return item.type ~= '' and item.type or named[word] or ''
+end
+
 --- Replaces the diagnostics of the runs by the errors of a run. Their source names the format.
 ---@param run co.Run
 function M.show_diagnostics(run)
@@ -107,6 +116,9 @@ function M.show_diagnostics(run)
   local items, format = {}, nil
   if block then
     items, format = parse(run, formats(block.buf), block)
+  end
+  for _, item in ipairs(items) do
+    item.type = type_of(item)
   end
   ---@type table<integer, vim.Diagnostic[]>
   local found = {}
