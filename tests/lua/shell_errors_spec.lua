@@ -65,7 +65,10 @@ describe('the output of a run', function()
     vim.fn.mkdir(dir .. '/src', 'p')
     vim.fn.writefile({ 'one', 'two' }, dir .. '/src/x.c')
     nvim:lua("vim.cmd('lcd ' .. ...) vim.cmd('Co! cc') vim.cmd('lcd /')", dir)
-    nvim:receive(output(1, patch(0, { 'src/x.c:2:1: error: no', 'chatter' })), ended(1, 1))
+    nvim:receive(
+      output(1, patch(0, { 'a\0b', 'src/x.c:2:1: error: no\0', 'chatter' })),
+      ended(1, 1)
+    )
     wait_line(nvim, 'chatter')
     enter(nvim)
     nvim:keys('<C-q>')

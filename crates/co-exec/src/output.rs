@@ -4,6 +4,7 @@
 //! [`feed`] raw text for a terminal, [`reading`] text for a model while the command runs, and [`model`] the text of its
 //! outcome. Nothing here starts or ends a process.
 
+mod binary;
 pub(crate) mod capture;
 pub(crate) mod feed;
 pub(crate) mod model;

@@ -142,6 +142,10 @@ end
 ---@param errorformat string
 ---@return vim.quickfix.entry[]
 function M.parse(lines, cwd, errorformat)
+  -- Neovim makes a blob of a string with a NUL byte.
+  lines = vim.tbl_map(function(line)
+    return (line:gsub('%z', ' '))
+  end, lines)
   -- This entry makes relative paths relative to `cwd`.
   local parsed = vim.fn.getqflist({
     lines = vim.list_extend({ 'co: Entering directory `' .. cwd .. "'" }, lines),

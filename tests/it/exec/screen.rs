@@ -156,6 +156,36 @@ async fn what_is_not_shown_of_a_line_is_said() {
 async fn binary_output_is_named() {
     let (shown, _) = run("head -c 100000 /dev/zero").await;
     assert_eq!(shown.lines, ["binary output, 100000 bytes"]);
+    let (shown, _) = run("head -c 2000 /dev/zero; sleep 0.2; head -c 98000 /dev/zero").await;
+    assert_eq!(shown.lines, ["binary output, 100000 bytes"]);
+    let program = std::env::current_exe().unwrap();
+    let (shown, _) = run(&format!("head -c 30000 '{}'", program.display())).await;
+    assert_eq!(shown.lines, ["binary output, 30000 bytes"]);
+}
+
+#[tokio::test]
+async fn nul_bytes_are_shown_within_text() {
+    let (shown, _) = run("echo t.c:1: error; printf 'a\\0b\\n'; echo after").await;
+    assert_eq!(shown.lines, ["t.c:1: error", "a\0b", "after"]);
+    let (shown, _) = run("echo t.c:1: error; sleep 0.2; printf '\\0\\0\\n'").await;
+    assert_eq!(shown.lines, ["t.c:1: error", "\0\0"]);
+    let (shown, _) = run("printf '%s\\0' a b c").await;
+    assert_eq!(shown.lines, ["a\0b\0c\0"]);
+}
+
+#[tokio::test]
+async fn binary_data_leaves_the_text_before_it() {
+    for pause in ["", "sleep 0.2;"] {
+        let (shown, _) = run(&format!(
+            "echo t.c:1: error; {pause} head -c 3000 /dev/zero"
+        ))
+        .await;
+        assert_eq!(shown.lines, ["t.c:1: error".to_owned(), "\0".repeat(3000)]);
+    }
+    let text = "head -c 9 /dev/zero; sleep 0.2; echo; seq 1 100";
+    let (shown, _) = run(text).await;
+    assert_eq!(shown.lines.len(), 101);
+    assert_eq!(shown.lines[..2], ["\0".repeat(9).as_str(), "1"]);
 }
 
 #[tokio::test]

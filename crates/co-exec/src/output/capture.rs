@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 
+use crate::output::binary;
 use crate::output::text::Encoding;
 
 /// The bytes of a block, and of one read at most: the capacity of a pipe.
@@ -17,7 +18,7 @@ pub(crate) const MIN_HEAD_BYTES: usize = 16 << 10;
 pub(crate) const MIN_TAIL_BYTES: usize = 48 << 10;
 /// The most bytes that are kept of the end, however long the lines are.
 const MAX_TAIL_BYTES: usize = 4 << 20;
-/// The bytes at the start in which a NUL byte makes a stream binary.
+/// The bytes at the start that decide whether a stream is binary.
 const BINARY_CHECK_BYTES: usize = 4 << 10;
 
 /// The numbers of bytes that are kept of the beginning and of the end, for the model.
@@ -196,10 +197,18 @@ impl Capture {
         Encoding::of(&self.head)
     }
 
-    /// Returns whether the stream is binary.
+    /// Returns whether the stream is binary for a model: one NUL byte at the start is enough.
     pub(crate) fn binary(&self) -> bool {
-        let start = &self.head[..self.head.len().min(BINARY_CHECK_BYTES)];
-        self.encoding() == Encoding::Utf8 && memchr::memchr(0, start).is_some()
+        self.encoding() == Encoding::Utf8 && memchr::memchr(0, self.start()).is_some()
+    }
+
+    /// Returns whether a person cannot read the stream. Then it is binary for a model too.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.encoding() == Encoding::Utf8 && binary::is_unreadable(self.start())
+    }
+
+    fn start(&self) -> &[u8] {
+        &self.head[..self.head.len().min(BINARY_CHECK_BYTES)]
     }
 
     /// Returns the kept bytes between `at` and `end`.

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::output::capture::Capture;
 use crate::output::reader::SharedOutput;
 use crate::output::text::{Line, LineDecoder};
 
@@ -60,6 +61,8 @@ struct ScreenState {
     text: LineDecoder,
     /// The bytes of the output that were decoded or skipped.
     at: u64,
+    /// The bytes that the line about binary output counts, if it is shown.
+    summarised: u64,
     skipped: u64,
     /// The number of complete lines shown.
     shown: usize,
@@ -80,13 +83,14 @@ enum Phase {
 
 impl Screen {
     pub(crate) fn new(shared: Arc<SharedOutput>, keep: usize) -> Self {
-        let text = LineDecoder::new(shared.capture().encoding());
+        let text = decoder(&shared.capture());
         Self {
             shared,
             keep: keep as u64,
             view: Mutex::new(ScreenState {
                 text,
                 at: 0,
+                summarised: 0,
                 skipped: 0,
                 shown: 0,
                 gap: false,
@@ -105,7 +109,7 @@ impl Screen {
     fn pending(&self, over: bool) -> bool {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         match view.phase {
-            Phase::Live => over || self.shared.capture().bytes() > view.at,
+            Phase::Live => over || self.shared.capture().bytes() > view.at.max(view.summarised),
             Phase::Tail(_) => true,
             Phase::Done => false,
         }
@@ -124,11 +128,12 @@ impl Screen {
         }
         let (bytes, lines) = {
             let capture = self.shared.capture();
-            if capture.binary() {
-                return binary(&mut view, capture.bytes(), over);
+            // Text that is shown stays.
+            if view.at == 0 && capture.is_unreadable() {
+                return summarise(&mut view, capture.bytes(), over);
             }
             if view.at == 0 {
-                view.text = LineDecoder::new(capture.encoding());
+                view.text = decoder(&capture);
             }
             let lines = capture.newlines() - view.skipped - view.shown as u64;
             (capture.bytes() - view.at, lines)
@@ -151,7 +156,7 @@ impl Screen {
     fn restart(&self, view: &mut ScreenState, lines: u64, bytes: u64) {
         let capture = self.shared.capture();
         (view.at, view.skipped) = capture.last_lines(lines, bytes);
-        view.text = LineDecoder::new(capture.encoding());
+        view.text = decoder(&capture);
         if capture.is_inside_line(view.at) {
             view.text.feed(CUT.as_bytes());
         }
@@ -219,9 +224,14 @@ impl Screen {
     }
 }
 
-fn binary(view: &mut ScreenState, bytes: u64, over: bool) -> Option<ScreenPatch> {
-    let changed = view.at != bytes;
-    view.at = bytes;
+fn decoder(capture: &Capture) -> LineDecoder {
+    LineDecoder::new(capture.encoding()).with_nul()
+}
+
+/// Shows one line in place of binary output.
+fn summarise(view: &mut ScreenState, bytes: u64, over: bool) -> Option<ScreenPatch> {
+    let changed = view.summarised != bytes;
+    view.summarised = bytes;
     if over {
         view.phase = Phase::Done;
     }

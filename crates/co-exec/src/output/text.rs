@@ -50,6 +50,7 @@ pub(crate) struct Span {
 pub(crate) struct LineDecoder {
     encoding: Encoding,
     longest: usize,
+    keeps_nul: bool,
     /// The bytes of an incomplete UTF-16 unit, and the first half of a surrogate pair.
     half: Option<u8>,
     surrogate: Option<u16>,
@@ -96,6 +97,7 @@ impl LineDecoder {
         Self {
             encoding,
             longest,
+            keeps_nul: false,
             half: None,
             surrogate: None,
             partial: Vec::new(),
@@ -109,6 +111,15 @@ impl LineDecoder {
             raw: 0,
             done: Vec::new(),
             finished: false,
+        }
+    }
+
+    /// Keeps NUL characters in the lines, for an editor. It shows them as `^@`.
+    #[must_use]
+    pub(crate) fn with_nul(self) -> Self {
+        Self {
+            keeps_nul: true,
+            ..self
         }
     }
 
@@ -262,6 +273,7 @@ impl LineDecoder {
             '\r' => self.column = 0,
             '\x08' => self.column = self.column.saturating_sub(1),
             '\t' => self.print(c),
+            '\0' if self.keeps_nul => self.print(c),
             '\u{9b}' => self.begin(EscapeState::Csi),
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = EscapeState::String,
             '\u{feff}' if self.cells.is_empty() => {}
