@@ -269,6 +269,32 @@ describe('context', function()
     same('edited', gather(nvim, '@file:link.ts')[1].text)
   end)
 
+  it('of a file has the longest path that exists', function()
+    local nvim = neovim.start()
+    local dir = neovim.dir()
+    nvim:lua('vim.cmd.cd(...)', dir)
+    vim.fn.mkdir(dir .. '/app/(auth)/a b', 'p')
+    local page, odd = 'app/(auth)/page.tsx', 'app/(auth)/a b/x,y;(z).ts'
+    for _, name in ipairs({ page, odd, 'plain', 'a', 'a.' }) do
+      vim.fn.writefile({ name }, dir .. '/' .. name)
+    end
+    for text, name in pairs({
+      ['see @file:%s'] = page,
+      ['(see @file:%s)'] = page,
+      ['see (@file:%s), please'] = page,
+      ['(see @file:%s).'] = odd,
+      ['is it @file:%s?'] = odd,
+      ['@file:%s; and'] = 'plain',
+      ['(@file:%s),'] = 'a.',
+    }) do
+      local found = gather(nvim, text:format((name:gsub(' ', '\\ '))))
+      same({ { name = '@file:' .. name, text = name .. '\n' } }, found, text)
+    end
+    same(2, #gather(nvim, '(@file:plain),(@file:a)'))
+    same({}, gather(nvim, 'see (@file:app/(none)/page.tsx).'))
+    same({ 'left out: @file:app/(none (there is no such file)' }, told(nvim))
+  end)
+
   it('that is too long is cut at the end of a line, so that no secret is cut', function()
     local nvim = neovim.start()
     nvim:lua([[

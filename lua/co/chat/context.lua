@@ -14,6 +14,9 @@ local utf8 = require('co.ui.utf8')
 -- Replaces an escaped blank. Prompts and file names contain no such byte.
 local ESCAPED = '\1'
 
+-- The most bytes that a path can have.
+local LONGEST_PATH = 4096
+
 --- Returns the name of a buffer for a context.
 ---@param buf integer
 ---@return string
@@ -178,17 +181,41 @@ local function output()
   return { name = '@output', text = table.concat(lines, '\n') }
 end
 
+--- Returns the absolute path of a file.
+---@param path string
+---@param cwd string
+---@return string
+local function absolute(path, cwd)
+  -- A `$` is a part of the name, not a variable.
+  local full = vim.fs.normalize(path, { expand_env = false })
+  return full:sub(1, 1) == '/' and full or cwd .. '/' .. full
+end
+
+--- Returns the path with as much of the text after it as makes the longest path that exists. Otherwise it is without the end
+--- of a sentence.
+---@param path string
+---@param rest string
+---@param cwd string
+---@return string
+local function longest_path(path, rest, cwd)
+  local longer = path .. rest
+  local plain = path:gsub('[.?!]+$', '')
+  for length = #longer, #plain, -1 do
+    local ends = length == #longer or longer:find('^[,;).?!]', length + 1)
+    if ends and vim.uv.fs_stat(absolute(longer:sub(1, length), cwd)) then
+      return longer:sub(1, length)
+    end
+  end
+  return plain
+end
+
 --- Returns the context of a file.
 ---@param path string
 ---@param cwd string
 ---@return co.Context?
 ---@return string? missing
 local function file_context(path, cwd)
-  -- A `$` is a part of the name, not a variable.
-  local full = vim.fs.normalize(path, { expand_env = false })
-  if full:sub(1, 1) ~= '/' then
-    full = cwd .. '/' .. full
-  end
+  local full = absolute(path, cwd)
   local name = '@file:' .. path
   local image, missing = image_context.file(name, full)
   if image or missing then
@@ -327,16 +354,18 @@ function M.gather(text, given, range, done)
   end
   -- A backslash before a blank makes it a part of the name.
   local words = (' ' .. text):gsub('\\ ', ESCAPED)
-  for before, word in words:gmatch('([%s(])@([%w]+:?[^%s,;)]*)') do
-    local _ = before
-    local name, argument = word:gsub(ESCAPED, ' '):match('^(%a+):(.+)$')
+  for word, rest in words:gmatch('[%s(]@([%w]+:?[^%s,;)]*)()') do
+    local name, argument = word:gsub(ESCAPED, ' '):match('^(%a+):(.*)$')
     local read = name and readers_of_text[name]
     name = name or word:match('^%a+')
-    if read and argument then
+    if read and name == 'file' then
+      local after = words:match('^%S*', rest):sub(1, LONGEST_PATH):gsub(ESCAPED, ' ')
+      argument = longest_path(argument, after, cwd)
+    elseif read then
       -- The end of a sentence.
-      argument = argument:gsub('[.?!]+$', function(tail)
-        return name == 'file' and vim.uv.fs_stat(argument) and tail or ''
-      end)
+      argument = argument:gsub('[.?!]+$', '')
+    end
+    if read and argument ~= '' then
       add(('@%s:%s'):format(name, argument), function(add_context)
         read(argument, cwd, add_context)
       end)
