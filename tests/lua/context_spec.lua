@@ -310,8 +310,28 @@ describe('context', function()
     same('@buffer [buffer 1], first 512 KiB of 589 KiB', piece.name)
     same({ 'too long to send in full, name fewer lines: ' .. piece.name }, told(nvim))
     nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(600000) })")
-    same({}, gather(nvim, '@buffer'))
-    same('too much to send at once, left out: @buffer [buffer 1]', told(nvim)[2])
+    piece = gather(nvim, '@buffer')[1]
+    same('@buffer [buffer 1], first 512 KiB of 586 KiB', piece.name)
+    same(('x'):rep(524288) .. '\n… cut after 524288 of 600001 bytes', piece.text)
+    same('too long to send in full, name fewer lines: ' .. piece.name, told(nvim)[2])
+  end)
+
+  it('that is one long line is cut between characters and before the last word', function()
+    local nvim = neovim.start()
+    local dir = neovim.dir()
+    nvim:lua('vim.cmd.cd(...)', dir)
+    for text, kept in pairs({
+      [('y'):rep(700000)] = 524288,
+      ['x' .. ('ä'):rep(300000)] = 524287,
+      [('x'):rep(524280) .. '"' .. ('k'):rep(100)] = 524281,
+    }) do
+      local file = assert(io.open(dir .. '/long', 'wb'))
+      file:write(text)
+      file:close()
+      local piece = gather(nvim, '@file:long')[1]
+      local cut = ('\n… cut after %d of %d bytes'):format(kept, #text)
+      yes(piece.text == text:sub(1, kept) .. cut, piece.text:sub(-100))
+    end
   end)
 
   it('that is too long is not read to its end', function()

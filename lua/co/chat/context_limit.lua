@@ -7,6 +7,9 @@ local notify = require('co.ui.notify')
 --- The most bytes of one piece.
 M.LONGEST = 512 * 1024
 
+-- A longer word is no secret.
+local LONGEST_SECRET = 4096
+
 -- The most bytes of all texts of a prompt, and those of all its images in base64.
 local ALL_TEXTS = 4 * 1024 * 1024
 local ALL_IMAGES = 10 * 1024 * 1024
@@ -45,17 +48,35 @@ function M.lines(buf, first, last)
   return text, math.max(size, #text)
 end
 
---- Cuts a piece after a line, so that the backend finds each secret as a whole. Returns nil if its first line is too long.
+--- Cuts a line between characters: before the last word, if it can be a secret, which would not be found without its end.
+---@param line string longer than `most`
+---@param most integer bytes
+---@return string
+local function cut_line(line, most)
+  local text = line:sub(1, most + vim.str_utf_start(line, most + 1))
+  local word = text:sub(-LONGEST_SECRET):match('[%s"\',;]([^%s"\',;]*)$')
+  return text:sub(1, #text - #(word or ''))
+end
+
+--- Cuts a piece after a line, so that the backend finds each secret as a whole. A first line that is too long is cut.
+--- Returns nil if others left no room for the first line.
 ---@param piece co.Context
 ---@param most integer bytes
 ---@return co.Context?
 local function cut(piece, most)
   local text = piece.text:sub(1, most):match('^.*\n')
+    or most == M.LONGEST and cut_line(piece.text, most)
+    or nil
   local size = piece.size or #piece.text
   return text
     and {
       name = ('%s, first %s of %s'):format(piece.name, size_text(#text), size_text(size)),
-      text = ('%s… cut after %d of %d bytes'):format(text, #text, size),
+      text = ('%s%s… cut after %d of %d bytes'):format(
+        text,
+        text:sub(-1) == '\n' and '' or '\n',
+        #text,
+        size
+      ),
     }
 end
 
