@@ -59,6 +59,26 @@ describe('the output of a run', function()
     nvim:wait_notice('there is no :compiler none')
   end)
 
+  it('<C-q> reads the earlier lines of a long output from its file', function()
+    local nvim = neovim.start()
+    local file = vim.fn.tempname()
+    vim.fn.writefile({ '\27[1mx.c:2:1:\27[m error: no\r', '1', '2', '3' }, file)
+    nvim:keys(':Co! cc<CR>')
+    local shown = patch(0, { '2', 'x.c:4: end' })
+    shown.skipped = 2
+    local done = ended(1, 1)
+    done.spill = file
+    nvim:receive(output(1, shown), done)
+    wait_line(nvim, 'x.c:4: end')
+    enter(nvim)
+    nvim:keys('<C-q>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    same(
+      { 2, 4 },
+      nvim:lua('return vim.tbl_map(function(item) return item.lnum end, vim.fn.getqflist())')
+    )
+  end)
+
   it('<C-q> fills the quickfix list through errorformat', function()
     local nvim = neovim.start()
     local dir = vim.fn.resolve(vim.fn.tempname())

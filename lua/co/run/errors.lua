@@ -7,6 +7,9 @@ local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
 local shell_buffer = require('co.run.shell_buffer')
 
+-- Parsing more lines takes a noticeable time.
+local MAX_EARLIER_LINES = 100000
+
 local diagnostics = api.nvim_create_namespace('co.run')
 
 ---@class (exact) co.ErrorFormat
@@ -49,18 +52,42 @@ local function formats(shell)
   return found
 end
 
+--- Returns the lines of a run before those that the shell buffer shows, from the file with the whole output.
+---@param run co.Run
+---@param count integer
+---@return string[]
+local function earlier_lines(run, count)
+  local file = count > 0 and run.spill and io.open(run.spill, 'rb')
+  ---@type string[]
+  local found = {}
+  if not file then
+    return found
+  end
+  for line in file:lines() do
+    -- The file has what the command printed, with its colours.
+    found[#found + 1] = line:gsub('\27%[[%d;:]*%a', ''):gsub('\r$', '')
+    if #found >= math.min(count, MAX_EARLIER_LINES) then
+      break
+    end
+  end
+  file:close()
+  return found
+end
+
 --- Returns the errors in the output of a run by the first format that fits a line.
 ---@param run co.Run
 ---@param tried co.ErrorFormat[]
 ---@param block co.Block its block
+---@param earlier integer the number of lines before the shown ones to read
 ---@return vim.quickfix.entry[]
 ---@return co.ErrorFormat? format nil if none fits
-local function parse(run, tried, block)
+local function parse(run, tried, block, earlier)
   local first, tail = block:content()
   if not first or not tail then
     return {}
   end
-  local lines = api.nvim_buf_get_lines(block.buf, first, tail, false)
+  local lines = earlier_lines(run, earlier)
+  vim.list_extend(lines, api.nvim_buf_get_lines(block.buf, first, tail, false))
   for _, format in ipairs(tried) do
     local items = locations.parse(lines, run.cwd, format.errorformat)
     if #items > 0 then
@@ -85,7 +112,11 @@ function M.quickfix(run, compiler)
     return
   end
   local tried = only and { only } or formats(block.buf)
-  local items, format = parse(run, tried, block)
+  local items, format = parse(run, tried, block, block.skipped)
+  if block.skipped > MAX_EARLIER_LINES and run.spill then
+    local text = 'co read only the first %d and the shown lines of this run'
+    notify.info(text:format(MAX_EARLIER_LINES))
+  end
   if format then
     local title = ('Co! %s (%s)'):format(run.command, format.name)
     vim.fn.setqflist({}, ' ', { title = title, items = items })
@@ -115,7 +146,7 @@ function M.show_diagnostics(run)
   local block = shell_buffer.block(run)
   local items, format = {}, nil
   if block then
-    items, format = parse(run, formats(block.buf), block)
+    items, format = parse(run, formats(block.buf), block, 0)
   end
   for _, item in ipairs(items) do
     item.type = type_of(item)
