@@ -295,6 +295,18 @@ describe('context', function()
     same({ 'left out: @file:app/(none (there is no such file)' }, told(nvim))
   end)
 
+  it('of an empty file or buffer is left out, and co says so', function()
+    local nvim = neovim.start()
+    local dir = neovim.dir()
+    vim.fn.writefile({}, dir .. '/empty.txt')
+    vim.fn.writefile({}, dir .. '/open.txt')
+    nvim:lua("vim.cmd('cd ' .. ...) vim.cmd('edit open.txt')", dir)
+    same({}, gather(nvim, 'see @file:empty.txt, @file:open.txt and @buffer'))
+    same({
+      'left out: @file:empty.txt (it is empty), @file:open.txt (it is empty), @buffer (it is empty)',
+    }, told(nvim))
+  end)
+
   it('that is too long is cut at the end of a line, so that no secret is cut', function()
     local nvim = neovim.start()
     nvim:lua([[

@@ -341,6 +341,9 @@ function M.gather(text, given, range, done)
     local settled = false
     local ok, problem = pcall(read, function(context, missing)
       settled = true
+      if context and not context.image and not context.text:find('[^\n]') then
+        context, missing = nil, 'it is empty'
+      end
       slot.context, slot.missing = context, missing
       finish()
     end)
