@@ -361,14 +361,15 @@ function M.gather(text, given, range, done)
     local name, argument = word:gsub(ESCAPED, ' '):match('^(%a+):(.*)$')
     local read = name and readers_of_text[name]
     name = name or word:match('^%a+')
-    if read and name == 'file' then
-      local after = words:match('^%S*', rest):sub(1, LONGEST_PATH):gsub(ESCAPED, ' ')
+    if read and argument and name == 'file' then
+      local after = words:match('^%S*', rest --[[@as integer]]) or ''
+      after = after:sub(1, LONGEST_PATH):gsub(ESCAPED, ' ')
       argument = longest_path(argument, after, cwd)
-    elseif read then
+    elseif read and argument then
       -- The end of a sentence.
       argument = argument:gsub('[.?!]+$', '')
     end
-    if read and argument ~= '' then
+    if read and argument and argument ~= '' then
       add(('@%s:%s'):format(name, argument), function(add_context)
         read(argument, cwd, add_context)
       end)

@@ -65,7 +65,8 @@ local function earlier_lines(run, count)
   end
   for line in file:lines() do
     -- The file has what the command printed, with its colours.
-    found[#found + 1] = line:gsub('\27%[[%d;:]*%a', ''):gsub('\r$', '')
+    local text = line --[[@as string]]
+    found[#found + 1] = text:gsub('\27%[[%d;:]*%a', ''):gsub('\r$', '')
     if #found >= math.min(count, MAX_EARLIER_LINES) then
       break
     end
