@@ -84,6 +84,8 @@ fn lua_examples_run_and_their_settings_are_taken() {
         eprintln!("--- the example\n{example}");
         let nvim = Nvim::start(Options::default());
         nvim.lua("vim.g.co_test_bin = ...", json!([BACKEND]));
+        // An empty buffer would be left out of a prompt.
+        nvim.lua("vim.fn.setline(1, 'text')", json!([]));
         nvim.lua(OTHERS, json!([]));
         nvim.lua(RUN, json!([example]));
         nvim.type_keys(":Co! echo o$((0))ne<CR>");
