@@ -6,6 +6,17 @@ local shell_buffer = require('shell_buffer')
 local enter, wait_line = shell_buffer.enter, shell_buffer.wait_line
 local ended, output, patch = messages.ended, messages.output, messages.patch
 
+--- Starts a Neovim that shows the errors of runs as diagnostics, and a run beside the file `x.c`.
+---@return co.test.Neovim
+local function compiling()
+  local nvim = neovim.start()
+  local dir = vim.fn.resolve(vim.fn.tempname())
+  vim.fn.mkdir(dir)
+  vim.fn.writefile({ 'one', 'two' }, dir .. '/x.c')
+  nvim:lua("vim.g.co = { run_diagnostics = true } vim.cmd('cd ' .. ...) vim.cmd('Co! cc')", dir)
+  return nvim
+end
+
 describe('the output of a run', function()
   it('goes to file:line with paths as seen from the run', function()
     local nvim = neovim.start()
@@ -102,18 +113,7 @@ describe('the output of a run', function()
   end)
 
   it('shows its errors as diagnostics until the next run has ended, if that is set', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
-    vim.fn.writefile({ 'one', 'two' }, dir .. '/x.c')
-    nvim:lua(
-      [[
-      vim.g.co = { run_diagnostics = true }
-      vim.cmd('cd ' .. ...)
-      vim.cmd('Co! cc')
-    ]],
-      dir
-    )
+    local nvim = compiling()
     nvim:receive(output(1, patch(0, { 'x.c:2:1: error: no', 'y.c:2:1: gone' })), ended(1, 1))
     wait_line(nvim, 'exit 1 · 0.1 s · 1 line')
     local shown = nvim:lua([[
@@ -130,11 +130,7 @@ describe('the output of a run', function()
   end)
 
   it('shows as warnings and notes the diagnostics that say so and have no type', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir)
-    vim.fn.writefile({ 'one' }, dir .. '/x.c')
-    nvim:lua("vim.g.co = { run_diagnostics = true } vim.cmd('cd ' .. ...) vim.cmd('Co! cc')", dir)
+    local nvim = compiling()
     local lines = {}
     for _, text in ipairs({ 'warning: a', ' Warning b', 'NOTE: c', 'noted d', 'error: warning' }) do
       lines[#lines + 1] = 'x.c:1:1: ' .. text

@@ -10,6 +10,9 @@ local shell_buffer = require('co.run.shell_buffer')
 -- Parsing more lines takes a noticeable time.
 local MAX_EARLIER_LINES = 100000
 
+-- The types of entries by the word that their text begins with.
+local TYPES = { warning = 'W', note = 'I' }
+
 local diagnostics = api.nvim_create_namespace('co.run')
 
 ---@class (exact) co.ErrorFormat
@@ -136,8 +139,7 @@ end
 ---@return string
 local function type_of(item)
   local word = (item.text or ''):lower():match('^%s*(%a+)')
-  local named = { warning = 'W', note = 'I' }
-  return item.type ~= '' and item.type or named[word] or ''
+  return item.type ~= '' and item.type or TYPES[word] or ''
 end
 
 --- Replaces the diagnostics of the runs by the errors of a run. Their source names the format.

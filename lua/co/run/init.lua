@@ -315,12 +315,12 @@ function M.cancel(run)
     show_status(run)
     changed()
   end
-  if watched and not run.running and not run.left then
-    notify.info('a save no longer runs it again')
-  elseif not run.running and not run.left then
-    notify.info(('%s has ended, and nothing of it runs'):format(M.label(run)))
-  else
+  if run.running or run.left then
     backend.send_if_running({ type = 'cancel_run', run = run.id })
+  elseif watched then
+    notify.info('a save no longer runs it again')
+  else
+    notify.info(('%s has ended, and nothing of it runs'):format(M.label(run)))
   end
 end
 
