@@ -46,6 +46,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
         tools: Arc::new([]),
         may_call: false,
         cache_key: None,
+        reduced: false,
     };
     let mut out = std::io::stdout().lock();
     let mut answer = AnswerBuilder::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::transcript::Item;
+use crate::transcript::{Item, view};
 
 /// One request to a model: a step of a turn.
 #[derive(Debug, Clone)]
@@ -18,6 +18,9 @@ pub struct ModelRequest {
     pub may_call: bool,
     /// A name for the chat, for the provider's cache. It is the same in all requests of the chat.
     pub cache_key: Option<String>,
+    /// True for the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their results are
+    /// told as text, reasoning is left out.
+    pub reduced: bool,
 }
 
 impl ModelRequest {
@@ -28,6 +31,31 @@ impl ModelRequest {
             Item::User { context, .. } => context.iter().any(|piece| piece.image.is_some()),
             _ => false,
         })
+    }
+
+    /// Returns the parts of the conversation that the reduced form changes, as a person reads them; none if it changes nothing.
+    pub fn reduction(&self) -> Option<String> {
+        let told = view(&self.items);
+        let count = |is: fn(&Item) -> usize| told.iter().map(is).sum::<usize>();
+        let images = count(|item| match item {
+            Item::User { context, .. } => context.iter().filter(|it| it.image.is_some()).count(),
+            _ => 0,
+        });
+        let calls = count(|item| usize::from(matches!(item, Item::Call(_))));
+        let thoughts = count(|item| usize::from(matches!(item, Item::Reasoning { .. })));
+        let parts = [
+            (images, "image", "left out"),
+            (calls, "call", "sent as text"),
+            (thoughts, "thought", "left out"),
+        ];
+        let parts = parts.into_iter().filter(|(number, ..)| *number > 0);
+        let parts: Vec<String> = parts
+            .map(|(number, what, how)| match number {
+                1 => format!("1 {what} is {how}"),
+                _ => format!("{number} {what}s are {how}"),
+            })
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 

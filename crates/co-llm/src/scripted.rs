@@ -161,6 +161,7 @@ mod tests {
             tools: Arc::new([]),
             may_call: true,
             cache_key: None,
+            reduced: false,
         };
         let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;
         assert_eq!(first, [Ok(Delta::Text("a".into())), Err(Fault::Cut)]);

@@ -71,6 +71,7 @@ impl Chat {
                     tools: Arc::from([]),
                     may_call: false,
                     cache_key: None,
+                    reduced: false,
                 };
                 let retried = |words| services.notice(NoticeLevel::Info, words);
                 let answer = written(provider, request, &used, retried).await;

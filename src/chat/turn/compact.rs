@@ -41,6 +41,7 @@ impl Turn {
             tools,
             may_call: false,
             cache_key: Some(self.transcript_id.clone()),
+            reduced: false,
         };
         let text = self.written(request).await?;
         self.record(Item::Summary { text, keep }).await?;

@@ -145,6 +145,7 @@ impl Turn {
             tools,
             may_call,
             cache_key: Some(self.transcript_id.clone()),
+            reduced: false,
         };
         self.window_used(fit.tokens).await?;
         Ok((request, fit.tokens))

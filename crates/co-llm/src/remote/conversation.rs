@@ -81,7 +81,7 @@ impl Conversation {
     /// one before it, and the provider can serve that part from its cache.
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
-        let mut writer = MessageWriter::new(info, request.tools.is_empty());
+        let mut writer = MessageWriter::new(info, request);
         for item in items {
             writer.item(item);
         }
@@ -107,9 +107,11 @@ pub(super) fn joined_text(parts: &[MessagePart]) -> String {
 /// Collects items into messages.
 struct MessageWriter<'a> {
     info: &'a RequestInfo,
-    /// True if the request offers no tools. Earlier calls become text, since some providers refuse them otherwise.
-    calls_as_text: bool,
-    /// Ids of other calls that become text. Their results become text too.
+    /// The names of the tools that calls may have. Other calls become text, since some providers refuse them.
+    tools: HashSet<&'a str>,
+    images_wanted: bool,
+    reasoning_wanted: bool,
+    /// Ids of the calls that become text. Their results become text too.
     text_calls: HashSet<String>,
     messages: Vec<Message>,
     user: Vec<String>,
@@ -122,10 +124,13 @@ struct MessageWriter<'a> {
 }
 
 impl<'a> MessageWriter<'a> {
-    fn new(info: &'a RequestInfo, calls_as_text: bool) -> Self {
+    fn new(info: &'a RequestInfo, request: &'a ModelRequest) -> Self {
+        let tools = request.tools.iter().filter(|_| !request.reduced);
         Self {
             info,
-            calls_as_text,
+            tools: tools.map(|tool| tool.name.as_str()).collect(),
+            images_wanted: info.images && !request.reduced,
+            reasoning_wanted: !request.reduced,
             text_calls: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
@@ -140,9 +145,9 @@ impl<'a> MessageWriter<'a> {
     fn item(&mut self, item: Item) {
         match item {
             Item::User { text, context } => {
-                self.add_user(with_context(text, &context, self.info.images));
+                self.add_user(with_context(text, &context, self.images_wanted));
                 let images = context.into_iter().filter_map(|piece| piece.image);
-                self.images.extend(images.filter(|_| self.info.images));
+                self.images.extend(images.filter(|_| self.images_wanted));
             }
             Item::Summary { text, .. } => {
                 self.add_user(format!(
@@ -203,6 +208,9 @@ impl<'a> MessageWriter<'a> {
 
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
         let own = self.info.own_signature(signature);
+        if !self.reasoning_wanted {
+            return;
+        }
         if own.is_some() || !text.is_empty() {
             self.parts.push(MessagePart::Reasoning {
                 text,
@@ -212,32 +220,24 @@ impl<'a> MessageWriter<'a> {
     }
 
     fn call(&mut self, call: Call) {
-        if self.calls_as_text {
-            self.parts.push(as_text(&call.name, &call.arguments));
-            self.names.insert(call.id, call.name);
-            return;
-        }
         self.names.insert(call.id.clone(), call.name.clone());
         let signature = self.info.own_signature(call.signature.as_deref());
-        self.parts.push(MessagePart::Call(Call {
-            id: self.id(&call.id),
-            signature: signature.map(str::to_owned),
-            ..call
-        }));
+        let signature = signature.map(str::to_owned);
+        self.parts
+            .push(MessagePart::Call(Call { signature, ..call }));
     }
 
     fn outcome(&mut self, outcome: Outcome) {
         self.end_model();
         let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
-        let id = self.id(&outcome.call);
-        if self.calls_as_text || self.text_calls.contains(&id) {
+        if self.text_calls.contains(&outcome.call) {
             self.user
                 .push(format!("[what {name} came to]\n{}", outcome.text));
             return;
         }
         self.end_user();
         self.results.push(CallResult {
-            id,
+            id: self.id(&outcome.call),
             name,
             text: outcome.text,
             ok: outcome.ok,
@@ -267,9 +267,13 @@ impl<'a> MessageWriter<'a> {
 
     fn end_model(&mut self) {
         let mut parts = std::mem::take(&mut self.parts);
-        let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
-        if self.info.thinking && !parts.iter().any(thought) {
+        if self.must_be_text(&parts) {
             self.calls_to_text(&mut parts);
+        }
+        for part in &mut parts {
+            if let MessagePart::Call(call) = part {
+                call.id = self.id(&call.id);
+            }
         }
         // Providers refuse reasoning without a text or a call after it.
         if !parts
@@ -284,7 +288,15 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Model(parts));
     }
 
-    /// Turns calls into text. Another model made them, so the reasoning that Anthropic wants with them is missing.
+    /// Returns true if the calls of a step cannot go back as calls: one has a name that no tool has, or another model made
+    /// them, so that the reasoning which Anthropic wants with them is missing.
+    fn must_be_text(&self, parts: &[MessagePart]) -> bool {
+        let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
+        let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.tools.contains(call.name.as_str()));
+        parts.iter().any(unknown) || (self.info.thinking && !parts.iter().any(thought))
+    }
+
+    /// Turns the calls of a step into text.
     fn calls_to_text(&mut self, parts: &mut [MessagePart]) {
         for part in parts {
             if let MessagePart::Call(call) = part {

@@ -35,6 +35,7 @@ fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
         },
         may_call: true,
         cache_key: None,
+        reduced: false,
     }
 }
 
@@ -221,6 +222,70 @@ fn without_tools_calls_of_the_past_are_text() {
             "User: [what run came to]\na",
         ]
     );
+}
+
+#[test]
+fn the_reduced_form_is_texts_alone() {
+    let image = Context {
+        name: "@file:a.png".into(),
+        image: Some(Image {
+            media_type: "image/png".into(),
+            data: "SU1BR0U=".into(),
+        }),
+        ..Context::default()
+    };
+    let prompt = Item::User {
+        text: "x".into(),
+        context: vec![image],
+    };
+    let items = vec![
+        prompt,
+        reasoning("hm", signed(Protocol::OpenAi, "s")),
+        call("1"),
+        call("2"),
+        outcome("1", "a"),
+        outcome("2", "b"),
+    ];
+    let mut request = request(items, true);
+    let changed = "1 image is left out, 2 calls are sent as text, 1 thought is left out";
+    assert_eq!(request.reduction().as_deref(), Some(changed));
+    request.reduced = true;
+    let info = RequestInfo {
+        images: true,
+        ..info(Protocol::OpenAi)
+    };
+    let chat = Conversation::new(&info, &request);
+    let told: Vec<String> = chat.messages.iter().map(in_short).collect();
+    let [prompt, calls, results] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(
+        prompt.contains("@file:a.png") && prompt.contains("left out"),
+        "{prompt}"
+    );
+    let used = "[used run with {\"cmd\":\"ls\"}]";
+    assert_eq!(*calls, format!("Assistant: {used} | {used}"));
+    assert_eq!(
+        results,
+        "User: [what run came to]\na\n\n[what run came to]\nb"
+    );
+    assert_eq!(chat.tools.len(), 1);
+    let plain = self::request(vec![user("x"), said("y")], true);
+    assert_eq!(plain.reduction(), None);
+}
+
+#[test]
+fn a_call_of_an_unknown_tool_is_told_as_text() {
+    let broken = Item::Call(Call::new(
+        "1",
+        "run<|channel|>commentary",
+        json!({"cmd": "ls"}),
+    ));
+    let items = vec![user("x"), broken, call("2"), outcome("1", "no such tool")];
+    let told = told(Protocol::OpenAi, items, true);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(!told.concat().contains("call 2"), "{told:?}");
+    assert!(told[2].starts_with("User: [what run"), "{told:?}");
 }
 
 #[test]
