@@ -18,6 +18,7 @@ mod lines;
 mod listing;
 mod ollama;
 mod options;
+mod overflow;
 mod protocol;
 mod reasoning;
 mod request_info;

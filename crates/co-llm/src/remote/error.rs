@@ -6,6 +6,7 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::overflow;
 use super::request_info::RequestInfo;
 use super::retry_after::retry_after;
 use crate::fault::Fault;
@@ -84,6 +85,9 @@ impl RequestInfo {
         match code {
             // A redirect to a login page or to another address is no answer.
             300..=399 => self.page(),
+            // Also from a gateway that limits the bytes of a request, which says so with a page.
+            413 => Fault::Overflow { body: words },
+            400.. if overflow::is_named(body) => Fault::Overflow { body: words },
             400..=499 if is_page(content_type, body) => self.page(),
             _ if code == 402 || (code < 500 && is_used_up(body)) => Fault::QuotaUsedUp {
                 provider,
@@ -123,7 +127,6 @@ impl RequestInfo {
                 body: words,
                 near: Vec::new(),
             },
-            _ if code == 413 || is_overflow(body) => Fault::Overflow { body: words },
             _ => Fault::BadRequest {
                 provider,
                 body: words,
@@ -151,7 +154,7 @@ impl RequestInfo {
     fn error_text(&self, body: &str) -> String {
         let sentence = serde_json::from_str::<Value>(body)
             .ok()
-            .and_then(|body| message(&body).map(str::to_owned))
+            .and_then(|body| passed_on(&body).or_else(|| message(&body).map(str::to_owned)))
             .unwrap_or_else(|| body.trim().to_owned());
         let keys = self.keys.iter().filter(|key| key.len() > 3);
         shorten(&keys.fold(sentence, |told, key| told.replace(key.as_str(), "[key]")))
@@ -189,6 +192,14 @@ fn message(body: &Value) -> Option<&str> {
     ["/error/message", "/message", "/error"]
         .iter()
         .find_map(|path| body.pointer(path)?.as_str())
+}
+
+/// Returns the words of the server behind a gateway. OpenRouter's own words say only that this server refused.
+fn passed_on(body: &Value) -> Option<String> {
+    let raw = body.pointer("/error/metadata/raw")?.as_str()?;
+    let inner = serde_json::from_str::<Value>(raw).ok();
+    let words = inner.as_ref().and_then(message).unwrap_or(raw);
+    (!words.trim().is_empty()).then(|| words.trim().to_owned())
 }
 
 fn is_page(content_type: &str, body: &str) -> bool {
@@ -268,21 +279,6 @@ fn is_named(body: &str, names: &[&str]) -> bool {
         .iter()
         .filter_map(|key| error.get(key)?.as_str())
         .any(|name| names.contains(&name))
-}
-
-/// Returns true if the request is longer than the context window. Anthropic and Gemini say so only in the message.
-fn is_overflow(body: &str) -> bool {
-    const NAMES: [&str; 2] = ["context_length_exceeded", "exceed_context_size_error"];
-    const SENTENCES: [&str; 7] = [
-        "prompt is too long",
-        "input token count",
-        "maximum context length",
-        "exceeds the context window",
-        "exceed the context",
-        "exceeds the available context size",
-        "context window exceeds",
-    ];
-    is_named(body, &NAMES) || says(body, &SENTENCES)
 }
 
 /// Returns true if the message of an error has one of the phrases, which are in lower case.

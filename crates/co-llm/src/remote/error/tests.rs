@@ -213,3 +213,35 @@ fn a_number_that_is_no_error_status_says_nothing() {
         "{fault:?}"
     );
 }
+
+#[test]
+fn overflow_is_told_whatever_the_status() {
+    let body = json!({"error": {"message": "Input is too long for requested model."}}).to_string();
+    for status in [400, 413, 422, 429, 500, 503] {
+        let fault = http(status, &body, &[]);
+        assert!(
+            matches!(fault, Fault::Overflow { .. }),
+            "{status}: {fault:?}"
+        );
+    }
+    let page = "<html><head><title>413 Request Entity Too Large</title></head></html>";
+    let fault = http(413, page, &[("content-type", "text/html")]);
+    assert!(matches!(fault, Fault::Overflow { .. }), "{fault:?}");
+}
+
+#[test]
+fn the_words_of_the_server_behind_a_gateway_are_told() {
+    let raw = json!({"error": {"message": "at most 1 image per prompt."}}).to_string();
+    for (raw, words) in [
+        (raw.as_str(), "at most 1 image per prompt."),
+        ("no JSON", "no JSON"),
+        ("", "Provider returned error"),
+    ] {
+        let body = json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}});
+        let fault = http(400, &body.to_string(), &[]);
+        assert!(
+            matches!(&fault, Fault::BadRequest { body, .. } if body == words),
+            "{fault:?}"
+        );
+    }
+}
