@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::git::RepositoryChange;
 use crate::protocol::{BufferChange, BufferText};
-use crate::tool::edits::source::replacement;
+use crate::tool::edits::source::buffer_change;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
 
 /// The modes that new files and directories have with the usual masks. A diff names others.
@@ -254,6 +254,7 @@ fn taken_back_in(
 ) -> Result<Option<(BufferChange, Change)>, String> {
     let text = str::from_utf8(&buffer.text).ok();
     let text = text.filter(|_| buffer.problem.is_none());
+    let text = text.and_then(|text| FileText::decode(text.as_bytes()).ok());
     let text = text.ok_or("its buffer has unsaved changes and cannot be changed")?;
     let decoded = |entry: &Option<Entry>| match entry {
         Some(entry @ Entry::File { .. }) => {
@@ -262,10 +263,11 @@ fn taken_back_in(
         }
         _ => Err("its buffer has unsaved changes".to_owned()),
     };
-    let mut new = text.to_owned();
+    let mut new = text.clone();
     for change in changes {
         let (base, target) = (decoded(&change.after)?, decoded(&change.before)?);
-        new = merged_text(base.as_str(), target.as_str(), &new, overlap).ok_or(CHANGED)?;
+        let merged = merged_text(base.as_str(), target.as_str(), new.as_str(), overlap);
+        new.apply_hunks(&hunks(new.as_str(), &merged.ok_or(CHANGED)?));
     }
     if new == text {
         return Ok(None);
@@ -283,16 +285,12 @@ fn taken_back_in(
     };
     let change = Change {
         path: last.path.clone(),
-        before: entry(text, &last.after)?,
-        after: entry(&new, &last.after)?,
+        before: entry(text.as_str(), &last.after)?,
+        after: entry(new.as_str(), &last.after)?,
     };
-    let buffer_change = BufferChange {
-        file: buffer.file.clone(),
-        tick: buffer.tick,
-        replacements: hunks(text, &new).iter().map(replacement).collect(),
-        final_newline: new.is_empty() || new.ends_with('\n'),
-    };
-    Ok(Some((buffer_change, change)))
+    let in_buffer = buffer_change(Path::new(&buffer.file), buffer.tick, &text, &new);
+    let in_buffer = in_buffer.map_err(|error| error.to_string())?;
+    Ok(Some((in_buffer, change)))
 }
 
 /// Returns an entry without a change, which may have been changed later.

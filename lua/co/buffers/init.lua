@@ -8,6 +8,7 @@ local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
+local replace_lines = require('co.buffers.replace_lines')
 local utf8 = require('co.ui.utf8')
 
 --- The largest text that is read, in bytes. A message has at most 16 MiB.
@@ -81,67 +82,6 @@ function M.read(message)
   backend.send_if_running({ type = 'buffers', request = message.request, buffers = found })
 end
 
---- Returns the number of bytes that two strings have in common at their starts.
----@param one string
----@param other string
----@return integer
-local function common(one, other)
-  local length = 0
-  while length < #one and one:byte(length + 1) == other:byte(length + 1) do
-    length = length + 1
-  end
-  return length
-end
-
---- Returns the edit of a line that replaces only the characters that differ, so that marks and the cursor stay.
----@param buf integer
----@param row integer
----@param new string
----@return lsp.TextEdit
-local function edit_in_line(buf, row, new)
-  local old = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]
-  local start = common(old, new)
-  if start < #old then
-    start = start + vim.str_utf_start(old, start + 1)
-  end
-  local old_rest, new_rest = old:sub(start + 1), new:sub(start + 1)
-  local kept = common(old_rest:reverse(), new_rest:reverse())
-  -- Only whole characters are kept.
-  while kept > 0 and vim.str_utf_start(old_rest, #old_rest - kept + 1) ~= 0 do
-    kept = kept - 1
-  end
-  return {
-    range = {
-      start = { line = row, character = start },
-      ['end'] = { line = row, character = #old - kept },
-    },
-    newText = new_rest:sub(1, #new_rest - kept),
-  }
-end
-
---- Returns the edits that replace lines.
----@param buf integer
----@param replacement co.Replacement
----@return lsp.TextEdit[]
-local function edits_of(buf, replacement)
-  local first, last, lines = replacement.start, replacement['end'], replacement.lines
-  local edits = {}
-  if last - first == #lines then
-    for index, line in ipairs(lines) do
-      edits[index] = edit_in_line(buf, first + index - 1, line)
-    end
-  else
-    edits[1] = {
-      range = {
-        start = { line = first, character = 0 },
-        ['end'] = { line = last, character = 0 },
-      },
-      newText = table.concat(lines, '\n') .. (lines[1] and '\n' or ''),
-    }
-  end
-  return edits
-end
-
 --- Returns the reason why the file of a buffer cannot have some new lines.
 ---@param buf integer
 ---@param replacements co.Replacement[]
@@ -194,20 +134,10 @@ local function change(message, buf)
   end
   local modified = vim.bo[buf].modified
   buffer.close_undo_block(buf)
-  if disk.unsaved(buf) == '' then
-    -- A buffer without text has one line all the same.
-    local lines = message.replacements[1] and message.replacements[1].lines or {}
-    api.nvim_buf_set_lines(buf, 0, -1, true, lines)
-  else
-    local edits = {}
-    for _, replacement in ipairs(message.replacements) do
-      vim.list_extend(edits, edits_of(buf, replacement))
-    end
-    vim.lsp.util.apply_text_edits(edits, buf, 'utf-8')
-  end
+  problem = replace_lines.replace(buf, message.replacements, message.final_newline)
   buffer.close_undo_block(buf)
-  if vim.bo[buf].endofline ~= message.final_newline then
-    vim.bo[buf].endofline = message.final_newline
+  if problem then
+    return { problem = problem }
   end
   if modified then
     return { unsaved = 'it had unsaved changes' }

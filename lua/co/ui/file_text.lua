@@ -117,13 +117,29 @@ function M.saved(buf)
   return bytes
 end
 
+--- Returns whether a buffer has no text, not even an empty line that ends.
+---@param buf integer
+---@return boolean
+function M.is_empty(buf)
+  if api.nvim_buf_line_count(buf) > 1 or api.nvim_buf_get_lines(buf, 0, 1, true)[1] ~= '' then
+    return false
+  end
+  -- `nvim_buf_get_offset` does not tell an empty line from none.
+  return not vim.bo[buf].endofline
+    or api.nvim_buf_call(buf, function()
+      return vim.fn.wordcount().bytes == 0
+    end)
+end
+
 --- Returns the text of a buffer in the same form as `saved`.
 ---@param buf integer
 ---@return string
 function M.unsaved(buf)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  local text = table.concat(lines, '\n')
-  return text .. ((vim.bo[buf].endofline and text ~= '') and '\n' or '')
+  if M.is_empty(buf) then
+    return ''
+  end
+  local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
+  return text .. (vim.bo[buf].endofline and '\n' or '')
 end
 
 return M

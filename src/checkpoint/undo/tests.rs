@@ -147,22 +147,11 @@ fn unsaved_text_of_a_buffer_stays() {
         fs::remove_file(scene.at("c")).unwrap();
         scene.write("new", "co\n");
     });
-    let buffer = |name: &str, text: &str| {
-        let file = scene.at(name);
-        let buffer = BufferText {
-            file: file.display().to_string(),
-            text: text.into(),
-            tick: 7,
-            modified: true,
-            problem: None,
-        };
-        (file, buffer)
-    };
     let open = OpenBuffers::from([
-        buffer("a", "1\nCO\n3\nmine\n"),
-        buffer("b", "1\nmine\n3\n"),
-        buffer("c", "mine\n"),
-        buffer("new", "co\nmine\n"),
+        unsaved(&scene, "a", "1\nCO\n3\nmine\n"),
+        unsaved(&scene, "b", "1\nmine\n3\n"),
+        unsaved(&scene, "c", "mine\n"),
+        unsaved(&scene, "new", "co\nmine\n"),
     ]);
     let undo = scene.undo_with(&found.changes, &open);
     assert_eq!(undo.changes, []);
@@ -181,6 +170,37 @@ fn unsaved_text_of_a_buffer_stays() {
     };
     assert_eq!((replaced.start, replaced.end), (1, 2));
     assert_eq!(replaced.lines, ["2"]);
+}
+
+#[test]
+fn unsaved_text_with_several_kinds_of_line_breaks_keeps_them() {
+    let scene = Scene::new();
+    scene.write("a", "1\r\n2\n3\r\n");
+    let found = scene.call(|| scene.write("a", "1\r\nCO\n3\r\n"));
+    let open = OpenBuffers::from([unsaved(&scene, "a", "1\r\nCO\n3\r\nmine\n")]);
+    let undo = scene.undo_with(&found.changes, &open);
+    assert_eq!(undo.kept, []);
+    let [(change, _)] = &undo.buffers[..] else {
+        panic!("{undo:?}");
+    };
+    let [replaced] = &change.replacements[..] else {
+        panic!("{change:?}");
+    };
+    assert_eq!((replaced.start, replaced.end), (1, 2));
+    assert_eq!(replaced.lines, ["2"]);
+}
+
+/// Returns the buffer of a file with unsaved text.
+fn unsaved(scene: &Scene, name: &str, text: &str) -> (PathBuf, BufferText) {
+    let file = scene.at(name);
+    let buffer = BufferText {
+        file: file.display().to_string(),
+        text: text.into(),
+        tick: 7,
+        modified: true,
+        problem: None,
+    };
+    (file, buffer)
 }
 
 #[test]

@@ -80,20 +80,32 @@ impl EditableText {
         let Source::Buffer { tick } = self.source else {
             return Ok(None);
         };
-        // With the carriage returns that lines of the buffer may end with.
-        let (before, after) = (self.text.encode()?, new.encode()?);
-        let (before, after) = (
-            String::from_utf8_lossy(&before),
-            String::from_utf8_lossy(&after),
-        );
-        let replacements = hunks(&before, &after);
-        Ok(Some(BufferChange {
-            file: file.display().to_string(),
-            tick,
-            replacements: replacements.iter().map(replacement).collect(),
-            final_newline: after.is_empty() || after.ends_with('\n'),
-        }))
+        buffer_change(file, tick, &self.text, new).map(Some)
     }
+}
+
+/// Returns the change of the buffer of `file` that makes `new` of its text `old`, which it had at 'changedtick' `tick`.
+///
+/// # Errors
+/// The new text cannot be stored in the buffer.
+pub(crate) fn buffer_change(
+    file: &Path,
+    tick: u64,
+    old: &FileText,
+    new: &FileText,
+) -> Result<BufferChange, NotText> {
+    // With the carriage returns that lines of the buffer may end with.
+    let (before, after) = (old.encode()?, new.encode()?);
+    let (before, after) = (
+        String::from_utf8_lossy(&before),
+        String::from_utf8_lossy(&after),
+    );
+    Ok(BufferChange {
+        file: file.display().to_string(),
+        tick,
+        replacements: hunks(&before, &after).iter().map(replacement).collect(),
+        final_newline: after.is_empty() || after.ends_with('\n'),
+    })
 }
 
 /// Returns a hunk for the editor.

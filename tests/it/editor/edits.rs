@@ -40,6 +40,41 @@ fn what_the_person_types_during_the_question_stays() {
 }
 
 #[test]
+fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
+    let edit = |old: &str, new: &str| json!({ "path": "notes.txt", "edits": [{ "old": old, "new": new }] });
+    let all = json!({ "path": "notes.txt", "text": "one\ntwo\nthree\nfour\nfive\n" });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit("two\n", "two\nthree\n")),
+        Reply::new().call("c2", "edit_file", &edit("three\n", "three\nfour\n")),
+        Reply::new().call("c3", "write_file", &all),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("notes.txt", "one\ntwo\n");
+    scene.command("edit notes.txt");
+    scene.co("change it");
+    let bytes = |expected: &str| {
+        let read = "table.concat(vim.fn.readfile('notes.txt', 'b'), '|')";
+        scene.wait_for(&format!("{read} == '{expected}'"), "the bytes of the file");
+    };
+    scene.answer_ask("1/1", "y");
+    bytes("one|two|three|");
+    // Through the review.
+    scene.answer_ask("1/1", "d");
+    scene.wait_text("y accepts");
+    scene.type_keys("Y");
+    bytes("one|two|three|four|");
+    scene.answer_ask("1/1", "y");
+    scene.wait_chat("All through.");
+    bytes("one|two|three|four|five|");
+    scene.command("wincmd t");
+    scene.command("call append('$', 'typed')");
+    scene.command("Co /undo");
+    scene.wait_text("/undo");
+    scene.answer("y");
+    scene.wait_for(&format!("{BUFFER} == 'one|two|typed'"), "the undo");
+}
+
+#[test]
 fn the_model_reads_and_changes_what_the_person_has_not_saved() {
     let read = json!({ "path": "notes.txt" });
     let search = json!({ "pattern": "one|unsaved" });
