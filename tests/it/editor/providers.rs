@@ -1,5 +1,7 @@
 //! Chats with several providers: each receives its own only, and a failure has one sentence and its tokens.
 
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
@@ -16,6 +18,66 @@ fn serve(reply: impl Fn(usize) -> Response + Send + Sync + 'static) -> Server {
         "GET" => Response::json(200, &json!({ "data": [{ "id": "test-model" }] })),
         _ => reply(answers.fetch_add(1, Ordering::Relaxed)),
     })
+}
+
+/// Starts a SOCKS5 proxy through which each address leads to `server`. Returns its port.
+fn socks_proxy(server: &Server) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let target = server.url().replace("http://", "");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let target = target.clone();
+            std::thread::spawn(move || pass_on(client, &target));
+        }
+    });
+    port
+}
+
+/// Carries one connection of a SOCKS5 proxy.
+fn pass_on(mut client: TcpStream, target: &str) -> io::Result<()> {
+    let mut read = |length: usize| -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        client.read_exact(&mut bytes)?;
+        Ok(bytes)
+    };
+    let methods = read(2)?[1];
+    read(methods.into())?;
+    client.write_all(&[5, 0])?;
+    let mut read = |length: usize| -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        client.read_exact(&mut bytes)?;
+        Ok(bytes)
+    };
+    let length = match read(4)?[3] {
+        1 => 4,
+        3 => read(1)?[0].into(),
+        _ => 16,
+    };
+    read(length + 2)?;
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
+    let mut server = TcpStream::connect(target)?;
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    std::thread::spawn(move || io::copy(&mut from, &mut to));
+    io::copy(&mut server, &mut client)?;
+    client.shutdown(Shutdown::Both)
+}
+
+#[test]
+fn a_socks_proxy_is_used() {
+    for (scheme, host) in [("socks5h", "gateway.example"), ("socks5", "192.0.2.1")] {
+        let server = serve(|_| Wire::OpenAi.says("Here."));
+        let proxy = format!("{scheme}://127.0.0.1:{}", socks_proxy(&server));
+        let scene = Scene::with(
+            json!({ "base_url": format!("http://{host}/v1"), "model": "test-model" }),
+            &[("ALL_PROXY", &proxy)],
+        );
+        scene.co("go");
+        scene.wait_chat("Here.");
+        let hosts = server.received().into_iter();
+        let mut hosts = hosts.map(|it| it.header("host").map(str::to_owned));
+        assert!(hosts.all(|it| it.as_deref() == Some(host)), "{scheme}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::http;
 use super::overflow;
 use super::request_info::RequestInfo;
 use super::retry_after::retry_after;
@@ -62,9 +63,15 @@ impl RequestInfo {
             if self.guessed && error.is_connect() {
                 return Fault::NoProvider;
             }
+            let is_set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+            let cause = last_cause(error);
             return Fault::Unreachable {
                 url: self.url.clone(),
-                cause: last_cause(error),
+                // The proxy may be what does not answer.
+                cause: match http::proxy_variable(&self.url, is_set) {
+                    Some(variable) => format!("{cause}; {variable} names a proxy"),
+                    None => cause,
+                },
             };
         }
         if error.is_builder() {

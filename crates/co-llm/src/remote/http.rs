@@ -62,6 +62,19 @@ pub(super) fn is_local(base_url: &str) -> bool {
     }
 }
 
+/// Returns the variable that names a proxy for a server at this address. The HTTP client reads these variables itself.
+pub(super) fn proxy_variable(
+    base_url: &str,
+    is_set: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let own = match base_url.starts_with("https://") {
+        true => ["HTTPS_PROXY", "https_proxy"],
+        false => ["HTTP_PROXY", "http_proxy"],
+    };
+    let mut names = own.into_iter().chain(["ALL_PROXY", "all_proxy"]);
+    names.find(|name| !is_local(base_url) && is_set(name))
+}
+
 /// Returns the address of a path below the base address. The query of the base address comes first.
 pub(super) fn endpoint(base_url: &str, path: &str, query: Option<&str>) -> Result<Url, Fault> {
     let mut url = Url::parse(base_url).map_err(|error| Fault::Unreachable {
@@ -178,6 +191,27 @@ mod tests {
         let headers = headers(list.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(headers.len(), 1);
         assert_eq!(headers["x-api-key"], "theirs");
+    }
+
+    #[test]
+    fn the_variable_of_a_proxy_is_that_of_the_address() {
+        let check = |url: &str, set: &[&str], expected: Option<&str>| {
+            let found = proxy_variable(url, |name| set.contains(&name));
+            assert_eq!(found, expected, "{url} {set:?}");
+        };
+        check("https://h/", &["ALL_PROXY"], Some("ALL_PROXY"));
+        check(
+            "http://h/",
+            &["all_proxy", "https_proxy"],
+            Some("all_proxy"),
+        );
+        check(
+            "https://h/",
+            &["ALL_PROXY", "https_proxy"],
+            Some("https_proxy"),
+        );
+        check("http://localhost:1/", &["ALL_PROXY"], None);
+        check("https://h/", &[], None);
     }
 
     #[test]
