@@ -77,16 +77,19 @@ describe('an edit of an open file', function()
     local file = vim.fn.resolve(neovim.dir()) .. '/a.txt'
     local scene, requests = { nvim = nvim, file = file }, 0
 
+    --- Sends a request. Returns its answer.
+    ---@return table
     local function ask(kind, message)
       requests = requests + 1
       nvim:receive(vim.tbl_extend('force', message, { request = requests }))
-      local found
-      neovim.wait('an answer', function()
+      local function last()
         local sent = nvim:sent(kind)
-        found = sent[#sent]
-        return found ~= nil and found.request == requests
+        return sent[#sent] or {}
+      end
+      neovim.wait('an answer', function()
+        return last().request == requests
       end)
-      return found
+      return last()
     end
 
     function scene.bytes()
@@ -103,10 +106,14 @@ describe('an edit of an open file', function()
       nvim:lua('vim.cmd("silent! %bwipeout!") vim.cmd("silent edit " .. ...)', file)
     end
 
+    ---@return table
     function scene.read()
-      return ask('buffers', { type = 'read_buffers', files = { file } }).buffers[1]
+      ---@type any
+      local reply = ask('buffers', { type = 'read_buffers', files = { file } })
+      return reply.buffers[1]
     end
 
+    ---@return table
     function scene.change(replacements, final, tick)
       return ask('buffer_changed', {
         type = 'change_buffer',

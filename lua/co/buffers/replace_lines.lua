@@ -119,7 +119,7 @@ end
 
 --- Replaces lines of a buffer. If the buffer has another text after it than it must have, puts the old text back.
 ---@param buf integer
----@param replacements co.Replacement[] in order
+---@param replacements co.Replacement[]
 ---@param final boolean whether the new text ends with a line break
 ---@return string? problem
 function M.replace(buf, replacements, final)
