@@ -10,6 +10,9 @@ local ENCODINGS = {
   { name = 'utf-16le', encode = 'utf-16le', mark = '\255\254' },
 }
 
+--- Generated edits; `make fuzz` makes more.
+local CASES = math.max(300, tonumber(vim.env.CO_TEST_CASES) or 0)
+
 local OLD = { 'one é', 'two', 'three\rstill three', 'four' }
 
 --- The ends of lines: 'fileformat', the end of a line in the file, and the lines that the buffer has of `OLD`.
@@ -59,6 +62,32 @@ local function edited(lines, replacements)
     at = one['end']
   end
   return vim.list_extend(new, lines, at + 1)
+end
+
+--- Returns random lines.
+---@param most integer
+---@return string[]
+local function random_lines(most)
+  local words = { '', 'a', 'é', 'b\r', '\r', 'longer', ' é a', '☃' }
+  local lines = {}
+  for _ = 1, math.random(0, most) do
+    lines[#lines + 1] = words[math.random(#words)] .. words[math.random(#words)]
+  end
+  return lines
+end
+
+--- Returns random replacements of some lines.
+---@param count integer
+---@return co.Replacement[]
+local function random_replacements(count)
+  local all, at = {}, 0
+  while at <= count and math.random(3) > 1 do
+    local first = math.random(at, count)
+    local last = math.random(first, math.min(count, first + 3))
+    all[#all + 1] = replace(first, last, random_lines(3))
+    at = last + 1
+  end
+  return all
 end
 
 --- Returns a text of lines.
@@ -181,6 +210,32 @@ describe('an edit of an open file', function()
       end
     end)
   end
+
+  it('makes the approved text of generated edits, byte for byte', function()
+    local scene = start()
+    local seed = os.time()
+    math.randomseed(seed)
+    for _ = 1, CASES do
+      local old = random_lines(8)
+      local replacements = random_replacements(#old)
+      local new, finals = edited(old, replacements), {}
+      for at, lines in ipairs({ old, new }) do
+        finals[at] = #lines == 0 or lines[#lines] == '' or math.random(2) == 1
+      end
+      local case = vim.inspect({ seed, old, replacements, finals })
+      -- Else Neovim would take all carriage returns for line breaks.
+      scene.open('unix\n' .. text_of(old, finals[1], '\n'))
+      scene.nvim:lua('vim.api.nvim_buf_set_lines(0, 0, 1, true, {}) vim.bo.modified = false')
+      if #old == 0 then
+        scene.open('')
+      end
+      local before = scene.read()
+      same(text_of(old, finals[1], '\n'), before.text, case)
+      same(nil, scene.change(replacements, finals[2], before.tick).problem, case)
+      same(text_of(new, finals[2], '\n'), scene.read().text, case)
+      same(text_of(new, finals[2], '\n'), scene.bytes(), case)
+    end
+  end)
 
   it('tells an empty file from one with an empty line', function()
     local scene = start()
