@@ -14,6 +14,7 @@ mod frame_reader;
 mod frames;
 mod gemini;
 mod http;
+mod images;
 mod lines;
 mod listing;
 mod ollama;
@@ -24,6 +25,7 @@ mod reasoning;
 mod request_info;
 mod responses;
 mod retry_after;
+mod rules;
 mod stream;
 
 use std::sync::Arc;
@@ -303,7 +305,11 @@ impl Remote {
             let header = caching::key_header(&info, &conversation);
             let sent = self.post(&path, query, &body, header).await?;
             let fault = match http::open(&info, sent).await {
-                Ok(response) => return Ok((info, response)),
+                Ok(response) => {
+                    let left_out = conversation.left_out.into_iter();
+                    notices.extend(left_out.map(|image| format!("left out: {image}")));
+                    return Ok((info, response));
+                }
                 Err(fault) => drop_refused_key(&self.key, fault),
             };
             tries += 1;
@@ -385,7 +391,7 @@ impl Provider for Remote {
         let mut notices = self.first_words(&model);
         let (info, response) = self.adapted(&model, &request, &mut notices).await?;
         let key = Arc::clone(&self.key);
-        let deltas = stream::deltas(response, info, &request.items);
+        let deltas = stream::deltas(response, info, &request);
         let notices = notices.into_iter().map(|notice| Ok(Delta::Notice(notice)));
         Ok(futures::stream::iter(notices)
             .chain(deltas)

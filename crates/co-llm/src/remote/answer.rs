@@ -2,16 +2,19 @@
 //!
 //! Calls are passed on only with a proper end, so no call of a broken answer ever runs.
 
+mod stray;
 mod think;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value};
 
+use self::stray::StrayText;
 use self::think::ThinkTags;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 use crate::provider::{Delta, Stop};
+use crate::request::ModelRequest;
 use crate::transcript::{Call, Item, Usage};
 
 /// A call as the server sent it.
@@ -41,6 +44,9 @@ pub(super) struct Answer {
     /// The last number tried for each id. Counting from one for each call would be slow for thousands of calls.
     numbers: HashMap<String, u32>,
     think: ThinkTags,
+    /// The names of the tools on offer.
+    tools: Vec<String>,
+    stray: StrayText,
     usage: Usage,
     ended: bool,
 }
@@ -55,14 +61,17 @@ fn used_ids(items: &[Item]) -> HashSet<String> {
 }
 
 impl Answer {
-    /// Starts the answer to a chat with these items.
-    pub(super) fn new(items: &[Item]) -> Self {
+    /// Starts the answer to a request.
+    pub(super) fn new(request: &ModelRequest) -> Self {
+        let tools = request.tools.iter().filter(|_| request.may_call);
         Self {
             ready: VecDeque::new(),
             held: Vec::new(),
-            ids: used_ids(items),
+            ids: used_ids(&request.items),
             numbers: HashMap::new(),
             think: ThinkTags::default(),
+            tools: tools.map(|tool| tool.name.clone()).collect(),
+            stray: StrayText::default(),
             usage: Usage::default(),
             ended: false,
         }
@@ -139,6 +148,11 @@ impl Answer {
     /// Ends the answer as the server ended it.
     pub(super) fn stop(&mut self, info: &RequestInfo, stop: Stop) {
         self.end_of_tags();
+        if !self.has_call()
+            && let Some(notice) = self.stray.notice(&self.tools)
+        {
+            self.notice(notice.to_owned());
+        }
         for piece in std::mem::take(&mut self.held) {
             let delta = match piece {
                 Piece::Delta(delta) => Some(delta),
@@ -165,6 +179,9 @@ impl Answer {
     }
 
     fn add(&mut self, delta: Delta) {
+        if let Delta::Text(text) = &delta {
+            self.stray.push(text);
+        }
         match self.held.is_empty() {
             true => self.ready.push_back(Ok(delta)),
             false => self.held.push(Piece::Delta(delta)),
@@ -187,9 +204,10 @@ impl Answer {
             Ok(arguments) => (arguments, None),
             Err(detail) => (Map::new(), Some(detail)),
         };
+        let name = self.tool_name(raw.name);
         let call = Call {
-            id: self.unique(raw.id, &raw.name),
-            name: raw.name,
+            id: self.unique(raw.id, &name),
+            name,
             arguments: Value::Object(arguments),
             signature: raw.signature.map(|sign| info.keep_signature(&sign)),
         };
@@ -197,6 +215,17 @@ impl Answer {
             None => Delta::Call(call),
             Some(detail) => Delta::BadCall { call, detail },
         })
+    }
+
+    /// Returns the name of the tool that a model means, if its template left a part of the protocol in it: gpt-oss writes
+    /// `functions.run` and `run<|channel|>commentary`.
+    fn tool_name(&self, name: String) -> String {
+        let bare = name.split("<|").next().unwrap_or_default().trim();
+        let bare = bare.strip_prefix("functions.").unwrap_or(bare);
+        match self.tools.iter().any(|tool| tool == bare) {
+            true => bare.to_owned(),
+            false => name,
+        }
     }
 
     /// Returns an id that no other call of the chat has. Some servers number the calls of each answer from one.
@@ -225,15 +254,49 @@ pub(super) fn is_servers_id(id: &str) -> bool {
 }
 
 /// Returns the arguments if they are an object. No arguments count as an empty object.
+///
+/// Some servers send an empty object before the arguments, or all arguments again after their pieces.
 fn object(arguments: &str) -> Result<Map<String, Value>, String> {
-    if arguments.trim().is_empty() {
-        return Ok(Map::new());
+    let values = serde_json::Deserializer::from_str(arguments).into_iter();
+    let values: Result<Vec<Value>, _> = values.collect();
+    let mut values = values.map_err(|error| error.to_string())?;
+    if values.len() > 1 {
+        values.retain(|value| *value != Value::Object(Map::new()));
+        values.dedup();
     }
-    match serde_json::from_str(arguments) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(Value::Null) => Ok(Map::new()),
-        Ok(Value::String(_)) => Err("they are a JSON string, not an object".to_owned()),
-        Ok(_) => Err("they are JSON, but not an object".to_owned()),
-        Err(error) => Err(error.to_string()),
+    match values.pop() {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(fields)) if values.is_empty() => Ok(fields),
+        Some(Value::Object(_)) => Err("they are more than one object".to_owned()),
+        Some(Value::String(_)) => Err("they are a JSON string, not an object".to_owned()),
+        Some(_) => Err("they are JSON, but not an object".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_may_come_twice_or_after_an_empty_object() {
+        let check = |arguments: &str, expected: Option<Value>| {
+            let read = object(arguments).ok().map(Value::Object);
+            assert_eq!(read, expected, "{arguments}");
+        };
+        let whole = || Some(json!({"cmd": "ls"}));
+        check(r#"{"cmd":"ls"}"#, whole());
+        check(r#"{}{"cmd":"ls"}"#, whole());
+        check(r#"{"cmd":"ls"}{"cmd": "ls"}"#, whole());
+        check(r#"{}{"cmd":"ls"}{"cmd":"ls"}{}"#, whole());
+        check("", Some(json!({})));
+        check("{}", Some(json!({})));
+        check("{}{}", Some(json!({})));
+        check("null", Some(json!({})));
+        check(r#"{"cmd":"ls"}{"cmd":"pwd"}"#, None);
+        check(r#"{}{"cmd":"l"#, None);
+        check(r#""{}""#, None);
+        check("[]", None);
     }
 }

@@ -1,21 +1,29 @@
 //! Turns the items of a chat into messages, in no protocol's format.
 //!
-//! It repairs the items first, so that no provider is sent a call without its result.
+//! This is the normal form: whatever the items are, each server accepts the messages. Each call has one result, directly after
+//! its step. Calls that cannot go back as such become text. Ids, the order of roles and images follow the rules of the
+//! server ([`rules`]). No text is empty.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::images;
 use super::request_info::RequestInfo;
+use super::rules::{self, CallIds};
 use crate::provider_table::Protocol;
 use crate::request::{ModelRequest, ToolSpec};
 use crate::transcript::{self, Call, Context, Image, Item, Outcome};
 
 /// The last message of a request that would end with the model's own text. Most providers refuse that.
 const GO_ON: &str = "Go on from where you stopped.";
-/// The answer in the request to a prompt that got none.
+/// The model's text between two messages of the person, for servers that demand one.
 const NO_ANSWER: &str = "(no answer)";
+/// The result of a call that has no text. Some servers refuse an empty one.
+const NO_OUTPUT: &str = "(no output)";
+/// The prompt that has no text.
+const NO_TEXT: &str = "(no text)";
 /// The first message of a request that would begin with the model's own text.
 const BEGIN: &str = "(The conversation goes on.)";
 
@@ -29,6 +37,8 @@ pub(super) struct Conversation {
     pub(super) may_call: bool,
     /// A name for the chat that stays the same, for the provider's cache.
     pub(super) cache_key: Option<String>,
+    /// The images of prompts without an answer that cannot be sent, and why.
+    pub(super) left_out: Vec<String>,
 }
 
 /// One message of a request.
@@ -78,20 +88,48 @@ impl Conversation {
     /// Returns the conversation that a request sends.
     ///
     /// A message depends on its own items and on earlier ones only. So each request of a chat begins with the bytes of the
-    /// one before it, and the provider can serve that part from its cache.
+    /// one before it, and the provider can serve that part from its cache. Only images that are too many go later.
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
         let mut writer = MessageWriter::new(info, request);
+        writer.images = choose_images(info, request, &items).into();
         for item in items {
             writer.item(item);
         }
+        writer.finish();
         Self {
             system: request.system.clone(),
-            messages: writer.finish(),
+            messages: writer.messages,
+            left_out: match info.images && !request.reduced {
+                true => writer.left_out,
+                false => Vec::new(),
+            },
             tools: Arc::clone(&request.tools),
             may_call: request.may_call || request.tools.is_empty(),
             cache_key: request.cache_key.clone(),
         }
+    }
+}
+
+/// Returns each image of the prompts as it is sent, or the reason why it is not.
+fn choose_images(
+    info: &RequestInfo,
+    request: &ModelRequest,
+    items: &[Item],
+) -> Vec<Result<Image, String>> {
+    let contexts = items.iter().filter_map(|item| match item {
+        Item::User { context, .. } => Some(context),
+        _ => None,
+    });
+    let images = contexts.flatten().filter_map(|piece| piece.image.as_ref());
+    let images: Vec<&Image> = images.collect();
+    let none = |reason: &str| vec![Err(reason.to_owned()); images.len()];
+    if !info.images {
+        none("you take none")
+    } else if request.reduced {
+        none("the provider refused the request with it")
+    } else {
+        images::choose(info, &images)
     }
 }
 
@@ -109,18 +147,22 @@ struct MessageWriter<'a> {
     info: &'a RequestInfo,
     /// The names of the tools that calls may have. Other calls become text, since some providers refuse them.
     tools: HashSet<&'a str>,
-    images_wanted: bool,
+    /// The images of the prompts that are still to come.
+    images: VecDeque<Result<Image, String>>,
+    left_out: Vec<String>,
     reasoning_wanted: bool,
+    must_alternate: bool,
     /// Ids of the calls that become text. Their results become text too.
     text_calls: HashSet<String>,
     messages: Vec<Message>,
     user: Vec<String>,
-    images: Vec<Image>,
-    /// True directly after a summary. The end of that turn does not mean a missing answer.
+    user_images: Vec<Image>,
+    /// True directly after a summary. The end of that turn does not end the message.
     after_summary: bool,
     parts: Vec<MessagePart>,
     results: Vec<CallResult>,
     names: HashMap<String, String>,
+    ids: CallIds,
 }
 
 impl<'a> MessageWriter<'a> {
@@ -129,25 +171,29 @@ impl<'a> MessageWriter<'a> {
         Self {
             info,
             tools: tools.map(|tool| tool.name.as_str()).collect(),
-            images_wanted: info.images && !request.reduced,
+            images: VecDeque::new(),
+            left_out: Vec::new(),
             reasoning_wanted: !request.reduced,
+            must_alternate: request.reduced || rules::must_alternate(info),
             text_calls: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
-            images: Vec::new(),
+            user_images: Vec::new(),
             after_summary: false,
             parts: Vec::new(),
             results: Vec::new(),
             names: HashMap::new(),
+            ids: CallIds::new(info),
         }
     }
 
     fn item(&mut self, item: Item) {
         match item {
             Item::User { text, context } => {
-                self.add_user(with_context(text, &context, self.images_wanted));
-                let images = context.into_iter().filter_map(|piece| piece.image);
-                self.images.extend(images.filter(|_| self.images_wanted));
+                let text = context
+                    .iter()
+                    .fold(text, |text, it| self.with_context(text, it));
+                self.add_user(text);
             }
             Item::Summary { text, .. } => {
                 self.add_user(format!(
@@ -185,12 +231,10 @@ impl<'a> MessageWriter<'a> {
         }
     }
 
-    /// Adds an answer to a prompt that got none. Joined with the next prompt, its bytes would differ from those sent before.
+    /// Ends a prompt that got no answer. Joined with the next prompt, its bytes would differ from those sent before.
     fn end_turn(&mut self) {
-        if !self.user.is_empty() && !self.after_summary {
+        if !self.after_summary {
             self.end_user();
-            let answer = MessagePart::Text(NO_ANSWER.to_owned());
-            self.messages.push(Message::Model(vec![answer]));
         }
     }
 
@@ -201,7 +245,27 @@ impl<'a> MessageWriter<'a> {
         self.user.push(text);
     }
 
+    /// Returns a prompt with a piece that it attaches. The images themselves go beside the text.
+    fn with_context(&mut self, told: String, piece: &Context) -> String {
+        let image = piece.image.as_ref().and_then(|_| self.images.pop_front());
+        // Escaped: a file name can contain quotes and ends of lines.
+        let name = &piece.name;
+        let body = match image {
+            None => piece.text.trim_end_matches('\n').to_owned(),
+            Some(Ok(image)) => {
+                self.user_images.push(image);
+                "(an image of this message)".to_owned()
+            }
+            Some(Err(reason)) => {
+                self.left_out.push(format!("{name}: {reason}"));
+                format!("(an image, which is left out because {reason})")
+            }
+        };
+        format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
+    }
+
     fn start_model(&mut self) {
+        self.left_out.clear();
         self.end_results();
         self.end_user();
     }
@@ -230,37 +294,30 @@ impl<'a> MessageWriter<'a> {
     fn outcome(&mut self, outcome: Outcome) {
         self.end_model();
         let name = self.names.get(&outcome.call).cloned().unwrap_or_default();
+        let text = not_empty(outcome.text, NO_OUTPUT);
         if self.text_calls.contains(&outcome.call) {
-            self.user
-                .push(format!("[what {name} came to]\n{}", outcome.text));
+            let name = plain_name(&name);
+            self.user.push(format!("[what {name} came to]\n{text}"));
             return;
         }
         self.end_user();
         self.results.push(CallResult {
-            id: self.id(&outcome.call),
+            id: self.ids.get(&outcome.call),
             name,
-            text: outcome.text,
+            text,
             ok: outcome.ok,
         });
     }
 
-    /// Returns an id that the provider accepts. Other providers refuse some of Gemini's ids.
-    fn id(&self, id: &str) -> String {
-        if self.info.protocol == Protocol::Gemini {
-            return id.to_owned();
-        }
-        id.chars()
-            .map(|c| match c {
-                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
-                _ => '_',
-            })
-            .collect()
-    }
-
     fn end_user(&mut self) {
         if !self.user.is_empty() {
-            let text = std::mem::take(&mut self.user).join("\n\n");
-            let images = std::mem::take(&mut self.images);
+            let text = not_empty(std::mem::take(&mut self.user).join("\n\n"), NO_TEXT);
+            let images = std::mem::take(&mut self.user_images);
+            let spoke = matches!(self.messages.last(), None | Some(Message::Model(_)));
+            if !spoke && self.must_alternate {
+                let answer = MessagePart::Text(NO_ANSWER.to_owned());
+                self.messages.push(Message::Model(vec![answer]));
+            }
             self.messages.push(Message::User { text, images });
         }
     }
@@ -272,15 +329,16 @@ impl<'a> MessageWriter<'a> {
         }
         for part in &mut parts {
             if let MessagePart::Call(call) = part {
-                call.id = self.id(&call.id);
+                call.id = self.ids.get(&call.id);
             }
         }
-        // Providers refuse reasoning without a text or a call after it.
-        if !parts
-            .iter()
-            .any(|part| !matches!(part, MessagePart::Reasoning { .. }))
-        {
+        // Providers refuse reasoning without a text or a call after it. Gemini's signatures may stand at the end.
+        let said = |part: &MessagePart| !matches!(part, MessagePart::Reasoning { .. });
+        let Some(last) = parts.iter().rposition(said) else {
             return;
+        };
+        if self.info.protocol != Protocol::Gemini {
+            parts.truncate(last + 1);
         }
         if self.messages.is_empty() {
             self.messages.push(Message::user(BEGIN));
@@ -293,7 +351,7 @@ impl<'a> MessageWriter<'a> {
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.tools.contains(call.name.as_str()));
-        parts.iter().any(unknown) || (self.info.thinking && !parts.iter().any(thought))
+        parts.iter().any(unknown) || (self.info.thinking && !parts.first().is_some_and(thought))
     }
 
     /// Turns the calls of a step into text.
@@ -324,33 +382,39 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Results(results));
     }
 
-    fn finish(mut self) -> Vec<Message> {
+    fn finish(&mut self) {
         self.end_model();
         self.end_results();
         self.end_user();
         if matches!(self.messages.last(), None | Some(Message::Model(_))) {
             self.messages.push(Message::user(GO_ON));
         }
-        self.messages
     }
 }
 
 fn as_text(name: &str, arguments: &Value) -> MessagePart {
+    let name = plain_name(name);
     MessagePart::Text(format!("[used {name} with {arguments}]"))
 }
 
-/// Returns a prompt with what it attaches. The images themselves are beside the text.
-fn with_context(text: String, context: &[Context], images: bool) -> String {
-    context.iter().fold(text, |told, piece| {
-        let body = match (&piece.image, images) {
-            (None, _) => piece.text.trim_end_matches('\n'),
-            (Some(_), true) => "(an image of this message)",
-            (Some(_), false) => "(an image, which is left out because you take none)",
-        };
-        // Escaped: a file name can contain quotes and ends of lines.
-        let name = &piece.name;
-        format!("{told}\n\n<context name={name:?}>\n{body}\n</context>")
-    })
+/// The longest name of a tool in a text, in characters.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Returns a name that a model made up as a single word: control tokens of a chat template are not repeated.
+fn plain_name(name: &str) -> String {
+    let word = |c: char| match c {
+        c if c.is_alphanumeric() || "_-.".contains(c) => c,
+        _ => '_',
+    };
+    let plain = name.trim().chars().take(MAX_NAME_CHARS).map(word).collect();
+    not_empty(plain, "(no name)")
+}
+
+fn not_empty(text: String, instead: &str) -> String {
+    match text.trim().is_empty() {
+        true => instead.to_owned(),
+        false => text,
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::protocol;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 use crate::provider::Delta;
-use crate::transcript::Item;
+use crate::request::ModelRequest;
 
 /// The wait for frames after the reason for the end, which hold no more than the usage.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,16 +24,16 @@ struct AnswerStream {
     info: RequestInfo,
 }
 
-/// Returns the deltas of an answer to a chat with these items.
+/// Returns the deltas of the answer to a request.
 pub(super) fn deltas(
     response: reqwest::Response,
     info: RequestInfo,
-    items: &[Item],
+    request: &ModelRequest,
 ) -> BoxStream<'static, Result<Delta, Fault>> {
     let stream = AnswerStream {
         frames: Frames::new(response, protocol::framing(info.protocol)),
         reader: protocol::reader(info.protocol),
-        answer: Answer::new(items),
+        answer: Answer::new(request),
         info,
     };
     stream::unfold(stream, |mut stream| async move {

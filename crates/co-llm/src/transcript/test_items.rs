@@ -1,8 +1,9 @@
 //! Items of the tests of this crate.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::json;
 
-use super::{Call, End, Item, Outcome, Usage};
+use super::{Call, End, Image, Item, Outcome, Usage};
 
 pub(crate) fn user(text: &str) -> Item {
     Item::user(text)
@@ -38,5 +39,16 @@ pub(crate) fn end() -> Item {
     Item::End {
         reason: End::Done,
         usage: Usage::default(),
+    }
+}
+
+/// Returns a PNG of which only the header and the end exist.
+pub(crate) fn png(width: u32, height: u32) -> Image {
+    let sides = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    let start = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    let end = b"\x08\x02\0\0\0\0\0\0\0\0\0\0\0IEND\xaeB`\x82";
+    Image {
+        media_type: "image/png".into(),
+        data: BASE64_STANDARD.encode([&start[..], &sides, end].concat()),
     }
 }

@@ -24,6 +24,17 @@ impl Slot {
     fn is_whole(&self) -> bool {
         serde_json::from_str::<serde_json::Map<String, Value>>(&self.call.arguments).is_ok()
     }
+
+    /// Returns true if a piece with this id, index and name begins another call.
+    fn is_followed_by(&self, id: &str, index: Option<u64>, name: &str) -> bool {
+        if name.is_empty() || self.call.name.is_empty() {
+            return false;
+        }
+        let another_id = !id.is_empty() && !self.call.id.is_empty();
+        // A name in pieces has the index of its call, and comes before the arguments.
+        let rest_of_name = index.is_some() && self.call.arguments.is_empty();
+        another_id || self.is_whole() || (name != self.call.name && !rest_of_name)
+    }
 }
 
 impl Calls {
@@ -48,17 +59,14 @@ impl Calls {
         if call.id.is_empty() {
             call.id = id.to_owned();
         }
-        if call.name.is_empty() {
+        if name.starts_with(&*call.name) {
             call.name = name.to_owned();
+        } else if call.arguments.is_empty() {
+            // The name comes in pieces.
+            call.name.push_str(name);
         }
         match &function["arguments"] {
-            Value::String(more) => {
-                // Some servers repeat a whole call at its end.
-                let repeated = !id.is_empty() && !name.is_empty() && *more == call.arguments;
-                if !repeated {
-                    call.arguments.push_str(more);
-                }
-            }
+            Value::String(more) => call.arguments.push_str(more),
             whole => {
                 let whole = arguments_text(whole);
                 if !whole.is_empty() {
@@ -72,24 +80,25 @@ impl Calls {
         }
     }
 
-    /// Returns the index of the call that a piece belongs to; none if it begins another one.
+    /// Returns the place of the call that a piece belongs to; none if it begins another one.
     fn find(&self, id: &str, index: Option<u64>, name: &str) -> Option<usize> {
-        if !id.is_empty()
-            && let Some(at) = self.slots.iter().position(|slot| slot.call.id == id)
-        {
+        let last = |is: &dyn Fn(&Slot) -> bool| self.slots.iter().rposition(is);
+        let same_id = |slot: &Slot| !id.is_empty() && slot.call.id == id;
+        let same_index = |slot: &Slot| index.is_some() && slot.index == index;
+        if let Some(at) = last(&|slot| same_id(slot) && same_index(slot)) {
             return Some(at);
         }
-        // Two calls may have the same index. The newer one is not complete yet.
+        // Two calls may have one id, if each begins with an index and a name of its own.
+        if let Some(at) = last(&same_id) {
+            let another = index.is_some() && self.slots[at].index.is_some() && !name.is_empty();
+            return (!another).then_some(at);
+        }
+        // Two calls may have one index. The newer one is not complete yet.
         let at = match index {
-            Some(_) => self.slots.iter().rposition(|slot| slot.index == index)?,
+            Some(_) => last(&same_index)?,
             None => self.slots.len().checked_sub(1)?,
         };
-        let slot = &self.slots[at];
-        let another_id = !id.is_empty() && !slot.call.id.is_empty();
-        let begins = !name.is_empty()
-            && !slot.call.name.is_empty()
-            && (another_id || name != slot.call.name || slot.is_whole());
-        (!begins).then_some(at)
+        (!self.slots[at].is_followed_by(id, index, name)).then_some(at)
     }
 
     /// Takes the calls, in the order in which they began.
@@ -190,6 +199,57 @@ mod tests {
     }
 
     #[test]
+    fn calls_at_once_under_one_id() {
+        let null = Value::Null;
+        check(
+            &[
+                piece(json!(0), json!("a"), json!("run"), json!("{")),
+                piece(json!(1), json!("a"), json!("run"), json!("{\"x\"")),
+                piece(json!(0), json!("a"), null.clone(), json!("}")),
+                piece(json!(1), json!("a"), null.clone(), json!(":1}")),
+            ],
+            &[("a", "run", "{}"), ("a", "run", "{\"x\":1}")],
+        );
+        // A piece without a name belongs to the call with its id, whatever its index is.
+        check(
+            &[
+                piece(json!(0), json!("a"), json!("run"), json!("{")),
+                piece(json!(1), json!("a"), null, json!("}")),
+            ],
+            &[("a", "run", "{}")],
+        );
+    }
+
+    #[test]
+    fn a_name_in_pieces() {
+        let null = Value::Null;
+        check(
+            &[
+                piece(json!(0), json!("a"), json!("run_"), null.clone()),
+                piece(json!(0), null.clone(), json!("shell"), json!("")),
+                piece(json!(0), null.clone(), json!("_command"), json!("{")),
+                piece(json!(0), null.clone(), null.clone(), json!("}")),
+                piece(json!(1), json!("b"), json!("read"), json!("{}")),
+            ],
+            &[("a", "run_shell_command", "{}"), ("b", "read", "{}")],
+        );
+        // The name so far in each piece.
+        check(
+            &[
+                piece(json!(0), json!("a"), json!("run"), null.clone()),
+                piece(json!(0), json!("a"), json!("run_shell"), null.clone()),
+                piece(json!(0), json!("a"), json!("run_shell"), json!("{}")),
+            ],
+            &[("a", "run_shell", "{}")],
+        );
+        let named = |name: &str| json!({"function": {"name": name}});
+        check(
+            &[named("run"), named("read")],
+            &[("", "run", ""), ("", "read", "")],
+        );
+    }
+
+    #[test]
     fn another_id_in_each_piece_of_one_call() {
         check(
             &[
@@ -211,7 +271,8 @@ mod tests {
                 piece(json!(0), json!("a"), json!("run"), json!("{\"x\":1}")),
                 piece(json!(0), json!("a"), json!("run"), json!("{\"x\":1}")),
             ],
-            &[("a", "run", "{\"x\":1}")],
+            // The answer reads them as one.
+            &[("a", "run", "{\"x\":1}{\"x\":1}")],
         );
     }
 }

@@ -162,7 +162,7 @@ fn the_end_of_a_job_is_told_unless_it_was_read() {
         ended(2, true),
         user("y"),
     ];
-    for protocol in [Protocol::OpenAi, Protocol::Gemini, Protocol::Ollama] {
+    for protocol in [Protocol::Gemini, Protocol::Ollama] {
         assert_eq!(
             told(protocol, items.clone(), true),
             [
@@ -195,10 +195,12 @@ fn a_prompt_without_an_answer_stays_as_it_was_sent() {
         usage: crate::transcript::Usage::default(),
     };
     let items = vec![user("x"), failed.clone(), user("y")];
+    let told_to = |protocol| told(protocol, items.clone(), true);
     assert_eq!(
-        told(Protocol::OpenAi, items, true),
+        told_to(Protocol::OpenAi),
         ["User: x", "Assistant: (no answer)", "User: y"]
     );
+    assert_eq!(told_to(Protocol::Gemini), ["User: x", "User: y"]);
     let items = vec![
         user("x"),
         said("a"),
@@ -209,6 +211,35 @@ fn a_prompt_without_an_answer_stays_as_it_was_sent() {
     ];
     let told = told(Protocol::OpenAi, items, true);
     assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
+fn a_prompt_after_a_result_follows_an_answer_if_the_server_demands_one() {
+    let items = vec![user("x"), call("1"), outcome("1", "a"), user("steer")];
+    let told_to = |protocol| told(protocol, items.clone(), true);
+    let expected = [
+        "User: x",
+        "Assistant: call 1",
+        "Tool: result 1: a",
+        "Assistant: (no answer)",
+        "User: steer",
+    ];
+    assert_eq!(told_to(Protocol::OpenAi), expected);
+    assert_eq!(told_to(Protocol::Responses), expected);
+    assert_eq!(told_to(Protocol::Ollama).len(), 4);
+}
+
+#[test]
+fn no_text_is_empty() {
+    let items = vec![user(" "), call("1"), outcome("1", "\n")];
+    assert_eq!(
+        told(Protocol::OpenAi, items, true),
+        [
+            format!("User: {NO_TEXT}"),
+            "Assistant: call 1".into(),
+            format!("Tool: result 1: {NO_OUTPUT}"),
+        ]
+    );
 }
 
 #[test]
