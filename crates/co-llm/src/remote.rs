@@ -27,6 +27,8 @@ mod responses;
 mod retry_after;
 mod rules;
 mod stream;
+#[cfg(test)]
+mod strict;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
