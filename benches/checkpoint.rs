@@ -111,7 +111,7 @@ fn keep(checkpoints: &Checkpoints, work: &Path, round: usize) -> Duration {
     };
     time(|| {
         let plan = Undo::making(&changes, work, &store, &OpenBuffers::new(), Overlap::Refuse);
-        let done = checkpoints.make(plan, None, work, by).unwrap();
+        let done = checkpoints.make(plan, work, by).unwrap();
         assert_eq!(done.changes.len(), KEPT, "{:?}", done.failed);
     })
 }

@@ -3,16 +3,16 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
-//! a trial, `apply` does it, `repository` does it for git's part, and `journal` finishes what a killed process was doing.
+//! a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes where git's HEAD was.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
 mod apply;
 mod change;
+mod head;
 mod journal;
 mod log;
 mod parts;
-mod repository;
 mod snapshot;
 mod store;
 mod undo;
@@ -27,15 +27,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
 use journal::Journal;
-use repository::KeepPlace;
 
-pub use change::{Change, Entry, KeptRepository, RepositoryChanges, files, shown};
+pub use change::{Change, Entry, files, shown};
+pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, Part};
-pub use repository::taking_back;
 pub use store::Store;
-pub use undo::{Overlap, RepositoryResult, Undo, UndoResult};
+pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
 
 /// The checkpoints of all chats of a backend.
@@ -163,18 +162,12 @@ impl Checkpoints {
         log::append(&self.dir, chat, record)
     }
 
-    /// Makes changes in the workspace `root`, apart from those of buffers, and changes of its repository. If co is killed
-    /// meanwhile, [`Self::finish`] makes the rest, or drops all if nothing was made yet.
+    /// Makes changes in the workspace `root`, apart from those of buffers. If co is killed meanwhile, [`Self::finish`] makes the
+    /// rest, or drops all if nothing was made yet.
     ///
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.
-    pub fn make(
-        &self,
-        undo: Undo,
-        repository: Option<KeptRepository>,
-        root: &Path,
-        by: By,
-    ) -> io::Result<UndoResult> {
+    pub fn make(&self, undo: Undo, root: &Path, by: By) -> io::Result<UndoResult> {
         if !journal::is_in_place(root) {
             let why = format!("{} is no longer the same directory", root.display());
             return Err(io::Error::other(why));
@@ -186,7 +179,8 @@ impl Checkpoints {
             by,
             workspace: root.to_owned(),
             changes: undo.changes,
-            repository,
+            head: None,
+            of_git: false,
             unclear: Vec::new(),
             unknown: None,
         };
@@ -198,15 +192,7 @@ impl Checkpoints {
             // A trial may have many files, so they are not synced. A loss of power may lose them, and the journal too.
             sync: !matches!(record.by, By::Call { .. }),
         };
-        let place = KeepPlace {
-            root,
-            store: &store,
-            unfinished: &unfinished,
-            what: record.by.what(),
-        };
-        let done = place.make(record.repository.as_ref(), || {
-            apply::apply(record.changes, root, &store, options)
-        });
+        let done = apply::apply(record.changes, root, &store, options);
         journal.end();
         Ok(done)
     }

@@ -12,7 +12,6 @@
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
-//! | [`git`] | the repository of a workspace, and changes of it |
 //! | [`nvim`] | the connection to Neovim |
 //! | [`buffers`] | the texts of Neovim's buffers, and questions about the editor |
 //! | [`editor`] | the queue of messages to Neovim |
@@ -39,7 +38,6 @@ pub mod config;
 pub mod editor;
 pub mod error;
 pub mod front_end;
-pub mod git;
 pub mod logging;
 pub mod nvim;
 pub mod paths;

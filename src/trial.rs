@@ -1,26 +1,28 @@
 //! Trials: commands that run over a layer above the workspace, so that the person sees their changes before they are made.
 //!
 //! `layer` makes the directory of a trial, over the ignored files that earlier trials left (`ignored`). `changes` compares it with the
-//! workspace, by the files that `tree` and `content` read. `git` sorts the changes below `.git`, and `repository` reads those of
-//! commits, refs and the index. `report` makes texts of them. This module asks no person. It blocks on files: call it from
-//! `spawn_blocking`, apart from what is `async`.
+//! workspace, by the files that `tree` and `content` read. `git` finds the changes below `.git`, with the index that `index` reads,
+//! and `head` asks git what the command did there. `report` makes texts of all. This module asks no person. It blocks on files:
+//! call it from `spawn_blocking`, apart from what is `async`.
 
 mod changes;
 mod content;
 mod git;
+mod head;
 mod ignored;
+mod index;
 mod layer;
 mod report;
-mod repository;
 mod rules;
 mod tracked;
 mod tree;
 
 pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
+pub use git::GitChanges;
+pub use head::TrialPlace;
 pub use ignored::Cleared;
 pub use layer::Layer;
 pub use report::size;
-pub use repository::TrialPlace;
 
 use co_exec::CommandOutcome;
 

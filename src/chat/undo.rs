@@ -1,4 +1,4 @@
-//! `/undo` and `/redo`: take the chat's changes of files and of `.git` back, and bring them back.
+//! `/undo` and `/redo`: take the chat's changes of files back, and bring them back.
 //!
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::plan::Plan;
+use self::plan::{Plan, Planned};
 pub(super) use self::texts::named;
 use self::texts::{TurnSummary, changed_words, note, turns};
 use super::Chat;
@@ -245,13 +245,14 @@ impl UndoTask {
             plan = self.plan() => plan,
         };
         match plan {
-            Ok(Some((plan, change))) => {
-                if let Some(plan) = self.ask(plan, change).await {
+            Ok(Planned::Changes(plan, change)) => {
+                if let Some(plan) = self.ask(*plan, change).await {
                     self.apply(plan).await;
                 }
             }
-            Ok(None) => {
-                let said = std::iter::once(self.nothing().to_owned()).chain(self.jobs.clone());
+            Ok(Planned::Nothing(git)) => {
+                let said = std::iter::once(self.nothing().to_owned());
+                let said = said.chain(git).chain(self.jobs.clone());
                 let said = said.collect::<Vec<_>>().join("; ");
                 self.services.answer(NoticeLevel::Info, said);
                 self.done(None).await;
@@ -307,13 +308,13 @@ impl UndoTask {
             turn,
             workspace,
             undo,
-            repository,
+            git,
             reasons,
         } = plan;
         let left_alone = undo.kept.len();
-        let (by, planned) = (self.by.clone(), repository.clone());
+        let by = self.by.clone();
         let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
-            checkpoints.make(undo, planned, root, by)
+            checkpoints.make(undo, root, by)
         };
         let done = match apply(&self.services, &workspace, undo, on_disk).await {
             Ok(done) => done,
@@ -325,11 +326,12 @@ impl UndoTask {
             by: self.by.clone(),
             workspace: workspace.clone(),
             changes: done.changes.clone(),
-            repository: done.made_of(repository),
+            head: None,
+            of_git: false,
             unclear: Vec::new(),
             unknown: None,
         };
-        let has_changed = !record.changes.is_empty() || record.repository.is_some();
+        let has_changed = !record.changes.is_empty();
         let (checkpoints, chat) = (
             Arc::clone(&self.services.checkpoints),
             self.transcript.clone(),
@@ -337,23 +339,33 @@ impl UndoTask {
         let unkept = blocking(move || checkpoints.append(&chat, &record))
             .await
             .err();
-        self.tell(&done, has_changed, (left_alone, &reasons), unkept);
+        let mut text = self.words(&done, has_changed, (left_alone, &reasons));
+        if let Some(git) = git.filter(|_| has_changed) {
+            text.push_str(&format!("; {git}"));
+        }
+        if let Some(why) = &unkept {
+            text.push_str(&format!("; this cannot be taken back: {why}"));
+        }
+        let level = match done.failed.is_empty() && unkept.is_none() {
+            true => NoticeLevel::Info,
+            false => NoticeLevel::Warn,
+        };
+        self.services.answer(level, text);
         if has_changed {
             self.done(Some(note(&done, &self.by))).await;
-        } else if left_alone == 0 && done.all_failed().next().is_none() {
+        } else if left_alone == 0 && done.failed.is_empty() {
             self.done(None).await;
         }
     }
 
-    /// Tells the person what was done.
-    fn tell(
+    /// Returns what was done, for the person.
+    fn words(
         &self,
         done: &UndoResult,
         has_changed: bool,
         (left_alone, reasons): (usize, &[String]),
-        unkept: Option<String>,
-    ) {
-        let has_failed = done.all_failed().next().is_some();
+    ) -> String {
+        let has_failed = !done.failed.is_empty();
         let mut text = match has_changed {
             true => changed_words(done, &self.by, self.with_chat),
             false if left_alone == 0 && !has_failed => {
@@ -362,19 +374,12 @@ impl UndoTask {
             }
             false => format!("nothing was changed: {}", reasons.join("; ")),
         };
-        for (path, why) in done.all_failed() {
+        for (path, why) in &done.failed {
             text.push_str(&format!("; {} was not changed: {why}", path.display()));
         }
         if left_alone > 0 && has_changed {
             text.push_str(&format!("; {} left alone", files(left_alone)));
         }
-        if let Some(why) = &unkept {
-            text.push_str(&format!("; this cannot be taken back: {why}"));
-        }
-        let level = match !has_failed && unkept.is_none() {
-            true => NoticeLevel::Info,
-            false => NoticeLevel::Warn,
-        };
-        self.services.answer(level, text);
+        text
     }
 }

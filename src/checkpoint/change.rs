@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::RepositoryChange;
 use co_policy::one_line;
 
 /// Returns `1 file` or `2 files`.
@@ -68,49 +67,6 @@ pub struct Change {
     pub path: PathBuf,
     pub before: Option<Entry>,
     pub after: Option<Entry>,
-}
-
-/// The change of the workspace's repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptRepository {
-    /// The person's git.
-    pub git: PathBuf,
-    pub change: RepositoryChange,
-    /// The new objects, as packs of git.
-    #[serde(default)]
-    pub packs: Vec<Blob>,
-}
-
-/// The changes of a repository for a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepositoryChanges {
-    pub kept: KeptRepository,
-    /// A line for each, for a person.
-    pub lines: Vec<String>,
-}
-
-impl KeptRepository {
-    /// Returns the change that takes this one back.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        Self {
-            change: self.change.inverse(),
-            ..self.clone()
-        }
-    }
-
-    /// Returns this change and a later one as one change.
-    ///
-    /// # Errors
-    /// Something else changed the same place in between: a clause.
-    pub fn then(mut self, later: Self) -> Result<Self, String> {
-        self.packs.extend(later.packs);
-        Ok(Self {
-            git: later.git,
-            change: self.change.then(later.change)?,
-            packs: self.packs,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -8,14 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::apply::apply;
 use super::change::{Change, Entry, files, shown};
 use super::log::{By, Record, keeps};
-use super::repository::KeepPlace;
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
@@ -27,12 +25,14 @@ const NEW: &str = "new";
 /// The extension of the file when it is whole.
 const WHOLE: &str = "jsonl";
 
+/// The reason why a change of `.git` is left alone.
+const OF_OLDER: &str = "an older version of co was changing it; look at `git status`";
+
 /// The journal of changes that are being made.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Locked.
-    file: File,
+    _locked: File,
 }
 
 /// Changes that a killed process was keeping or taking back.
@@ -42,8 +42,6 @@ pub struct InterruptedKeep {
     pub by: By,
     /// The number of files that were changed now.
     pub finished: usize,
-    /// True if changes of the repository are made.
-    pub repository: bool,
     /// Nothing had been changed, so nothing was.
     pub dropped: bool,
     /// The files that were left alone, with the reason.
@@ -59,17 +57,17 @@ impl fmt::Display for InterruptedKeep {
             By::Redo => "brought changes back".to_owned(),
         };
         if self.dropped {
-            return write!(
+            write!(
                 f,
                 "co was killed before it {changes} in {workspace}: nothing was changed"
-            );
+            )?;
+        } else {
+            write!(
+                f,
+                "co was killed while it {changes} in {workspace}: the rest, {}, is changed now",
+                files(self.finished)
+            )?;
         }
-        write!(
-            f,
-            "co was killed while it {changes} in {workspace}: the rest, {}{}, is changed now",
-            files(self.finished),
-            if self.repository { " and .git" } else { "" }
-        )?;
         for (path, why) in &self.failed {
             write!(f, "; {} is left alone: {why}", shown(path))?;
         }
@@ -101,18 +99,16 @@ impl Journal {
         flock(&file, FlockOperation::LockExclusive)?;
         file.write_all(serde_json::to_string(record)?.as_bytes())?;
         fs::rename(new, &path)?;
-        Ok(Self { path, file })
+        Ok(Self {
+            path,
+            _locked: file,
+        })
     }
 
     /// Returns the start of the names of files that are not whole yet.
     pub(super) fn unfinished(&self) -> String {
         let name = self.path.file_stem().unwrap_or_default();
         format!("{UNFINISHED}{}-", name.display())
-    }
-
-    /// Returns the time at which the keep began; none if the file system does not tell it.
-    fn begin_time(&self) -> Option<SystemTime> {
-        self.file.metadata().and_then(|it| it.modified()).ok()
     }
 
     /// Notes that all changes are made.
@@ -130,8 +126,11 @@ impl Journal {
         let text = fs::read(path).ok()?;
         let is_whole = path.extension().is_some_and(|it| it == WHOLE);
         let record = serde_json::from_slice(&text).ok().filter(|_| is_whole);
-        let path = path.to_owned();
-        Some((Self { path, file }, record))
+        let journal = Self {
+            path: path.to_owned(),
+            _locked: file,
+        };
+        Some((journal, record))
     }
 }
 
@@ -164,15 +163,7 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
     let root = &record.workspace;
     let unfinished = journal.unfinished();
     remove_unfinished(&record, &unfinished);
-    let place = KeepPlace {
-        root,
-        store,
-        unfinished: &unfinished,
-        what: record.by.what(),
-    };
-    let repository = record.repository.as_ref();
-    let mut begun = place.interrupted(repository);
-    let (mut left, mut failed) = (Vec::new(), Vec::new());
+    let (mut begun, mut left, mut failed) = (false, Vec::new(), Vec::new());
     for change in record.changes {
         match entry_at(root, &change.path, store) {
             Ok(now) if now == change.after => begun = true,
@@ -188,28 +179,24 @@ fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKe
             Err(error) => failed.push((change.path, error.to_string())),
         }
     }
-    let (mut finished, mut made) = (0, false);
+    let mut finished = 0;
     if begun {
         let options = WriteOptions {
             unfinished: &unfinished,
             sync: false,
             mode: None,
         };
-        let done = place.finish(repository, journal.begin_time(), || {
-            apply(left, root, store, options)
-        });
+        let done = apply(left, root, store, options);
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);
-        if let Some(result) = done.repository {
-            made = !result.made.is_empty();
-            failed.extend(result.failed);
-        }
+    }
+    if record.of_git {
+        failed.push((PathBuf::from(".git"), OF_OLDER.to_owned()));
     }
     InterruptedKeep {
         workspace: record.workspace,
         by: record.by,
         finished,
-        repository: made,
         dropped: !begun,
         failed,
     }

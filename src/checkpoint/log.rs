@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::change::{Blob, Change, Entry, KeptRepository};
+use super::change::{Blob, Change, Entry};
+use super::head::HeadMove;
 use crate::paths::{self, private_dir};
 use co_llm::transcript::Decision;
 
@@ -20,8 +22,17 @@ pub struct Record {
     /// The real path of the workspace.
     pub workspace: PathBuf,
     pub changes: Vec<Change>,
+    /// The move of git's HEAD during a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repository: Option<KeptRepository>,
+    pub head: Option<HeadMove>,
+    /// An older version of co made changes in `.git` too, which no version takes back now.
+    #[serde(
+        default,
+        rename = "repository",
+        deserialize_with = "is_there",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub of_git: bool,
     /// Files that changed during the call, but perhaps not by it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unclear: Vec<PathBuf>,
@@ -68,18 +79,6 @@ pub struct History {
     pub undone: Vec<TurnChanges>,
 }
 
-impl By {
-    /// Returns the command.
-    pub(super) fn what(&self) -> &str {
-        match self {
-            Self::Call { what, .. } => what,
-            Self::Undo => "/undo",
-            Self::Redo => "/redo",
-            Self::TakenBack => "/changes",
-        }
-    }
-}
-
 impl TurnChanges {
     /// Returns all changes, in their order.
     pub fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
@@ -92,19 +91,7 @@ impl TurnChanges {
     }
 
     pub fn has_changes(&self) -> bool {
-        self.changes().next().is_some() || self.records.iter().any(|it| it.repository.is_some())
-    }
-
-    /// Returns all changes of the repository as one; none if there are none.
-    ///
-    /// # Errors
-    /// Something else changed the same place in between: a clause.
-    pub fn repository(&self) -> Result<Option<KeptRepository>, String> {
-        let mut all = (self.records.iter()).filter_map(|it| it.repository.clone());
-        let Some(first) = all.next() else {
-            return Ok(None);
-        };
-        all.try_fold(first, KeptRepository::then).map(Some)
+        self.changes().next().is_some()
     }
 
     /// Returns the real path of the workspace.
@@ -247,7 +234,6 @@ pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
 pub(super) fn blobs(file: &Path) -> Vec<Blob> {
     let mut found = Vec::new();
     for record in read(file) {
-        found.extend(record.repository.into_iter().flat_map(|it| it.packs));
         let entries = record
             .changes
             .into_iter()
@@ -266,6 +252,12 @@ fn read(file: &Path) -> Vec<Record> {
     lines
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect()
+}
+
+/// Returns whether a field has a value, which may be anything.
+fn is_there<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    let value: Option<IgnoredAny> = Option::deserialize(from)?;
+    Ok(value.is_some())
 }
 
 /// Returns the directory of the journals, which have the form of the file of a chat.

@@ -131,13 +131,24 @@ impl Scene {
 
     pub(super) fn make(&self, undo: Undo) -> UndoResult {
         let root = self.workspace.root();
-        self.checkpoints.make(undo, None, root, By::Undo).unwrap()
+        self.checkpoints.make(undo, root, By::Undo).unwrap()
     }
 
     /// Returns the kind, the mode and the bytes of everything in the workspace.
     pub(super) fn everything(&self) -> Tree {
         test_tree::read(&self.at(""))
     }
+}
+
+/// Returns a record as an older version of co wrote it, which kept a commit too.
+pub(super) fn with_repository(record: &str) -> String {
+    let mut record: serde_json::Value = serde_json::from_str(record).unwrap();
+    record["repository"] = serde_json::json!({
+        "git": "/usr/bin/git",
+        "change": { "refs": [{ "name": "refs/heads/main", "before": null, "after": "1".repeat(40) }] },
+        "packs": ["2".repeat(64)],
+    });
+    record.to_string()
 }
 
 /// Returns the number of keeps that were begun and not ended, in the scene at `top`.
@@ -390,7 +401,8 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: found.changes.clone(),
-        repository: None,
+        head: None,
+        of_git: false,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -421,4 +433,30 @@ fn a_backend_that_is_killed_leaves_whole_files() {
 fn is_temporary(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
     name.starts_with(".co-edit-")
+}
+
+#[test]
+fn a_record_of_an_older_version_with_a_commit_is_read() {
+    let scene = Scene::new();
+    scene.write("a", "1\n");
+    let found = scene.call(|| scene.write("a", "2\n"));
+    let record = Record {
+        planned: false,
+        turn: 0,
+        by: By::Undo,
+        workspace: scene.at(""),
+        changes: found.changes.clone(),
+        head: None,
+        of_git: false,
+        unclear: Vec::new(),
+        unknown: None,
+    };
+    let text = serde_json::to_string(&record).unwrap();
+    let old: Record = serde_json::from_str(&with_repository(&text)).unwrap();
+    assert!(old.of_git);
+    assert_eq!(old.changes, found.changes);
+    // A copy in another chat says so too.
+    let copied: Record = serde_json::from_str(&serde_json::to_string(&old).unwrap()).unwrap();
+    assert_eq!(copied, old);
+    assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, Entry, KeptRepository, shown};
+use super::change::{Change, Entry, shown};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
-use crate::git::RepositoryChange;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::buffer_change;
 use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
@@ -46,31 +45,6 @@ pub struct UndoResult {
     pub changes: Vec<Change>,
     /// The files that could not be changed, with the reason.
     pub failed: Vec<(PathBuf, String)>,
-    /// The result for the repository; none if no change of it was planned.
-    pub repository: Option<RepositoryResult>,
-}
-
-/// The result of the changes of a repository.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct RepositoryResult {
-    pub made: RepositoryChange,
-    /// The parts that could not be changed, with the reason. If no part could be changed, this is `.git`.
-    pub failed: Vec<(PathBuf, String)>,
-}
-
-impl UndoResult {
-    /// Returns the files and the parts of the repository that could not be changed, with the reason.
-    pub fn all_failed(&self) -> impl Iterator<Item = &(PathBuf, String)> {
-        let in_git = self.repository.iter().flat_map(|it| &it.failed);
-        self.failed.iter().chain(in_git)
-    }
-
-    /// Returns the part of the planned changes of a repository that is made; none if no part is.
-    pub fn made_of(&self, planned: Option<KeptRepository>) -> Option<KeptRepository> {
-        let change = self.repository.as_ref()?.made.clone();
-        let made = planned.map(|it| KeptRepository { change, ..it });
-        made.filter(|it| !it.change.is_empty())
-    }
 }
 
 impl Undo {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::change::{Change, Entry, KeptRepository};
+use super::change::{Change, Entry};
+use super::head::HeadMove;
 use super::lock;
 use super::snapshot::{Differences, Snapshot, entry_at};
 use super::store::Store;
@@ -62,8 +63,8 @@ pub type EditedFiles = Vec<(PathBuf, Option<Entry>)>;
 pub struct CallChanges {
     /// In their order. A path may be in it several times.
     pub changes: Vec<Change>,
-    /// That of the repository, if it was a trial's.
-    pub repository: Option<KeptRepository>,
+    /// The move of git's HEAD.
+    pub head: Option<HeadMove>,
     /// Files that changed, but perhaps not by this call: the person saved them, or another command ran too.
     pub unclear: Vec<PathBuf>,
     /// The reason why the changes are not known.

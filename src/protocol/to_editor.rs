@@ -387,9 +387,9 @@ pub struct TrialSummary {
     pub status: String,
     /// The last lines of its output, printable.
     pub output: Vec<String>,
-    /// The changes of the repository, a line each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub git: Vec<String>,
+    /// What it changed in `.git`, which is never kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
     /// Remarks for the person, one sentence each.
     pub notes: Vec<String>,
     /// The command failed, perhaps because of the trial, or changed what cannot be kept. A yes runs it outside of one.

@@ -7,11 +7,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use self::comparison::Comparison;
+use super::git::GitChanges;
 use super::layer::Layer;
-use super::repository::{self, TrialPlace};
-use crate::checkpoint::{Change, RepositoryChanges, Store};
+use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
-use co_exec::Executor;
 
 /// The most bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;
@@ -26,14 +25,7 @@ pub struct TrialChanges {
     /// In the order of their paths.
     pub not_kept: Vec<NotKept>,
     pub ignored: IgnoredFiles,
-    /// The paths named `.git` with changes that cannot be kept.
-    pub git: Vec<PathBuf>,
-    /// The reason why those of the workspace's own `.git` cannot, if it is not the kind of change.
-    pub git_problem: Option<String>,
-    /// The workspace's own `.git` has changes that [`Self::with_repository`] may read.
-    pub may_keep_git: bool,
-    /// The changes of the workspace's repository.
-    pub repository: Option<RepositoryChanges>,
+    pub git: GitChanges,
 }
 
 /// A change that is dropped.
@@ -78,25 +70,6 @@ pub enum Error {
 }
 
 impl TrialChanges {
-    /// Reads the changes of the workspace's repository, if only those may have changed that can be kept.
-    ///
-    /// If they cannot, they are among those that are dropped.
-    pub async fn with_repository(mut self, executor: &Executor, place: &TrialPlace) -> Self {
-        if !std::mem::take(&mut self.may_keep_git) {
-            return self;
-        }
-        match repository::read(executor, place).await {
-            Ok(changes) => self.repository = changes,
-            Err(why) => {
-                self.git.push(PathBuf::from(".git"));
-                self.git.sort();
-                self.git_problem = Some(why);
-                self.ignored.fate = Fate::Dropped;
-            }
-        }
-        self
-    }
-
     /// Returns the number of files that would be changed, or of directories if there are no files.
     pub fn count(&self) -> usize {
         let directories = self.changes.iter().filter(|it| it.is_directory()).count();
@@ -108,11 +81,7 @@ impl TrialChanges {
 
     /// Returns whether only ignored files changed, or none.
     pub fn only_ignored(&self) -> bool {
-        self.changes.is_empty()
-            && self.not_kept.is_empty()
-            && self.git.is_empty()
-            && !self.may_keep_git
-            && self.repository.is_none()
+        self.changes.is_empty() && self.not_kept.is_empty() && self.git.is_empty()
     }
 
     /// Decides about the ignored files when all changes are read. `may_stay` is false if they may be unfinished: then they are
@@ -168,7 +137,6 @@ impl TrialChanges {
         }
         found.changes.sort_by(|a, b| a.path.cmp(&b.path));
         found.not_kept.sort();
-        found.git.sort();
         Ok(found)
     }
 }

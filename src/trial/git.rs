@@ -1,32 +1,36 @@
-//! Sorts the changes below a `.git`: which of them co may keep.
+//! Finds the changes of git directories. A trial keeps none of them, so a person needs a line that says what they are.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
+use super::index::{Index, MOST_INDEX};
 use super::tree::{self, Kind, Node, Tree};
-use crate::git::{Index, MOST_INDEX};
+use crate::checkpoint::shown;
 
 /// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The names in a git directory that hold objects, refs, HEAD, the index, and the logs of them.
-const KEPT: [&str; 8] = [
-    "objects",
-    "refs",
-    "packed-refs",
-    "HEAD",
-    "index",
-    "logs",
-    "ORIG_HEAD",
-    "COMMIT_EDITMSG",
-];
+/// The most paths of a kind that are kept.
+const MOST_PATHS: usize = 3;
 
-/// Files that git makes of the others, or to which nothing refers later. Their changes are dropped.
-const LEFT_OVER: [&str; 8] = [
+/// The names in a git directory that a commit, a branch, a tag or the stash changes.
+const OF_COMMITS: [&str; 5] = ["HEAD", "refs", "packed-refs", "reftable", "index"];
+/// The directory with the logs of refs, which have the names of the refs.
+const LOGS: &str = "logs";
+/// The directory of objects. A new object has no effect until a ref or the index names it.
+const OBJECTS: &str = "objects";
+
+/// Files that git makes of the others, or to which nothing refers later. Their changes do not count.
+const LEFT_OVER: [&str; 11] = [
+    "logs/HEAD",
     "gc.log",
     "gc.pid",
+    "COMMIT_EDITMSG",
     "FETCH_HEAD",
+    "ORIG_HEAD",
     "AUTO_MERGE",
     "info/refs",
     "objects/info/packs",
@@ -34,13 +38,15 @@ const LEFT_OVER: [&str; 8] = [
     "objects/info/commit-graphs",
 ];
 
-/// The changes of a `.git`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GitState {
-    Same,
-    /// Only commits, refs, HEAD and the index may have changed.
-    Keepable,
-    Other,
+/// The changes of git directories, which are all dropped.
+#[derive(Debug, Default, PartialEq)]
+pub struct GitChanges {
+    /// The changed refs and indexes, as paths in the workspace. Not all are here if there are many.
+    commits: BTreeSet<PathBuf>,
+    /// Other changed paths, such as those of hooks; see `commits`.
+    others: BTreeSet<PathBuf>,
+    /// The words of git about the move of HEAD; none if HEAD did not move, or git could not tell.
+    pub(super) head: Option<String>,
 }
 
 /// Returns whether git takes a name for its own, also where the file system does not tell capital letters.
@@ -48,71 +54,129 @@ pub(super) fn is_it(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
-/// Returns the kind of the changes that the layer has at a path named `.git`. An index that git only refreshed is no change.
-pub(super) fn state(layer: &Tree, workspace: &Tree, path: &Path) -> io::Result<GitState> {
-    let mut state = GitState::Same;
-    let mut todo = vec![path.to_owned()];
-    let is_own = path == Path::new(".git");
-    while let Some(path) = todo.pop() {
-        if tree::is_too_deep(&path) {
-            return Ok(GitState::Other);
-        }
-        let inner = path.strip_prefix(".git").unwrap_or(&path);
-        let may_keep = is_own && may_keep(inner);
-        let (Some(new_dir), old_dir) = (layer.parent(&path)?, workspace.parent(&path)?) else {
-            continue;
-        };
-        let name = path.file_name().unwrap_or_default();
-        let new = Node::of(&new_dir, name)?;
-        let old = match &old_dir {
-            Some(dir) => Node::of(dir, name)?,
-            None => None,
-        };
-        let Some(new) = new else {
-            continue;
-        };
-        let dir = match new.kind {
-            Kind::Dir => layer.dir(&path)?,
-            _ => None,
-        };
-        let is_read = may_keep || old.is_some_and(|it| it.kind == Kind::Dir);
-        if let Some(dir) = dir.as_ref().filter(|_| is_read) {
-            todo.extend(tree::names(dir)?.iter().map(|name| path.join(name)));
-        }
-        let same = match (old, &old_dir) {
-            (Some(old), Some(old_dir)) => match new.kind {
-                _ if (new.kind, new.mode) != (old.kind, old.mode) => false,
-                Kind::Dir => dir.is_some_and(|dir| !tree::is_opaque(&dir)),
-                Kind::Link => tree::target(&new_dir, name)? == tree::target(old_dir, name)?,
-                Kind::File => {
-                    let is_index = name == "index";
-                    let most = if is_index { MOST_INDEX } else { MOST_BYTES };
-                    let bytes = |dir| tree::bytes(dir, name, most);
-                    match (bytes(&new_dir), bytes(old_dir)) {
-                        (Ok(new), Ok(old)) => new == old || is_index && Index::are_same(&new, &old),
-                        _ => false,
-                    }
-                }
-                Kind::Whiteout | Kind::Special(_) => false,
-            },
-            // Removing what is not there is no change.
-            _ => new.kind == Kind::Whiteout,
-        };
-        let usual = matches!(new.kind, Kind::File | Kind::Dir | Kind::Whiteout);
-        match same {
-            true => {}
-            false if may_keep && usual => state = GitState::Keepable,
-            false => return Ok(GitState::Other),
+impl GitChanges {
+    pub fn is_empty(&self) -> bool {
+        self.commits.is_empty() && self.others.is_empty()
+    }
+
+    /// Returns the changed paths. Not all are among them if there are many.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let all = self.others.iter().chain(&self.commits);
+        all.map(PathBuf::as_path)
+    }
+
+    /// Returns whether git may have moved HEAD of the workspace's own repository.
+    pub(super) fn may_move_head(&self) -> bool {
+        self.commits.iter().any(|path| path.starts_with(".git"))
+    }
+
+    /// Returns what the command did, in one line.
+    pub fn words(&self) -> String {
+        let commits = self.commits.iter().filter(|_| self.head.is_none());
+        let paths: Vec<_> = self
+            .others
+            .iter()
+            .chain(commits)
+            .map(|it| shown(it))
+            .collect();
+        let paths = (!paths.is_empty()).then(|| format!("{} changed", paths.join(", ")));
+        let words: Vec<_> = self.head.iter().cloned().chain(paths).collect();
+        words.join("; ")
+    }
+
+    /// Adds a path that is no part of a commit.
+    pub(super) fn add(&mut self, path: &Path) {
+        if self.others.len() < MOST_PATHS {
+            self.others.insert(path.to_owned());
         }
     }
-    Ok(state)
+
+    /// Adds a path in the git directory `dir`.
+    fn add_in(&mut self, dir: &Path, path: &Path) {
+        let inner = path.strip_prefix(dir).unwrap_or(path);
+        let inner = inner.strip_prefix(LOGS).unwrap_or(inner);
+        match OF_COMMITS.iter().any(|it| inner.starts_with(it)) {
+            false => self.add(path),
+            true if self.commits.len() < MOST_PATHS => {
+                self.commits.insert(dir.join(inner));
+            }
+            true => {}
+        }
+    }
+
+    /// Adds the changes that the layer has in the git directory `dir`. An index that git only refreshed is no change.
+    pub(super) fn read(&mut self, layer: &Tree, workspace: &Tree, dir: &Path) -> io::Result<()> {
+        let mut todo = vec![dir.to_owned()];
+        while let Some(path) = todo.pop() {
+            let inner = path.strip_prefix(dir).unwrap_or(&path);
+            if LEFT_OVER.iter().any(|it| inner.starts_with(it)) {
+                continue;
+            }
+            if tree::is_too_deep(&path) {
+                self.add_in(dir, &path);
+                continue;
+            }
+            let (Some(new_dir), old_dir) = (layer.parent(&path)?, workspace.parent(&path)?) else {
+                continue;
+            };
+            let name = path.file_name().unwrap_or_default();
+            let Some(new) = Node::of(&new_dir, name)? else {
+                continue;
+            };
+            let old = old_dir
+                .as_ref()
+                .map(|dir| Node::of(dir, name))
+                .transpose()?;
+            match (old.flatten(), &old_dir) {
+                (Some(old), Some(old_dir)) => {
+                    if !is_same((&new_dir, new), (old_dir, old), name)? {
+                        self.add_in(dir, &path);
+                    }
+                    if (new.kind, old.kind) == (Kind::Dir, Kind::Dir)
+                        && let Some(opened) = layer.dir(&path)?
+                    {
+                        let mut names = tree::names(&opened)?;
+                        names.sort_unstable_by(|a, b| b.cmp(a));
+                        todo.extend(names.iter().map(|name| path.join(name)));
+                    }
+                }
+                // Removing what is not there is no change, and nothing refers to new objects alone.
+                _ if new.kind == Kind::Whiteout || is_new_object(inner) => {}
+                // Its first log follows.
+                _ if (inner, new.kind) == (Path::new(LOGS), Kind::Dir) => {}
+                _ => self.add_in(dir, &path),
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Returns whether a change of this path in the git directory may be one of commits, refs, HEAD or the index.
-fn may_keep(path: &Path) -> bool {
-    let left_over = LEFT_OVER.iter().any(|it| path.starts_with(it));
-    let info = path.starts_with("objects/info") && path != Path::new("objects/info");
-    left_over || !info && KEPT.iter().any(|it| path.starts_with(it))
+/// Returns whether a file of the layer is as that of the workspace, apart from the files in it.
+fn is_same(
+    (new_dir, new): (&OwnedFd, Node),
+    (old_dir, old): (&OwnedFd, Node),
+    name: &OsStr,
+) -> io::Result<bool> {
+    if (new.kind, new.mode) != (old.kind, old.mode) {
+        return Ok(false);
+    }
+    let is_index = name == "index";
+    let most = if is_index { MOST_INDEX } else { MOST_BYTES };
+    let bytes = |dir| tree::bytes(dir, name, most);
+    Ok(match new.kind {
+        Kind::Dir => !tree::is_opaque(&tree::open(new_dir, name)?),
+        Kind::Link => tree::target(new_dir, name)? == tree::target(old_dir, name)?,
+        Kind::File => match (bytes(new_dir), bytes(old_dir)) {
+            (Ok(new), Ok(old)) => new == old || is_index && Index::are_same(&new, &old),
+            _ => false,
+        },
+        Kind::Whiteout | Kind::Special(_) => false,
+    })
+}
+
+/// Returns whether a new path in a git directory is an object, a pack or a directory of them.
+fn is_new_object(inner: &Path) -> bool {
+    inner.starts_with(OBJECTS) && !inner.starts_with("objects/info")
 }
 
 #[cfg(test)]
@@ -120,34 +184,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_objects_refs_head_and_the_index_may_be_kept() {
-        for path in [
-            "HEAD",
-            "index",
-            "objects/12/34",
-            "objects/pack/pack-1.idx",
-            "objects/info/commit-graph",
-            "refs/heads/a",
-            "logs/HEAD",
-        ] {
-            assert!(may_keep(Path::new(path)), "{path}");
+    fn what_git_says_about_commits_replaces_their_paths() {
+        let mut changes = GitChanges::default();
+        assert!(changes.is_empty());
+        let dir = Path::new(".git");
+        for path in ["index", "refs/heads/a", "logs/refs/heads/a", "hooks/x"] {
+            changes.add_in(dir, &dir.join(path));
         }
-        for path in [
-            "",
-            "config",
-            "hooks/pre-commit",
-            "info/exclude",
-            "info/attributes",
-            "objects/info/alternates",
-            "index.lock",
-            "MERGE_HEAD",
-            "rebase-merge/done",
-            "modules/a/HEAD",
-            "worktrees/a/HEAD",
-            "commondir",
-            "shallow",
-        ] {
-            assert!(!may_keep(Path::new(path)), "{path}");
-        }
+        assert_eq!(
+            changes.words(),
+            ".git/hooks/x, .git/index, .git/refs/heads/a changed"
+        );
+        changes.head = Some("a commit on a: new, 1 file".to_owned());
+        assert_eq!(
+            changes.words(),
+            "a commit on a: new, 1 file; .git/hooks/x changed"
+        );
     }
 }

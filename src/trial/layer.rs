@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::tree::{Time, Tree};
-use crate::git::MOST_INDEX;
 use crate::paths::{self, private_dir};
 use crate::tool::files::PathFilter;
+use co_exec::Confinement;
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
-use co_exec::{Confinement, regular};
 
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
@@ -29,11 +28,6 @@ pub struct Layer {
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
 const TRIAL: &str = "trial";
-/// The directory beside it that has copies of git's files, as they were when the trial started.
-const OLD: &str = "old";
-/// The copied files, in the git directory. Their times tell too little: a git that only refreshes the index writes it again, and
-/// the person may switch to another branch and back.
-const COPIED: [&str; 2] = ["index", "HEAD"];
 /// The directory of the ignored files that stay, beside the layers.
 const IGNORED: &str = "ignored";
 
@@ -73,36 +67,11 @@ impl Layer {
             std::thread::sleep(Duration::from_millis(1));
             start = changed()?;
         }
-        let layer = Self {
+        Ok(Self {
             dir,
             start,
             ignored,
-        };
-        if let Err(error) = layer.copy_old(root) {
-            // Changes of the repository are dropped then.
-            tracing::warn!(%error, "the index or HEAD is not copied");
-        }
-        Ok(layer)
-    }
-
-    fn copy_old(&self, root: &Path) -> io::Result<()> {
-        let old = self.scratch(OLD)?;
-        for name in COPIED {
-            match regular::read(&root.join(".git").join(name), MOST_INDEX) {
-                Ok(bytes) => fs::write(old.join(name), bytes)?,
-                Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the index or HEAD that the trial started with; no bytes if there was none.
-    pub(super) fn old(&self, name: &str) -> io::Result<Vec<u8>> {
-        match fs::read(self.dir.path().join(OLD).join(name)) {
-            Err(error) if is_absent(&error) => Ok(Vec::new()),
-            read => read,
-        }
+        })
     }
 
     /// Returns the confinement of the trial.
@@ -163,13 +132,6 @@ impl Layer {
         path.map(|path| Tree::open(&path)).transpose()
     }
 
-    /// Returns a directory for files of co's own, which no command reaches.
-    pub(super) fn scratch(&self, name: &str) -> io::Result<PathBuf> {
-        let dir = self.dir.path().join(name);
-        private_dir(&dir)?;
-        Ok(dir)
-    }
-
     /// Returns the time before which no file changed during the trial.
     pub(super) fn start(&self) -> Time {
         self.start
@@ -193,11 +155,4 @@ impl Layer {
         prune_in(dir);
         prune_in(&dir.join(IGNORED));
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
 use super::ignored::Cleared;
-use crate::checkpoint::{Change, Entry, RepositoryChanges, Store, shown};
+use crate::checkpoint::{Change, Entry, Store, shown};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
@@ -58,10 +58,8 @@ impl TrialChanges {
             notes.push(format!("{more} more cannot be kept"));
         }
         if !self.git.is_empty() {
-            let paths: Vec<_> = self.git.iter().map(|path| shown(path)).collect();
-            let why = self.git_problem.as_ref();
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            notes.push(format!("changes in {} are dropped{why}", paths.join(", ")));
+            let words = self.git.words();
+            notes.push(format!("changes in .git are dropped: {words}"));
         }
         notes.extend((self.ignored.files > 0).then(|| self.ignored.sentence()));
         notes
@@ -80,26 +78,13 @@ impl TrialChanges {
         json!({
             "changes": changes.collect::<Vec<_>>(),
             "not_kept": not_kept.collect::<Vec<_>>(),
-            "repository": self.repository.as_ref().map(RepositoryChanges::json),
-            "git": self.git.iter().map(|path| in_json(path)).collect::<Vec<_>>(),
+            "git": self.git.paths().map(in_json).collect::<Vec<_>>(),
+            "head": self.git.head,
             "ignored": {
                 "files": self.ignored.files,
                 "bytes": self.ignored.bytes,
                 "stay": self.ignored.fate == Fate::Stay,
             },
-        })
-    }
-}
-
-impl RepositoryChanges {
-    fn json(&self) -> Value {
-        let change = &self.kept.change;
-        json!({
-            "lines": self.lines,
-            "refs": change.refs,
-            "head": change.moved_head(),
-            "stash": change.stash,
-            "index": change.index.iter().map(|it| &it.path).collect::<Vec<_>>(),
         })
     }
 }

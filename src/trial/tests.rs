@@ -142,14 +142,8 @@ fn lines(found: &TrialChanges) -> Vec<String> {
     let mut lines: Vec<_> = found.changes.iter().map(change).collect();
     let not_kept = found.not_kept.iter();
     lines.extend(not_kept.map(|it| format!("{} stays: {}", it.path.display(), it.why)));
-    lines.extend(
-        found
-            .git
-            .iter()
-            .map(|it| format!("{} changed", it.display())),
-    );
-    if found.may_keep_git {
-        lines.push(".git may be kept".to_owned());
+    if !found.git.is_empty() {
+        lines.push(found.git.words());
     }
     if found.ignored.files > 0 {
         lines.push(format!(
@@ -385,24 +379,23 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     let made =
         "git init -q; echo 1 > a; git add a; git -c user.name=a -c user.email=b commit -q -m 1";
     check(made, "touch a; git status; git diff; git log", &[]);
-    check(made, "git tag new", &[".git may be kept"]);
-    check(made, "git tag new; git config a.b c", &[".git changed"]);
+    check(made, "git tag new", &[".git/refs/tags/new changed"]);
+    check(
+        made,
+        "git tag new; git config a.b c",
+        &[".git/config, .git/refs/tags/new changed"],
+    );
     check(
         made,
         "echo 2 > a; git add a",
-        &["a: 644 > 644", ".git may be kept"],
+        &["a: 644 > 644", ".git/index changed"],
     );
-    check(made, "git rm -q --cached a", &[".git may be kept"]);
+    check(made, "git rm -q --cached a", &[".git/index changed"]);
     check(made, "rm -r .git", &[".git changed"]);
     check(
         "",
         "git init -q; git init -q d; touch d/a",
-        &[
-            "d: - > dir 755",
-            "d/a: - > 644",
-            ".git changed",
-            "d/.git changed",
-        ],
+        &["d: - > dir 755", "d/a: - > 644", ".git, d/.git changed"],
     );
     check(
         "mkdir d; touch d/a; mkdir d/.git; touch d/.git/b",
@@ -412,7 +405,7 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     check(
         "mkdir d; echo 'gitdir: x' > d/.git",
         "echo 'gitdir: y' > d/.git; mkdir .GIT",
-        &[".GIT changed", "d/.git changed"],
+        &[".GIT, d/.git changed"],
     );
 }
 

@@ -71,14 +71,6 @@ impl Tree {
     pub(super) fn parent(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
         self.dir(path.parent().unwrap_or(Path::new("")))
     }
-
-    /// Returns the facts about the file at a path below; none if there is none, see [`Self::dir`].
-    pub(super) fn node(&self, path: &Path) -> io::Result<Option<Node>> {
-        match self.parent(path)? {
-            Some(dir) => Node::of(&dir, path.file_name().unwrap_or_default()),
-            None => Ok(None),
-        }
-    }
 }
 
 impl Node {

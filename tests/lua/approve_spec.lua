@@ -255,9 +255,14 @@ describe('the approval float', function()
     )
     nvim:keys('n')
     wait_answers(nvim, { { 1, 'deny' } })
-    tried.runs_again = true
+    tried.runs_again, tried.git = true, 'a commit on main: fix it, 1 file'
     nvim:receive(ask(2, { command = long, tried = tried }))
-    nvim:wait_screen('yes runs it for real, unconfined', 'one failed', 'y run for real')
+    nvim:wait_screen(
+      'yes runs it for real, unconfined',
+      'git  a commit on main: fix it, 1 file',
+      'one failed',
+      'y run for real'
+    )
   end)
 
   it('leaves the question alone when an edit is given up', function()

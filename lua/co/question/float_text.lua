@@ -54,8 +54,7 @@ end
 function M.place(question)
   local tried = question.tried
   if tried and not tried.runs_again then
-    local keeps = question.change or tried.git
-    local yes = keeps and 'yes keeps the changes' or 'nothing of it can be kept'
+    local yes = question.change and 'yes keeps the changes' or 'nothing of it can be kept'
     return ('%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), yes)
   end
   local time = question.timeout and (' · %d s'):format(question.timeout) or ''
@@ -72,8 +71,8 @@ function M.add_trial(text, question)
     return
   end
   add(text, 'ran  as a trial: ' .. tried.status, 'CoApprovalLabel', 0, 4)
-  for _, line in ipairs(tried.git or {}) do
-    add(text, 'git  ' .. line, 'CoApprovalLabel', 0, 4)
+  if tried.git then
+    add(text, 'git  ' .. tried.git, 'CoApprovalLabel', 0, 4)
   end
   for _, note in ipairs(tried.notes) do
     add(text, 'note ' .. note, 'CoApprovalReason', 5)
@@ -234,7 +233,7 @@ function M.answers(question)
     yes, no = 'go on', 'drop'
     if question.tried.runs_again then
       yes = 'run for real'
-    elseif question.change or question.tried.git then
+    elseif question.change then
       yes = 'keep'
     end
   end

@@ -138,7 +138,7 @@
 ---@class (exact) co.TrialSummary
 ---@field status string
 ---@field output string[] the last lines
----@field git? string[] the changes of the repository, a line each
+---@field git? string what it changed in `.git`, which is never kept
 ---@field notes string[]
 ---@field runs_again? boolean a yes runs the command outside of a trial
 

@@ -1,21 +1,23 @@
 //! The checkpoint of a job: the files at its start. When the job ends, the changes since then that were made while no call ran
 //! count as the job's. Those made during a call count as the call's.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::services::Services;
 use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, Record, Window};
+use crate::checkpoint::{By, CallChanges, Head, HeadMove, Record, Window};
 use crate::protocol::NoticeLevel;
+use crate::tool::judge::Judge;
 
 /// The checkpoint of an approved job. If it is dropped, the changes of the job are not recorded.
 pub(in crate::chat) struct JobCheckpoint {
     pub(in crate::chat) services: Arc<Services>,
     pub(in crate::chat) transcript_id: String,
-    pub(in crate::chat) workspace: PathBuf,
+    pub(in crate::chat) judge: Arc<Judge>,
     pub(in crate::chat) by: By,
     pub(in crate::chat) window: Window,
+    /// Git's HEAD at the start of the job.
+    pub(in crate::chat) head: Option<Head>,
 }
 
 impl JobCheckpoint {
@@ -24,22 +26,27 @@ impl JobCheckpoint {
         let Self {
             services,
             transcript_id,
-            workspace,
+            judge,
             by,
             window,
+            head,
         } = self;
-        let ended = tokio::task::spawn_blocking(move || window.end()).await;
+        let ended = tokio::task::spawn_blocking(move || window.end());
+        let now = Head::read(&services.executor, &judge);
+        let (ended, now) = tokio::join!(ended, now);
         let found = ended.unwrap_or_default();
-        if found == CallChanges::default() {
+        let head = HeadMove::between(head, now);
+        if found == CallChanges::default() && head.is_none() {
             return;
         }
         let record = Record {
             planned: false,
             turn,
             by,
-            workspace,
+            workspace: judge.root().to_owned(),
             changes: found.changes,
-            repository: found.repository,
+            head,
+            of_git: false,
             unclear: found.unclear,
             unknown: found.unknown,
         };

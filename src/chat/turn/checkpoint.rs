@@ -7,7 +7,7 @@ use super::Turn;
 use super::call::{AllowedCommand, ParsedCall};
 use super::call_queue::QueuedCall;
 use super::trial::Trial;
-use crate::checkpoint::{By, CallChanges, EditedFiles, Record, Window, Workspace};
+use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
 use crate::tool::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
@@ -16,6 +16,8 @@ pub(super) struct CallCheckpoint {
     by: By,
     /// The error is the reason why there is no checkpoint.
     window: Result<Window, String>,
+    /// Git's HEAD, if the command is approved.
+    head: Option<Head>,
 }
 
 /// The files of an edit, as they were before the edit.
@@ -46,16 +48,25 @@ impl Turn {
             _ => return None,
         };
         let is_read = decision == Decision::Unasked;
-        let window = match self.services.checkpoints.missing(self.judge.root()) {
-            Some(why) => Err(why),
-            None => self.begin_window(Workspace::begin).await,
+        let window = async {
+            match self.services.checkpoints.missing(self.judge.root()) {
+                Some(why) => Err(why),
+                None => self.begin_window(Workspace::begin).await,
+            }
         };
+        let head = async {
+            match is_read {
+                true => None,
+                false => self.head().await,
+            }
+        };
+        let (window, head) = tokio::join!(window, head);
         let by = By::Call {
             what,
             decision,
             command: true,
         };
-        (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window })
+        (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window, head })
     }
 
     /// Takes a checkpoint at the start of an approved job. It finds the changes that the job makes while no call runs.
@@ -67,17 +78,29 @@ impl Turn {
         if allowed.decision == Decision::Unasked {
             return None;
         }
+        let (window, head) = tokio::join!(self.begin_window(Workspace::begin_job), self.head());
         Some(JobCheckpoint {
-            window: self.begin_window(Workspace::begin_job).await.ok()?,
+            window: window.ok()?,
+            head,
+            judge: Arc::clone(&self.judge),
             services: Arc::clone(&self.services),
             transcript_id: self.transcript_id.clone(),
-            workspace: self.judge.root().to_owned(),
             by: By::Call {
                 what: format!("job {job}: {}", allowed.request.text()),
                 decision: allowed.decision.clone(),
                 command: true,
             },
         })
+    }
+
+    /// Returns git's HEAD in the workspace, if git can tell it.
+    async fn head(&self) -> Option<Head> {
+        Head::read(&self.services.executor, &self.judge).await
+    }
+
+    /// Returns the move of git's HEAD since a command began.
+    async fn moved_since(&self, before: Option<Head>) -> Option<HeadMove> {
+        HeadMove::between(Some(before?), self.head().await)
     }
 
     async fn begin_window(
@@ -95,13 +118,18 @@ impl Turn {
 
     /// Records the changes since a checkpoint, even if the turn is cancelled.
     pub(super) async fn keep_changes(&self, checkpoint: CallCheckpoint) {
-        let CallCheckpoint { by, window } = checkpoint;
+        let CallCheckpoint { by, window, head } = checkpoint;
         let end = move || match window {
             Ok(window) => window.end(),
             Err(why) => CallChanges::unknown(why),
         };
-        let ended = tokio::task::spawn_blocking(end).await;
-        self.append_changes(by, ended.unwrap_or_default()).await;
+        let ended = tokio::task::spawn_blocking(end);
+        let (ended, head) = tokio::join!(ended, self.moved_since(head));
+        let found = CallChanges {
+            head,
+            ..ended.unwrap_or_default()
+        };
+        self.append_changes(by, found).await;
     }
 
     /// Before an edit, records the files and the planned changes, so that `/undo` can take them back even if co is killed
@@ -202,7 +230,8 @@ impl Turn {
             by,
             workspace: self.judge.root().to_owned(),
             changes: found.changes,
-            repository: found.repository,
+            head: found.head,
+            of_git: false,
             unclear: found.unclear,
             unknown: found.unknown,
         }

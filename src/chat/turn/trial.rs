@@ -86,8 +86,7 @@ impl EndedTrial {
     }
 }
 
-/// Returns the parts of the changes that the person accepted in a review, with the directories that they need. Those of the
-/// repository are among them if all others are.
+/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
 ///
 /// # Errors
 /// The answers are not those to the parts, or a file cannot have the text that the person wrote.
@@ -117,11 +116,6 @@ pub(super) fn accepted(
             }
             accepted.push(change);
         }
-    }
-    let files_changed = all.changes.iter().filter(|it| !it.is_directory());
-    if !files_changed.eq(&accepted) {
-        // A commit has all of the files.
-        all.repository = None;
     }
     let needed: HashSet<&Path> = accepted.iter().flat_map(|it| it.path.ancestors()).collect();
     all.changes
@@ -168,19 +162,18 @@ pub(super) fn summary(
             "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
         );
     } else if !changes.git.is_empty() {
-        let why = changes.git_problem.as_ref();
-        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
-        notes.push(format!(
-            "what it changed in .git cannot be kept{why}: yes runs it for real"
-        ));
+        notes.push(
+            "a trial keeps files only, no change of .git: yes drops its changes and runs it for real"
+                .to_owned(),
+        );
     }
-    let runs_again = failed || !changes.git.is_empty();
+    let has_git = !changes.git.is_empty();
+    let runs_again = failed || has_git;
     if !runs_again {
         notes.extend(changes.notes(MOST_NAMED));
     }
-    let git = changes.repository.iter().flat_map(|it| &it.lines);
     TrialSummary {
-        git: git.filter(|_| !runs_again).cloned().collect(),
+        git: (has_git && !outcome.withheld).then(|| one_line(&changes.git.words())),
         status: one_line(&outcome.status()),
         output: lines[last..]
             .iter()

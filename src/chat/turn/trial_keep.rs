@@ -13,10 +13,7 @@ use super::event::Halt;
 use super::question::refusal;
 use super::trial::{EndedTrial, accepted};
 use crate::blocking::blocking;
-use crate::checkpoint::{
-    By, CallChanges, Change, Checkpoints, Overlap, RepositoryChanges, Undo, UndoResult, files,
-    shown,
-};
+use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::tool::edits;
 use crate::trial::{Fate, Layer, TrialChanges};
@@ -86,16 +83,11 @@ impl Turn {
             let kept = all.iter().filter(|it| it.accept).count();
             format!(" In a review, they kept {kept} of {} parts.", all.len())
         });
-        let has_git = ended.changes.repository.is_some();
         let mut changes = match self.accept(ended, hunks).await {
             Ok(()) => std::mem::take(&mut ended.changes),
             Err(why) => return not_kept(&why),
         };
-        let lost_git = has_git && changes.repository.is_none();
-        let to_make = (
-            std::mem::take(&mut changes.changes),
-            changes.repository.take(),
-        );
+        let to_make = std::mem::take(&mut changes.changes);
         let ((mut told, noted), kept_all) = match self.keep_trial(what, decision, to_make).await {
             Ok(kept) => kept,
             Err(why) => (not_kept(&why), false),
@@ -103,12 +95,7 @@ impl Turn {
         let changes = self
             .leave_ignored(changes, ended.layer.take(), kept_all)
             .await;
-        let mut notes = changes.notes(MOST_NAMED);
-        if lost_git {
-            notes.push(
-                "what it changed in .git is dropped, because not all parts were kept".to_owned(),
-            );
-        }
+        let notes = changes.notes(MOST_NAMED);
         told.extend(review);
         told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
         told.extend(comments.map(|it| format!(" The person says: {it}")));
@@ -170,8 +157,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Makes the changes of a trial in the workspace and its repository. Returns what was kept, for the model and for the person,
-    /// and whether all of it is in the files now.
+    /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all of
+    /// it is in the files now.
     ///
     /// # Errors
     /// Nothing was kept, for this reason.
@@ -179,7 +166,7 @@ impl Turn {
         &self,
         what: String,
         decision: Decision,
-        (changes, repository): (Vec<Change>, Option<RepositoryChanges>),
+        changes: Vec<Change>,
     ) -> Result<((String, String), bool), String> {
         let root = self.judge.root().to_owned();
         let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
@@ -203,11 +190,7 @@ impl Turn {
             decision,
             command: false,
         };
-        let (kept, lines) = match repository {
-            Some(it) => (Some(it.kept), it.lines),
-            None => (None, Vec::new()),
-        };
-        if plan.all().is_empty() && refused.is_empty() && kept.is_none() {
+        if plan.all().is_empty() && refused.is_empty() {
             let words = (
                 "It ran as a trial, and nothing was kept.".to_owned(),
                 "nothing was kept".to_owned(),
@@ -216,14 +199,13 @@ impl Turn {
         }
         let planned = CallChanges {
             changes: plan.all().into_iter().cloned().collect(),
-            repository: kept.clone(),
             ..CallChanges::default()
         };
         // So `/undo` knows them if co is killed meanwhile.
         self.try_append(by.clone(), planned, true).await?;
-        let (made_by, repository) = (by.clone(), kept.clone());
+        let made_by = by.clone();
         let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
-            checkpoints.make(plan, repository, root, made_by)
+            checkpoints.make(plan, root, made_by)
         };
         let mut done = match undo::apply(&self.services, &root, plan, on_disk).await {
             Ok(done) => done,
@@ -235,13 +217,12 @@ impl Turn {
         };
         let made = CallChanges {
             changes: done.changes.clone(),
-            repository: done.made_of(kept),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
         done.failed.extend(refused);
-        let (mut told, noted) = kept_words(&done, lines);
-        let kept_all = done.all_failed().next().is_none() && unsaved.is_empty();
+        let (mut told, noted) = kept_words(&done);
+        let kept_all = done.failed.is_empty() && unsaved.is_empty();
         if !unsaved.is_empty() {
             told.push_str(&format!(
                 " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
@@ -271,30 +252,16 @@ fn not_kept(why: &str) -> (String, String) {
 }
 
 /// Returns what was kept, for the model and for the person.
-fn kept_words(done: &UndoResult, lines: Vec<String>) -> (String, String) {
-    let mut kept: Vec<_> = done
+fn kept_words(done: &UndoResult) -> (String, String) {
+    let kept: Vec<_> = done
         .changes
         .iter()
         .map(|it| it.path.display().to_string())
         .collect();
-    let mut failed: Vec<_> = (done.all_failed())
+    let mut failed: Vec<_> = (done.failed.iter())
         .map(|(path, why)| format!("{}: {why}", path.display()))
         .collect();
-    let mut count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
-    if let Some(git) = &done.repository {
-        let lines = match git.failed.is_empty() {
-            true => lines,
-            // The lines are about all planned changes.
-            false => git.made.paths().iter().map(|it| shown(it)).collect(),
-        };
-        let of_files = (!kept.is_empty() || lines.is_empty()).then_some(count);
-        count = of_files
-            .into_iter()
-            .chain(lines.clone())
-            .collect::<Vec<_>>()
-            .join("; ");
-        kept.extend(lines);
-    }
+    let count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
     let named = match kept.is_empty() {
         true => "nothing".to_owned(),
         false => undo::named(kept),

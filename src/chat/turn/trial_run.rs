@@ -19,6 +19,7 @@ use crate::config::TryFirst;
 use crate::protocol::Change;
 use crate::tool::shell::ExecContext;
 use crate::trial::{Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
+use co_exec::CommandOutcome;
 use co_llm::transcript::Decision;
 use co_policy::Sort;
 
@@ -170,8 +171,7 @@ impl Turn {
             return Err(Halt::Cancelled);
         }
         let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
-        let is_whole = ended_by_itself(&outcome);
-        Ok(match self.read_trial(layer, failed, is_whole).await {
+        Ok(match self.read_trial(layer, &outcome, failed).await {
             Err(why) => Trial::Failed(why),
             Ok(read) => Trial::Ended(Box::new(EndedTrial {
                 summary: summary(&outcome, &read.changes, failed),
@@ -184,14 +184,15 @@ impl Turn {
         })
     }
 
-    /// Returns what a trial changed. `failed` is true if the command may have failed because of the trial, `is_whole` if it
-    /// ended by itself. If it changed only ignored files, leaves them for later trials.
+    /// Returns what a trial changed. `failed` is true if the command may have failed because of the trial. If it changed only
+    /// ignored files, leaves them for later trials.
     async fn read_trial(
         &self,
         layer: Layer,
+        outcome: &CommandOutcome,
         failed: bool,
-        is_whole: bool,
     ) -> Result<ReadTrial, String> {
+        let may_stay = ended_by_itself(outcome) && !failed;
         let (checkpoints, judge) = (
             Arc::clone(&self.services.checkpoints),
             Arc::clone(&self.judge),
@@ -200,28 +201,28 @@ impl Turn {
             let store = checkpoints.store().map_err(|error| error.to_string())?;
             let place = TrialPlace {
                 layer: Arc::new(layer),
-                root: judge.root().to_owned(),
-                git: judge.git(),
+                judge,
                 store,
             };
-            let allowed = judge.readable();
-            let changes = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
-            let changes = changes.map_err(|error| error.to_string())?;
+            let changes = place.changes().map_err(|error| error.to_string())?;
             place.layer.release();
-            Ok::<_, String>((changes, place, allowed))
+            Ok::<_, String>((changes, place))
         });
-        let (mut changes, place, allowed) = read.await?;
-        if !failed {
+        let (mut changes, place) = read.await?;
+        // What git says may have a secret too, if the output has one.
+        if !outcome.withheld {
             changes = tokio::select! {
                 () = self.cancel.cancelled() => return Err("it was cancelled".to_owned()),
-                changes = changes.with_repository(&self.services.executor, &place) => changes,
+                changes = changes.with_head(&self.services.executor, &place) => changes,
             };
         }
         blocking(move || {
             let TrialPlace {
-                layer, root, store, ..
+                layer,
+                judge,
+                store,
             } = place;
-            changes.settle_ignored(is_whole && !failed, &layer, &root, &allowed);
+            changes.settle_ignored(may_stay, &layer, judge.root(), &judge.readable());
             // A yes would run the command again, so there is nothing to review.
             let files = match failed || !changes.git.is_empty() {
                 true => Vec::new(),

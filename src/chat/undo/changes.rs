@@ -298,7 +298,7 @@ impl ReviewedFiles {
             workspace: self.workspace.clone(),
             reasons: reasons.collect(),
             // A review is about files only.
-            repository: None,
+            git: None,
             undo,
         }))
     }

@@ -7,8 +7,19 @@ use super::super::text::one_line;
 use super::UndoTask;
 use super::texts::{change, reasons};
 use crate::blocking::blocking;
-use crate::checkpoint::{By, KeptRepository, Overlap, TurnChanges, Undo, taking_back};
+use crate::checkpoint::{By, Head, Overlap, Record, TurnChanges, Undo, way_back};
 use crate::protocol::Change;
+
+/// The sentence about changes that an older version of co kept.
+const OF_OLDER: &str = "what an older co kept of a trial in .git stays, such as a commit";
+
+/// The result of planning.
+pub(super) enum Planned {
+    /// The changes for the question are none if co need not ask.
+    Changes(Box<Plan>, Option<Change>),
+    /// No turn changed files. Something in `.git` may stay, with this sentence about it.
+    Nothing(Option<String>),
+}
 
 /// The changes to make.
 pub(super) struct Plan {
@@ -16,14 +27,15 @@ pub(super) struct Plan {
     pub(super) turn: usize,
     pub(super) workspace: PathBuf,
     pub(super) undo: Undo,
-    pub(super) repository: Option<KeptRepository>,
+    /// The sentence among them about what stays in `.git`.
+    pub(super) git: Option<String>,
     /// Sentences for the question about changes that cannot be taken back.
     pub(super) reasons: Vec<String>,
 }
 
 impl UndoTask {
-    /// Returns the plan, and its changes for the question if co must ask; none if no turn changed files or the repository.
-    pub(super) async fn plan(&self) -> Result<Option<(Plan, Option<Change>)>, String> {
+    /// Returns the plan, and its changes for the question if co must ask.
+    pub(super) async fn plan(&self) -> Result<Planned, String> {
         let (services, chat, redo) = (
             Arc::clone(&self.services),
             self.transcript.clone(),
@@ -37,13 +49,15 @@ impl UndoTask {
                 turns = merged(turns, from)?;
             }
             let at = turns.iter().rposition(TurnChanges::has_changes);
-            let later = at.map_or_else(Vec::new, |at| turns.split_off(at + 1));
+            let later = turns.split_off(at.map_or(0, |at| at + 1));
             Ok::<_, std::io::Error>((turns.pop(), later, services.checkpoints.store()?))
         };
         let (turn, later, store) = blocking(read).await?;
-        let Some(turn) = turn.filter(TurnChanges::has_changes) else {
-            return Ok(None);
+        let Some(turn) = turn else {
+            let last = later.iter().rfind(|turn| is_of_git(turn)).into_iter();
+            return Ok(Planned::Nothing(self.of_git(last).await));
         };
+        let git = self.of_git(std::iter::once(&turn).chain(&later)).await;
         let files: Vec<_> = turn.files().collect();
         let files = files.iter().map(PathBuf::as_path);
         let open = self.services.buffers.read(files).await;
@@ -52,29 +66,48 @@ impl UndoTask {
             let workspace = turn.workspace().to_owned();
             let undo = Undo::of(turn.changes(), &workspace, &store, &open, Overlap::Refuse);
             let mut reasons = reasons(&turns, &turn, &later, &undo);
-            let repository = taking_back(&turn, &store);
-            // If nothing is left to take back in this turn, co does not ask, and the next `/undo` takes back an earlier turn. If
-            // the repository refuses, co asks, because the person may remove the reason.
-            let asks = !undo.all().is_empty() || !matches!(repository, Ok(None));
-            let repository = repository.unwrap_or_else(|why| {
-                reasons.push(one_line(&format!(".git stays as it is: {why}")));
-                None
-            });
-            let lines = repository.iter().flat_map(|it| &it.lines);
-            reasons.extend(lines.map(|line| format!("git: {line}")));
+            reasons.extend(git.clone());
             reasons.extend(jobs);
-            let change = asks.then(|| change(&undo, repository.is_some(), &store));
+            // If nothing is left to take back in this turn, co does not ask, and the next `/undo` takes back an earlier turn.
+            let change = (!undo.all().is_empty()).then(|| change(&undo, &store));
             let plan = Plan {
                 turn: turn.turn,
                 workspace,
                 undo,
-                repository: repository.map(|it| it.kept),
+                git,
                 reasons,
             };
-            Ok::<_, String>((plan, change))
+            Ok::<_, String>(Planned::Changes(Box::new(plan), change))
         };
-        blocking(plan).await.map(Some)
+        blocking(plan).await
     }
+
+    /// Returns a sentence about what turns did in `.git`, which stays, and how the person takes it back; none if they did
+    /// nothing there, or it is no longer there.
+    async fn of_git<'a>(&self, turns: impl Iterator<Item = &'a TurnChanges>) -> Option<String> {
+        let records: Vec<&Record> = turns.flat_map(|turn| &turn.records).collect();
+        let workspace = &records.first()?.workspace;
+        let records = || records.iter().filter(|it| it.workspace == *workspace);
+        let of_older = records().any(|it| it.of_git).then_some(OF_OLDER);
+        let moves: Vec<_> = records().filter_map(|it| it.head.as_ref()).collect();
+        if self.by == By::Redo || moves.is_empty() {
+            return of_older.map(str::to_owned);
+        }
+        let judge = self.services.judge(workspace);
+        let now = Head::read(&self.services.executor, &judge).await;
+        let way_back = way_back(&moves, now.as_ref());
+        let all: Vec<_> = of_older
+            .map(str::to_owned)
+            .into_iter()
+            .chain(way_back)
+            .collect();
+        (!all.is_empty()).then(|| one_line(&all.join("; ")))
+    }
+}
+
+/// Returns whether a turn has done something in `.git`.
+fn is_of_git(turn: &TurnChanges) -> bool {
+    turn.records.iter().any(|it| it.of_git || it.head.is_some())
 }
 
 /// Merges the changes of turn `from` and of all later turns into one.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::text::{LONGEST_DIFF, MOST_NAMED, one_line, short};
-use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, UndoResult, files, shown};
+use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, UndoResult, files};
 use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
@@ -99,11 +99,11 @@ pub(super) fn running_job(number: u64) -> String {
     format!("what job {number} changed while no command ran stays until the job has ended")
 }
 
-/// Returns the difference for the question. `git` is true if the repository changes too.
-pub(super) fn change(undo: &Undo, git: bool, store: &Store) -> Change {
+/// Returns the difference for the question.
+pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let all = undo.all();
     let (mut added, mut removed) = (0, 0);
-    let mut diff = counted(without_directories(all.iter().copied()).len(), git);
+    let mut diff = files(without_directories(all.iter().copied()).len());
     diff.push('\n');
     for change in all {
         let (more, fewer, _) = change.lines(store);
@@ -186,11 +186,7 @@ pub(super) fn without_directories<'a>(
 
 /// Returns what was changed, for the person.
 pub(super) fn changed_words(done: &UndoResult, by: &By, with_chat: bool) -> String {
-    let git = done
-        .repository
-        .as_ref()
-        .is_some_and(|it| !it.made.is_empty());
-    let changed = counted(without_directories(done.changes.iter()).len(), git);
+    let changed = files(without_directories(done.changes.iter()).len());
     match by {
         By::Redo => format!("{changed} brought back"),
         By::TakenBack => format!("parts of {changed} taken back; :Co /redo undoes that"),
@@ -217,21 +213,7 @@ pub(super) fn note(done: &UndoResult, by: &By) -> String {
             " Read these files again before you change them: {paths}."
         ));
     }
-    let git = done.repository.iter().flat_map(|it| it.made.paths());
-    let git: Vec<_> = git.map(|it| shown(&it)).collect();
-    if !git.is_empty() {
-        note.push_str(&format!(" This changed in the repository: {}.", named(git)));
-    }
     note
-}
-
-/// Returns the number of files in words, with `.git` if the repository changes too.
-fn counted(count: usize, git: bool) -> String {
-    match (count, git) {
-        (0, true) => ".git".to_owned(),
-        (count, true) => format!("{} and .git", files(count)),
-        (count, false) => files(count),
-    }
 }
 
 /// Returns some of the paths, and the number of the others.

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::tests::{Scene, finish, journals};
+use crate::checkpoint::tests::{Scene, finish, journals, with_repository};
 use crate::checkpoint::{Checkpoints, Overlap, Undo};
 
 /// The number of files of the changes that are kept.
@@ -47,7 +47,7 @@ fn keep(scene: &Scene, checkpoints: &Checkpoints, changes: &[Change]) -> Vec<(Pa
     let (root, open) = (scene.at("").canonicalize().unwrap(), OpenBuffers::new());
     let undo = Undo::making(changes, &root, &store, &open, Overlap::Refuse);
     assert_eq!(undo.kept, []);
-    let done = checkpoints.make(undo, None, &root, By::Undo);
+    let done = checkpoints.make(undo, &root, By::Undo);
     done.unwrap().failed
 }
 
@@ -90,7 +90,8 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: changes.clone(),
-        repository: None,
+        head: None,
+        of_git: false,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -151,7 +152,8 @@ fn begin(scene: &Scene, changes: &[Change]) {
         by: By::Undo,
         workspace: scene.at(""),
         changes: changes.to_owned(),
-        repository: None,
+        head: None,
+        of_git: false,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -190,6 +192,27 @@ fn what_the_person_changed_since_the_kill_stays() {
 }
 
 #[test]
+fn what_an_older_version_was_changing_in_git_is_named() {
+    let (scene, changes) = scene();
+    begin(&scene, &changes);
+    let journals = keeps(&scene.top.join("state/checkpoints"));
+    let [journal] = &fs::read_dir(journals).unwrap().collect::<Vec<_>>()[..] else {
+        panic!("there is another journal");
+    };
+    let path = journal.as_ref().unwrap().path();
+    fs::write(&path, with_repository(&fs::read_to_string(&path).unwrap())).unwrap();
+    let [found] = &finish(&scene.top)[..] else {
+        panic!("nothing was finished");
+    };
+    assert!(found.dropped);
+    let told = found.to_string();
+    assert!(
+        told.contains("nothing was changed; .git is left alone"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_a_living_process_keeps_is_left_to_it() {
     let scene = Scene::new();
     let found = scene.call(|| scene.write("new", "after\n"));
@@ -200,7 +223,8 @@ fn what_a_living_process_keeps_is_left_to_it() {
         by: By::Undo,
         workspace: scene.at(""),
         changes: found.changes,
-        repository: None,
+        head: None,
+        of_git: false,
         unclear: Vec::new(),
         unknown: None,
     };
@@ -236,7 +260,7 @@ fn nothing_is_kept_in_a_directory_that_a_link_replaced() {
     fs::rename(&root, &moved).unwrap();
     fs::create_dir(&outside).unwrap();
     symlink(&outside, &root).unwrap();
-    assert!(scene.checkpoints.make(undo, None, &root, By::Undo).is_err());
+    assert!(scene.checkpoints.make(undo, &root, By::Undo).is_err());
     assert_eq!(scene.checkpoints.finish(), []);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     assert_eq!(journals(&scene.top), 1, "it waits for the workspace");

@@ -22,7 +22,8 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         by: By::Undo,
         workspace: "/work".into(),
         changes: blobs.iter().map(change).collect(),
-        repository: None,
+        head: None,
+        of_git: false,
         unclear: Vec::new(),
         unknown: None,
     }

@@ -15,7 +15,6 @@ use crate::buffers::OpenBuffers;
 use crate::checkpoint::{By, Checkpoints, Overlap, Undo, files};
 use crate::paths::Paths;
 use crate::tool::confinement_hint::may_have_failed;
-use crate::tool::files::PathFilter;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
 use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::sandbox::{Launcher, Removals};
@@ -34,8 +33,6 @@ pub(super) struct Trial {
     place: TrialPlace,
     removals: Removals,
     checkpoints: Checkpoints,
-    /// Returns false for secrets.
-    allowed: PathFilter,
     after: AfterTrial,
     /// The command.
     what: String,
@@ -91,11 +88,9 @@ impl Trial {
         let layer = Layer::new(&layers, &root, machine.settings.trial_cache, &removals)
             .map_err(|error| error.to_string())?;
         Ok(Self {
-            allowed: judge.readable(),
             place: TrialPlace {
                 layer: Arc::new(layer),
-                git: judge.git(),
-                root,
+                judge,
                 store,
             },
             removals,
@@ -109,7 +104,7 @@ impl Trial {
     }
 
     pub(super) fn confinement(&self) -> Confinement {
-        self.place.layer.confinement(&self.place.root)
+        self.place.layer.confinement(self.place.judge.root())
     }
 
     /// Reads the changes of the command. With `--json`, also keeps them if that is asked for. If this is dropped, nothing is kept.
@@ -119,14 +114,15 @@ impl Trial {
         json: bool,
         executor: &Executor,
     ) -> Tried<'_> {
-        let (place, allowed) = (self.place.clone(), Arc::clone(&self.allowed));
+        let place = self.place.clone();
         let read = blocking(move || {
-            let found = TrialChanges::read(&place.layer, &place.root, &allowed, &place.store);
+            let found = place.changes();
             place.layer.release();
             found
         });
         let found = match read.await {
-            Ok(found) => Ok(found.with_repository(executor, &self.place).await),
+            Ok(found) if !outcome.withheld => Ok(found.with_head(executor, &self.place).await),
+            Ok(found) => Ok(found),
             Err(why) => Err(why),
         };
         // From here on nothing waits, so no signal ends it half-way.
@@ -139,9 +135,9 @@ impl Trial {
             problem: None,
         };
         if let Ok(found) = &mut tried.found {
-            let TrialPlace { layer, root, .. } = &self.place;
+            let TrialPlace { layer, judge, .. } = &self.place;
             let may_stay = tried.is_whole && !may_have_failed(outcome);
-            found.settle_ignored(may_stay, layer, root, &self.allowed);
+            found.settle_ignored(may_stay, layer, judge.root(), &judge.readable());
         }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
@@ -159,14 +155,8 @@ impl Trial {
 impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
-        let diff = self.found.as_ref().map(|found| {
-            let mut diff = found.diff(&self.trial.place.store, usize::MAX);
-            for line in found.repository.iter().flat_map(|it| &it.lines) {
-                diff.push_str(&format!("git: {line}\n"));
-            }
-            diff
-        });
-        match diff {
+        let store = &self.trial.place.store;
+        match (self.found.as_ref()).map(|found| found.diff(store, usize::MAX)) {
             // A file may have text that moves the cursor.
             Ok(diff) if io::stdout().is_terminal() => printable(&diff),
             Ok(diff) => diff,
@@ -204,11 +194,9 @@ impl Tried<'_> {
         for note in found.notes(usize::MAX) {
             say(&format!("co-nvim: {note}"));
         }
-        let count = match (found.count(), &found.repository) {
-            (0, None) => return self.status(),
-            (0, Some(_)) => "the changes in .git".to_owned(),
-            (count, None) => files(count),
-            (count, Some(_)) => format!("{} and the changes in .git", files(count)),
+        let count = match found.count() {
+            0 => return self.status(),
+            count => files(count),
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
@@ -243,16 +231,17 @@ impl Tried<'_> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
         let all = self.found.as_ref().is_ok_and(|found| {
             let kept = self.kept.as_ref();
-            let dropped = found.not_kept.len() + found.git.len();
-            let is_nothing = found.changes.is_empty() && found.repository.is_none();
-            dropped == 0 && kept.map_or(is_nothing, Vec::is_empty)
+            let is_nothing = found.changes.is_empty();
+            found.not_kept.is_empty()
+                && found.git.is_empty()
+                && kept.map_or(is_nothing, Vec::is_empty)
         });
         ((wanted || self.kept.is_some()) && !all).then_some(NOT_KEPT)
     }
 
     /// Returns whether there are changes of which none is kept.
     pub(super) fn is_lost(&self) -> bool {
-        let has_changes = |it: &TrialChanges| it.count() > 0 || it.repository.is_some();
+        let has_changes = |it: &TrialChanges| it.count() > 0;
         self.found.as_ref().is_ok_and(has_changes) && self.kept.is_none()
     }
 
@@ -260,26 +249,30 @@ impl Tried<'_> {
         let Ok(found) = &mut self.found else {
             return;
         };
-        let TrialPlace { root, store, .. } = &self.trial.place;
+        let TrialPlace {
+            layer,
+            judge,
+            store,
+        } = &self.trial.place;
+        let root = judge.root();
         let open = OpenBuffers::new();
         let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
         let mut left = undo.kept.clone();
-        let repository = found.repository.as_ref().map(|it| it.kept.clone());
         let checkpoints = &self.trial.checkpoints;
         let by = By::Call {
             what: self.trial.what.clone(),
             decision: Decision::Approved,
             command: false,
         };
-        match checkpoints.make(undo, repository, root, by) {
-            Ok(done) => left.extend(done.all_failed().cloned()),
+        match checkpoints.make(undo, root, by) {
+            Ok(done) => left.extend(done.failed),
             Err(error) => {
                 self.problem = Some(error.to_string());
                 return;
             }
         }
         if left.is_empty() {
-            found.leave_ignored(&self.trial.place.layer, root, &self.trial.allowed);
+            found.leave_ignored(layer, root, &judge.readable());
         }
         let left = left.into_iter().map(|(path, why)| NotKept { path, why });
         self.kept = Some(left.collect());

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::super::content::Content;
-use super::super::git::{self, GitState};
+use super::super::git;
 use super::super::layer::Layer;
 use super::super::rules::{Rules, ignores_all};
 use super::super::tracked::TrackedFiles;
@@ -116,7 +116,7 @@ impl<'a> Comparison<'a> {
             ignored: layer.ignored()?,
             workspace: Tree::open(root)?,
             upper: layer.upper(),
-            tracked: TrackedFiles::with_trial(root, layer.upper()),
+            tracked: TrackedFiles::of(root),
             root,
             allowed,
             store,
@@ -211,11 +211,7 @@ impl<'a> Comparison<'a> {
             None => None,
         };
         if git::is_it(name) {
-            match git::state(&self.layer, &self.workspace, path)? {
-                GitState::Same => {}
-                GitState::Keepable => self.found.may_keep_git = true,
-                GitState::Other => self.found.git.push(path.to_owned()),
-            }
+            self.found.git.read(&self.layer, &self.workspace, path)?;
             return Ok(None);
         }
         let whole = self.root.join(path);

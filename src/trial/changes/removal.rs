@@ -35,7 +35,7 @@ impl Comparison<'_> {
             return Ok(true);
         };
         if git::is_it(name) {
-            self.found.git.push(path.to_owned());
+            self.found.git.add(path);
             return Ok(false);
         }
         let whole = self.root.join(path);

@@ -28,10 +28,7 @@ impl Scene {
     fn keep(&self, changes: &[Change]) -> Vec<String> {
         let plan = self.plan(changes);
         let left = plan.kept.clone();
-        let done: UndoResult = self
-            .checkpoints
-            .make(plan, None, &self.root(), By::Undo)
-            .unwrap();
+        let done: UndoResult = self.checkpoints.make(plan, &self.root(), By::Undo).unwrap();
         let left = left.into_iter().chain(done.failed);
         left.map(|(path, why)| format!("{}: {why}", path.display()))
             .collect()
@@ -49,11 +46,8 @@ fn check(before: &str, script: &str) {
     }
     ran.run(script);
     let found = tried.read(&layer);
-    assert_eq!(
-        (&found.not_kept, &found.git),
-        (&Vec::new(), &Vec::new()),
-        "{script}"
-    );
+    assert_eq!(found.not_kept, [], "{script}");
+    assert!(found.git.is_empty(), "{script}");
     assert_eq!(tried.everything(), start, "{script}");
     assert_eq!(tried.keep(&found.changes), [""; 0], "{script}");
     assert_eq!(tried.everything(), ran.everything(), "{script}");
@@ -75,7 +69,7 @@ fn check(before: &str, script: &str) {
         Overlap::Refuse,
     );
     assert_eq!(undo.kept, []);
-    let done = (tried.checkpoints).make(undo, None, &tried.root(), By::Undo);
+    let done = (tried.checkpoints).make(undo, &tried.root(), By::Undo);
     assert_eq!(done.unwrap().failed, []);
     assert_eq!(tried.everything(), start, "{script}");
 }

@@ -10,7 +10,6 @@ pub(crate) mod state;
 pub(crate) mod trial;
 mod trial_commands;
 mod trial_git;
-mod trial_git_meanwhile;
 mod trial_ignored;
 mod trial_refused;
 mod trial_scene;

@@ -76,7 +76,7 @@ fn what_cannot_be_kept_is_named_with_a_status_of_its_own() {
     let line = "mkfifo pipe; echo 2 > a; echo 33 > b.o; git config a.b c; mv a '\x1b[31m'";
     let named = [
         "co-nvim: pipe cannot be kept: it is a FIFO",
-        "co-nvim: changes in .git are dropped",
+        "co-nvim: changes in .git are dropped: .git/config changed",
         "co-nvim: 1 ignored file (3 bytes) is dropped",
     ];
     let done = scene.exec(&[line]);

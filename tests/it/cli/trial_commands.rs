@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::trial_scene::{FIXED_TIME, Scene};
+use super::trial_scene::Scene;
 use crate::support::test_tree::Tree;
 
 /// A small project in several languages.
@@ -62,16 +62,6 @@ fn kept_files(scene: &Scene) -> Tree {
     files
 }
 
-/// Returns the state of the repository, as git tells it.
-fn repository(scene: &Scene) -> String {
-    let script =
-        "git rev-parse --symbolic-full-name HEAD; git for-each-ref; git ls-files -s; git stash list
-        git status --short --branch | grep -v '^??'; git fsck --no-dangling --connectivity-only 2>&1
-        git count-objects -v | grep garbage; test ! -e .git/index.lock; ls -A .git | grep co-";
-    let done = scene.command("bash").args(["-c", script]).output().unwrap();
-    String::from_utf8(done.stdout).unwrap()
-}
-
 /// Runs a command. Returns its exit status, its output and what became of its changes.
 pub(super) fn run(scene: &Scene, args: &[&str], command: &str) -> (Value, Value, Value) {
     let mut exec = scene.command(crate::support::BACKEND);
@@ -120,18 +110,6 @@ fn problem(project: &Scene, command: &str) -> Option<String> {
     }
     if kept.2["kept"] != true || kept.2["not_kept"] != Value::Array(Vec::new()) {
         return Some(format!("is not kept: {}", kept.2));
-    }
-    let (expected, found) = (repository(&real), repository(&tried));
-    if found != expected {
-        let only = |one: &str, other: &str| {
-            let other: Vec<_> = other.lines().collect();
-            let lines = one.lines().filter(|line| !other.contains(line));
-            lines.collect::<Vec<_>>().join("\n")
-        };
-        let (found, expected) = (only(&found, &expected), only(&expected, &found));
-        return Some(format!(
-            "leaves the repository with\n{found}\ninstead of\n{expected}"
-        ));
     }
     let (real, tried) = (kept_files(&real), kept_files(&tried));
     let differ = |path: &&PathBuf| real.get(*path) != tried.get(*path);
@@ -243,103 +221,11 @@ fn of_scripts_and_builds() {
 #[test]
 fn of_git_in_the_files_of_the_workspace() {
     check(&[
-        "git mv README.md docs/README.md",
-        "git rm -q data/numbers",
         "echo x >> README.md && git checkout -q -- README.md && echo y >> README.md",
         "git status --short && git diff --stat && git log --oneline | wc -l && echo z >> README.md",
         "git ls-files | grep '\\.c$' | xargs wc -l > lines.txt",
         "git archive --format=tar HEAD src | tar xf - -C empty",
         "git clean -fdq && touch new",
-    ]);
-}
-
-/// A history with branches, a tag and stashed changes.
-const HISTORY: &str = "
-git branch -q side; echo 1 > data/numbers; git commit -qam second
-git switch -q side; echo side > side; git add side; git commit -qm 'on the side'
-echo more >> side; git commit -qam 'more on the side'
-git switch -q -; git tag v0; git tag -a -m annotated v0.1
-echo stashed > README.md; git stash -q; echo also > README.md; git stash push -q -m 'with a message'
-";
-
-#[track_caller]
-fn check_git(commands: &[&str]) {
-    let project = Scene::new(&format!("{FIXED_TIME}{PROJECT}{HISTORY}"));
-    let commands: Vec<_> = commands
-        .iter()
-        .map(|it| format!("{FIXED_TIME}{it}"))
-        .collect();
-    let commands: Vec<_> = commands.iter().map(String::as_str).collect();
-    check_in(&project, &commands);
-}
-
-#[test]
-fn of_git_that_stages_and_commits() {
-    check_git(&[
-        "echo x >> README.md; git add README.md",
-        "echo x > new; git add new; git commit -qm 'add new'",
-        "sed -i s/old/new/ README.md; git commit -qam 'change the name'",
-        "git commit -q --amend -m 'another text'",
-        "git commit -q --allow-empty -m empty; git commit -q --allow-empty -m again",
-        "git rm -q data/table.csv && git mv README.md docs/",
-        "git rm -q --cached data/table.csv",
-        "chmod +x README.md; ln -s a new; git add -A; git commit -qm modes; echo 1 > last; git add last",
-        "rm -r deep; echo file > deep; git add -A; git commit -qm 'a file for a directory'",
-        "for n in $(seq 150); do echo $n > many-$n; done; git add .; git commit -qm many",
-    ]);
-}
-
-#[test]
-fn of_git_with_branches_and_tags() {
-    check_git(&[
-        "git checkout -q -b topic",
-        "git switch -q side",
-        "git switch -q -c a/b; echo 1 > new; git add new; git commit -qm new; git switch -q -",
-        "git branch -D side; git branch other; git tag -d v0; git tag -f v0.1; git tag v1",
-        "git branch -m other-name",
-        "git checkout -q --detach side; git commit -q --allow-empty -m detached",
-        "git checkout -q HEAD^",
-        "git pack-refs --all; git branch -D side",
-        "git gc -q",
-    ]);
-}
-
-#[test]
-fn of_git_that_changes_history() {
-    check_git(&[
-        "git reset -q --soft HEAD^",
-        "git reset -q HEAD^",
-        "git reset -q --hard HEAD^",
-        "git merge -q side -m merged",
-        "git switch -q side; git rebase -q -",
-        "git rebase -q side",
-        "git revert --no-edit HEAD > /dev/null",
-        "git cherry-pick side^ > /dev/null",
-    ]);
-}
-
-#[test]
-fn of_git_with_names_of_sha256() {
-    let script = PROJECT.replace("git init -q;", "git init -q --object-format sha256;");
-    let project = Scene::new(&format!("{FIXED_TIME}{script}"));
-    let commit = format!("{FIXED_TIME}echo x >> README.md; git commit -qam second; git tag v1");
-    check_in(
-        &project,
-        &[&commit, "echo x > new; git add new; git rm -q Makefile"],
-    );
-}
-
-#[test]
-fn of_git_with_the_stash() {
-    check_git(&[
-        "echo x >> README.md; echo y > new; git add new; git stash -q",
-        "echo x > new; git stash push -q -u -m mine; git stash list",
-        "git stash pop -q",
-        "git stash apply -q 'stash@{1}'",
-        "git stash drop -q 'stash@{1}'; git stash list",
-        "git stash clear",
-        "git stash pop -q; git commit -qam popped; echo 1 > data/table.csv; git stash -q; echo 2 > data/table.csv; git stash -q",
-        "git stash branch -q other 2> /dev/null || git stash branch other > /dev/null",
     ]);
 }
 

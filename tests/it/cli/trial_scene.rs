@@ -18,10 +18,6 @@ echo 1 > a; echo 1 > b; git add .; git commit -qm first; git branch side";
 /// A commit, for the start of a script.
 pub(super) const COMMIT: &str = "echo 2 > a; git commit -qam second;";
 
-/// Commits at a fixed time, so that they have the same names each time; for the start of a script.
-pub(super) const FIXED_TIME: &str =
-    "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z\n";
-
 pub(super) const DROPPED: &str = "changes in .git are dropped";
 
 /// A workspace and a home directory.

@@ -216,142 +216,70 @@ fn a_review_keeps_the_parts_that_are_accepted() {
 }
 
 #[test]
-fn a_commit_is_named_and_kept() {
+fn a_commit_is_named_and_a_yes_makes_it() {
+    let scene = commands([&format!(
+        "echo new > new.txt && git add new.txt && {COMMIT}"
+    )]);
+    let git = |args: &[&str]| scene.workspace.git(args);
+    let state = || {
+        (
+            git(&["for-each-ref"]),
+            git(&["status", "--short", "new.txt"]),
+        )
+    };
+    git(&["init", "-q", "-b", "main"]);
+    let before = state();
+    scene.try_command("t");
+    scene.nvim.wait_text("git  a commit on main: tried, 1 file");
+    scene.nvim.wait_text("yes runs it for real");
+    assert_eq!(state(), before);
+    scene.end_trial("y");
+    assert_eq!(git(&["log", "--format=%s"]), "tried\n");
+    assert!(scene.workspace.exists("new.txt"));
+    assert_eq!(git(&["status", "--short", "new.txt"]), "");
+    scene.nvim.command("Co /undo");
+    let back = "git update-ref -d HEAD && git reset";
+    let told = format!("git's HEAD stays where it is; to move it back: {back}");
+    scene.nvim.wait_text("git's HEAD stays where it is");
+    scene.answer("y");
+    scene.wait_notice(&format!("1 file taken back; :Co /redo undoes that; {told}"));
+    assert!(!scene.workspace.exists("new.txt"));
+    git(&["update-ref", "-d", "HEAD"]);
+    git(&["reset", "-q"]);
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn a_no_leaves_the_repository() {
     let scene = commands([&format!(
         "echo new > new.txt && git add new.txt && {COMMIT}"
     )]);
     scene.workspace.git(&["init", "-q", "-b", "main"]);
     scene.try_command("t");
-    scene.nvim.wait_text("tried, 1 file, on branch main");
-    scene.end_trial("y");
-    let log = scene.workspace.git(&["log", "--oneline", "--all"]);
-    assert!(log.contains("tried"));
-    assert!(scene.workspace.exists("new.txt"));
-    assert!(
-        scene
-            .workspace
-            .git(&["status", "--short", "new.txt"])
-            .is_empty()
-    );
-    scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("git: branch main: removed, was ");
-    scene.nvim.wait_text("1 file and .git");
-    scene.answer("y");
-    scene.nvim.wait_text("1 file and .git taken back");
-    let refs = || scene.workspace.git(&["for-each-ref"]);
-    let status = || scene.workspace.git(&["status", "--short", "new.txt"]);
-    assert_eq!((refs(), status()), (String::new(), String::new()));
+    scene.nvim.wait_text("a commit on main: tried, 1 file");
+    scene.end_trial("n");
+    scene.wait_turns(1);
     assert!(!scene.workspace.exists("new.txt"));
-    scene.nvim.command("Co /redo");
-    scene.nvim.wait_text("git: commit ");
-    scene.answer("y");
-    scene.nvim.wait_text("1 file and .git brought back");
-    assert!(refs().contains("refs/heads/main"));
-    assert_eq!(status(), "");
-    assert!(scene.workspace.exists("new.txt"));
-    // What the person commits on top is never taken back.
+    assert_eq!(scene.workspace.git(&["for-each-ref"]), "");
+}
+
+#[test]
+fn undo_tells_the_way_back_of_a_commit_without_a_change_of_files() {
+    let scene = commands([&format!("{COMMIT} --allow-empty")]);
+    scene.workspace.git(&["init", "-q", "-b", "main"]);
     let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
     let commit = ["commit", "-q", "--allow-empty", "-m", "mine"];
     scene.workspace.git(&[&person[..], &commit].concat());
+    let first = scene.workspace.git(&["rev-parse", "--short=10", "HEAD"]);
+    scene.try_command("y");
+    scene.wait_chat("All through.");
     scene.nvim.command("Co /undo");
-    scene
-        .nvim
-        .wait_text(".git stays as it is: branch main has changed meanwhile");
-    scene.answer("y");
-    scene.nvim.wait_text("1 file taken back");
-    assert_eq!(
-        scene.workspace.git(&["log", "--format=%s"]),
-        "mine\ntried\n"
-    );
-    assert_eq!(status(), " D new.txt\n");
-}
-
-#[test]
-fn what_git_did_before_it_failed_is_told_and_taken_back() {
-    let scene = commands([&format!(
-        "echo new > new.txt && git switch -q -c new && git add new.txt && {COMMIT}"
-    )]);
-    let git = |args: &[&str]| scene.workspace.git(args);
-    git(&["init", "-q", "-b", "main"]);
-    git(&[
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "commit",
-        "-q",
-        "--allow-empty",
-        "-m",
-        "first",
-    ]);
-    scene.try_command("t");
-    scene.nvim.wait_text("tried, 1 file, on branch new");
-    scene.workspace.write(".git/HEAD.lock", "");
-    scene.end_trial("y");
-    scene.wait_turns(1);
-    let told = scene.outcome(1, "c0");
-    let kept = "Kept: new.txt, .git/refs/heads/new, .git/index. Not kept: .git/HEAD: git symbolic-ref failed";
-    assert!(told.contains(kept), "{told}");
-    assert_eq!(git(&["log", "--format=%s", "new"]), "tried\nfirst\n");
+    let told = format!("to move it back: git reset {}", first.trim());
+    scene.wait_notice(&told);
+    // The commits of the person on top are not reset.
+    scene.workspace.git(&[&person[..], &commit].concat());
     scene.nvim.command("Co /undo");
-    scene.nvim.wait_text("git: branch new: removed, was ");
-    scene.answer("y");
-    scene.nvim.wait_text("1 file and .git taken back");
-    assert_eq!(git(&["log", "--all", "--format=%s"]), "first\n");
-    assert_eq!(git(&["status", "--short", "new.txt"]), "");
-}
-
-#[test]
-fn a_commit_of_the_person_before_the_yes_stays() {
-    let scene = commands([&format!(
-        "echo new > new.txt && git add new.txt && {COMMIT}"
-    )]);
-    let git = |args: &[&str]| scene.workspace.git(args);
-    let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
-    let commit = ["commit", "-q", "--allow-empty", "-m", "mine"];
-    git(&["init", "-q", "-b", "main"]);
-    scene.try_command("t");
-    scene.nvim.wait_text("tried, 1 file, on branch main");
-    git(&[&person[..], &commit].concat());
-    scene.end_trial("y");
-    scene.wait_turns(1);
-    let told = scene.outcome(1, "c0");
-    assert!(
-        told.contains("Kept: new.txt.")
-            && told.contains("Not kept: .git: branch main has changed meanwhile."),
-        "{told}"
-    );
-    assert!(scene.chat().contains("branch main has changed meanwhile"));
-    assert_eq!(scene.workspace.read("new.txt").unwrap(), "new\n");
-    assert_eq!(git(&["log", "--all", "--format=%s"]), "mine\n");
-    assert_eq!(git(&["status", "--short", "new.txt"]), "?? new.txt\n");
-    assert!(!scene.workspace.exists(".git/index.lock"));
-}
-
-#[test]
-fn a_review_by_parts_leaves_the_commit() {
-    let scene = commands([&format!(
-        "echo two > a.txt && echo new > new.txt && git add a.txt new.txt && {COMMIT}"
-    )]);
-    let git = |args: &[&str]| scene.workspace.git(args);
-    git(&["init", "-q", "-b", "main"]);
-    scene.workspace.write("a.txt", "one\n");
-    scene.try_command("t");
-    scene.nvim.wait_text("tried, 2 files, on branch main");
-    scene.answer("d");
-    scene.nvim.wait_text("0 of 1 answered");
-    scene.nvim.type_keys("n");
-    scene.nvim.wait_text("file 2 of 2");
-    scene.nvim.type_keys("y");
-    scene.nvim.wait_text("All through.");
-    scene.wait_turns(1);
-    let told = scene.outcome(1, "c0");
-    let note = "what it changed in .git is dropped, because not all parts were kept";
-    assert!(told.contains(note), "{told}");
-    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
-    assert_eq!(scene.workspace.read("new.txt").unwrap(), "new\n");
-    assert_eq!(git(&["log", "--all", "--format=%s"]), "");
-    assert_eq!(git(&["ls-files"]), "");
+    scene.wait_notice("HEAD has moved since then");
 }
 
 #[test]
@@ -361,6 +289,8 @@ fn a_change_of_configuration_cannot_be_kept_so_a_yes_makes_it() {
     )]);
     scene.workspace.git(&["init", "-q"]);
     scene.try_command("t");
+    scene.nvim.wait_text("git  a commit on ");
+    scene.nvim.wait_text("; .git/config changed");
     scene.nvim.wait_text("yes runs it for real");
     assert!(
         !scene

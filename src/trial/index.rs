@@ -1,10 +1,6 @@
 //! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::change::{PathChange, StagedFile};
-use super::names::ObjectName;
-use co_policy::one_line;
+use std::collections::BTreeMap;
 
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
@@ -16,34 +12,34 @@ const ASSUME_VALID: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 /// The bits of the stage.
 const STAGE: u16 = 0x3000;
-/// The modes of entries: files, links and submodules.
-const MODES: [u32; 4] = [0o100_644, 0o100_755, 0o120_000, 0o160_000];
-
 /// The most bytes of an index that is read, about two million files.
-pub const MOST_INDEX: u64 = 256 << 20;
+pub(super) const MOST_INDEX: u64 = 256 << 20;
 
 /// The most bytes of all paths, for each byte of an index. Version 4 writes what a path has in common with the one before only once.
 const MOST_PATHS: usize = 8;
 
 /// The files that an index lists, without what git knows of them on the disk.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Index {
+pub(super) struct Index {
     entries: BTreeMap<Vec<u8>, Vec<Entry>>,
     /// The extensions without which the list means something else, such as that of a split index.
     extensions: Vec<u8>,
-    shared: Option<ObjectName>,
+    /// The name of the shared index, in hexadecimal digits.
+    shared: Option<String>,
 }
 
+/// An entry, of which a path has more than one after a conflict.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
-    file: StagedFile,
-    /// Those that change the meaning of the entry.
+    mode: u32,
+    object: Vec<u8>,
+    /// Those that change the meaning of the entry, with its stage.
     flags: (u16, u16),
 }
 
 impl Index {
     /// Reads an index whose objects have names of `hash` bytes; none if it has another form.
-    pub fn parse(index: &[u8], hash: usize) -> Option<Self> {
+    pub(super) fn parse(index: &[u8], hash: usize) -> Option<Self> {
         let header = index.get(..12)?;
         let (version, count) = (number(&header[4..8])?, number(&header[8..12])?);
         if &header[..4] != b"DIRC" || !(2..=4).contains(&version) {
@@ -56,7 +52,7 @@ impl Index {
         for _ in 0..count {
             let end = STAT + hash + 2;
             let mode = number(rest.get(MODE)?)?;
-            let object = ObjectName::of(rest.get(STAT..STAT + hash)?);
+            let object = rest.get(STAT..STAT + hash)?.to_owned();
             let flags = short(rest.get(STAT + hash..end)?)?;
             let (more, name) = match version > 2 && flags & EXTENDED != 0 {
                 true => (short(rest.get(end..end + 2)?)?, end + 2),
@@ -72,12 +68,9 @@ impl Index {
             path.extend_from_slice(&text[..length]);
             room = room.checked_sub(path.len())?;
             let entry = Entry {
-                file: StagedFile {
-                    mode,
-                    object,
-                    stage: u8::try_from((flags & STAGE) >> 12).ok()?,
-                },
-                flags: (flags & ASSUME_VALID, more),
+                mode,
+                object,
+                flags: (flags & (ASSUME_VALID | STAGE), more),
             };
             found.entries.entry(path.clone()).or_default().push(entry);
             let length = name + digits + length;
@@ -91,7 +84,7 @@ impl Index {
             let size = 8 + usize::try_from(number(rest.get(4..8)?)?).ok()?;
             let extension = rest.get(..size)?;
             if let Some(link) = extension.strip_prefix(b"link") {
-                found.shared = link.get(4..4 + hash).map(ObjectName::of);
+                found.shared = link.get(4..4 + hash).map(hexadecimal);
             }
             // Git may leave out those with a capital letter.
             if !extension[0].is_ascii_uppercase() {
@@ -103,7 +96,7 @@ impl Index {
     }
 
     /// Returns whether two indexes list the same files with the same objects, whatever the length of the objects' names.
-    pub fn are_same(one: &[u8], other: &[u8]) -> bool {
+    pub(super) fn are_same(one: &[u8], other: &[u8]) -> bool {
         [20, 32].iter().any(|hash| {
             let one = Self::parse(one, *hash);
             one.is_some() && one == Self::parse(other, *hash)
@@ -111,12 +104,12 @@ impl Index {
     }
 
     /// Returns the name of the index that it shares files with; none if it is not split.
-    pub fn shared(&self) -> Option<&ObjectName> {
-        self.shared.as_ref()
+    pub(super) fn shared(&self) -> Option<&str> {
+        self.shared.as_deref()
     }
 
     /// Returns whether it lists the file at a path, or one below it.
-    pub fn lists(&self, path: &[u8]) -> bool {
+    pub(super) fn lists(&self, path: &[u8]) -> bool {
         let below = [path, b"/"].concat();
         let mut from = self.entries.range(below.clone()..);
         let is_above = from
@@ -124,53 +117,10 @@ impl Index {
             .is_some_and(|(first, _)| first.starts_with(&below));
         is_above || self.entries.contains_key(path)
     }
-
-    /// Returns the files at a path.
-    pub fn files(&self, path: &str) -> Vec<StagedFile> {
-        let entries = self.entries.get(path.as_bytes()).into_iter().flatten();
-        entries.map(|it| it.file.clone()).collect()
-    }
-
-    /// Returns the changes from this index to another one.
-    ///
-    /// # Errors
-    /// One of them cannot be kept: a clause.
-    pub fn changes(&self, after: &Self) -> Result<Vec<PathChange>, String> {
-        if !self.extensions.is_empty() || !after.extensions.is_empty() {
-            return Err("the index is split or sparse".to_owned());
-        }
-        let paths: BTreeSet<_> = self.entries.keys().chain(after.entries.keys()).collect();
-        let changed = paths
-            .into_iter()
-            .filter(|it| self.entries.get(*it) != after.entries.get(*it));
-        let change = |path: &Vec<u8>| {
-            let shown = || one_line(&String::from_utf8_lossy(path));
-            let text = str::from_utf8(path).ok().filter(|it| is_path(it));
-            let text = text.ok_or_else(|| format!("the index has the path {}", shown()))?;
-            let entries = after.entries.get(path).into_iter().flatten();
-            for entry in entries {
-                if entry.flags != (0, 0) || !MODES.contains(&entry.file.mode) {
-                    return Err(format!("the index marks {} in an unusual way", shown()));
-                }
-            }
-            Ok(PathChange {
-                path: text.to_owned(),
-                before: self.files(text),
-                after: after.files(text),
-            })
-        };
-        changed.map(change).collect()
-    }
 }
 
-/// Returns whether a path may be in an index. Git checks it once more.
-fn is_path(path: &str) -> bool {
-    let fits = |part: &str| {
-        // Windows takes this for the same name.
-        let name = part.trim_end_matches(['.', ' ']).to_ascii_lowercase();
-        !name.is_empty() && name != ".git" && name != "git~1"
-    };
-    path.split('/').all(fits)
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn number(bytes: &[u8]) -> Option<u32> {

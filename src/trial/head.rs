@@ -1,0 +1,181 @@
+//! Asks git what a trial did with HEAD. Git runs inside a trial over the same layer, because it obeys the configuration that the
+//! command left. Its words are only shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::changes::{Error, TrialChanges};
+use super::layer::Layer;
+use crate::checkpoint::{Head, Store, files};
+use crate::tool::judge::Judge;
+use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
+use co_policy::one_line;
+
+/// Prints a line each: the branch, the commit, the numbers of commits that are new and that are gone, the number of changed
+/// files, and the subject of the commit.
+const SCRIPT: &str = r#"exec 2> /dev/null
+git() { "$co_git" "$@"; }
+git symbolic-ref -q --short HEAD || echo
+git rev-parse -q --verify 'HEAD^{commit}' || exit
+git rev-list --count HEAD ${co_before:+"^$co_before"}
+if test "$co_before"; then
+    git rev-list --count "$co_before" ^HEAD
+    git diff-tree -r --name-only "$co_before" HEAD | wc -l
+else
+    echo 0
+    git ls-tree -r --name-only HEAD | wc -l
+fi
+git log -1 --format=%s"#;
+
+/// The longest time in which git must tell it. The question waits for that.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The most characters of the subject of a commit, and of the name of a branch.
+const MOST_CHARS: usize = 72;
+
+/// The place of a trial whose changes are read.
+#[derive(Clone)]
+pub struct TrialPlace {
+    pub layer: Arc<Layer>,
+    /// That of the workspace.
+    pub judge: Arc<Judge>,
+    pub store: Arc<Store>,
+}
+
+impl TrialChanges {
+    /// Adds what git says about the move of HEAD, if HEAD may have moved. The output of the command must not be withheld: what
+    /// git says may be made of it.
+    #[must_use]
+    pub async fn with_head(mut self, executor: &Executor, place: &TrialPlace) -> Self {
+        if self.git.may_move_head() {
+            self.git.head = place.head(executor).await;
+        }
+        self
+    }
+}
+
+impl TrialPlace {
+    /// Reads the changes of the trial, which must have ended; see [`TrialChanges::read`].
+    ///
+    /// # Errors
+    /// There are too many, or the layer or the store cannot be used.
+    pub fn changes(&self) -> Result<TrialChanges, Error> {
+        let allowed = self.judge.readable();
+        TrialChanges::read(&self.layer, self.judge.root(), &allowed, &self.store)
+    }
+
+    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell.
+    async fn head(&self, executor: &Executor) -> Option<String> {
+        let before = Head::read(executor, &self.judge).await?;
+        let commit = before.commit.clone().unwrap_or_default();
+        let git = self.judge.git()?.display().to_string();
+        let own = [("co_git", git), ("co_before", commit)];
+        let all = GIT_ENVIRONMENT.map(|(name, value)| (name, value.to_owned()));
+        let extra_env = own.into_iter().chain(all);
+        let workspace = self.judge.root().to_owned();
+        let running = executor.start(CommandSpec {
+            program: Program::Shell(SCRIPT.to_owned()),
+            cwd: workspace.clone(),
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: TIMEOUT,
+            confinement: Confinement::Trial {
+                workspace,
+                layer: self.layer.path(),
+                ignored: None,
+                caches: None,
+            },
+            environment: Environment::Executor,
+            extra_env: extra_env
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        });
+        let outcome = running.await.ok()?.outcome().await;
+        words(
+            &before,
+            outcome
+                .output
+                .get(..outcome.printed)
+                .filter(|_| outcome.ok())?,
+        )
+    }
+}
+
+/// Returns the move of HEAD from a state in words. `printed` is what the script printed.
+fn words(before: &Head, printed: &str) -> Option<String> {
+    let mut lines = printed.lines();
+    let mut line = || {
+        let line = one_line(lines.next().unwrap_or_default());
+        line.chars().take(MOST_CHARS).collect::<String>()
+    };
+    let (branch, _commit) = (line(), line());
+    let (new, gone, changed, subject) = (line(), line(), line(), line());
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let (new, gone, changed) = (number(&new)?, number(&gone)?, number(&changed)?);
+    let place = match branch.as_str() {
+        "" => "a detached HEAD".to_owned(),
+        branch => branch.to_owned(),
+    };
+    let was = before.branch.as_deref().unwrap_or_default();
+    let is_switched = was.strip_prefix("refs/heads/").unwrap_or(was) != branch;
+    let commits = match new {
+        0 => None,
+        1 => Some(format!(
+            "a commit on {place}: {subject}, {}",
+            files(changed)
+        )),
+        new => Some(format!(
+            "{new} commits on {place}, the last one: {subject}, {}",
+            files(changed)
+        )),
+    };
+    let switched = (is_switched && new == 0).then(|| format!("HEAD is on {place}"));
+    let lost = match gone {
+        0 => None,
+        1 => Some(format!("{place} has 1 commit fewer")),
+        gone => Some(format!("{place} has {gone} commits fewer")),
+    };
+    let all: Vec<_> = commits.into_iter().chain(switched).chain(lost).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_of_head_is_told_in_words() {
+        let check = |printed: &str, expected: Option<&str>| {
+            let before = Head {
+                branch: Some("refs/heads/main".to_owned()),
+                commit: None,
+            };
+            assert_eq!(words(&before, printed).as_deref(), expected, "{printed}");
+        };
+        check(
+            "main\nabc\n1\n0\n2\nfix the parser\n",
+            Some("a commit on main: fix the parser, 2 files"),
+        );
+        check(
+            "main\nabc\n3\n0\n1\nlast\n",
+            Some("3 commits on main, the last one: last, 1 file"),
+        );
+        check(
+            "main\nabc\n1\n1\n1\nagain\n",
+            Some("a commit on main: again, 1 file; main has 1 commit fewer"),
+        );
+        check(
+            "main\nabc\n0\n2\n1\nold\n",
+            Some("main has 2 commits fewer"),
+        );
+        check("new\nabc\n0\n0\n0\nold\n", Some("HEAD is on new"));
+        check("\nabc\n0\n0\n0\nold\n", Some("HEAD is on a detached HEAD"));
+        check(
+            "main\nabc\n1\n0\n1\n\u{1b}[2J\u{202e}x\n",
+            Some("a commit on main: \\u{1b}[2J\\u{202e}x, 1 file"),
+        );
+        check("main\nabc\n0\n0\n0\nold\n", None);
+        check("main\n", None);
+        check("", None);
+    }
+}
