@@ -26,6 +26,7 @@ mod settings;
 mod shell;
 mod slash;
 mod streams;
+mod strict;
 mod surroundings;
 mod trials;
 mod trust;

@@ -12,6 +12,6 @@ mod images;
 mod long_chat;
 pub(crate) mod mock;
 mod requests;
-mod strict;
+pub(crate) mod strict;
 mod tls;
 pub(crate) mod wire;

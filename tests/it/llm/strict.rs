@@ -15,14 +15,14 @@ fn refusal(words: &str) -> Response {
     )
 }
 
-/// Answers as Mistral's server does, or refuses the order of the roles or the id of a call.
-fn mistral(body: &Value) -> Response {
+/// Returns the words with which Mistral's server refuses the order of the roles, or the id of a call.
+pub(crate) fn refused_by_mistral(body: &Value) -> Option<String> {
     let messages = body["messages"].as_array().expect("messages");
     let role = |message: &Value| message["role"].as_str().unwrap_or_default().to_owned();
     for pair in messages.windows(2) {
         let (before, after) = (role(&pair[0]), role(&pair[1]));
         if after == "user" && (before == "tool" || before == "user") {
-            return refusal(&format!("Unexpected role '{after}' after role '{before}'"));
+            return Some(format!("Unexpected role '{after}' after role '{before}'"));
         }
     }
     let calls = messages
@@ -31,12 +31,12 @@ fn mistral(body: &Value) -> Response {
     let results = messages.iter().filter_map(|it| it["tool_call_id"].as_str());
     for id in calls.filter_map(|it| it["id"].as_str()).chain(results) {
         if id.len() != 9 || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
-            return refusal(&format!(
+            return Some(format!(
                 "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."
             ));
         }
     }
-    Wire::OpenAi.says("ok")
+    None
 }
 
 #[tokio::test]
@@ -79,7 +79,10 @@ async fn mistral_takes_each_order_of_prompts_and_each_id() {
             user("on"),
         ],
     ] {
-        let server = Server::start(|received, _| mistral(&received.body));
+        let server = Server::start(|received, _| {
+            let words = refused_by_mistral(&received.body);
+            words.map_or_else(|| Wire::OpenAi.says("ok"), |words| refusal(&words))
+        });
         let mut settings = Wire::OpenAi.settings(&server.url());
         settings.model = Some("devstral-small-2".into());
         let provider = co_llm::make_provider(&settings, &key).expect("a provider");
