@@ -53,6 +53,7 @@ impl Chat {
             services: Arc::clone(&self.services),
             new_services: self.new_services.subscribe(),
             provider,
+            history: Arc::clone(&self.model.history),
             judge,
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),

@@ -35,6 +35,8 @@ mod parts;
 mod prompt_files;
 mod questions;
 mod queue;
+mod refusals;
+
 mod resumed;
 mod retry;
 mod rules;

@@ -15,6 +15,7 @@ mod jobs;
 mod loop_limits;
 mod permissions;
 mod question;
+mod refusal;
 mod renames;
 mod run;
 mod server_edits;
@@ -38,6 +39,7 @@ pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
 use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
 pub(super) use self::permissions::{Allowance, Permissions, Reply};
+pub(super) use self::refusal::RequestHistory;
 use super::events::ChatEvent;
 use super::prompt::Budget;
 use super::services::Services;
@@ -59,6 +61,7 @@ pub(super) struct Turn {
     /// Receives new services if the settings change.
     pub new_services: watch::Receiver<Arc<Services>>,
     pub provider: Arc<dyn Provider>,
+    pub history: Arc<RequestHistory>,
     pub judge: Arc<Judge>,
     pub workspace: PathBuf,
     pub cwd: PathBuf,

@@ -10,6 +10,10 @@ impl From<&Fault> for ErrorText {
     }
 }
 
+/// The ways on after a request that was refused in each form.
+const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
+     `:Co /model` asks another model; `:help co-stuck`";
+
 /// Returns the server's own words, if there are any, and the next step of the person.
 fn step(fault: &Fault) -> String {
     let step = match fault {
@@ -50,10 +54,7 @@ fn step(fault: &Fault) -> String {
             "add credit or raise the limit in your account at {provider}, or choose another model with `:Co /model`"
         ),
         Fault::RateLimited { .. } | Fault::Server { .. } => "try `:Co /retry` later".into(),
-        Fault::Overflow { .. } => "`:Co /compact` shortens it, `:Co /new` starts afresh".into(),
-        Fault::BadRequest { .. } => {
-            "`:Co /model` chooses another model, `:Co /new` starts afresh".into()
-        }
+        Fault::Overflow { .. } | Fault::TooLarge { .. } | Fault::BadRequest { .. } => WAYS_OUT.into(),
         Fault::HtmlPage { url } => format!(
             "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
         ),
@@ -72,6 +73,7 @@ fn words(fault: &Fault) -> &str {
         | Fault::NotFound { body, .. }
         | Fault::QuotaUsedUp { body, .. }
         | Fault::Server { body, .. }
+        | Fault::TooLarge { body, .. }
         | Fault::BadRequest { body, .. } => body,
         Fault::Malformed { detail } => detail,
         _ => "",
@@ -149,7 +151,8 @@ mod tests {
         assert_eq!(
             text_of(&fault).plain(),
             "Ollama refused the request (HTTP 400); gemma does not support tools; \
-             `:Co /model` chooses another model, `:Co /new` starts afresh"
+             `:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
+             `:Co /model` asks another model; `:help co-stuck`"
         );
         let provider = || "Ollama".to_owned();
         let server = |body: &str| Fault::Server {
@@ -157,6 +160,7 @@ mod tests {
             status: 529,
             retry_after: None,
             body: body.to_owned(),
+            explained: false,
         };
         let forbidden = Fault::Forbidden {
             provider: provider(),

@@ -64,7 +64,8 @@ fn item_text(item: &Item) -> Option<String> {
         }
         Item::Note { text, .. } => format!("_The model was told:_\n\n{}", quoted(text)),
         Item::Retried => "_Asked again: the model no longer sees the answer above._".to_owned(),
-        Item::JobStarted { .. } | Item::Surroundings(_) | Item::Shortened { .. } => return None,
+        Item::JobStarted { .. } | Item::Surroundings(_) => return None,
+        Item::Shortened { .. } | Item::Reduced => return None,
         Item::ModelChosen { .. } | Item::Unknown => return None,
     })
 }

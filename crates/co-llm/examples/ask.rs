@@ -47,6 +47,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
         may_call: false,
         cache_key: None,
         reduced: false,
+        room: None,
     };
     let mut out = std::io::stdout().lock();
     let mut answer = AnswerBuilder::new();

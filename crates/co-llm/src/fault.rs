@@ -74,9 +74,14 @@ pub enum Fault {
         status: u16,
         retry_after: Option<Duration>,
         body: String,
+        /// True if the answer was JSON: a server that knows the protocol wrote it, not a gateway.
+        explained: bool,
     },
     #[error("the chat is longer than the model's context window")]
     Overflow { body: String },
+    /// The request has too many bytes, perhaps in an image. The context window may have room for it.
+    #[error("the request is larger than {provider} takes (HTTP 413)")]
+    TooLarge { provider: String, body: String },
     #[error("{provider} refused the request (HTTP 400)")]
     BadRequest { provider: String, body: String },
     #[error("a web page came back instead of an answer")]
@@ -101,6 +106,26 @@ impl Fault {
                 | Self::Unreachable { .. }
                 | Self::Cut
                 | Self::Stalled(_)
+        )
+    }
+
+    /// Returns true if the server refused the request for what is in it. The same bytes must not be sent again.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::BadRequest { .. } | Self::Overflow { .. } | Self::TooLarge { .. }
+        )
+    }
+
+    /// Returns true if a server that knows the protocol failed at the request. Some gateways report a refusal like this.
+    pub fn is_explained(&self) -> bool {
+        matches!(
+            self,
+            Self::Server {
+                status: 500,
+                explained: true,
+                ..
+            }
         )
     }
 

@@ -324,10 +324,9 @@ pub(crate) const OLLAMA_WINDOW: u64 = 8_192;
 /// The most tokens of an answer that Anthropic's protocol asks for from an unknown model.
 const DEFAULT_OUTPUT: u64 = 64_000;
 
-/// Returns the tokens that the window of a model holds, by the model's name.
-pub(crate) fn window(model: &str) -> u64 {
-    let known = family::find(model).and_then(|family| family.window);
-    known.unwrap_or(DEFAULT_WINDOW)
+/// Returns the tokens that the window of a model of a known family holds, by the model's name.
+pub(crate) fn known_window(model: &str) -> Option<u64> {
+    family::find(model).and_then(|family| family.window)
 }
 
 /// Returns true if a request may ask for reasoning. The Responses API refuses that for a model without any.
@@ -363,11 +362,11 @@ mod tests {
 
     #[test]
     fn windows_of_well_known_models() {
-        assert_eq!(window("claude-sonnet-4-5"), 200_000);
-        assert_eq!(window("anthropic/claude-sonnet-4-5"), 200_000);
-        assert_eq!(window("gpt-4.1-mini"), 1_047_576);
-        assert_eq!(window("smollm2"), DEFAULT_WINDOW);
-        assert_eq!(window(""), DEFAULT_WINDOW);
+        assert_eq!(known_window("claude-sonnet-4-5"), Some(200_000));
+        assert_eq!(known_window("anthropic/claude-sonnet-4-5"), Some(200_000));
+        assert_eq!(known_window("gpt-4.1-mini"), Some(1_047_576));
+        assert_eq!(known_window("smollm2"), None);
+        assert_eq!(known_window(""), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod ollama;
 mod options;
 mod overflow;
 mod protocol;
+mod proxy;
 mod reasoning;
 mod request_info;
 mod responses;
@@ -37,7 +38,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use reqwest::header::HeaderMap;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -57,7 +58,7 @@ use crate::price::Price;
 use crate::provider::{Delta, Provider};
 use crate::provider_table::{self, Protocol};
 use crate::request::ModelRequest;
-use crate::server_memory::{Adaptation, ServerMemory};
+use crate::server_memory::{Adaptation, RequestKey, ServerMemory};
 use crate::settings::ProviderSettings;
 
 /// The version of Anthropic's protocol that this code speaks.
@@ -158,11 +159,12 @@ impl Remote {
         &self,
         path: &str,
         query: Option<&str>,
-        body: &Value,
+        body: Vec<u8>,
         header: Option<(String, String)>,
     ) -> Result<RequestBuilder, Fault> {
         let url = http::endpoint(&self.choice.base_url, path, query)?;
-        let request = self.client().await?.post(url).json(body);
+        let request = self.client().await?.post(url).body(body);
+        let request = request.header(CONTENT_TYPE, "application/json");
         Ok(request.headers(self.headers(header).await?))
     }
 
@@ -268,9 +270,13 @@ impl Remote {
         kind.is_some_and(|kind| kind == "enabled")
     }
 
-    async fn options(&self) -> RequestOptions {
+    async fn options(&self, room: Option<u64>) -> RequestOptions {
+        let ollama = self.choice.protocol == Protocol::Ollama;
+        let is_known = room.is_some() && (ollama || self.known_window().await.is_some());
         RequestOptions {
             max_output_tokens: self.max_output_tokens.map(u64::from),
+            // A guess must not cut answers short.
+            room: room.filter(|_| is_known),
             window: match self.choice.protocol {
                 Protocol::Ollama => self.ollama_window().await,
                 _ => 0,
@@ -288,31 +294,53 @@ impl Remote {
         chosen.then(words).into_iter().collect()
     }
 
+    /// Sends a request, unless the server has refused the same one.
+    async fn send(
+        &self,
+        info: &RequestInfo,
+        conversation: &Conversation,
+        options: &RequestOptions,
+    ) -> Result<Accepted, Fault> {
+        let body = protocol::body(info, options, conversation).to_string();
+        let (path, query) = protocol::path(info);
+        let address = format!("{}{path}", self.choice.base_url);
+        let key = RequestKey::new(&address, &self.headers, body.as_bytes());
+        if let Some(fault) = self.memory.refusal(key) {
+            tracing::info!(%fault, "the server has refused this request; it is not sent again");
+            return Err(fault);
+        }
+        let header = caching::key_header(info, conversation);
+        let sent = self.post(&path, query, body.into_bytes(), header).await?;
+        match http::open(info, sent).await {
+            Ok(response) => Ok(Accepted { key, response }),
+            Err(fault) => {
+                self.memory.keep_refusal(key, &fault);
+                Err(drop_refused_key(&self.key, fault))
+            }
+        }
+    }
+
     /// Sends a request, and again if the server asks for another form of it. Adds what the person should know of that.
     async fn adapted(
         &self,
         model: &str,
         request: &ModelRequest,
         notices: &mut Vec<String>,
-    ) -> Result<(RequestInfo, Response), Fault> {
-        let options = self.options().await;
+    ) -> Result<(RequestInfo, Accepted), Fault> {
+        let options = self.options(request.room).await;
         let images = request.has_images() && self.takes_images().await;
         let mut tries = 0;
         loop {
             let mut info = self.info(model.to_owned());
             info.images = images;
             let conversation = Conversation::new(&info, request);
-            let body = protocol::body(&info, &options, &conversation);
-            let (path, query) = protocol::path(&info);
-            let header = caching::key_header(&info, &conversation);
-            let sent = self.post(&path, query, &body, header).await?;
-            let fault = match http::open(&info, sent).await {
-                Ok(response) => {
+            let fault = match self.send(&info, &conversation, &options).await {
+                Ok(accepted) => {
                     let left_out = conversation.left_out.into_iter();
                     notices.extend(left_out.map(|image| format!("left out: {image}")));
-                    return Ok((info, response));
+                    return Ok((info, accepted));
                 }
-                Err(fault) => drop_refused_key(&self.key, fault),
+                Err(fault) => fault,
             };
             tries += 1;
             match adapt::find(&info, &fault) {
@@ -343,7 +371,8 @@ impl Remote {
         let limits = self.limits.get_or_try_init(|| async {
             let model = self.model().await?;
             let body = json!({ "model": model });
-            let request = self.post("api/show", None, &body, None).await?;
+            let body = body.to_string().into_bytes();
+            let request = self.post("api/show", None, body, None).await?;
             let request = request.timeout(ollama::SHOW_TIMEOUT);
             match http::json(&self.info(model.to_owned()), request).await {
                 Ok(answer) => Ok(ModelLimits::read(&answer)),
@@ -360,6 +389,21 @@ impl Remote {
                 ModelLimits::default()
             }
         }
+    }
+
+    /// Returns the context window of a model that Ollama does not run; none if it would be a guess.
+    async fn known_window(&self) -> Option<u64> {
+        let model = self.model().await.unwrap_or_default();
+        let window = match self.context_window {
+            Some(window) => Some(window),
+            // The server knows the size of what it runs.
+            None => match self.listed(model).await.and_then(|listed| listed.window) {
+                Some(window) => Some(window),
+                None => provider_table::known_window(model),
+            },
+        };
+        let learned = self.memory.window(&self.choice.host(), model);
+        [window, learned].into_iter().flatten().min()
     }
 
     /// Returns the context window to ask Ollama for.
@@ -391,13 +435,18 @@ impl Provider for Remote {
         // A program that prints the key runs first, so that errors do not repeat the key.
         self.key.get().await?;
         let mut notices = self.first_words(&model);
-        let (info, response) = self.adapted(&model, &request, &mut notices).await?;
-        let key = Arc::clone(&self.key);
-        let deltas = stream::deltas(response, info, &request);
+        let (info, accepted) = self.adapted(&model, &request, &mut notices).await?;
+        let (key, memory) = (Arc::clone(&self.key), self.memory.clone());
+        let deltas = stream::deltas(accepted.response, info, &request);
         let notices = notices.into_iter().map(|notice| Ok(Delta::Notice(notice)));
         Ok(futures::stream::iter(notices)
             .chain(deltas)
-            .map(move |delta| delta.map_err(|fault| drop_refused_key(&key, fault)))
+            .map(move |delta| {
+                delta.map_err(|fault| {
+                    memory.keep_refusal(accepted.key, &fault);
+                    drop_refused_key(&key, fault)
+                })
+            })
             .boxed())
     }
 
@@ -410,15 +459,14 @@ impl Provider for Remote {
         if self.choice.protocol == Protocol::Ollama {
             return self.ollama_window().await;
         }
-        if let Some(window) = self.context_window {
-            return window;
-        }
-        // The server knows the size of what it runs. A name alone is a guess.
-        let model = self.model().await.unwrap_or_default();
-        match self.listed(model).await.and_then(|listed| listed.window) {
-            Some(window) => window,
-            None => provider_table::window(model),
-        }
+        self.known_window()
+            .await
+            .unwrap_or(provider_table::DEFAULT_WINDOW)
+    }
+
+    fn learn_window(&self, tokens: u64) {
+        let model = self.model.get().map(String::as_str).unwrap_or_default();
+        self.memory.learn_window(&self.choice.host(), model, tokens);
     }
 
     async fn takes_images(&self) -> bool {
@@ -440,6 +488,12 @@ impl Provider for Remote {
     fn secrets(&self) -> Vec<String> {
         self.key.used()
     }
+}
+
+/// A request whose answer begins.
+struct Accepted {
+    key: RequestKey,
+    response: Response,
 }
 
 /// Returns true if a server that answers like this has no list of models, or takes too long to be asked for it again.

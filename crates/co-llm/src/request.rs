@@ -21,6 +21,8 @@ pub struct ModelRequest {
     /// True for the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their results are
     /// told as text, reasoning is left out.
     pub reduced: bool,
+    /// The tokens of the context window that are left for the answer, as far as is known.
+    pub room: Option<u64>,
 }
 
 impl ModelRequest {

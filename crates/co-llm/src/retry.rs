@@ -61,6 +61,7 @@ mod tests {
             status: 500,
             retry_after,
             body: String::new(),
+            explained: false,
         }
     }
 

@@ -43,6 +43,7 @@ pub struct Scripted {
     answers: Mutex<VecDeque<Vec<Part>>>,
     requests: Mutex<Vec<ModelRequest>>,
     window: Option<u64>,
+    learned: Mutex<Option<u64>>,
 }
 
 impl Scripted {
@@ -137,7 +138,13 @@ impl Provider for Scripted {
     }
 
     async fn window(&self) -> u64 {
-        self.window.unwrap_or(DEFAULT_WINDOW)
+        let learned = *self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let window = self.window.unwrap_or(DEFAULT_WINDOW);
+        learned.map_or(window, |learned| learned.min(window))
+    }
+
+    fn learn_window(&self, tokens: u64) {
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(tokens);
     }
 }
 
@@ -162,6 +169,7 @@ mod tests {
             may_call: true,
             cache_key: None,
             reduced: false,
+            room: None,
         };
         let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;
         assert_eq!(first, [Ok(Delta::Text("a".into())), Err(Fault::Cut)]);

@@ -3,9 +3,14 @@
 //! It is passed to [`crate::make_provider_with`], so that a new chat does not learn it again.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::fault::Fault;
 use crate::listed_model::ListedModel;
+
+/// The most refused requests that are remembered.
+const MAX_REFUSED: usize = 1000;
 
 /// A change that a server needs in its requests. It said so when it refused one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +58,22 @@ struct ServerFacts {
     adaptations: HashMap<(String, String), HashSet<Adaptation>>,
     /// By profile, since a key has its own list on some servers, and by base address. Empty if the server lists no models.
     models: HashMap<(String, String), Arc<[ListedModel]>>,
+    /// By host and model: the context window that refusals and answers showed.
+    windows: HashMap<(String, String), u64>,
+    /// Requests that were refused, by [`RequestKey`].
+    refused: HashMap<RequestKey, Fault>,
+}
+
+/// A request: its address, its headers and its bytes, as a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RequestKey(u64);
+
+impl RequestKey {
+    pub(crate) fn new(url: &str, headers: &[(String, String)], body: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (url, headers, body).hash(&mut hasher);
+        Self(hasher.finish())
+    }
 }
 
 impl ServerMemory {
@@ -80,6 +101,34 @@ impl ServerMemory {
     pub(crate) fn keep_models(&self, profile: &str, base_url: &str, models: Arc<[ListedModel]>) {
         let key = (profile.to_owned(), base_url.to_owned());
         self.facts().models.insert(key, models);
+    }
+
+    /// Returns the context window that was learned for a model.
+    pub(crate) fn window(&self, host: &str, model: &str) -> Option<u64> {
+        let key = (host.to_owned(), model.to_owned());
+        self.facts().windows.get(&key).copied()
+    }
+
+    pub(crate) fn learn_window(&self, host: &str, model: &str, tokens: u64) {
+        let key = (host.to_owned(), model.to_owned());
+        self.facts().windows.insert(key, tokens);
+    }
+
+    /// Returns the fault with which a server refused this request. It must not get it again.
+    pub(crate) fn refusal(&self, request: RequestKey) -> Option<Fault> {
+        self.facts().refused.get(&request).cloned()
+    }
+
+    /// Remembers a request if `fault` says that the server refused it.
+    pub(crate) fn keep_refusal(&self, request: RequestKey, fault: &Fault) {
+        if !fault.is_refusal() {
+            return;
+        }
+        let mut facts = self.facts();
+        if facts.refused.len() >= MAX_REFUSED {
+            facts.refused.clear();
+        }
+        facts.refused.insert(request, fault.clone());
     }
 
     fn facts(&self) -> MutexGuard<'_, ServerFacts> {

@@ -72,6 +72,7 @@ impl Chat {
                     may_call: false,
                     cache_key: None,
                     reduced: false,
+                    room: None,
                 };
                 let retried = |words| services.notice(NoticeLevel::Info, words);
                 let answer = written(provider, request, &used, retried).await;

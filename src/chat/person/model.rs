@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
+use crate::chat::turn::RequestHistory;
 use crate::config::{Config, ModelChoice};
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use co_llm::transcript::Item;
@@ -16,6 +17,8 @@ pub(in crate::chat) struct ChatModel {
     provider: Option<Arc<dyn Provider>>,
     /// The model and the effort that the person chose for this chat.
     choice: ModelChoice,
+    /// What this provider took and refused in this chat.
+    pub(in crate::chat) history: Arc<RequestHistory>,
 }
 
 impl ChatModel {
@@ -84,6 +87,7 @@ impl Chat {
                 self.say(words(&provider.label()));
                 self.model.choice = choice;
                 self.model.provider = Some(provider);
+                self.model.history = Arc::default();
                 self.show_state();
             }
             Err(fault) => self.show(ChatEvent::ProviderFailed(fault)),
@@ -147,6 +151,7 @@ impl Chat {
         let (choice, profile) = ModelChoice::recorded(items);
         self.model.choice = choice;
         self.model.provider = None;
+        self.model.history = Arc::default();
         let lost = profile.filter(|_| {
             self.services
                 .config

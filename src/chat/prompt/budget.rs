@@ -67,6 +67,29 @@ impl Budget {
         }
     }
 
+    /// Returns the items for a request without tools that was refused, so that they fit into the window: long texts are cut in their
+    /// middle, then older items are left out. The first item and the last one stay.
+    pub fn squeeze(&self, system: &str, items: &[Item]) -> Vec<Item> {
+        let room = self.window.saturating_sub(tokens(system));
+        let mut told: Vec<Item> = items.to_vec();
+        let used = |told: &[Item]| told.iter().map(item_tokens).sum::<u64>();
+        if used(&told) > room {
+            let each = usize::try_from(room / 8).unwrap_or(usize::MAX);
+            told.iter_mut().for_each(|item| texts::cut(item, each));
+        }
+        let (mut left_out, mut total) = (0, used(&told));
+        while total > room && told.len() > 2 {
+            total -= item_tokens(&told.remove(1));
+            left_out += 1;
+        }
+        if left_out > 0 {
+            let text =
+                format!("co left out {left_out} items of the chat here, because it is too long");
+            told.insert(1, Item::Note { text, once: true });
+        }
+        told
+    }
+
     /// Returns the number of last items that fill at most a third of the window. They begin with a turn or a step, so that no
     /// call is separated from its result.
     fn keep(&self, items: &[Item], fixed: u64) -> usize {
@@ -157,7 +180,8 @@ fn item_tokens(item: &Item) -> u64 {
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => 0,
-            Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => 0,
+            Item::Surroundings(_) | Item::Retried => 0,
+            Item::Shortened { .. } | Item::Reduced => 0,
         }
 }
 

@@ -132,6 +132,7 @@ async fn summing_up_is_tried_again_too() {
         status: 503,
         retry_after: None,
         body: String::new(),
+        explained: false,
     };
     let mut chat = Chat::new([says("A long story."), vec![busy.into()], says("In short.")]);
     assert_eq!(chat.turn("tell me").await, "done");
@@ -192,24 +193,4 @@ async fn much_output_stays_under_the_budget() {
         let first = &request.items[0];
         assert!(matches!(first, Item::User { text, .. } if text == "read everything"));
     }
-}
-
-/// The window was guessed too large.
-#[tokio::test]
-async fn a_request_that_is_too_long_is_shortened_and_sent_once_more() {
-    let overflow = || {
-        let body = "maximum context length".to_owned();
-        vec![co_llm::Fault::Overflow { body }.into()]
-    };
-    let long = "A long story. ".repeat(2_000);
-    let mut chat = Chat::new([says(&long), overflow(), says("In short."), says("Here.")]);
-    assert_eq!(chat.turn("tell me").await, "done");
-    assert_eq!(chat.turn("go on").await, "done");
-    assert!(chat.screen().ends_with("Here."), "{}", chat.screen());
-    let summary = |item: &Item| matches!(item, Item::Summary { .. });
-    assert_eq!(chat.disk().iter().filter(|item| summary(item)).count(), 1);
-    assert!(chat.last_request().items.iter().any(summary));
-    let mut chat = Chat::new([says(&long), overflow(), says("In short."), overflow()]);
-    assert_eq!(chat.turn("tell me").await, "done");
-    assert_eq!(chat.turn("go on").await, "failed", "it is tried once");
 }

@@ -26,14 +26,7 @@ fn failing() -> Vec<Part> {
         status: 500,
         retry_after: None,
         body: String::new(),
-    };
-    vec![fault.into()]
-}
-
-fn refused() -> Vec<Part> {
-    let fault = Fault::BadRequest {
-        provider: "scripted".into(),
-        body: "tool_use without tool_result".into(),
+        explained: false,
     };
     vec![fault.into()]
 }
@@ -152,30 +145,6 @@ async fn calls_of_an_answer_that_broke_off_are_not_run() {
     chat.model.push(says("ok"));
     assert_eq!(chat.command_ends("retry").await, "done");
     valid(&chat.last_request().items);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_is_refused_twice_recovers() {
-    let mut chat = Chat::new([refused(), refused(), says("Better.")]);
-    assert_eq!(chat.turn("go").await, "done");
-    let told = |items: &[Item]| {
-        let refusal = |item: &&Item| matches!(item, Item::Note { text, .. } if text.contains("tool_use without tool_result"));
-        items.iter().filter(refusal).count()
-    };
-    assert_eq!(told(&chat.last_request().items), 2);
-    assert_eq!(
-        told(&chat.disk()),
-        0,
-        "nobody said these words in this chat"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_is_refused_a_third_time_ends_the_turn() {
-    let mut chat = Chat::new([refused(), refused(), refused(), says("never")]);
-    assert_eq!(chat.turn("go").await, "failed");
-    assert_eq!(chat.model.requests().len(), 3);
-    chat.assert_shown("refused the request (HTTP 400)");
 }
 
 #[tokio::test(start_paused = true)]

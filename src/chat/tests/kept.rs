@@ -12,6 +12,7 @@ fn failing() -> Part {
         status: 500,
         retry_after: None,
         body: String::new(),
+        explained: false,
     }
     .into()
 }

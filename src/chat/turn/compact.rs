@@ -6,8 +6,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 
 use super::super::events::ChatEvent;
+use super::super::prompt::Budget;
 use super::Turn;
 use super::event::Halt;
+use super::refusal;
 use super::step::system;
 use crate::protocol::ChatState;
 use crate::tool;
@@ -18,6 +20,9 @@ use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 const SUMMARY_REQUEST: &str = "Sum up our chat so far for yourself, so that you can go on from the summary alone: what I asked for in my own \
                    words, what was decided, which files and commands mattered and what came of them, which jobs still run, \
                    what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
+
+/// The most requests for one summary. Each further one has less of the chat.
+const MAX_SUMMARY_TRIES: usize = 6;
 
 impl Turn {
     /// Asks the model to sum up the whole transcript.
@@ -33,19 +38,44 @@ impl Turn {
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::user(SUMMARY_REQUEST));
-        let (system, tools) = (system(&items), tool::specs());
-        let fit = self.budget().await?.fit(&system, &tools, &items);
-        let request = ModelRequest {
+        let text = self.summary(&items).await?;
+        self.record(Item::Summary { text, keep }).await?;
+        self.show(ChatEvent::Summarised).await
+    }
+
+    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat.
+    async fn summary(&mut self, items: &[Item]) -> Result<String, Halt> {
+        let budget = self.budget().await?;
+        let (system, tools) = (system(items), tool::specs());
+        let fit = budget.fit(&system, &tools, items);
+        let mut request = ModelRequest {
             system,
-            items: Arc::from(fit.items),
+            items: Arc::from(fit.items.as_slice()),
             tools,
             may_call: false,
             cache_key: Some(self.transcript_id.clone()),
-            reduced: false,
+            reduced: fit.items.contains(&Item::Reduced),
+            room: Some(budget.window.saturating_sub(fit.tokens)),
         };
-        let text = self.written(request).await?;
-        self.record(Item::Summary { text, keep }).await?;
-        self.show(ChatEvent::Summarised).await
+        let mut tokens = fit.tokens;
+        for _ in 1..MAX_SUMMARY_TRIES {
+            let fault = match self.written(request.clone()).await {
+                Err(Halt::Fault(fault)) if fault.is_refusal() || fault.is_explained() => fault,
+                done => return done,
+            };
+            tracing::info!(%fault, tokens, "the request for a summary was refused");
+            if request.reduced || !matches!(fault, Fault::BadRequest { .. }) {
+                tokens = tokens / 5 * 3;
+            }
+            let note = self.history.refused(refusal::words(&fault));
+            let mut told = Budget { window: tokens }.squeeze(&request.system, &fit.items);
+            told.insert(told.len().saturating_sub(1), note);
+            request.items = told.into();
+            request.tools = Arc::from([]);
+            request.reduced = true;
+            request.room = None;
+        }
+        self.written(request).await
     }
 
     /// Returns the summary, with retries.

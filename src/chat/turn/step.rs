@@ -10,6 +10,7 @@ use super::super::prompt;
 use super::Turn;
 use super::call::ProposedCall;
 use super::event::{Halt, TurnEvent};
+use super::refusal::{PendingRequest, Remedies};
 use super::thought::LiveThought;
 use crate::protocol::ChatState;
 use crate::tool;
@@ -19,13 +20,6 @@ use co_llm::{Delta, Fault, ModelRequest, Stop};
 
 /// The most calls in one step. co refuses the rest.
 pub(super) const MAX_CALLS: usize = 16;
-
-/// The number of rejected requests that the model may correct before the turn ends.
-const MAX_REFLECTED: usize = 2;
-
-/// The notice if the server refuses a request for its length.
-const TOO_LONG: &str =
-    "the chat is longer than the model's context window; co shortens it and asks again";
 
 /// The model's answer in one step.
 pub(super) struct StepAnswer {
@@ -48,6 +42,8 @@ struct StepProgress {
     calls: Vec<ProposedCall>,
     usage: Usage,
     stop: Option<Stop>,
+    /// The request, until its answer begins.
+    pending: Option<PendingRequest>,
 }
 
 impl StepProgress {
@@ -66,60 +62,41 @@ pub(super) fn system(items: &[Item]) -> String {
     prompt::system(surroundings.unwrap_or(&Surroundings::default()))
 }
 
-/// Returns the note that tells the model why the provider refused its request, so that it can change its answer.
-fn refusal(body: &str) -> Item {
-    Item::Note {
-        text: format!("The provider refused the last request: {}", body.trim()),
-        once: true,
-    }
-}
-
 impl Turn {
     /// Sends one request, with retries, and records the answer. Without `may_call`, the model must answer with text.
     pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
-        let mut refusals = Vec::new();
-        let mut shrunk = false;
+        let mut remedies = Remedies::default();
         loop {
-            let (request, tokens) = self.request(may_call, &refusals).await?;
-            let mut progress = StepProgress::default();
+            let (mut request, tokens) = self.request(may_call).await?;
+            let mut progress = StepProgress {
+                pending: Some(remedies.apply(&mut request, tokens)),
+                ..StepProgress::default()
+            };
             let result = self.listen(request, &mut progress).await;
             if let Err(Halt::Fault(fault)) = &result
                 && !progress.kept
-                && let Some(pause) = backoff.next(fault)
             {
-                self.end_thought(&mut progress).await?;
-                self.used(progress.usage).await?;
-                self.wait(fault, pause).await?;
-                continue;
+                let again = self.answer_refusal(fault, tokens, &mut remedies).await?;
+                let pause = (!again).then(|| backoff.next(fault)).flatten();
+                if again || pause.is_some() {
+                    self.end_thought(&mut progress).await?;
+                    self.used(progress.usage).await?;
+                }
+                if let Some(pause) = pause {
+                    self.wait(fault, pause).await?;
+                }
+                if again || pause.is_some() {
+                    continue;
+                }
             }
-            let kept = progress.kept;
             self.settle(&mut progress).await?;
-            match result {
-                Ok(()) => return Ok(progress.answer()),
-                // The window is smaller than it was thought to be. The next request is made for half of what this one had.
-                Err(Halt::Fault(Fault::Overflow { .. })) if !shrunk && !kept => {
-                    shrunk = true;
-                    self.window_limit = Some(tokens / 5 * 3);
-                    self.note(TOO_LONG).await?;
-                }
-                Err(Halt::Fault(Fault::BadRequest { body, .. }))
-                    if refusals.len() < MAX_REFLECTED =>
-                {
-                    refusals.push(refusal(&body));
-                }
-                Err(halt) => return Err(halt),
-            }
+            return result.map(|()| progress.answer());
         }
     }
 
-    /// Returns the request and its estimated tokens. `refusals` tell the model why its earlier tries were refused. They are
-    /// not recorded.
-    async fn request(
-        &mut self,
-        may_call: bool,
-        refusals: &[Item],
-    ) -> Result<(ModelRequest, u64), Halt> {
+    /// Returns the request and its estimated tokens.
+    async fn request(&mut self, may_call: bool) -> Result<(ModelRequest, u64), Halt> {
         let budget = self.budget().await?;
         let tools = tool::specs();
         self.send(TurnEvent::TakeSteering).await?;
@@ -138,14 +115,14 @@ impl Turn {
             self.record(Item::Shortened { texts }).await?;
             self.show(ChatEvent::TextsShortened).await?;
         }
-        fit.items.extend_from_slice(refusals);
         let request = ModelRequest {
             system: prompt,
+            reduced: fit.items.contains(&Item::Reduced),
+            room: Some(budget.window.saturating_sub(fit.tokens)),
             items: Arc::from(fit.items),
             tools,
             may_call,
             cache_key: Some(self.transcript_id.clone()),
-            reduced: false,
         };
         self.window_used(fit.tokens).await?;
         Ok((request, fit.tokens))
@@ -178,6 +155,12 @@ impl Turn {
     }
 
     async fn hear(&mut self, delta: Delta, progress: &mut StepProgress) -> Result<(), Halt> {
+        // A server may refuse the request after it has counted its tokens.
+        if !matches!(delta, Delta::Notice(_) | Delta::Usage(_))
+            && let Some(request) = progress.pending.take()
+        {
+            self.taken(request).await?;
+        }
         for item in progress.answer.push(&delta) {
             self.keep(item, progress).await?;
         }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use co_llm::transcript::{Call, Item};
-use co_llm::{Delta, Fault, Provider, ProviderSettings, STALL_TIMEOUT, ServerMemory, Stop};
+use co_llm::{
+    Delta, Fault, ModelRequest, Provider, ProviderSettings, STALL_TIMEOUT, ServerMemory, Stop,
+};
 use serde_json::{Value, json};
 
-use super::wire::{Wire, ask, go, key, outcome, request, text, user};
-use crate::support::http::{Response, Server};
+use super::wire::{WIRES, Wire, ask, go, key, outcome, request, text, user};
+use crate::support::http::{Response, SHOW, Server};
 
 fn provider(settings: &ProviderSettings, memory: &ServerMemory) -> Arc<dyn Provider> {
     co_llm::make_provider_with(settings, &key, STALL_TIMEOUT, memory.clone()).expect("a provider")
@@ -219,4 +221,93 @@ async fn the_chosen_model_is_named() {
     assert_eq!(deltas.last(), Some(&Ok(Delta::Stop(Stop::Done))));
     let deltas = go(provider.as_ref()).await;
     assert_eq!(notices(&deltas), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_is_not_sent_again() {
+    let refused = |status| match status {
+        413 => Response::new(413, "text/html", vec!["<html>too large</html>".into()]),
+        _ => Response::json(
+            status,
+            &json!({"error": {"message": "tool_use without tool_result"}}),
+        ),
+    };
+    for wire in WIRES {
+        for status in [400, 413, 422] {
+            let server = Server::always(refused(status));
+            let memory = ServerMemory::default();
+            let settings = wire.settings(&server.url());
+            let mut sent = Vec::new();
+            for chat in [provider(&settings, &memory), provider(&settings, &memory)] {
+                for said in ["go", "go", "go on"] {
+                    let deltas = ask(chat.as_ref(), request(vec![user(said)])).await;
+                    assert!(
+                        matches!(&deltas[..], [Err(fault)] if fault.is_refusal()),
+                        "{deltas:?}"
+                    );
+                }
+                sent = server.received();
+                sent.retain(|it| it.method == "POST" && it.path != SHOW);
+            }
+            assert_eq!(sent.len(), 2, "{wire:?} {status}: one for each text");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_inside_of_an_answer_is_not_sent_again() {
+    let error = json!({"error": {"message": "tool_use without tool_result", "code": 400}});
+    let server = Server::always(Wire::OpenAi.reply(vec![Wire::OpenAi.frame(&error)]));
+    let settings = Wire::OpenAi.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    for _ in 0..2 {
+        let deltas = go(provider.as_ref()).await;
+        assert!(
+            matches!(deltas[..], [Err(Fault::BadRequest { .. })]),
+            "{deltas:?}"
+        );
+    }
+    assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
+async fn a_window_that_was_learned_holds_for_each_chat_with_the_model() {
+    let server = Server::always(Response::json(404, &json!({})));
+    let memory = ServerMemory::default();
+    let settings = Wire::OpenAi.settings(&server.url());
+    provider(&settings, &memory).learn_window(5_000);
+    assert_eq!(provider(&settings, &memory).window().await, 5_000);
+    let other = ProviderSettings {
+        model: Some("other".into()),
+        ..settings
+    };
+    assert_eq!(provider(&other, &memory).window().await, 32_768);
+}
+
+/// Anthropic refuses a limit of the answer that the window has no room for.
+#[tokio::test]
+async fn the_limit_of_an_answer_is_cut_to_the_room_in_a_known_window() {
+    let limit = async |model: &str, context_window| {
+        let server = Server::always(Wire::Anthropic.says("ok"));
+        let settings = ProviderSettings {
+            model: Some(model.into()),
+            context_window,
+            ..Wire::Anthropic.settings(&server.url())
+        };
+        let asked = ModelRequest {
+            room: Some(9_000),
+            ..request(vec![user("go")])
+        };
+        ask(
+            provider(&settings, &ServerMemory::default()).as_ref(),
+            asked,
+        )
+        .await;
+        let mut received = server.received();
+        received.retain(|it| it.method == "POST");
+        received[0].body["max_tokens"].clone()
+    };
+    assert_eq!(limit("claude-sonnet-4-5", None).await, 9_000);
+    assert_eq!(limit("mystery", Some(20_000)).await, 9_000);
+    assert_eq!(limit("mystery", None).await, 64_000, "a guess cuts nothing");
 }

@@ -324,6 +324,7 @@ pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
         may_call: true,
         cache_key: Some("this-chat".into()),
         reduced: false,
+        room: None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(super) use self::reader::MessageReader;
 use super::caching::{self, CacheMarks};
 use super::conversation::{CallResult, Conversation, Message, MessagePart};
-use super::options::{self, RequestOptions};
+use super::options::{self, LEAST_ROOM, RequestOptions};
 use super::reasoning;
 use super::request_info::RequestInfo;
 use crate::provider_table::{self, Protocol};
@@ -34,8 +34,16 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     body["messages"] = messages.into();
     // The protocol demands this field.
     let usual = provider_table::output_limit(&info.model);
-    body["max_tokens"] = options.max_output_tokens.unwrap_or(usual).into();
+    let limit = options.cut(options.max_output_tokens.unwrap_or(usual));
+    // Thoughts are a part of the answer.
+    let limit = limit.max(options.thinking_budget().map_or(0, |it| it + LEAST_ROOM));
+    body["max_tokens"] = limit.into();
     reasoning::add_effort(info, &mut body);
+    if let Some(budget) = body.pointer_mut("/thinking/budget_tokens")
+        && budget.as_u64().is_some_and(|budget| budget >= limit)
+    {
+        *budget = (limit / 2).into();
+    }
     if marks == CacheMarks::Request {
         body["cache_control"] = caching::mark();
     }

@@ -42,7 +42,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
         caching::mark_last(&mut messages);
     }
     body["messages"] = messages.into();
-    if let Some(tokens) = options.max_output_tokens {
+    if let Some(tokens) = options.output_limit() {
         // OpenAI's newer models refuse the old name. Other servers know only that one.
         let new = info.is_openai() || adapted(Adaptation::NewTokenLimit);
         let name = if new {

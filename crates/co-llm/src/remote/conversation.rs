@@ -227,7 +227,8 @@ impl<'a> MessageWriter<'a> {
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => {}
-            Item::Surroundings(_) | Item::Retried | Item::Shortened { .. } => {}
+            Item::Surroundings(_) | Item::Retried => {}
+            Item::Shortened { .. } | Item::Reduced => {}
         }
     }
 

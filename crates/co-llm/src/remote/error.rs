@@ -6,8 +6,8 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::http;
 use super::overflow;
+use super::proxy;
 use super::request_info::RequestInfo;
 use super::retry_after::retry_after;
 use crate::fault::Fault;
@@ -68,7 +68,7 @@ impl RequestInfo {
             return Fault::Unreachable {
                 url: self.url.clone(),
                 // The proxy may be what does not answer.
-                cause: match http::proxy_variable(&self.url, is_set) {
+                cause: match proxy::variable(&self.url, is_set) {
                     Some(variable) => format!("{cause}; {variable} names a proxy"),
                     None => cause,
                 },
@@ -92,9 +92,16 @@ impl RequestInfo {
         match code {
             // A redirect to a login page or to another address is no answer.
             300..=399 => self.page(),
-            // Also from a gateway that limits the bytes of a request, which says so with a page.
-            413 => Fault::Overflow { body: words },
             400.. if overflow::is_named(body) => Fault::Overflow { body: words },
+            413 => Fault::TooLarge {
+                provider,
+                // A gateway that limits the bytes of a request says so with a page.
+                body: if is_page(content_type, body) {
+                    String::new()
+                } else {
+                    words
+                },
+            },
             400..=499 if is_page(content_type, body) => self.page(),
             _ if code == 402 || (code < 500 && is_used_up(body)) => Fault::QuotaUsedUp {
                 provider,
@@ -110,6 +117,8 @@ impl RequestInfo {
                 status: code,
                 retry_after: retry_after(headers, body),
                 // The page of a gateway says nothing.
+                explained: serde_json::from_str::<Value>(body)
+                    .is_ok_and(|body| body.is_object() || body.is_array()),
                 body: if is_page(content_type, body) {
                     String::new()
                 } else {

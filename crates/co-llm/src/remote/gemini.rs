@@ -28,7 +28,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     }
     let contents = chat.messages.iter().map(|message| content(info, message));
     body["contents"] = contents.collect();
-    if let Some(tokens) = options.max_output_tokens {
+    if let Some(tokens) = options.output_limit() {
         body["generationConfig"]["maxOutputTokens"] = tokens.into();
     }
     if !info.adaptations.contains(&Adaptation::WithoutThoughts) {

@@ -7,6 +7,7 @@ use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::error;
+use super::proxy::is_local;
 use super::request_info::RequestInfo;
 use crate::fault::Fault;
 
@@ -46,33 +47,6 @@ fn build(base_url: &str, trusts: bool) -> Result<reqwest::Client, Fault> {
     builder.build().map_err(|error| Fault::NoCaCertificates {
         cause: error::last_cause(&error),
     })
-}
-
-/// Returns true for a server on this machine. It is reached without a proxy.
-pub(super) fn is_local(base_url: &str) -> bool {
-    let Ok(url) = Url::parse(base_url) else {
-        return false;
-    };
-    match url.host_str() {
-        Some("localhost" | "[::1]") => true,
-        Some(host) => host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
-        None => false,
-    }
-}
-
-/// Returns the variable that names a proxy for a server at this address. The HTTP client reads these variables itself.
-pub(super) fn proxy_variable(
-    base_url: &str,
-    is_set: impl Fn(&str) -> bool,
-) -> Option<&'static str> {
-    let own = match base_url.starts_with("https://") {
-        true => ["HTTPS_PROXY", "https_proxy"],
-        false => ["HTTP_PROXY", "http_proxy"],
-    };
-    let mut names = own.into_iter().chain(["ALL_PROXY", "all_proxy"]);
-    names.find(|name| !is_local(base_url) && is_set(name))
 }
 
 /// Returns the address of a path below the base address. The query of the base address comes first.
@@ -191,38 +165,5 @@ mod tests {
         let headers = headers(list.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(headers.len(), 1);
         assert_eq!(headers["x-api-key"], "theirs");
-    }
-
-    #[test]
-    fn the_variable_of_a_proxy_is_that_of_the_address() {
-        let check = |url: &str, set: &[&str], expected: Option<&str>| {
-            let found = proxy_variable(url, |name| set.contains(&name));
-            assert_eq!(found, expected, "{url} {set:?}");
-        };
-        check("https://h/", &["ALL_PROXY"], Some("ALL_PROXY"));
-        check(
-            "http://h/",
-            &["all_proxy", "https_proxy"],
-            Some("all_proxy"),
-        );
-        check(
-            "https://h/",
-            &["ALL_PROXY", "https_proxy"],
-            Some("https_proxy"),
-        );
-        check("http://localhost:1/", &["ALL_PROXY"], None);
-        check("https://h/", &[], None);
-    }
-
-    #[test]
-    fn local_servers_are_reached_directly() {
-        for url in [
-            "http://localhost:1/",
-            "http://127.0.0.1:1/",
-            "http://[::1]:1/",
-        ] {
-            assert!(is_local(url), "{url}");
-        }
-        assert!(!is_local("https://api.openai.com/v1/"));
     }
 }

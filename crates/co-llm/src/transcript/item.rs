@@ -83,6 +83,8 @@ pub enum Item {
     Retried,
     /// Texts that the model is sent in part from here on, so that the chat fits its context window.
     Shortened { texts: Vec<Shortened> },
+    /// The provider took the chat so far in the reduced form only ([`crate::ModelRequest::reduced`]), which goes on from here.
+    Reduced,
     /// A line for the person only. No model is sent it.
     Notice { text: String },
     /// The person put another command, as it is shown, in the place of the call's.

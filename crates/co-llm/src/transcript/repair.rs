@@ -42,7 +42,7 @@ pub fn unfinished(items: &[Item]) -> bool {
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => None,
-            Item::Surroundings(_) | Item::Shortened { .. } => None,
+            Item::Surroundings(_) | Item::Shortened { .. } | Item::Reduced => None,
         })
         .unwrap_or(false)
 }
@@ -131,6 +131,7 @@ impl<'a> Repair<'a> {
                 | Item::ModelChosen { .. }
                 | Item::Surroundings(_)
                 | Item::Shortened { .. }
+                | Item::Reduced
                 | Item::Unknown => {
                     self.mended.push(item.clone());
                 }

@@ -88,6 +88,7 @@ fn is_told(item: &Item) -> bool {
         | Item::JobEnded { told: false, .. }
         | Item::End { .. }
         | Item::Note { .. }
+        | Item::Reduced
         | Item::Summary { .. } => true,
         Item::Decision { .. }
         | Item::JobStarted { .. }

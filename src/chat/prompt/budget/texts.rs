@@ -163,6 +163,36 @@ impl Texts {
     }
 }
 
+/// Cuts the texts of an item in their middle if they are longer than twice `each` bytes.
+pub(super) fn cut(item: &mut Item, each: usize) {
+    let shorten = |text: &mut String| {
+        if text.len() > 2 * each + SHORT_BYTES {
+            *text = halves(text, each);
+        }
+    };
+    match item {
+        Item::User { text, context } => {
+            shorten(text);
+            context
+                .iter_mut()
+                .for_each(|piece| shorten(&mut piece.text));
+        }
+        Item::Text { text }
+        | Item::Note { text, .. }
+        | Item::Summary { text, .. }
+        | Item::JobEnded { text, .. } => shorten(text),
+        Item::Outcome(outcome) => shorten(&mut outcome.text),
+        Item::Call(call) => {
+            let mut arguments = call.arguments.to_string();
+            if arguments.len() > 2 * each + SHORT_BYTES {
+                shorten(&mut arguments);
+                call.arguments = serde_json::json!({ "cut": arguments });
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Returns the line that replaces a text of `size` bytes in an item.
 fn stand_in(item: &Item, size: usize) -> String {
     let Item::Outcome(outcome) = item else {

@@ -36,6 +36,7 @@ fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
         may_call: true,
         cache_key: None,
         reduced: false,
+        room: None,
     }
 }
 
