@@ -141,6 +141,7 @@ fn request(items: Vec<Item>) -> ModelRequest {
         may_call: true,
         cache_key: Some("chat".into()),
         reduced: false,
+        room: None,
     }
 }
 
