@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 # The tests that generate their input.
-GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: remote::message secrets:: \
+GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: no_edit_breaks remote::message secrets:: \
 	editor::random_keys cli::message_fuzz
 # The tests that kill, cut off and fill up.
 CHAOS := cli::message editor::surroundings editor::backend editor::drill editor::killed_edits \

@@ -40,7 +40,7 @@ pub struct Part {
 impl ChangedFile {
     /// Returns the parts of a file. `undo` takes back what `records` say. None if it has no lines to compare.
     pub fn of(undo: &Change, records: &[Record], store: &Store) -> Option<Self> {
-        let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
+        let (now, text) = texts(undo, store)?;
         let (now, text) = (now.as_str(), text.as_str());
         let touched = touched(&undo.path, records, now, store);
         let mut moved: isize = 0;
@@ -107,7 +107,11 @@ impl ChangedFile {
             [] => undone,
             stay => {
                 let like = now.as_ref().or(undone.as_ref());
-                let mut file = decode(&like.cloned(), store).ok_or("it is no text")?;
+                let (now_text, undone_text) = texts(&self.undo, store).ok_or("it is no text")?;
+                let mut file = match now {
+                    Some(_) => now_text,
+                    None => undone_text,
+                };
                 let text = apply_hunks(&self.text, stay);
                 file.apply_hunks(&hunks(file.as_str(), &text));
                 let bytes = file.encode().map_err(|error| error.to_string())?;
@@ -164,6 +168,12 @@ fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
     let touch = one.start <= other.end && other.start <= one.end;
     let overlap = one.start < other.end && other.start < one.end;
     overlap || touch && (one.is_empty() || other.is_empty())
+}
+
+/// Returns the text that a file has now, and the one that it gets; none if one is no text.
+fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
+    let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
+    Some(FileText::alike(now, text))
 }
 
 /// Returns the text of a file, which is empty if there is none; none if it is no text.

@@ -250,8 +250,8 @@ fn a_plan_is_taken_back_however_far_the_edit_came() {
             &scene,
             &["dos"],
             &PlannedEdit::Text {
-                old: "\u{e4}\n2\n".to_owned(),
-                new: "\u{e4}\ntwo\n".to_owned(),
+                old: "\u{fffd}E4\n2\n".to_owned(),
+                new: "\u{fffd}E4\ntwo\n".to_owned(),
             },
         ),
     ];

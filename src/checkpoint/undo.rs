@@ -121,15 +121,12 @@ impl Change {
             old: self.before.is_some().then_some(&name),
             new: self.after.is_some().then_some(&name),
         };
-        let text = |entry: &Option<Entry>| match entry {
-            Some(entry @ Entry::File { .. }) => text_of(entry, store),
-            Some(Entry::Link { target }) => {
-                let target = shown(target);
-                Some(format!("link to {target}\n"))
-            }
-            Some(Entry::Dir { .. }) | None => Some(String::new()),
+        let with_link = |entry: &Option<Entry>, text| match entry {
+            Some(Entry::Link { target }) => Some(format!("link to {}\n", shown(target))),
+            _ => text,
         };
-        let mut diff = match (text(&self.before), text(&self.after)) {
+        let [old, new] = self.texts(store);
+        let mut diff = match (with_link(&self.before, old), with_link(&self.after, new)) {
             (Some(mut old), Some(mut new)) => {
                 if is_crlf(&old) && is_crlf(&new) {
                     for text in [&mut old, &mut new] {
@@ -170,6 +167,24 @@ impl Change {
         diff
     }
 
+    /// Returns the texts before and after, for a reader; none if it is binary or there is no copy. What is no file is empty.
+    fn texts(&self, store: &Store) -> [Option<String>; 2] {
+        let bytes = |entry: &Option<Entry>| match entry {
+            Some(entry) => bytes_of(entry, store).ok(),
+            None => Some(Vec::new()),
+        };
+        let both = [&self.before, &self.after].map(bytes);
+        let is_utf8 = both.iter().flatten().all(|it| str::from_utf8(it).is_ok());
+        both.map(|bytes| match bytes? {
+            bytes if bytes.contains(&0) => {
+                let utf16 = FileText::decode(&bytes).ok()?;
+                Some(utf16.as_str().to_owned())
+            }
+            bytes if is_utf8 => String::from_utf8(bytes).ok(),
+            bytes => Some(co_edit::escape(&bytes)),
+        })
+    }
+
     /// Adds the diff to a text. If the text has `most` bytes already, adds only the numbers of the changed lines.
     pub fn add_diff(&self, text: &mut String, store: &Store, most: usize) {
         if text.len() < most {
@@ -183,11 +198,8 @@ impl Change {
 
     /// Returns the numbers of lines that are added and removed, and the first changed line of the new text.
     pub fn lines(&self, store: &Store) -> (usize, usize, usize) {
-        let text = |entry: &Option<Entry>| {
-            let text = entry.as_ref().and_then(|entry| text_of(entry, store));
-            text.unwrap_or_default()
-        };
-        let hunks = hunks(&text(&self.before), &text(&self.after));
+        let [old, new] = self.texts(store).map(Option::unwrap_or_default);
+        let hunks = hunks(&old, &new);
         let added = hunks.iter().map(co_edit::Hunk::added).sum();
         let removed = hunks.iter().map(co_edit::Hunk::removed).sum();
         (
@@ -330,12 +342,21 @@ fn merged_bytes(base: &[u8], target: &[u8], now: &[u8], overlap: Overlap) -> Opt
         return Some(now.to_vec());
     }
     if [base, target, now].iter().any(|it| it.contains(&0)) {
-        return None;
+        return merged_utf16(base, target, now, overlap);
     }
     // Each byte is a character, so that no encoding and no line break is lost.
     let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
     let merged = merged_text(&text(base), &text(target), &text(now), overlap)?;
     merged.chars().map(|it| u8::try_from(it).ok()).collect()
+}
+
+/// Does the same for UTF-16; none if one of them is binary.
+fn merged_utf16(base: &[u8], target: &[u8], now: &[u8], overlap: Overlap) -> Option<Vec<u8>> {
+    let (base, target) = (FileText::decode(base).ok()?, FileText::decode(target).ok()?);
+    let mut file = FileText::decode(now).ok()?;
+    let merged = merged_text(base.as_str(), target.as_str(), file.as_str(), overlap)?;
+    file.apply_hunks(&hunks(file.as_str(), &merged));
+    file.encode().ok()
 }
 
 fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<String> {
@@ -369,13 +390,6 @@ pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
         Entry::File { blob: None, .. } => Err(io::Error::other("co has no copy of it")),
         Entry::Link { .. } | Entry::Dir { .. } => Ok(Vec::new()),
     }
-}
-
-/// Returns the text of a file; none if it is binary or there is no copy.
-fn text_of(entry: &Entry, store: &Store) -> Option<String> {
-    let bytes = bytes_of(entry, store).ok()?;
-    let text = !bytes.contains(&0);
-    text.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns whether each line break of a text is `\r\n`.

@@ -101,21 +101,23 @@ fn exact(file: &mut FileText, edit: &Edit) -> Result<bool, Refusal> {
     }
     let text = file.as_str();
     let finder = Finder::new(old.as_bytes());
-    let Some(first) = finder.find(text.as_bytes()) else {
-        return Ok(false);
-    };
-    if edit.all {
-        file.replace_all(&old, &new);
-        return Ok(true);
-    }
-    // The next place may overlap the first one.
-    let mut places = vec![first];
-    while let Some(last) = places.last()
-        && let Some(next) = finder.find(&text.as_bytes()[last + 1..])
-    {
-        places.push(last + 1 + next);
+    let (mut places, mut from) = (Vec::new(), 0);
+    // The next place may overlap the last one.
+    while let Some(next) = finder.find(&text.as_bytes()[from..]) {
+        if file.is_at(from + next, &old) {
+            places.push(from + next);
+            if edit.all {
+                break;
+            }
+        }
+        from += next + 1;
     }
     match places[..] {
+        [] => Ok(false),
+        _ if edit.all => {
+            file.replace_all(&old, &new);
+            Ok(true)
+        }
         [at] => {
             file.replace(at..at + old.len(), &new);
             Ok(true)

@@ -2,6 +2,7 @@
 
 mod diff;
 mod edit;
+mod encoding;
 mod error;
 mod hash;
 mod indent;
@@ -13,12 +14,13 @@ mod text;
 
 pub use diff::{Hunk, Names, apply_hunks, hunks, unified};
 pub use edit::{Edit, EditedText, Note, apply};
+pub use encoding::{NotText, escape};
 pub use error::{EditError, Refusal};
 pub use hash::hash;
 pub use nearest::NearestLines;
 pub use placed::{CharacterUnit, MisplacedEdit, PlacedEdit, apply_placed};
 pub use rebase::{RebaseResult, rebase};
-pub use text::{FileText, NotText};
+pub use text::FileText;
 
 /// Returns the lines of a text, each with its line break.
 fn lines(text: &str) -> Vec<&str> {

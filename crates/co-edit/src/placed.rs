@@ -32,6 +32,8 @@ pub enum MisplacedEdit {
     NoSuchLine,
     #[error("edits of it overlap")]
     Overlapping,
+    #[error("an edit is in a line with bytes that are no UTF-8, where its place is not certain")]
+    Uncertain,
 }
 
 /// Applies edits that all name places of the same text.
@@ -49,6 +51,9 @@ pub fn apply_placed(
     let offset = |(line, character): (usize, usize)| {
         let start = *lines.get(line).ok_or(MisplacedEdit::NoSuchLine)?;
         let end = lines.get(line + 1).map_or(text.len(), |next| next - 1);
+        if character > 0 && file.has_escape(start..end) {
+            return Err(MisplacedEdit::Uncertain);
+        }
         Ok(start + bytes(&text[start..end], character, unit))
     };
     let mut ranges = Vec::with_capacity(edits.len());

@@ -7,32 +7,8 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::diff::{Hunk, hunks};
+use crate::encoding::{Encoding, NotText};
 use crate::lines;
-
-const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-const UTF16_LE_MARK: &[u8] = &[0xff, 0xfe];
-const UTF16_BE_MARK: &[u8] = &[0xfe, 0xff];
-
-/// A file cannot be read or written as text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotText {
-    #[error("it is binary, not text")]
-    Binary,
-    #[error("it is not valid UTF-16, although it starts with the mark of UTF-16")]
-    Utf16,
-    #[error("it is stored as latin-1, which has no character `{0}`: leave that character out")]
-    NotLatin1(char),
-}
-
-/// The characters of a file as bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoding {
-    Utf8,
-    Utf8WithMark,
-    Utf16Le,
-    Utf16Be,
-    Latin1,
-}
 
 /// The line breaks of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,23 +20,26 @@ enum Breaks {
 }
 
 /// The text of a file, with `\n` for each line break.
+///
+/// A byte that is no part of a character stands as an escape: U+FFFD and its two hexadecimal digits, such as `\u{fffd}E9`. A
+/// text with such bytes has no other U+FFFD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileText {
     text: String,
     encoding: Encoding,
     breaks: Breaks,
+    /// A replacement began or ended within a character.
+    cut: Option<NotText>,
 }
 
 impl FileText {
-    /// Reads the bytes of a file: UTF-8, UTF-16 with a byte order mark, or else latin-1.
+    /// Reads the bytes of a file. It is UTF-16 with a byte order mark, UTF-8, UTF-8 but for some bytes, or else a text of which
+    /// ASCII alone is known.
     ///
     /// # Errors
     /// The bytes are not text.
     pub fn decode(bytes: &[u8]) -> Result<Self, NotText> {
-        let (encoding, text) = characters(bytes)?;
-        if memchr::memchr(0, text.as_bytes()).is_some() {
-            return Err(NotText::Binary);
-        }
+        let (encoding, text) = Encoding::decode(bytes)?;
         let breaks = Breaks::of(&text);
         let text = match breaks {
             Breaks::Lf => text,
@@ -70,25 +49,35 @@ impl FileText {
             text,
             encoding,
             breaks,
+            cut: None,
         })
+    }
+
+    /// Returns two texts of the same file so that lines of one can be put into the other: the same bytes stand alike in both.
+    pub fn alike(mut one: Self, mut other: Self) -> (Self, Self) {
+        if one.encoding.has_escapes() || other.encoding.has_escapes() {
+            for file in [&mut one, &mut other] {
+                file.encoding.add_escapes(&mut file.text);
+            }
+            Encoding::share_characters(&mut one.encoding, &mut other.encoding);
+        }
+        (one, other)
     }
 
     /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// The encoding of the file has no such character.
+    /// The encoding of the file has no such character, or a change may have broken one.
     pub fn encode(&self) -> Result<Vec<u8>, NotText> {
-        let text = self.breaks.restore(&self.text);
-        Ok(match self.encoding {
-            Encoding::Utf8 => text.into_owned().into_bytes(),
-            Encoding::Utf8WithMark => [UTF8_MARK, text.as_bytes()].concat(),
-            Encoding::Utf16Le => utf16(UTF16_LE_MARK, &text, u16::to_le_bytes),
-            Encoding::Utf16Be => utf16(UTF16_BE_MARK, &text, u16::to_be_bytes),
-            Encoding::Latin1 => {
-                let byte = |c: char| u8::try_from(c).map_err(|_| NotText::NotLatin1(c));
-                text.chars().map(byte).collect::<Result<_, _>>()?
-            }
-        })
+        match &self.cut {
+            Some(cut) => Err(cut.clone()),
+            None => self.encoding.encode(&self.breaks.restore(&self.text)),
+        }
+    }
+
+    /// Returns a sentence about bytes that are no UTF-8, for a reader of the text.
+    pub fn encoding_note(&self) -> Option<String> {
+        self.encoding.note(&self.text)
     }
 
     /// Returns the text, with `\n` for each line break.
@@ -101,7 +90,12 @@ impl FileText {
     pub fn replace(&mut self, range: Range<usize>, new: &str) {
         let new = typed(new);
         let start = range.start;
+        let whole = range.clone();
         let (range, new) = trim(&self.text, range, &new);
+        // The common part may end within a character that is replaced whole.
+        if let Err(cut) = self.check_cut(&range).or_else(|_| self.check_cut(&whole)) {
+            self.cut = Some(cut);
+        }
         if let Breaks::Mixed(breaks) = &mut self.breaks {
             let line = count_breaks(&self.text[..start]);
             let like = breaks.get(line).or(breaks.last());
@@ -116,14 +110,36 @@ impl FileText {
 
     /// Replaces each place where a text stands, from the start on.
     pub(crate) fn replace_all(&mut self, old: &str, new: &str) {
-        if !matches!(self.breaks, Breaks::Mixed(_)) {
+        if self.is_plain() {
             self.text = self.text.replace(old, new);
             return;
         }
-        let places: Vec<_> = self.text.match_indices(old).map(|(at, _)| at).collect();
+        let places = self.text.match_indices(old).map(|(at, _)| at);
+        let places: Vec<_> = places.filter(|at| self.is_at(*at, old)).collect();
         for at in places.into_iter().rev() {
             self.replace(at..at + old.len(), new);
         }
+    }
+
+    /// Returns whether a text that was found at a place begins and ends outside of escapes.
+    pub(crate) fn is_at(&self, at: usize, found: &str) -> bool {
+        let is_inside = |at| self.encoding.is_inside_escape(&self.text, at);
+        !is_inside(at) && !is_inside(at + found.len())
+    }
+
+    /// Returns whether a part of the text is an escape.
+    pub(crate) fn has_escape(&self, range: Range<usize>) -> bool {
+        self.encoding.has_escapes() && self.text[range].contains(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// Returns whether a replacement changes nothing but the text.
+    fn is_plain(&self) -> bool {
+        !self.encoding.has_escapes() && !matches!(self.breaks, Breaks::Mixed(_))
+    }
+
+    fn check_cut(&self, range: &Range<usize>) -> Result<(), NotText> {
+        self.encoding.check_cut(&self.text, range.start)?;
+        self.encoding.check_cut(&self.text, range.end)
     }
 
     /// Replaces the whole text. A text that is not empty keeps its final line break, or keeps having none.
@@ -136,7 +152,7 @@ impl FileText {
                 _ => {}
             }
         }
-        if !matches!(self.breaks, Breaks::Mixed(_)) {
+        if self.is_plain() {
             self.text = new;
             return;
         }
@@ -208,45 +224,6 @@ pub(crate) fn line_starts(text: &str) -> Vec<usize> {
 
 fn count_breaks(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
-}
-
-fn characters(bytes: &[u8]) -> Result<(Encoding, String), NotText> {
-    if let Some(rest) = bytes.strip_prefix(UTF16_LE_MARK) {
-        return Ok((Encoding::Utf16Le, from_utf16(rest, u16::from_le_bytes)?));
-    }
-    if let Some(rest) = bytes.strip_prefix(UTF16_BE_MARK) {
-        return Ok((Encoding::Utf16Be, from_utf16(rest, u16::from_be_bytes)?));
-    }
-    let (encoding, rest) = match bytes.strip_prefix(UTF8_MARK) {
-        Some(rest) => (Encoding::Utf8WithMark, rest),
-        None => (Encoding::Utf8, bytes),
-    };
-    if let Ok(text) = str::from_utf8(rest) {
-        return Ok((encoding, text.to_owned()));
-    }
-    // Text has tabs, line breaks, form feeds and escapes, and no other control character.
-    let control = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r\x08\x0c\x1b".contains(byte);
-    match bytes.iter().find(control) {
-        Some(_) => Err(NotText::Binary),
-        None => Ok((
-            Encoding::Latin1,
-            bytes.iter().copied().map(char::from).collect(),
-        )),
-    }
-}
-
-fn from_utf16(bytes: &[u8], read: fn([u8; 2]) -> u16) -> Result<String, NotText> {
-    let (units, []) = bytes.as_chunks::<2>() else {
-        return Err(NotText::Utf16);
-    };
-    char::decode_utf16(units.iter().map(|unit| read(*unit)))
-        .collect::<Result<_, _>>()
-        .map_err(|_| NotText::Utf16)
-}
-
-fn utf16(mark: &[u8], text: &str, write: fn(u16) -> [u8; 2]) -> Vec<u8> {
-    let units = text.encode_utf16().flat_map(write);
-    mark.iter().copied().chain(units).collect()
 }
 
 /// Returns a replacement without the characters that it has in common with the range, at its start and its end.

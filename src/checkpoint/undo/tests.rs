@@ -4,6 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use proptest::prelude::*;
 
 use super::*;
+use crate::checkpoint::ChangedFile;
 use crate::checkpoint::tests::{Scene, paths};
 
 #[test]
@@ -75,6 +76,133 @@ fn later_work_of_the_person_stays() {
     assert_eq!(
         fs::read(scene.at("latin1")).unwrap(),
         b"\xe4\r\n2\r\n3\r\n\xf6\r\n"
+    );
+}
+
+/// A file in some encoding.
+struct Encoded {
+    name: &'static str,
+    before: &'static [u8],
+    after: &'static [u8],
+    /// After more work of the person.
+    later: &'static [u8],
+    /// Without the change.
+    undone: &'static [u8],
+}
+
+const ENCODED: [Encoded; 5] = [
+    Encoded {
+        name: "utf-8 but for some bytes",
+        before: b"\xc3\xa9 \xe9\nx\n2\n3\n4\n",
+        after: b"\xc3\xa9 \xe8\nx\nCO\n3\n4\n",
+        later: b"\xc3\xa9 \xe8\nx\nCO\n3\n\xff\n",
+        undone: b"\xc3\xa9 \xe9\nx\n2\n3\n\xff\n",
+    },
+    Encoded {
+        name: "no stray byte left",
+        before: b"\xc3\xa9 \xe9\nx\n2\n3\n4\n",
+        after: b"\xc3\xa9 \xc3\xa9\nx\nCO\n3\n\xef\xbf\xbd\n",
+        later: b"\xc3\xa9 \xc3\xa9\nx\nCO\n3\n\xef\xbf\xbd\nmine\n",
+        undone: b"\xc3\xa9 \xe9\nx\n2\n3\n4\nmine\n",
+    },
+    Encoded {
+        name: "latin-1",
+        before: b"\xfcber \xe9t\xe9\nx\n2\n3\n4\n",
+        after: b"\xdcber \xe9t\xe9\nx\nCO\n3\n4\n",
+        later: b"\xdcber \xe9t\xe9\nx\nCO\n3\nm\xefne\n",
+        undone: b"\xfcber \xe9t\xe9\nx\n2\n3\nm\xefne\n",
+    },
+    Encoded {
+        name: "sjis",
+        before: b"\x95\x5c\x83\x5c\nx\n2\n3\n4\n",
+        after: b"\x95\x5c\x94\x5c\nx\nCO\n3\n4\n",
+        later: b"\x95\x5c\x94\x5c\nx\nCO\n3\n\x83\x5c\x83\x5c\n",
+        undone: b"\x95\x5c\x83\x5c\nx\n2\n3\n\x83\x5c\x83\x5c\n",
+    },
+    Encoded {
+        name: "utf-16",
+        before: b"\xff\xfe1\0\n\x002\0\n\x003\0\n\0",
+        after: b"\xff\xfeC\0\n\x002\0\n\x003\0\n\0",
+        later: b"\xff\xfeC\0\n\x002\0\n\x003\0\r\0\n\0",
+        undone: b"\xff\xfe1\0\n\x002\0\n\x003\0\r\0\n\0",
+    },
+];
+
+#[test]
+fn each_file_keeps_its_encoding() {
+    for file in ENCODED {
+        let name = file.name;
+        let scene = Scene::new();
+        let write = |bytes: &[u8]| fs::write(scene.at("f"), bytes).unwrap();
+        write(file.before);
+        let found = scene.call(|| write(file.after));
+        write(file.later);
+        assert_eq!(scene.take_back(&found.changes).1, [""; 0], "{name}");
+        let read = fs::read(scene.at("f")).unwrap();
+        let (read, expected) = (read.escape_ascii(), file.undone.escape_ascii());
+        assert_eq!(read.to_string(), expected.to_string(), "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_a_change_keeps_its_bytes() {
+    for Encoded {
+        name,
+        before,
+        after,
+        ..
+    } in ENCODED
+    {
+        let scene = Scene::new();
+        let store = &scene.workspace.store;
+        fs::write(scene.at("f"), before).unwrap();
+        let found = scene.call(|| fs::write(scene.at("f"), after).unwrap());
+        let undo = scene.undo(&found.changes);
+        let file = ChangedFile::of(&undo.changes[0], &[], store).unwrap();
+        // The first line, in which a byte that is no UTF-8 has changed, stays.
+        let stay = [file.parts[0].hunk.clone()];
+        let change = file.without(&stay, store).unwrap();
+        let mut expected: Vec<_> = before.split_inclusive(|it| *it == b'\n').collect();
+        let changed: Vec<_> = after.split_inclusive(|it| *it == b'\n').collect();
+        let changed_lines = stay[0].at.clone();
+        expected.splice(changed_lines.clone(), changed[changed_lines].to_vec());
+        let bytes = bytes_of(change.before.as_ref().unwrap(), store).unwrap();
+        let (bytes, expected) = (bytes.escape_ascii(), expected.concat());
+        assert_eq!(
+            bytes.to_string(),
+            expected.escape_ascii().to_string(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_diff_shows_bytes_that_are_no_utf8() {
+    let check = |before: &[u8], after: &[u8], expected: &str| {
+        let scene = Scene::new();
+        fs::write(scene.at("f"), before).unwrap();
+        let found = scene.call(|| fs::write(scene.at("f"), after).unwrap());
+        let [change] = &found.changes[..] else {
+            panic!("{found:?}");
+        };
+        let diff = change.diff(&scene.workspace.store);
+        assert!(diff.ends_with(expected), "{diff}");
+        assert_eq!(change.lines(&scene.workspace.store), (1, 1, 1));
+    };
+    check(
+        b"cat\xe9\n",
+        b"cat\xe8\n",
+        "-cat\u{fffd}E9\n+cat\u{fffd}E8\n",
+    );
+    check(
+        b"\xe9\n\xef\xbf\xbd\n",
+        b"e\n\xef\xbf\xbd\n",
+        "-\u{fffd}E9\n+e\n \u{fffd}EF\u{fffd}BF\u{fffd}BD\n",
+    );
+    check(
+        b"\xff\xfea\0",
+        b"\xff\xfeb\0",
+        "-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n",
     );
 }
 

@@ -101,7 +101,7 @@ fn an_edit_changes_the_text_and_nothing_else() {
         (b"a\r\nb\r\n", "a\nb", "a\nx\nb", b"a\r\nx\r\nb\r\n"),
         (b"a\nb", "b", "c", b"a\nc"),
         (b"\xef\xbb\xbfa", "a", "b", b"\xef\xbb\xbfb"),
-        (b"\xe9 a", "a", "\u{e8}", b"\xe9 \xe8"),
+        (b"\xc3\xa9 \xe9 a", "a", "\u{e8}", b"\xc3\xa9 \xe9 \xc3\xa8"),
     ] {
         scene.write("f", before);
         fs::set_permissions(scene.at("f"), fs::Permissions::from_mode(0o751)).unwrap();
@@ -247,7 +247,7 @@ src | `src` is a directory, so co does not change it
 src/ | `src/` does not name a file, so co does not change it
  | `` does not name a file, so co does not change it
 none | cannot change none: it does not exist: create it with write_file
-binary | cannot change binary: it is binary, not text
+binary | cannot change binary: it has NUL bytes, so it is binary or UTF-16 without a byte order mark
 large | cannot change large: it is larger than 16 MiB
 locked | cannot change locked: it is read-only: make it writable first";
     for line in not_text.lines() {

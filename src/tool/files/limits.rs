@@ -127,12 +127,22 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     }
 }
 
-/// Returns the first `most` bytes of a line as text, with a mark for the rest.
+/// Returns the first `most` bytes of a line as text, with a mark for the rest. Bytes that are no UTF-8 are escapes.
 pub(super) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
-    let kept = &line[..line.len().min(most)];
-    let text = String::from_utf8_lossy(kept);
+    let mut kept = &line[..line.len().min(most)];
+    if (kept.len() as u64) < whole
+        && let Err(error) = str::from_utf8(kept)
+        && error.error_len().is_none()
+    {
+        // The cut is within a character.
+        kept = &kept[..error.valid_up_to()];
+    }
+    let text = match str::from_utf8(kept) {
+        Ok(text) => text.to_owned(),
+        Err(_) => co_edit::escape(kept),
+    };
     match whole.saturating_sub(kept.len() as u64) {
-        0 => text.into_owned(),
+        0 => text,
         more => format!("{text}… [{more} more bytes in this line]"),
     }
 }

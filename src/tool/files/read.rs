@@ -91,7 +91,7 @@ impl ReadQuery {
         let fail =
             |error: io::Error| FileQueryError(format!("Cannot read {}: {error}.", self.path));
         let text = Text::open(scope).map_err(fail)?;
-        let (size, whole, unsaved) = (text.size, text.whole, text.unsaved);
+        let (size, whole, unsaved, note) = (text.size, text.whole, text.unsaved, text.note);
         let mut lines = Lines {
             reader: text.reader,
             end: &scope.end,
@@ -109,6 +109,9 @@ impl ReadQuery {
             facts
                 .summary
                 .push_str("; from its buffer, which has unsaved changes");
+        }
+        if let Some(note) = note {
+            facts.summary.push_str(&format!("; {note}"));
         }
         Ok(facts)
     }
@@ -168,6 +171,8 @@ struct Text {
     /// None if the file is too large or is not text.
     whole: Option<String>,
     unsaved: bool,
+    /// What the reader must know of its bytes.
+    note: Option<String>,
 }
 
 impl Text {
@@ -188,14 +193,13 @@ impl Text {
     fn decoded(bytes: Vec<u8>, unsaved: bool) -> Self {
         let size = bytes.len() as u64;
         match FileText::decode(&bytes) {
-            Ok(text) => {
-                let text = text.as_str().to_owned();
-                Self::new(
-                    Box::new(Cursor::new(text.clone())),
-                    size,
-                    Some(text),
-                    unsaved,
-                )
+            Ok(file) => {
+                let text = file.as_str().to_owned();
+                let reader = Box::new(Cursor::new(text.clone()));
+                Self {
+                    note: file.encoding_note(),
+                    ..Self::new(reader, size, Some(text), unsaved)
+                }
             }
             Err(_) => Self::new(Box::new(Cursor::new(bytes)), size, None, unsaved),
         }
@@ -207,6 +211,7 @@ impl Text {
             size,
             whole,
             unsaved,
+            note: None,
         }
     }
 }

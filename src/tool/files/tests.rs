@@ -186,6 +186,40 @@ fn a_large_file_is_read_in_bounds() {
 }
 
 #[test]
+fn bytes_that_are_no_utf8_are_shown() {
+    let place = Place::new(&[]);
+    let write = |name: &str, bytes: &[u8]| fs::write(place.work.join(name), bytes).unwrap();
+    write("stray", b"cat\xc3\xa9 \xe9\n");
+    write("latin1", b"\xe9t\xe9\n");
+    write(
+        "cut",
+        &[&b"x"[..], &"\u{e9}".repeat(2_000).into_bytes()].concat(),
+    );
+    place.check(
+        "read_file",
+        json!({"path": "stray"}),
+        "cat\u{e9} \u{fffd}E9\n",
+        "all 1 lines; one byte is no UTF-8: \u{fffd} and two digits stand for it",
+    );
+    place.check(
+        "read_file",
+        json!({"path": "latin1"}),
+        "\u{fffd}E9t\u{fffd}E9\n",
+        "all 1 lines; it is not UTF-8, and its encoding is not known: \u{fffd} and two digits stand for each byte that is \
+         not ASCII",
+    );
+    place.check(
+        "search",
+        json!({"pattern": "^cat|^.?t|^x"}),
+        &format!(
+            "cut:1:x{}… [3502 more bytes in this line]\nstray:1:cat\u{e9} \u{fffd}E9\n",
+            "\u{e9}".repeat(249)
+        ),
+        "2 matching lines in 2 files; 1 line cut",
+    );
+}
+
+#[test]
 fn what_is_not_text_is_said_with_its_size() {
     let place = Place::new(&[("image", "PNG\0\x01\x02")]);
     place.check(

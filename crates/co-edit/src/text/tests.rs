@@ -17,7 +17,9 @@ fn a_file_keeps_its_encoding_and_its_mark() {
         (b"\xef\xbb\xbfa x", b"\xef\xbb\xbfa \xc3\xbc"),
         (b"\xff\xfea\0 \0x\0", b"\xff\xfea\0 \0\xfc\0"),
         (b"\xfe\xff\0a\0 \0x", b"\xfe\xff\0a\0 \0\xfc"),
-        (b"n\xe9 x", b"n\xe9 \xfc"),
+        // UTF-8 but for some bytes.
+        (b"n\xc3\xa9 \xe9 x", b"n\xc3\xa9 \xe9 \xc3\xbc"),
+        (b"\xef\xbb\xbf\xff\xfe x", b"\xef\xbb\xbf\xff\xfe \xc3\xbc"),
     ] {
         assert_eq!(
             replaced(bytes, "x", "\u{fc}"),
@@ -26,6 +28,151 @@ fn a_file_keeps_its_encoding_and_its_mark() {
             bytes.escape_ascii()
         );
     }
+}
+
+/// The bytes of a file after an edit, or the reason why there are none.
+fn edited(bytes: &[u8], old: &str, new: &str) -> Result<String, String> {
+    let file = FileText::decode(bytes).map_err(|error| error.to_string())?;
+    let edit = crate::Edit {
+        old: old.to_owned(),
+        new: new.to_owned(),
+        all: true,
+    };
+    let edited = crate::apply(&file, &[edit]).map_err(|error| error.to_string())?;
+    let bytes = edited.file.encode().map_err(|error| error.to_string())?;
+    Ok(bytes.escape_ascii().to_string())
+}
+
+#[test]
+fn a_byte_that_is_no_utf8_is_kept_moved_or_left_out() {
+    let check = |bytes: &[u8], old: &str, new: &str, expected: &str| {
+        let found = edited(bytes, old, new);
+        assert_eq!(found.as_deref(), Ok(expected), "{old:?} {new:?}");
+    };
+    let name = b"\xc3\xa9 cat\xe9 9\n";
+    check(
+        name,
+        "cat\u{fffd}E9",
+        "un cat\u{fffd}E9",
+        "\\xc3\\xa9 un cat\\xe9 9\\n",
+    );
+    check(
+        name,
+        "cat\u{fffd}E9",
+        "\u{fffd}E9\u{fffd}E9",
+        "\\xc3\\xa9 \\xe9\\xe9 9\\n",
+    );
+    check(
+        name,
+        "cat\u{fffd}E9",
+        "cat\u{e9}",
+        "\\xc3\\xa9 cat\\xc3\\xa9 9\\n",
+    );
+    check(name, "t\u{fffd}E9", "t", "\\xc3\\xa9 cat 9\\n");
+    // The digits of an escape are no text of the file.
+    check(name, "9", "8", "\\xc3\\xa9 cat\\xe9 8\\n");
+    check(
+        name,
+        "\u{e9} ",
+        "\u{2713} ",
+        "\\xe2\\x9c\\x93 cat\\xe9 9\\n",
+    );
+    // A replacement character of the file stays one.
+    let both = b"\xc3\xa9 \xef\xbf\xbd\xff x";
+    check(both, "x", "y", "\\xc3\\xa9 \\xef\\xbf\\xbd\\xff y");
+    check(
+        "\u{fffd}E9 x".as_bytes(),
+        "\u{fffd}E9 x",
+        "\u{fffd}E8",
+        "\\xef\\xbf\\xbdE8",
+    );
+    for (old, new) in [
+        ("cat\u{fffd}E9", "cat\u{fffd}"),
+        ("cat\u{fffd}E9", "cat\u{fffd}E"),
+        ("cat\u{fffd}E9", "cat\u{fffd}e9"),
+        ("cat\u{fffd}E9", "cat\u{fffd}41"),
+        ("9\n", "\u{fffd}\n"),
+    ] {
+        let why = edited(name, old, new).unwrap_err();
+        assert!(
+            why.contains("needs the two digits behind it"),
+            "{old:?} {new:?} {why}"
+        );
+    }
+    let why = edited(name, "cat\u{fffd}", "x").unwrap_err();
+    assert!(why.contains("cat\u{fffd}E9 9"), "{why}");
+}
+
+#[test]
+fn a_file_in_an_unknown_encoding_takes_ascii_where_that_breaks_nothing() {
+    let kept = |bytes: &[u8], old: &str, new: &str, expected: &[u8]| {
+        let expected = expected.escape_ascii().to_string();
+        assert_eq!(edited(bytes, old, new), Ok(expected), "{old:?} {new:?}");
+    };
+    let refused = |bytes: &[u8], old: &str, new: &str, expected: &str| {
+        let why = edited(bytes, old, new).unwrap_err();
+        assert!(why.contains(expected), "{old:?} {new:?}: {why}");
+        assert!(why.contains("right 'fileencoding'"), "{why}");
+    };
+    let latin1 = b"Gr\xfc\xdfe, M\xfcller (\xe9t\xe9)\n";
+    kept(
+        latin1,
+        "Gr",
+        "Viele Gr",
+        b"Viele Gr\xfc\xdfe, M\xfcller (\xe9t\xe9)\n",
+    );
+    kept(
+        latin1,
+        "ller ",
+        "ller, ",
+        b"Gr\xfc\xdfe, M\xfcller, (\xe9t\xe9)\n",
+    );
+    kept(
+        latin1,
+        "\u{fffd}E9t\u{fffd}E9",
+        "summer",
+        b"Gr\xfc\xdfe, M\xfcller (summer)\n",
+    );
+    kept(
+        latin1,
+        "\u{fffd}E9)",
+        "\u{fffd}E9s)",
+        b"Gr\xfc\xdfe, M\xfcller (\xe9t\xe9s)\n",
+    );
+    kept(
+        latin1,
+        "\n",
+        "\nM\u{fffd}FCller\n",
+        b"Gr\xfc\xdfe, M\xfcller (\xe9t\xe9)\nM\xfcller\n",
+    );
+    refused(latin1, "(", "\u{e9}", "so `\u{e9}` cannot be added");
+    refused(
+        latin1,
+        "ller",
+        "hle",
+        "may break a character at `\u{fffd}FCl`",
+    );
+    refused(
+        latin1,
+        "\n",
+        " \u{fffd}D6\n",
+        "may break a character at `\u{fffd}D6`",
+    );
+    // Shift-JIS: the second byte of the first character is a backslash.
+    let sjis = b"\x95\x5c \x94\x5c\x97\xcd C:\\ \x95\x7c\n";
+    kept(
+        sjis,
+        "C:",
+        "D:",
+        b"\x95\x5c \x94\x5c\x97\xcd D:\\ \x95\x7c\n",
+    );
+    refused(sjis, "\\", "|", "may break a character at `\u{fffd}95\\");
+    refused(sjis, "\\ ", "", "may break a character");
+    // GB18030: four bytes are one character.
+    let gb18030 = b"a \x81\x30\x81\x31 1\n";
+    kept(gb18030, "a ", "b ", b"b \x81\x30\x81\x31 1\n");
+    refused(gb18030, "0", "2", "may break a character");
+    refused(gb18030, "1", "2", "may break a character");
 }
 
 #[test]
@@ -78,19 +225,62 @@ fn a_rewritten_file_keeps_its_form() {
 #[test]
 fn what_is_not_text_is_refused() {
     for (bytes, expected) in [
-        (&b"a\0b"[..], NotText::Binary),
+        (&b"a\0b"[..], NotText::Nul),
+        (b"a\0\n\0", NotText::Nul),
         (b"\x89PNG\r\n\x1a\n", NotText::Binary),
         (b"\xff\xfea", NotText::Utf16),
         (b"\xff\xfe\0\xd8a\0", NotText::Utf16),
     ] {
         assert_eq!(FileText::decode(bytes), Err(expected));
     }
-    let mut latin1 = FileText::decode(b"\xe9").unwrap();
-    latin1.rewrite("\u{20ac}");
-    assert_eq!(latin1.encode(), Err(NotText::NotLatin1('\u{20ac}')));
 }
 
+#[test]
+fn a_reader_of_escapes_is_told_of_them() {
+    let check = |bytes: &[u8], expected: &str| {
+        let note = FileText::decode(bytes).unwrap().encoding_note();
+        assert_eq!(note.unwrap_or_default(), expected);
+    };
+    check(b"a\xc3\xa9 \xef\xbf\xbd", "");
+    check(
+        b"a\xc3\xa9 \xe9",
+        "one byte is no UTF-8: \u{fffd} and two digits stand for it",
+    );
+    check(
+        b"\xef\xbb\xbf\xe9\xe9",
+        "2 bytes are no UTF-8: \u{fffd} and two digits stand for each",
+    );
+    check(
+        b"\xe9t\xe9",
+        "it is not UTF-8, and its encoding is not known: \u{fffd} and two digits stand for each byte that is not ASCII",
+    );
+}
+
+const PIECES: &[&[u8]] = &[
+    b"\xc3\xa9",
+    b"\xe2\x9c\x93",
+    b"\xe9",
+    b"\xef\xbf\xbd",
+    b"9",
+    b"E",
+];
+
 proptest! {
+    #[test]
+    fn an_edit_of_ascii_changes_no_byte_around_it(
+        start in "[a9E\n]{0,4}", pieces in proptest::collection::vec(proptest::sample::select(PIECES), 0..8), new in "[9E\u{e9}]{0,3}"
+    ) {
+        let before = [start.as_bytes(), "\u{2713}\u{2713}\u{2713}\u{2713}\u{2713}\u{2713}\u{2713}\u{2713}".as_bytes(), b"OLD"].concat();
+        let whole = [&before[..], &pieces.concat()].concat();
+        let expected = [&before[..before.len() - 3], new.as_bytes(), &pieces.concat()].concat();
+        prop_assert_eq!(edited(&whole, "OLD", &new), Ok(expected.escape_ascii().to_string()));
+        // Digits alone are found where the file has them.
+        let expected: Vec<_> = whole.iter().map(|it| if *it == b'9' { b'8' } else { *it }).collect();
+        if expected != whole {
+            prop_assert_eq!(edited(&whole, "9", "8"), Ok(expected.escape_ascii().to_string()));
+        }
+    }
+
     #[test]
     fn bytes_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(file) = FileText::decode(&bytes) {
