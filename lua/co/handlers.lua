@@ -150,6 +150,16 @@ local handlers = {
   end,
 }
 
+--- Tells the backend that a message failed for whose answer a turn may wait.
+---@param message table
+local function give_up(message)
+  local id = message.id
+  local asks = message.type == 'question' or message.type == 'changes'
+  if asks and type(id) == 'number' and id >= 0 and id % 1 == 0 then
+    require('co.question').deny_unshown(id --[[@as integer]])
+  end
+end
+
 -- The types of messages whose failure was shown.
 ---@type table<string, boolean>
 local reported = {}
@@ -180,6 +190,9 @@ local function try(message)
   end
   local kind = type(message) == 'table' and tostring(message.type) or type(message)
   log.add('handlers', ('%s: %s'):format(kind, problem))
+  if type(message) == 'table' then
+    pcall(give_up, message)
+  end
   if not reported[kind] then
     reported[kind] = true
     notify.error(('a message of the backend ("%s") could not be shown: see :Co /log'):format(kind))

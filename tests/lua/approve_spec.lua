@@ -32,6 +32,30 @@ describe('the approval float', function()
     same('co ?3', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('denies what it cannot show, and says so', function()
+    local nvim = editor()
+    nvim:lua([[
+      local texts = require('co.question.float_text')
+      local place = texts.place
+      texts.place = function(question)
+        return question.id == 2 and error('no text') or place(question)
+      end
+    ]])
+    nvim:receive(ask(1), ask(2), ask(3))
+    nvim:wait_screen('co 1/3')
+    reach(nvim, 'y')
+    nvim:wait_notice('not allowed, because the question cannot be shown: touch file2')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' } })
+    same('co could not show the question', nvim:sent('answer')[2].reason)
+    nvim:wait_screen('touch file3')
+    reach(nvim, 'y')
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' }, { 3, 'once' } })
+    -- It fails before it is in the queue.
+    nvim:receive(ask(4, { change = 7 }))
+    wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' }, { 3, 'once' }, { 4, 'deny' } })
+    same('', nvim:lua('return vim.v.errmsg:match("^E.*") or ""'))
+  end)
+
   it('says that there is no undo until there is one', function()
     local nvim = editor()
     local no_undo = 'no undo: the first checkpoint is being made'

@@ -57,6 +57,58 @@ describe('a question about a change', function()
     same({ 'CoDiffRemoved', 'CoDiffAdded', 'CoDiffAdded', 'none' }, found)
   end)
 
+  it('shows a name with line breaks as one line', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1, {
+      command = 'edit_file a\nb\0.txt',
+      cwd = '/tmp/x\ny',
+      reasons = { 'changes\na file' },
+    }))
+    nvim:wait_screen('edit_file a\\nb\\0.txt  +2 -1', 'why  changes\\na file')
+    reach(nvim, 'Y')
+    nvim:wait_screen('1 questions')
+    nvim:press('qn')
+    wait_answers(nvim, { { 1, 'deny' } })
+  end)
+
+  it('shows the start of a long difference, and all of it with d', function()
+    local nvim = editor()
+    nvim:lua([[
+      _G.slowest = 0
+      local float = require('co.question.float')
+      local show = float.show
+      float.show = function(...)
+        local since = os.clock()
+        local shown = show(...)
+        _G.slowest = math.max(_G.slowest, os.clock() - since)
+        return shown
+      end
+    ]])
+    local lines, long = ('+a line of text\n'):rep(500000), '+' .. ('long é '):rep(20000)
+    for id, diff in ipairs({ lines .. '+the end\n', long .. '\n+the end\n' }) do
+      local change =
+        { path = 'a', unsaved = false, hunks = {}, added = 2, removed = 0, diff = diff }
+      nvim:receive(ask_change(id, { change = change }))
+      nvim:wait_screen('edit_file src/a.rs  +2 -0')
+      reach(nvim, 'd')
+      nvim:wait('return vim.api.nvim_buf_get_lines(0, -2, -1, false)[1] == "+the end"')
+      same(true, nvim:lua('return vim.bo.filetype == "co-question" and not vim.bo.modifiable'))
+      nvim:wait_gone('co 1/1')
+      local text = nvim:lua([[
+        local text = table.concat(vim.api.nvim_buf_get_lines(0, 2, -1, false), '\n') .. '\n'
+        return text:gsub('\n↳ ', '')
+      ]])
+      same(true, text == diff)
+      nvim:keys('q')
+      nvim:wait_screen('co 1/1')
+      reach(nvim, 'n')
+      nvim:wait_gone('co 1/1')
+    end
+    wait_answers(nvim, { { 1, 'deny' }, { 2, 'deny' } })
+    local slowest = nvim:lua('return _G.slowest')
+    same(true, slowest < 0.05, ('%.3f s'):format(slowest))
+  end)
+
   it('says that the buffer of the file has unsaved changes', function()
     local nvim = editor()
     nvim:receive(ask_change(1))

@@ -1,19 +1,11 @@
+local hostile = require('hostile')
 local messages = require('messages')
 local neovim = require('neovim')
+local questions = require('questions')
 
 -- The cases follow from the seed.
 local SEED = math.floor(tonumber(vim.env.CO_TEST_SEED) or 7)
 local CASES = math.max(2000, tonumber(vim.env.CO_TEST_CASES) or 0)
-
--- Every type of the messages to Lua, as the Lua types name them.
-local function types()
-  local found = {}
-  local text = table.concat(vim.fn.readfile(co_root .. '/lua/co/types/to_editor.lua'), '\n')
-  for name in text:gmatch("%-%-%-@field type '([%w_]+)'") do
-    table.insert(found, name)
-  end
-  return found
-end
 
 local function random_value(depth)
   local kinds = {
@@ -83,7 +75,7 @@ describe('messages that no backend sends', function()
     nvim:enter_chat()
     -- It would wait for an answer.
     nvim:lua('vim.ui.select = function() end')
-    local names = types()
+    local names = hostile.types()
     same(true, #names > 20)
     for _ = 1, CASES do
       nvim:receive(random_message(names) --[[@as table]])
@@ -97,5 +89,102 @@ describe('messages that no backend sends', function()
     neovim.wait('the last words', function()
       return vim.list_contains(nvim:lines('co://chat/1'), 'the last words')
     end)
+  end)
+end)
+
+-- Rounds with each type of message; `make fuzz` does more.
+local ROUNDS = math.max(20, math.floor(CASES / 100))
+
+-- Notes each failure, and the processor time that the last message took.
+local WATCH = [[
+  local log, handlers = require('co.ui.log'), require('co.handlers')
+  _G.failures, _G.took = {}, 0
+  local add, receive = log.add, handlers.receive
+  log.add = function(source, text)
+    if vim.list_contains({ 'handlers', 'textlock', 'float' }, source) then
+      table.insert(_G.failures, ('%s: %s'):format(source, text))
+    end
+    add(source, text)
+  end
+  handlers.receive = function(...)
+    local since = os.clock()
+    receive(...)
+    vim.cmd.redraw()
+    _G.took = os.clock() - since
+  end
+]]
+
+-- What went wrong since the last time. Notices of co are no errors of Neovim.
+local FAILURES = [[
+  local failures = _G.failures
+  if vim.v.errmsg ~= '' and not vim.startswith(vim.v.errmsg, 'co: ') then
+    table.insert(failures, vim.v.errmsg)
+  end
+  _G.failures, vim.v.errmsg = {}, ''
+  return failures
+]]
+
+--- Gives a message to a Neovim that must go on without an error and without a key.
+---@param nvim co.test.Neovim
+---@param message table
+local function take(nvim, message)
+  local shown = function()
+    return vim.inspect(message):sub(1, 2000)
+  end
+  nvim:receive(message)
+  neovim.wait(shown, function()
+    return not nvim:request('nvim_get_mode').blocking
+  end)
+  same({}, nvim:lua(FAILURES), shown())
+  same(vim.NIL, nvim:lua('return vim.g.hostile'))
+end
+
+describe('any text in the fields of a message', function()
+  it('is shown, and makes nothing fail', function()
+    math.randomseed(SEED)
+    local nvim = neovim.chat()
+    nvim:lua(WATCH)
+    nvim:lua([[
+      vim.ui.select = function(items, opts, done)
+        for _, item in ipairs(items) do
+          vim.fn.strdisplaywidth((opts.format_item or tostring)(item))
+        end
+        vim.schedule(function() done(items[1]) end)
+      end
+    ]])
+    for round = 1, ROUNDS do
+      for _, type in ipairs(hostile.types()) do
+        take(nvim, hostile.message(type, { chat = 1, id = round }))
+      end
+    end
+  end)
+
+  it('takes no question away from the person', function()
+    math.randomseed(SEED)
+    local nvim = questions.editor()
+    nvim:lua(WATCH)
+    -- The time in which keys are no answers passes at once.
+    nvim:lua('local now = vim.uv.hrtime vim.uv.hrtime = function() return now() * 10000 end')
+    local expected = {}
+    for id = 1, ROUNDS * 2 do
+      local message =
+        hostile.message(math.random(4) == 1 and 'trust' or 'question', { chat = 1, id = id })
+      if message.change then
+        message.change.hunks, message.change.files = {}, nil
+      end
+      take(nvim, message)
+      for _, keys in ipairs({ 'Yq', 'g?q', 'aq', 'd' }) do
+        nvim:wait_screen('co 1/1')
+        nvim:keys('<F5>')
+        nvim:wait(questions.FOCUSED)
+        nvim:press(keys)
+      end
+      nvim:wait('return #vim.api.nvim_list_tabpages() == 1 or vim.bo.filetype == "co-question"')
+      nvim:keys('q<F5>')
+      nvim:press('n')
+      table.insert(expected, { id, 'deny' })
+      questions.wait_answers(nvim, expected)
+      same({}, nvim:lua(FAILURES), vim.inspect(message):sub(1, 2000))
+    end
   end)
 end)

@@ -128,7 +128,7 @@ describe('the shell buffer', function()
     local over = ended(1, 1)
     over.status = 'not run: there is no /a\nb: choose another'
     nvim:receive(over)
-    wait_line(nvim, 'not run: there is no /a b: choose another')
+    wait_line(nvim, 'not run: there is no /a\\nb: choose another')
     nvim:lua("vim.cmd('Co /jobs')")
     same(1, #nvim:lines('co://jobs'))
     same({}, nvim:lua('return _G.notices'))

@@ -5,6 +5,7 @@ local api = vim.api
 local chats = require('co.chat')
 local choice = require('co.chat.choice')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local registry = require('co.chat.registry')
 local winbar = require('co.chat.winbar')
 local window = require('co.chat.window')
@@ -44,7 +45,7 @@ local function label_of(chat, about, asking)
     about,
   }
   if questions[1] then
-    local first = vim.split(questions[1].command, '\n', { plain = true })[1]
+    local first = printable.first_line(questions[1].command)
     local more = #questions > 1 and (' and %d more'):format(#questions - 1) or ''
     parts[#parts + 1] = winbar.shorten(first, 40) .. more
   elseif not waits and chat.state.detail ~= '' then

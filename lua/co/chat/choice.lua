@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local select = require('co.ui.select')
 local textlock = require('co.ui.textlock')
 
@@ -31,7 +32,8 @@ end
 local function confirm(choice, done)
   -- Some pickers close after they have called back.
   vim.schedule(function()
-    select.show({ 'no', 'yes' }, { prompt = choice.confirm }, function(answer)
+    local prompt = printable.line(choice.confirm or '')
+    select.show({ 'no', 'yes' }, { prompt = prompt }, function(answer)
       if answer == 'yes' then
         done(choice.value)
       end
@@ -57,9 +59,9 @@ local function show(chat, message, done)
     return
   end
   select.show(message.choices, {
-    prompt = message.title,
+    prompt = printable.line(message.title),
     format_item = function(choice)
-      return choice.label
+      return printable.line(choice.label)
     end,
   }, function(choice)
     if choice and choice.confirm then

@@ -1,6 +1,8 @@
 --- The text of the winbar of a chat.
 local M = {}
 
+local printable = require('co.ui.printable')
+
 local SEPARATOR = ' · '
 -- The most cells of a title, and the fewest to which the model and the title are shortened.
 local LONGEST_TITLE = 30
@@ -57,14 +59,18 @@ end
 ---@param limit integer
 ---@return string
 function M.shorten(text, limit)
+  text = printable.line(text)
   if vim.api.nvim_strwidth(text) <= limit then
     return text
   end
-  local count = vim.fn.strchars(text)
-  while count > 0 and vim.api.nvim_strwidth(vim.fn.strcharpart(text, 0, count)) >= limit do
+  -- Most characters take a cell or more.
+  local start = vim.fn.strcharpart(text, 0, limit)
+  local count = vim.fn.strchars(start)
+  while count > 0 and vim.api.nvim_strwidth(start) >= limit do
     count = count - 1
+    start = vim.fn.strcharpart(start, 0, count)
   end
-  return vim.fn.strcharpart(text, 0, count) .. '…'
+  return start .. '…'
 end
 
 --- Shortens the model, then the title, until the parts fit, but neither to less than its least width.
@@ -121,7 +127,8 @@ function M.text(state, isolation, width)
       parts[#parts + 1] = isolation
     end
   end
-  parts[#parts + 1] = vim.fn.fnamemodify(state.cwd, ':~')
+  parts[#parts + 1] = printable.path(state.cwd)
+  parts = vim.tbl_map(printable.line, parts)
   fit(parts, at, width)
   for index, part in ipairs(parts) do
     parts[index] = part:gsub('%%', '%%%%')

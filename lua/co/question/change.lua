@@ -39,14 +39,14 @@ local function text_of(question)
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
   add(text, '')
-  local diff = change.diff:gsub('\n$', '')
+  local diff = change.diff
   if not change.files and not question.tried then
     -- The first line of the text names the file.
     diff = diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', '')
   end
-  for _, line in ipairs(vim.split(diff, '\n', { plain = true })) do
-    add(text, line, groups[line:sub(1, 1)])
-  end
+  question_text.add_text(text, diff, function(line)
+    return groups[line:sub(1, 1)]
+  end)
   return text
 end
 
@@ -77,12 +77,15 @@ return {
   footer = function(question)
     return question_text.footer(question_text.answers(question))
   end,
+  whole = function(question)
+    return ('%s\n\n%s'):format(question.command, question.change.diff)
+  end,
   d = function(question)
     return review_items.of(question)[1] and 'review' or 'all'
   end,
   entry = function(question)
     return {
-      lines = vim.split(question.command, '\n', { plain = true }),
+      command = question.command,
       about = ('chat %d · %s'):format(question.chat, counts(question.change)),
       not_approved_because = question.alone,
     }

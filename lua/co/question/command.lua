@@ -2,6 +2,9 @@
 local float = require('co.question.float')
 local question_text = require('co.question.float_text')
 
+-- The longest command that the person can edit, in bytes: no shell takes a longer one.
+local LONGEST_EDITED = 128 * 1024
+
 --- Answers a question, if it still waits.
 ---@param question co.CommandQuestion
 ---@param decision co.Decision
@@ -55,6 +58,10 @@ local question_keys = {
     end
     local refused = question.refused_edit
     local text = refused and refused.command or question.command
+    if #text > LONGEST_EDITED then
+      require('co.ui.notify').info('the command is too long to be edited here')
+      return
+    end
     local about = { title = 'Run instead', text = text, single = false }
     require('co.question.text_input').open(about, function(command)
       if vim.trim(command) ~= '' then
@@ -100,6 +107,9 @@ return {
     return question_text.question(question)
   end,
   folded = question_text.question,
+  whole = function(question)
+    return question.command
+  end,
   footer = function(question)
     local entries = question_text.answers(question)
     if question.may_try then
@@ -117,7 +127,7 @@ return {
       about[#about + 1] = ('typed into job %d'):format(question.job)
     end
     return {
-      lines = vim.split(question.command, '\n', { plain = true }),
+      command = question.command,
       about = table.concat(about, ' · '),
       not_approved_because = question.destructive and question_text.DESTRUCTIVE
         or question.job and 'nobody knows what the program makes of it'

@@ -1,9 +1,16 @@
 --- Folds a long command to its first lines, and the part that co asks about.
 local M = {}
 
+local printable = require('co.ui.printable')
+
+-- The most rows of a command in the large window, and their characters.
+local LARGE = { rows = 800, columns = 80 }
+-- In a longer text, nobody needs the number of lines.
+local COUNTED = 128 * 1024
+
 ---@class (exact) co.FoldedCommand
 ---@field lines { text: string, span?: [integer, integer] }[] with the bytes that co asks about, end exclusive
----@field more? string the amount that is left out
+---@field more? string the amount that was left out
 
 --- Returns the part of a span that lies in some bytes of a text.
 ---@param span? [integer, integer] bytes of the whole text
@@ -18,53 +25,74 @@ local function inside(span, at, length)
   return from < to and { from, to } or nil
 end
 
+--- Returns the amount of a command after some of its bytes: lines or characters, or the size if it is long.
+---@param command string
+---@param at integer
+---@param unit 'line'|'character'
+---@return string
+local function rest_of(command, at, unit)
+  if #command - at > COUNTED then
+    return printable.size(#command - at) .. ' more'
+  end
+  local rest = command:sub(at + 1)
+  local count = unit == 'line' and select(2, rest:gsub('\n', '')) + 1
+    or #rest - select(2, rest:gsub('[\128-\191]', ''))
+  return ('%d more %s%s'):format(count, unit, count == 1 and '' or 's')
+end
+
 --- Returns one row of the command around the start of a span.
 ---@param command string
 ---@param span [integer, integer]
 ---@param columns integer
 ---@return { text: string, span?: [integer, integer] }
 local function excerpt(command, span, columns)
-  local above = vim.split(command:sub(1, span[1]), '\n', { plain = true })
-  local first = #above[#above]
-  local line = vim.split(command:sub(span[1] - first + 1), '\n', { plain = true })[1]
-  local chars = vim.fn.strchars(line:sub(1, first))
+  -- A character has at most four bytes. The rest of a long line is not needed.
+  local start = math.max(0, span[1] - columns * 4)
+  local before = command:sub(start + 1, span[1])
+  local lines = vim.split(before, '\n', { plain = true })
+  before = lines[#lines]:gsub('^[\128-\191]+', ''):gsub('%z', '\1')
+  local chars = vim.fn.strchars(before)
   local skipped = math.max(0, chars - math.floor(columns / 4))
+  local after = vim.split(command:sub(span[1] + 1, span[1] + columns * 4), '\n', { plain = true })
+  local line = before .. after[1]:gsub('%z', '\1')
   local text = vim.fn.strcharpart(line, skipped, columns - 2)
-  local at = span[1] - first + #vim.fn.strcharpart(line, 0, skipped)
+  local at = span[1] - #before + #vim.fn.strcharpart(line, 0, skipped)
   local part = inside(span, at, #text)
   local mark = '… '
   return { text = mark .. text, span = part and { part[1] + #mark, part[2] + #mark } }
 end
 
---- Returns the lines of a command.
+--- Returns the first lines of a command.
 ---@param command string
 ---@param span? [integer, integer] the bytes that co asks about, end exclusive
----@param size? { rows: integer, columns: integer } the most rows to show, and their characters; all by default
+---@param size? { rows: integer, columns: integer } the most rows to show, and their characters
 ---@return co.FoldedCommand
 function M.fold(command, span, size)
   ---@type co.FoldedCommand
   local folded = { lines = {} }
-  local lines = vim.split(command, '\n', { plain = true })
-  local left, at = size and size.rows or #command + 1, 0
-  local columns = size and size.columns or 80
-  for index, line in ipairs(lines) do
-    if left <= 0 then
-      local count = #lines - index + 1
-      folded.more = count == 1 and '1 more line' or ('%d more lines'):format(count)
+  local rows, columns = (size or LARGE).rows, (size or LARGE).columns
+  -- The bytes before the line.
+  local at = 0
+  while at <= #command and not folded.more do
+    if rows <= 0 then
+      folded.more = rest_of(command, at, 'line')
       break
     end
-    local chars = vim.fn.strchars(line)
-    local text = line
-    if chars > left * columns then
-      text = vim.fn.strcharpart(line, 0, left * columns --[[@as integer]]) .. '…'
-      folded.more = ('%d more characters'):format(vim.fn.strchars(command:sub(at + #text - 2)))
+    local stop = command:find('\n', at + 1, true) or #command + 1
+    -- A character has at most four bytes.
+    local most = rows * columns * 4
+    local text = printable.head(command:sub(at + 1, math.min(stop - 1, at + most + 4)), most)
+    -- A function of Vim gets no NUL.
+    text = text:gsub('%z', '\1')
+    local chars = vim.fn.strchars(text)
+    if chars > rows * columns or #text < stop - 1 - at then
+      text = vim.fn.strcharpart(text, 0, rows * columns --[[@as integer]])
+      folded.more = rest_of(command, at + #text, 'character')
+      text = text .. '…'
     end
     folded.lines[#folded.lines + 1] = { text = text, span = inside(span, at, #text) }
-    if folded.more then
-      break
-    end
-    left = left - math.max(1, math.ceil(chars / columns))
-    at = at + #line + 1
+    rows = rows - math.max(1, math.ceil(chars / columns))
+    at = stop
   end
   local marked = vim.tbl_filter(function(line)
     return line.span ~= nil

@@ -19,6 +19,8 @@ local textlock = require('co.ui.textlock')
 ---@field next fun() show the first question
 ---@field answer_all fun(ids: integer[], decision: 'once'|'deny')
 ---@field hide fun()
+---@field show_whole fun(question: co.Question) show the text that the float has cut
+---@field failed fun(question: co.Question, problem: string) the question cannot be shown
 ---@field wiped fun() the buffer was deleted
 ---@field closed fun(tab: integer) the window was closed, by the person or with its tab page
 
@@ -203,17 +205,37 @@ local function go_on()
   callbacks.next()
 end
 
+--- Writes the page into the buffer and returns its lines.
+---@param question co.Question
+---@return string[]
+local function write_page(question)
+  local text = text_of(question)
+  float_window.write(buf, text)
+  return text.lines
+end
+
 --- Shows the page again.
 local function redraw()
-  if not state.question then
+  local question = state.question
+  if not question then
     return
   end
-  local text = text_of(state.question)
-  float_window.write(buf, text)
-  if open() then
-    update_window(state.question, text.lines)
-    note_displayed()
+  local ok, problem = xpcall(function()
+    local lines = write_page(question)
+    if open() then
+      update_window(question, lines)
+      note_displayed()
+    end
+  end, debug.traceback)
+  if ok then
+    return
+  elseif state.page == 'question' then
+    callbacks.failed(question, tostring(problem))
+    return
   end
+  log.add('float', tostring(problem))
+  state.page = 'question'
+  callbacks.next()
 end
 
 --- Moves the window away from a prompt or a text of a chat that has changed. In less room, it folds more of a command.
@@ -255,7 +277,8 @@ local function open_window(question, lines)
   watch_window()
 end
 
---- Shows a question in the current tab page, without focus; returns false if no window can be opened.
+--- Shows a question in the current tab page, without focus; returns false if no window can be opened. It throws an error if
+--- the question has a text that cannot be shown.
 ---@param question co.Question
 ---@param count integer of questions that wait
 ---@return boolean
@@ -281,23 +304,18 @@ function M.show(question, count)
   if open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
     M.close()
   end
-  local text = text_of(question)
-  local ok, problem = pcall(float_window.write, buf, text)
-  if not ok then
-    -- Close it: a key must not answer a question that the float does not show.
-    log.add('float', tostring(problem))
-    M.close()
-    return false
-  end
+  local lines = write_page(question)
   if open() then
-    update_window(question, text.lines)
+    update_window(question, lines)
     if another then
       api.nvim_win_set_cursor(win, { 1, 0 })
     end
     note_displayed()
     return true
   end
-  local ok, problem = pcall(open_window, question, text.lines)
+  -- A text that has no place throws an error here, before a window may.
+  geometry(lines)
+  local ok, problem = pcall(open_window, question, lines)
   if not ok then
     log.add('float', tostring(problem))
     M.close()

@@ -53,7 +53,10 @@ local actions = {
     end
   end,
   d = function(state, float)
-    if state.page == 'question' or state.page == 'list' then
+    local question = state.question --[[@as co.Question]]
+    if state.page == 'question' and question.kind.text(question, 'question').cut then
+      float.callbacks.show_whole(question)
+    elseif state.page == 'question' or state.page == 'list' then
       state.large = not state.large
       float.redraw()
     end

@@ -3,7 +3,11 @@ local M = {}
 
 local api = vim.api
 local float_keys = require('co.question.float_keys')
+local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
+
+-- The most bytes of the name of a file in the title.
+local LONGEST_NAME = 80
 
 --- Returns the key that the person mapped to the float.
 ---@return string
@@ -89,7 +93,10 @@ function M.title(state, hidden, width)
   end
   local question = state.question
   local about = question
-      and ('· %s · #%d '):format(question.kind.title(question), question.number)
+      and ('· %s · #%d '):format(
+        printable.line(question.kind.title(question), LONGEST_NAME),
+        question.number
+      )
     or ''
   local d = float_keys.name('d')
   local more = hidden > 0 and ('· %s%s '):format(d and d .. ': ' or '', lines) or ''

@@ -3,19 +3,24 @@ local M = {}
 
 local command_fold = require('co.question.command_fold')
 local float_keys = require('co.question.float_keys')
+local printable = require('co.ui.printable')
+
+-- The most lines and bytes of a text of a question: Neovim draws the float at once.
+local MOST_LINES = 500
+local MOST_BYTES = 64 * 1024
 
 -- If only so many rows of the command fit, no blank line follows them.
 local TIGHT = 2
 
 M.DESTRUCTIVE = 'this may delete or overwrite something for good'
 
---- Adds a line. The bytes from `from` to `to` get a highlight group.
+--- Adds a line that is printable. The bytes from `from` to `to` get a highlight group.
 ---@param text co.QuestionText
 ---@param line string
 ---@param group? string
 ---@param from? integer
 ---@param to? integer
-function M.add(text, line, group, from, to)
+function M.put(text, line, group, from, to)
   text.lines[#text.lines + 1] = line
   if group then
     text.spans[#text.spans + 1] =
@@ -23,15 +28,70 @@ function M.add(text, line, group, from, to)
   end
 end
 
+local put = M.put
+
+--- Adds a line of any text, like `put`. A line break in it is shown as `\n`.
+---@param text co.QuestionText
+---@param line string
+---@param group? string
+---@param from? integer
+---@param to? integer
+function M.add(text, line, group, from, to)
+  put(text, printable.line(line), group, from, to)
+end
+
 local add = M.add
 
---- Underlines bytes of the last line.
+--- Adds the amount that was left out, with the key that shows it.
 ---@param text co.QuestionText
----@param from integer
----@param to integer
-local function mark(text, from, to)
-  text.spans[#text.spans + 1] =
-    { row = #text.lines - 1, from = from, to = to, group = 'CoApprovalSpan' }
+---@param more string
+local function add_more(text, more)
+  text.cut = true
+  local d = float_keys.name('d')
+  local how = d and (': %s shows all'):format(d) or ''
+  add(text, ('… %s%s'):format(more, how), 'CoApprovalLabel')
+end
+
+--- Adds the first lines of a text that may be of any length.
+---@param text co.QuestionText
+---@param source string
+---@param group_of? fun(line: string): string?
+function M.add_text(text, source, group_of)
+  local last = #source - (source:sub(-1) == '\n' and 1 or 0)
+  local most = #text.lines + MOST_LINES
+  local at, left = 1, MOST_BYTES
+  while at <= last + 1 do
+    if #text.lines >= most or left <= 0 then
+      add_more(text, printable.size(last - at + 1) .. ' more')
+      return
+    end
+    local stop = source:find('\n', at, true) or last + 1
+    local length = math.min(stop, last + 1) - at
+    local most = math.min(left, printable.LONGEST_LINE)
+    -- One byte more than it shows tells that there is more.
+    local line = source:sub(at, at + math.min(length, most + 4) - 1)
+    text.cut = text.cut or length > most
+    put(text, printable.line(line, most), group_of and group_of(line))
+    at, left = stop + 1, left - math.min(length, most) - 1
+  end
+end
+
+--- Adds a command, with the bytes underlined that co asks about.
+---@param text co.QuestionText
+---@param question { command: string, span?: [integer, integer] }
+---@param size? { rows: integer, columns: integer } the most of the command
+local function add_command(text, question, size)
+  local folded = command_fold.fold(question.command, question.span, size)
+  for _, line in ipairs(folded.lines) do
+    put(text, line.text, 'CoApprovalCommand')
+    if line.span then
+      local row, from, to = #text.lines - 1, line.span[1], line.span[2]
+      text.spans[#text.spans + 1] = { row = row, from = from, to = to, group = 'CoApprovalSpan' }
+    end
+  end
+  if folded.more then
+    add_more(text, folded.more)
+  end
 end
 
 --- Returns the unusual conditions under which the command runs; nil if there are none.
@@ -55,11 +115,11 @@ function M.place(question)
   local tried = question.tried
   if tried and not tried.runs_again then
     local yes = question.change and 'yes keeps the changes' or 'nothing of it can be kept'
-    return ('%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), yes)
+    return ('%s · %s'):format(printable.path(question.cwd), yes)
   end
   local time = question.timeout and (' · %d s'):format(question.timeout) or ''
   local confinement = (tried and 'yes runs it for real, ' or '') .. question.confinement
-  return ('%s%s · %s'):format(vim.fn.fnamemodify(question.cwd, ':~'), time, confinement)
+  return ('%s%s · %s'):format(printable.path(question.cwd), time, confinement)
 end
 
 --- Adds the result of a trial, if the command ran as one.
@@ -84,7 +144,7 @@ end
 
 --- Returns the text of a question about a command.
 ---@param question co.CommandQuestion
----@param size? { rows: integer, columns: integer } the most of the command; all by default
+---@param size? { rows: integer, columns: integer } the most of the command
 ---@return co.QuestionText
 function M.question(question, size)
   ---@type co.QuestionText
@@ -94,18 +154,7 @@ function M.question(question, size)
     add(text, why, 'CoApprovalDestructive')
     add(text, '')
   end
-  local folded = command_fold.fold(question.command, question.span, size)
-  for _, line in ipairs(folded.lines) do
-    add(text, line.text, 'CoApprovalCommand')
-    if line.span then
-      mark(text, line.span[1], line.span[2])
-    end
-  end
-  if folded.more then
-    local d = float_keys.name('d')
-    local how = d and (': %s shows all'):format(d) or ''
-    add(text, ('… %s%s'):format(folded.more, how), 'CoApprovalLabel')
-  end
+  add_command(text, question, size)
   if not size or size.rows > TIGHT then
     add(text, '')
   end
@@ -134,9 +183,7 @@ end
 function M.edited(command)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  for _, line in ipairs(vim.split(command, '\n', { plain = true })) do
-    add(text, line, 'CoApprovalCommand')
-  end
+  add_command(text, { command = command })
   add(text, '')
   add(text, 'approved; the chat shows what comes of it', 'CoApprovalLabel')
   return text
@@ -208,9 +255,7 @@ function M.menu(question)
   entries[#entries + 1] = { 'q', 'back' }
   add_keys(text, entries, 2)
   add(text, '')
-  for _, line in ipairs(vim.split(question.command, '\n', { plain = true })) do
-    add(text, line, 'CoApprovalCommand')
-  end
+  add_command(text, { command = question.command })
   return text
 end
 

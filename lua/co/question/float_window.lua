@@ -16,28 +16,46 @@ local WIDTH = 80
 ---@field title fun(hidden: number, width: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
 
---- Returns the number of rows that the lines need.
----@param lines string[]
----@param width integer
+--- Returns the number of cells of a line.
+---@param line string
 ---@return integer
-local function estimate(lines, width)
+local function width_of(line)
+  return line:find('[%c\128-\255]') and vim.fn.strdisplaywidth(line) or #line
+end
+
+--- Returns the cells of each line.
+---@param lines string[]
+---@return integer[]
+local function widths_of(lines)
+  return vim.tbl_map(width_of, lines)
+end
+
+--- Returns the number of rows that lines need. It stops counting at `most`.
+---@param widths integer[] the cells of the lines
+---@param width integer of the window
+---@param most number
+---@return integer
+local function estimate(widths, width, most)
   local height = 0
-  for _, line in ipairs(lines) do
-    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width))
+  for _, cells in ipairs(widths) do
+    height = height + math.max(1, math.ceil(cells / width))
+    if height >= most then
+      break
+    end
   end
   return height
 end
 
---- Returns the place for the lines, and the most rows that they may take.
----@param lines string[]
+--- Returns the place for lines, and the most rows that they may take.
+---@param widths integer[] the cells of the lines
 ---@param view co.float.View
 ---@return co.float.Place
 ---@return integer most
-local function place_for(lines, view)
+local function place_for(widths, view)
   local corner = float_place.corner()
   local widest = vim.fn.strdisplaywidth(view.title(1000, math.huge))
-  for _, line in ipairs(lines) do
-    widest = math.max(widest, vim.fn.strdisplaywidth(line))
+  for _, cells in ipairs(widths) do
+    widest = math.max(widest, cells)
   end
   if view.large then
     corner.width = math.min(widest, corner.width)
@@ -46,7 +64,7 @@ local function place_for(lines, view)
   local most = view.whole and corner.height or math.max(1, math.floor(corner.height * view.share)) --[[@as integer]]
   corner.width = math.min(widest, corner.width, WIDTH)
   local place = float_place.free(corner.width, function(width)
-    return math.min(most, estimate(lines, width))
+    return math.min(most, estimate(widths, width, most))
   end, view.whole) or corner
   return place, math.min(most, place.height)
 end
@@ -56,8 +74,9 @@ end
 ---@param view co.float.View
 ---@return boolean
 function M.fits(lines, view)
-  local place, most = place_for(lines, view)
-  return estimate(lines, math.max(1, place.width)) <= most
+  local widths = widths_of(lines)
+  local place, most = place_for(widths, view)
+  return estimate(widths, math.max(1, place.width), most + 1) <= most
 end
 
 --- Returns the position and the size for the lines.
@@ -65,9 +84,10 @@ end
 ---@param view co.float.View
 ---@return vim.api.keyset.win_config
 function M.geometry(lines, view)
-  local place, most = place_for(lines, view)
+  local widths = widths_of(lines)
+  local place, most = place_for(widths, view)
   local width = math.max(1, place.width) --[[@as integer]]
-  local wanted = estimate(lines, width)
+  local wanted = estimate(widths, width, math.huge)
   if api.nvim_win_is_valid(view.win) and api.nvim_win_get_width(view.win) == width then
     wanted = api.nvim_win_text_height(view.win, {}).all
   end

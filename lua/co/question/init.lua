@@ -8,8 +8,15 @@ local backend = require('co.backend')
 local config = require('co.config')
 local events = require('co.ui.events')
 local float = require('co.question.float')
+local log = require('co.ui.log')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local textlock = require('co.ui.textlock')
+
+-- The reason for the model.
+local UNSHOWN = 'co could not show the question'
+-- The most bytes of a command in a notice.
+local LONGEST_NAME = 60
 
 ---@type co.Question[]
 local questions = {}
@@ -76,17 +83,42 @@ local function restore_focus()
   end
 end
 
+--- Closes the float of a question that it cannot show: a key must not answer what nobody sees. A turn that waits for the
+--- answer gets a no.
+---@param question co.Question
+---@param problem string
+local function give_up(question, problem)
+  log.add('float', problem)
+  local focused = float.focused()
+  float.close()
+  if focused then
+    restore_focus()
+  end
+  if textlock.locked() or not question.kind.holds_turn then
+    question.hidden = true
+    notify.error('the question could not be shown here: :Co /approve shows it')
+    return
+  end
+  local about = printable.line(tostring(question.command), LONGEST_NAME)
+  notify.error(('not allowed, because the question cannot be shown: %s'):format(about))
+  float.forget_question()
+  M.deny_unshown(question.id)
+end
+
 --- Shows the first question in the float, or closes the float.
 ---@param settled? boolean a question was just settled
 local function update_float(settled)
   sort()
   local head = questions[1]
   if head and not head.hidden then
-    if float.show(head, #questions) then
-      return
+    local ok, shown = xpcall(float.show, debug.traceback, head, #questions)
+    if not ok then
+      give_up(head, tostring(shown))
+    elseif not shown then
+      float.close()
+      head.hidden = true
+      notify.error('the question could not be shown here: :Co /approve shows it')
     end
-    head.hidden = true
-    notify.error('the question could not be shown here: :Co /approve shows it')
     return
   end
   if head and not settled then
@@ -245,6 +277,13 @@ function M.answer(id, decision, extra)
   return true
 end
 
+--- Denies a question that cannot be shown.
+---@param id integer
+function M.deny_unshown(id)
+  backend.send_if_running({ type = 'answer', id = id, decision = 'deny', reason = UNSHOWN })
+  remove({ [id] = 'deny' })
+end
+
 --- Gives several questions the same answer, if they still wait.
 ---@param ids integer[]
 ---@param decision 'once'|'deny'
@@ -299,6 +338,16 @@ end
 ---@param id integer
 function M.show(id)
   set_hidden(find(id), nil)
+end
+
+--- Shows the whole text of a question. The float is hidden meanwhile; the question still waits.
+---@param question co.Question
+function M.show_whole(question)
+  M.put_away(question.id)
+  local name = ('co://question/%d'):format(question.number)
+  require('co.question.whole_text').open(name, question.kind.whole(question), function()
+    M.show(question.id)
+  end)
 end
 
 --- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.
@@ -366,6 +415,8 @@ float.set_callbacks({
   next = update_float,
   answer_all = M.answer_all,
   hide = M.hide,
+  show_whole = M.show_whole,
+  failed = give_up,
   wiped = function()
     -- A Neovim that ends wipes its buffers too.
     if questions[1] and vim.v.exiting == vim.NIL then

@@ -2,8 +2,13 @@
 local M = {}
 
 local api = vim.api
+local command_fold = require('co.question.command_fold')
 local float_keys = require('co.question.float_keys')
 local question_text = require('co.question.float_text')
+
+-- The most rows of a command in the list.
+local SIZE = { rows = 200, columns = 80 }
+local TOO_LONG = 'it is too long for this list: answer it alone'
 
 --- The rows of a question in the list.
 ---@class (exact) co.question_list.Rows
@@ -18,17 +23,19 @@ local question_text = require('co.question.float_text')
 ---@field displayed table<integer, true> the rows that were on the screen
 ---@field seen table<integer, true> the ids of the questions that were on the screen as a whole
 
---- Adds an entry to the text of the list.
+--- Adds an entry to the text of the list. Returns whether `y` in the list may approve it.
 ---@param text co.QuestionText
 ---@param number integer
 ---@param entry co.ListEntry
+---@return boolean
 local function add_entry(text, number, entry)
-  local alone = entry.not_approved_because
+  local folded = command_fold.fold(entry.command, nil, SIZE)
+  local alone = entry.not_approved_because or folded.more and TOO_LONG
   question_text.add(text, '')
   local group = alone and 'CoApprovalDestructive' or 'CoApprovalCommand'
-  for index, line in ipairs(entry.lines) do
+  for index, line in ipairs(folded.lines) do
     local mark = index == 1 and alone and '! ' or '  '
-    question_text.add(text, mark .. line, group)
+    question_text.put(text, mark .. line.text, group)
   end
   question_text.add(
     text,
@@ -38,6 +45,7 @@ local function add_entry(text, number, entry)
   if alone then
     question_text.add(text, '    ' .. alone, 'CoApprovalDestructive')
   end
+  return not alone
 end
 
 --- Returns the list of these questions. It keeps the rows and ids that an older list has shown.
@@ -55,12 +63,12 @@ function M.new(questions, older)
   for index, question in ipairs(questions) do
     local entry = question.kind.entry(question)
     local first = #list.text.lines + 1
-    add_entry(list.text, question.number, entry)
+    local approvable = add_entry(list.text, question.number, entry)
     list.rows[index] = {
       id = question.id,
       first = first,
       last = #list.text.lines,
-      approvable = not entry.not_approved_because,
+      approvable = approvable,
     }
   end
   if older and vim.deep_equal(older.rows, list.rows) then

@@ -1,24 +1,13 @@
 --- The kind of question about sending the text of a file to the model.
+local printable = require('co.ui.printable')
 local texts = require('co.question.float_text')
 local add = texts.add
-
---- Returns a size for the person.
----@param bytes integer
----@return string
-local function size_of(bytes)
-  if bytes < 1024 then
-    return bytes == 1 and '1 byte' or ('%d bytes'):format(bytes)
-  elseif bytes < 1024 * 1024 then
-    return ('%.1f KiB'):format(bytes / 1024)
-  end
-  return ('%.1f MiB'):format(bytes / 1024 / 1024)
-end
 
 --- Returns the path and the size of the file.
 ---@param question co.TrustQuestion
 ---@return string
 local function place(question)
-  return ('%s · %s'):format(vim.fn.fnamemodify(question.path, ':~'), size_of(question.size))
+  return ('%s · %s'):format(printable.path(question.path), printable.size(question.size))
 end
 
 --- Returns the question with the whole text of the file.
@@ -39,9 +28,7 @@ local function question_text(question)
     add(text, 'note ' .. note, 'CoApprovalReason', 5)
   end
   add(text, '')
-  for _, line in ipairs(vim.split((question.text:gsub('\n$', '')), '\n', { plain = true })) do
-    add(text, line)
-  end
+  texts.add_text(text, question.text)
   return text
 end
 
@@ -79,12 +66,15 @@ return {
   text = function(question, page)
     return page == 'help' and help_text(question) or question_text(question)
   end,
+  whole = function(question)
+    return question.text
+  end,
   footer = function()
     return texts.footer({ { 'y', 'trust it' }, { 'n', 'no' } })
   end,
   entry = function(question)
     return {
-      lines = { question.command },
+      command = printable.line(question.command),
       about = place(question),
       not_approved_because = 'its text goes to the model: read it first',
     }

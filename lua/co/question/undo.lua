@@ -24,6 +24,7 @@ return {
   text = function(question, page)
     return page == 'help' and help_text() or change.text(question, page)
   end,
+  whole = change.whole,
   footer = function()
     return question_text.footer({ { 'y', 'yes' }, { 'n', 'no' } })
   end,

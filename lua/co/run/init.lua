@@ -6,6 +6,7 @@ local config = require('co.config')
 local errors = require('co.run.errors')
 local events = require('co.ui.events')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local reload = require('co.ui.reload')
 local run_options = require('co.run.options')
 local shell_buffer = require('co.run.shell_buffer')
@@ -235,18 +236,11 @@ function M.output(message)
   end
 end
 
---- Returns a status as one line: it may name a directory with line breaks.
----@param status string
----@return string
-local function one_line(status)
-  return (status:gsub('%s*\n%s*', ' '))
-end
-
 --- Notes the end of a run and its status.
 ---@param run co.Run
 ---@param text string
 local function finish(run, text)
-  text = one_line(text)
+  text = printable.line(text)
   run.running, run.finished, run.status = false, vim.uv.hrtime(), text
   if run.mode == 'pty' then
     terminal.show_end(run.id, text)
@@ -301,7 +295,7 @@ end
 function M.left_ended(message)
   local run = runs[message.run]
   if run then
-    run.left, run.status = nil, one_line(message.status)
+    run.left, run.status = nil, printable.line(message.status)
     show_status(run)
     changed()
   end

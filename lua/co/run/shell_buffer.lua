@@ -7,6 +7,7 @@ local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local folds = require('co.ui.folds')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local shell_copy = require('co.run.shell_copy')
 local terminal = require('co.run.terminal')
 local textlock = require('co.ui.textlock')
@@ -89,6 +90,7 @@ local function write_status(run, text, group)
   if not found or not tail then
     return
   end
+  text = printable.line(text)
   api.nvim_buf_set_text(found.buf, tail, 0, tail, -1, { text })
   api.nvim_buf_clear_namespace(found.buf, statuses, tail, tail + 1)
   api.nvim_buf_set_extmark(found.buf, statuses, tail, 0, {

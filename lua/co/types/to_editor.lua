@@ -79,6 +79,7 @@
 ---@class (exact) co.QuestionText
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
+---@field cut? boolean a part was left out because the text is too long
 
 --- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions, and
 --- `list_help` the keys of the list.
@@ -86,7 +87,7 @@
 
 --- An entry of the list of all questions.
 ---@class (exact) co.ListEntry
----@field lines string[] the command, or the name of the file
+---@field command string the command, or the name of the file
 ---@field about string the chat or the file, and details
 ---@field not_approved_because? string the reason why `y` in the list does not approve it
 
@@ -97,6 +98,7 @@
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
 ---@field folded? fun(question: any, size: { rows: integer, columns: integer }): co.QuestionText with at most so much of a command
+---@field whole fun(question: any): string the text that the float may have cut
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
 ---@field d? fun(question: any): string what the key `d` does, in a word
 ---@field entry fun(question: any): co.ListEntry

@@ -135,6 +135,8 @@ local few, many = 0, 0
 -- exact colours, the next ones the nearest of 216 colours, and the rest of the text gets no colour.
 local EXACT = 4000
 local MOST = 6000
+-- The most bytes of the codes of a group: its name has them.
+local LONGEST = 120
 
 --- Returns the level in the colour cube, 0 to 5, of a value from 0 to 255.
 ---@param value string
@@ -155,10 +157,13 @@ local function nearest_sgr(sgr)
   return near
 end
 
---- Returns the group for SGR codes and creates it on first use; nil if there are too many groups.
+--- Returns the group for SGR codes and creates it on first use; nil if there are too many groups, or codes.
 ---@param sgr string
 ---@return string?
 function M.group(sgr)
+  if #sgr > LONGEST then
+    return nil
+  end
   if not groups[sgr] and many >= EXACT then
     sgr = nearest_sgr(sgr)
   end

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local disk = require('co.ui.file_text')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
 ---@class (exact) co.Location
@@ -160,9 +161,9 @@ end
 ---@param message co.Quickfix
 function M.list(message)
   local items = vim.tbl_map(function(entry)
-    return { filename = entry.file, lnum = entry.line, text = entry.text }
+    return { filename = entry.file, lnum = entry.line, text = printable.line(entry.text) }
   end, message.entries)
-  vim.fn.setqflist({}, ' ', { title = message.title, items = items })
+  vim.fn.setqflist({}, ' ', { title = printable.line(message.title), items = items })
   vim.cmd('botright copen')
 end
 

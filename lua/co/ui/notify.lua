@@ -4,7 +4,11 @@ local M = {}
 
 local log = require('co.ui.log')
 local popup = require('co.ui.popup')
+local printable = require('co.ui.printable')
 local textlock = require('co.ui.textlock')
+
+-- The most bytes of an answer in a float. The log has all of it.
+local LONGEST_ANSWER = 64 * 1024
 
 ---@class (exact) co.NoticeEntry
 ---@field level integer
@@ -18,8 +22,11 @@ local waiting = {}
 ---@param message string
 ---@return string
 local function shorten(message)
-  message = message:gsub('%s*\n%s*', ' · ')
   local room = math.max(vim.v.echospace, 1)
+  -- A character has at most four bytes, and a cell or more.
+  message =
+    printable.head(message, math.max(room * 4, printable.LONGEST_LINE)):gsub('%s*\n%s*', ' · ')
+  message = printable.line(message)
   if vim.fn.strdisplaywidth(message) <= room then
     return message
   end
@@ -87,8 +94,8 @@ local function show_long_answers(batch)
   local lines = {}
   for _, notice in ipairs(batch) do
     if notice.answer and shorten(notice.message) ~= notice.message then
-      local text = notice.message:gsub('^co: ', '')
-      vim.list_extend(lines, vim.split(text, '\n', { plain = true }))
+      local text = printable.head((notice.message:gsub('^co: ', '')), LONGEST_ANSWER)
+      vim.list_extend(lines, vim.tbl_map(printable.line, vim.split(text, '\n', { plain = true })))
     else
       others[#others + 1] = notice
     end
