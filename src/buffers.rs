@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::editor::Editor;
 use crate::protocol::{
@@ -25,10 +26,19 @@ pub type OpenBuffers = HashMap<PathBuf, BufferText>;
 #[derive(Clone)]
 pub struct Buffers {
     editor: Editor,
+    /// The turn that waits for the answers; none if none does.
+    turn: Option<AskingTurn>,
     waiting: Arc<Mutex<Waiting>>,
     requests: Arc<AtomicU64>,
     /// Plugins have hooks before a command.
     hooked: Arc<AtomicBool>,
+}
+
+/// A turn that reads and changes buffers.
+#[derive(Clone)]
+struct AskingTurn {
+    chat: u64,
+    cancel: CancellationToken,
 }
 
 /// The requests that Neovim has not answered, by their numbers.
@@ -47,9 +57,26 @@ impl Buffers {
     pub fn new(editor: Editor) -> Self {
         Self {
             editor,
+            turn: None,
             waiting: Arc::default(),
             requests: Arc::default(),
             hooked: Arc::default(),
+        }
+    }
+
+    /// Returns the same buffers for the turn of a chat. Its cancellation ends the wait for a command of the person.
+    pub fn of_turn(&self, chat: u64, cancel: CancellationToken) -> Self {
+        Self {
+            turn: Some(AskingTurn { chat, cancel }),
+            ..self.clone()
+        }
+    }
+
+    /// Waits until the turn is cancelled.
+    pub async fn cancelled(&self) {
+        match &self.turn {
+            Some(turn) => turn.cancel.cancelled().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -77,6 +104,7 @@ impl Buffers {
         let found = match self
             .ask(|request| ToEditor::ReadBuffers {
                 request,
+                chat: self.chat(),
                 files,
                 modified_below,
             })
@@ -89,12 +117,24 @@ impl Buffers {
         found.map(|it| (PathBuf::from(&it.file), it)).collect()
     }
 
-    /// Changes a buffer, and writes it if it had no unsaved changes. It waits until Neovim has time.
+    /// Changes a buffer, and writes it if it had no unsaved changes. It waits until Neovim has time and the person has
+    /// completed their command. If the turn is cancelled meanwhile, the answer says whether the buffer was changed.
     pub async fn change(&self, change: BufferChange) -> BufferChanged {
-        match self
-            .ask(|request| ToEditor::ChangeBuffer { request, change })
-            .await
-        {
+        let asked = self.send(|request| ToEditor::ChangeBuffer {
+            request,
+            chat: self.chat(),
+            change,
+        });
+        let request = asked.request;
+        let mut answer = std::pin::pin!(asked.answer());
+        let reply = tokio::select! {
+            reply = &mut answer => reply,
+            () = self.cancelled() => {
+                self.editor.tell(ToEditor::WithdrawRequest { request });
+                answer.await
+            }
+        };
+        match reply {
             Some(BufferReply::Changed(changed)) => changed,
             _ => BufferChanged {
                 problem: Some("Neovim did not answer".to_owned()),
@@ -153,14 +193,51 @@ impl Buffers {
 
     /// Sends a request with a new number. Returns the answer; none if Neovim ended.
     async fn ask(&self, message: impl FnOnce(u64) -> ToEditor) -> Option<BufferReply> {
+        self.send(message).answer().await
+    }
+
+    /// Sends a request with a new number.
+    fn send(&self, message: impl FnOnce(u64) -> ToEditor) -> SentRequest<'_> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         self.waiting().insert(request, reply);
         self.editor.tell(message(request));
-        answer.await.ok()
+        SentRequest {
+            buffers: self,
+            request,
+            answer,
+        }
+    }
+
+    fn chat(&self) -> Option<u64> {
+        self.turn.as_ref().map(|turn| turn.chat)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that Neovim has not answered. Neovim drops it if this is dropped.
+struct SentRequest<'a> {
+    buffers: &'a Buffers,
+    request: u64,
+    answer: oneshot::Receiver<BufferReply>,
+}
+
+impl SentRequest<'_> {
+    /// Returns the answer; none if Neovim ended.
+    async fn answer(mut self) -> Option<BufferReply> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for SentRequest<'_> {
+    fn drop(&mut self) {
+        let request = self.request;
+        if self.buffers.waiting().remove(&request).is_some() {
+            let withdraw = ToEditor::WithdrawRequest { request };
+            self.buffers.editor.tell(withdraw);
+        }
     }
 }

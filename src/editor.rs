@@ -355,6 +355,7 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::Choose { .. }
             | ToEditor::ReadBuffers { .. }
             | ToEditor::ChangeBuffer { .. }
+            | ToEditor::WithdrawRequest { .. }
             | ToEditor::EditorQuery { .. }
             | ToEditor::BeforeCommand { .. }
             | ToEditor::Replace { .. }

@@ -133,6 +133,9 @@ local handlers = {
   change_buffer = function(message)
     require('co.buffers').change(message)
   end,
+  withdraw_request = function(message)
+    require('co.buffers').withdraw(message)
+  end,
   file_gone = function(message)
     require('co.buffers.file_gone').follow(message)
   end,

@@ -145,6 +145,9 @@ pub enum ToEditor {
     /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`super::FromEditor::Buffers`].
     ReadBuffers {
         request: u64,
+        /// The chat whose turn waits for the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chat: Option<u64>,
         files: Vec<String>,
         /// A real path. The buffers with unsaved changes of this file, or of files below it, are wanted too.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,9 +156,15 @@ pub enum ToEditor {
     /// Changes a buffer. Lua answers with [`super::FromEditor::BufferChanged`].
     ChangeBuffer {
         request: u64,
+        /// The chat whose turn waits for the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chat: Option<u64>,
         #[serde(flatten)]
         change: BufferChange,
     },
+    /// The backend no longer waits for the answer to this `ReadBuffers` or `ChangeBuffer`. If a command of the person delays
+    /// it, Lua drops it. A change is answered all the same.
+    WithdrawRequest { request: u64 },
     /// co deleted a file, or gave it the name `to`. The paths are real. Its buffer follows.
     FileGone {
         file: String,

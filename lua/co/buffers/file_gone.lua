@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.ui.file_text')
+local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
 
 ---@param path string
@@ -62,9 +63,9 @@ local function delete(buf)
   pcall(api.nvim_buf_delete, buf, {})
 end
 
---- Renames the buffer of a file that was moved. Deletes the buffer of one that was deleted, unless it has unsaved changes.
+--- Lets the buffer of a file follow.
 ---@param message co.FileGone
-function M.follow(message)
+local function follow(message)
   local buf = disk.buffer(message.file)
   if not buf then
     return
@@ -78,6 +79,16 @@ function M.follow(message)
   else
     delete(buf)
   end
+end
+
+--- Renames the buffer of a file that was moved. Deletes the buffer of one that was deleted, unless it has unsaved changes.
+--- It waits while a command of the person is half done in the buffer.
+---@param message co.FileGone
+function M.follow(message)
+  local buf = disk.buffer(message.file)
+  gate.when_open(buf and { buf } or {}, function()
+    follow(message)
+  end)
 end
 
 return M

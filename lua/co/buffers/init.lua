@@ -6,6 +6,7 @@ local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
+local gate = require('co.ui.gate')
 local log = require('co.ui.log')
 local reload = require('co.ui.reload')
 local replace_lines = require('co.buffers.replace_lines')
@@ -63,9 +64,10 @@ local function modified_below(path)
   return found
 end
 
---- Sends the texts of buffers.
+--- Returns the buffers that a message asks about, by the paths of their files.
 ---@param message co.ReadBuffers
-function M.read(message)
+---@return table<string, integer>
+local function wanted(message)
   local buffers = {}
   for _, file in ipairs(message.files) do
     buffers[file] = disk.buffer(file)
@@ -73,13 +75,20 @@ function M.read(message)
   if message.modified_below then
     buffers = vim.tbl_extend('keep', buffers, modified_below(message.modified_below))
   end
-  -- A file may have changed on the disk since its buffer was read.
-  reload.changed_files(vim.tbl_values(buffers))
-  local found = {}
-  for file, buf in pairs(buffers) do
-    found[#found + 1] = describe(buf, file)
-  end
-  backend.send_if_running({ type = 'buffers', request = message.request, buffers = found })
+  return buffers
+end
+
+--- Sends the texts of buffers: those of their files, if these changed on the disk.
+---@param message co.ReadBuffers
+function M.read(message)
+  local request = { id = message.request, chat = message.chat }
+  reload.when_current(vim.tbl_values(wanted(message)), request, function()
+    local found = {}
+    for file, buf in pairs(wanted(message)) do
+      found[#found + 1] = describe(buf, file)
+    end
+    backend.send_if_running({ type = 'buffers', request = message.request, buffers = found })
+  end)
 end
 
 --- Returns the reason why the file of a buffer cannot have some new lines.
@@ -153,7 +162,7 @@ end
 
 --- Changes a buffer and sends the result, with the diagnostics that the change caused.
 ---@param message co.ChangeBuffer
-function M.change(message)
+local function change_and_reply(message)
   local buf = disk.buffer(message.file)
   local before = buf and diagnostics.count(buf) or {}
   local ok, reply = xpcall(change, debug.traceback, message, buf)
@@ -172,6 +181,34 @@ function M.change(message)
     backend.send_if_running(reply)
   end)
 end
+
+--- Changes a buffer as soon as no command of the person is half done in it, and sends the result.
+---@param message co.ChangeBuffer
+function M.change(message)
+  local buf = disk.buffer(message.file)
+  gate.when_open(buf and { buf } or {}, function()
+    change_and_reply(message)
+  end, {
+    id = message.request,
+    chat = message.chat,
+    withdrawn = function()
+      local problem = 'the turn was cancelled before the change could be made'
+      local reply = { type = 'buffer_changed', request = message.request, problem = problem }
+      backend.send_if_running(reply)
+    end,
+  })
+end
+
+--- Drops a request that waits for the end of a command of the person. A change is answered.
+---@param message co.WithdrawRequest
+function M.withdraw(message)
+  gate.withdraw({ id = message.request })
+end
+
+-- The next backend numbers its own requests.
+backend.on_exit(function()
+  gate.withdraw({})
+end)
 
 --- Tells the backend of each file that the person saves, so that no command is taken for the one that changed it.
 --- Before and after: the file may change before the backend reads a message.

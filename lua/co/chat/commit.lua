@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
+local gate = require('co.ui.gate')
 local git = require('co.ui.git')
 local notify = require('co.ui.notify')
 local send = require('co.chat.send')
@@ -93,10 +94,12 @@ function M.receive(message)
     return fail('its buffer was closed')
   end
   local lines = vim.split(message.text, '\n', { plain = true })
-  local ok = pcall(api.nvim_buf_set_lines, buf, 0, 0, true, lines)
-  if not ok then
-    fail("its buffer is not 'modifiable'")
-  end
+  gate.when_open({ buf }, function()
+    local open = api.nvim_buf_is_loaded(buf)
+    if not open or not pcall(api.nvim_buf_set_lines, buf, 0, 0, true, lines) then
+      fail("its buffer is closed or not 'modifiable'")
+    end
+  end)
 end
 
 backend.on_exit(function(reason)

@@ -10,6 +10,7 @@ local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
 local earlier_text = require('co.chat.earlier_text')
 local events = require('co.ui.events')
+local gate = require('co.ui.gate')
 local keys = require('co.chat.keys')
 local notify = require('co.ui.notify')
 local pair = require('co.chat.pair')
@@ -47,6 +48,8 @@ function M.update_winbars()
     window_options.update_winbar(chat)
   end
 end
+
+gate.on_delay(M.update_winbars)
 
 --- Ends a chat.
 ---@param chat co.Chat
@@ -254,6 +257,8 @@ end
 --- Cancels the turn of a chat; if none runs, the queue.
 ---@param chat co.Chat
 function M.cancel(chat)
+  -- The backend answers only later, and a change may become possible before.
+  gate.withdraw({ chat = chat.id })
   backend.send_if_running({ type = 'cancel', chat = chat.id })
 end
 

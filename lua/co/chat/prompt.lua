@@ -6,6 +6,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
+local gate = require('co.ui.gate')
 local markdown = require('co.chat.markdown')
 
 local hints = api.nvim_create_namespace('co.prompt')
@@ -62,15 +63,20 @@ function Prompt:set(lines)
   self:update_hint()
 end
 
---- Puts text in front of the text that is there.
+--- Puts text in front of the text that is there, as soon as no command of the person is half done in it.
 ---@param text string
 function Prompt:restore(text)
-  local lines = vim.split(text, '\n', { plain = true })
-  if not self:empty() then
-    vim.list_extend(lines, self:lines())
-  end
-  self.entry = 0
-  self:set(lines)
+  gate.when_open({ self.buf }, function()
+    if not buffer.alive(self.buf) then
+      return
+    end
+    local lines = vim.split(text, '\n', { plain = true })
+    if not self:empty() then
+      vim.list_extend(lines, self:lines())
+    end
+    self.entry = 0
+    self:set(lines)
+  end)
 end
 
 --- Empties the prompt after it was sent, and adds its text to the history.

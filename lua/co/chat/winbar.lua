@@ -1,6 +1,7 @@
 --- The text of the winbar of a chat.
 local M = {}
 
+local gate = require('co.ui.gate')
 local printable = require('co.ui.printable')
 
 local SEPARATOR = ' · '
@@ -8,6 +9,7 @@ local SEPARATOR = ' · '
 local LONGEST_TITLE = 30
 local LEAST = { model = 8, title = 18 }
 
+local WAITS = 'waits for your command'
 local signs = {
   idle = 'ready',
   thinking = 'thinking',
@@ -35,7 +37,8 @@ end
 ---@param state co.State
 ---@return string
 function M.activity(state)
-  local text = signs[state.state] or state.state
+  local waits = state.chat and gate.delays(state.chat)
+  local text = waits and WAITS or signs[state.state] or state.state
   if state.detail and state.detail ~= '' then
     text = text .. (state.state == 'retrying' and ' ' or ': ') .. state.detail
   end

@@ -148,6 +148,7 @@
 ---@class (exact) co.ReadBuffers
 ---@field type 'read_buffers'
 ---@field request integer
+---@field chat? integer the chat whose turn waits for the answer
 ---@field files string[] real paths
 ---@field modified_below? string a real path: its buffer, and those of files below it, are wanted if they have unsaved changes
 
@@ -155,10 +156,16 @@
 ---@class (exact) co.ChangeBuffer
 ---@field type 'change_buffer'
 ---@field request integer
+---@field chat? integer the chat whose turn waits for the answer
 ---@field file string its real path
 ---@field tick integer the 'changedtick' that it must still have
 ---@field replacements co.Replacement[] in order
 ---@field final_newline boolean
+
+--- Says that the backend no longer waits for the answer to a request.
+---@class (exact) co.WithdrawRequest
+---@field type 'withdraw_request'
+---@field request integer
 
 --- A file was deleted, or has another name now.
 ---@class (exact) co.FileGone

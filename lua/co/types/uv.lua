@@ -3,7 +3,7 @@
 ---@class uv
 ---@field hrtime fun(): integer
 ---@field fs_realpath fun(path: string): string?
----@field fs_stat fun(path: string): { type: string }?
+---@field fs_stat fun(path: string): { type: string, size: integer }?
 ---@field fs_open fun(path: string, flags: string, mode: integer, done: fun(problem?: string, file?: integer))
 ---@field fs_read fun(file: integer, size: integer, offset: integer, done: fun(problem?: string, bytes?: string))
 ---@field fs_close fun(file: integer)

@@ -1,8 +1,17 @@
---- Reloads buffers whose files commands changed.
+--- Reloads buffers whose files commands changed, when no command of the person is half done in them.
 local M = {}
 
 local api = vim.api
+local disk = require('co.ui.file_text')
+local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
+
+-- The most bytes of a file that is compared with its buffer.
+local LARGEST = 8 * 1024 * 1024
+
+-- The buffers whose reload waits.
+---@type table<integer, boolean>
+local waiting = {}
 
 --- Chooses between reloading a buffer and keeping it.
 ---@param buf integer
@@ -20,16 +29,77 @@ local function choose(buf, always)
   return wanted and vim.v.fcs_reason ~= 'deleted' and 'reload' or ''
 end
 
---- Reloads unmodified buffers whose files changed. For a modified buffer it shows a notice.
+--- Reloads those of the buffers that are unmodified and whose files changed. For a modified buffer it shows a notice.
+---@param bufs integer[]
 ---@param always? integer[] the buffers that are reloaded without 'autoread' too
-function M.changed_files(always)
+local function check(bufs, always)
   local watcher = api.nvim_create_autocmd('FileChangedShell', {
     callback = function(event)
       vim.v.fcs_choice = choose(event.buf, always or {})
     end,
   })
-  pcall(vim.cmd.checktime, { mods = { silent = true } })
+  for _, buf in ipairs(bufs) do
+    if api.nvim_buf_is_loaded(buf) then
+      pcall(api.nvim_command, ('silent checktime %d'):format(buf))
+    end
+  end
   pcall(api.nvim_del_autocmd, watcher)
+end
+
+--- Returns whether a reload would change the text of a buffer.
+---@param buf integer
+---@return boolean
+local function is_stale(buf)
+  local stat = vim.uv.fs_stat(api.nvim_buf_get_name(buf))
+  if vim.bo[buf].modified or not stat or stat.type ~= 'file' then
+    return false
+  end
+  return stat.size > LARGEST or disk.saved(buf) ~= disk.unsaved(buf)
+end
+
+--- Reloads each unmodified buffer whose file changed, as soon as no command of the person is half done in it.
+function M.changed_files()
+  local bufs = vim.tbl_filter(function(buf)
+    local has_name = api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_name(buf) ~= ''
+    return has_name and vim.bo[buf].buftype == ''
+  end, api.nvim_list_bufs())
+  if gate.is_open(bufs) then
+    return check(bufs)
+  end
+  for _, buf in ipairs(bufs) do
+    if not waiting[buf] then
+      waiting[buf] = true
+      gate.when_open({ buf }, function()
+        waiting[buf] = nil
+        check({ buf })
+      end)
+    end
+  end
+end
+
+--- Calls `act` when buffers have the text of their files, or unsaved changes, and no change of them waits. Then a change
+--- that is based on this text undoes nothing.
+---@param bufs integer[]
+---@param request co.gate.Request
+---@param act fun()
+function M.when_current(bufs, request, act)
+  local open, late = {}, {}
+  for _, buf in ipairs(bufs) do
+    if gate.is_open({ buf }) then
+      open[#open + 1] = buf
+    elseif gate.has_request(buf) or is_stale(buf) then
+      late[#late + 1] = buf
+    end
+  end
+  check(open, open)
+  if not late[1] then
+    act()
+    return
+  end
+  gate.when_open(late, function()
+    check(late, late)
+    act()
+  end, request)
 end
 
 return M

@@ -1,8 +1,11 @@
 //! `<C-c>` at every point of a turn: it ends, nothing runs on, and the next request is whole.
 
-use super::chat::{Chat, call, calls, done, eventually, lives, says, text, valid};
+use serde_json::json;
+
+use super::chat::{Chat, asks_for, call, calls, done, eventually, lives, says, text, valid};
+use crate::buffers::BufferReply;
 use crate::chat::Msg;
-use crate::protocol::{Answer, ChatState};
+use crate::protocol::{Answer, BufferChanged, BufferText, ChatState, ToEditor};
 use co_llm::Fault;
 use co_llm::scripted::Part;
 use co_llm::transcript::{Decision, Item};
@@ -94,6 +97,57 @@ async fn while_it_waits_to_try_again() {
     assert_eq!(chat.ended().await, "cancelled");
     assert!(began.elapsed().as_secs() < 100);
     goes_on(chat).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_read_waits_for_a_command_of_the_person() {
+    let mut chat = Chat::new([asks_for("1", "read_file", json!({ "path": "note" }))]);
+    chat.write("note", "x\n");
+    chat.open = None;
+    chat.say("go");
+    let asked = chat.until(pick!(ToEditor::ReadBuffers { request, chat: Some(1), .. } => *request));
+    let request = asked.await;
+    chat.send(Msg::Cancel);
+    let withdrawn = |it: &ToEditor| (*it == ToEditor::WithdrawRequest { request }).then_some(());
+    chat.until(withdrawn).await;
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.open = Some(Vec::new());
+    assert_eq!(chat.turn_with("go on", says("Here.")).await, "done");
+    chat.assert_told("1", "cancelled");
+}
+
+#[tokio::test]
+async fn while_a_change_waits_for_a_command_of_the_person() {
+    let edits = json!([{ "old": "x", "new": "y" }]);
+    let edit = json!({ "path": "note", "edits": edits });
+    let mut chat = Chat::new([asks_for("1", "edit_file", edit)]);
+    chat.write("note", "x\n");
+    chat.open = Some(vec![BufferText {
+        file: chat.work.join("note").display().to_string(),
+        text: b"x\n".to_vec(),
+        tick: 1,
+        modified: false,
+        problem: None,
+    }]);
+    let question = chat.question("go").await.id;
+    chat.answer(question, Answer::Once);
+    let asked =
+        chat.until(pick!(ToEditor::ChangeBuffer { request, chat: Some(1), .. } => *request));
+    let request = asked.await;
+    chat.send(Msg::Cancel);
+    let withdrawn = |it: &ToEditor| (*it == ToEditor::WithdrawRequest { request }).then_some(());
+    chat.until(withdrawn).await;
+    // The turn knows what became of the change before it ends.
+    let changed = BufferChanged {
+        problem: Some("the turn was cancelled".to_owned()),
+        ..BufferChanged::default()
+    };
+    let reply = BufferReply::Changed(changed);
+    chat.services.buffers.reply(request, reply);
+    assert_eq!(chat.ended().await, "cancelled");
+    assert_eq!(chat.turn_with("go on", says("Here.")).await, "done");
+    let told = "Nothing was changed: cannot change note: the turn was cancelled.";
+    chat.assert_told("1", told);
 }
 
 #[tokio::test]

@@ -14,8 +14,8 @@ use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, GivenSettings};
 use crate::editor::{Editor, Outbox};
 use crate::protocol::{
-    Answer, ChatState, Choice, EditorAnswer, HunkAnswer, NoticeLevel, Question, QuestionAnswer,
-    RunOptions, Scope, ToEditor,
+    Answer, BufferText, ChatState, Choice, EditorAnswer, HunkAnswer, NoticeLevel, Question,
+    QuestionAnswer, RunOptions, Scope, ToEditor,
 };
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
@@ -41,6 +41,8 @@ pub(super) struct Chat {
     pub(super) seen: Vec<ToEditor>,
     /// The editor's answer to a query.
     pub(super) editor_answer: EditorAnswer,
+    /// The open buffers; none if the editor does not answer, as it waits for the end of a command of the person.
+    pub(super) open: Option<Vec<BufferText>>,
     handle: Option<ChatHandle>,
     outbox: Outbox,
     /// The number of messages in `seen` that a test has waited for.
@@ -125,6 +127,7 @@ impl Chat {
             work,
             seen: Vec::new(),
             editor_answer: EditorAnswer::default(),
+            open: Some(Vec::new()),
             handle: None,
             outbox,
             read: 0,
@@ -306,9 +309,10 @@ impl Chat {
         for message in &frame {
             let buffers = &self.services.buffers;
             match message {
-                // No file is in a buffer.
                 ToEditor::ReadBuffers { request, .. } => {
-                    buffers.reply(*request, BufferReply::Read(Vec::new()));
+                    if let Some(open) = &self.open {
+                        buffers.reply(*request, BufferReply::Read(open.clone()));
+                    }
                 }
                 ToEditor::BeforeCommand { request, command } => {
                     let refusal = (command.command.contains("refused")).then(|| "no rm".to_owned());

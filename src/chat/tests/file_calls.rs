@@ -2,12 +2,33 @@
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::chat::{Chat, asks_for, assert_order, call, done, eventually, says, tool};
-use crate::protocol::EditorEntry;
+use crate::buffers::BufferReply;
+use crate::protocol::{EditorEntry, ToEditor};
 use co_llm::transcript::{Decision, Item};
+
+#[tokio::test(start_paused = true)]
+async fn a_read_waits_for_a_command_of_the_person_as_long_as_that_takes() {
+    let mut chat = Chat::new([
+        asks_for("1", "read_file", json!({"path": "note"})),
+        says("I have read it."),
+    ]);
+    chat.write("note", "x\n");
+    let open = chat.open.take();
+    chat.say("read it");
+    let request = chat.until(pick!(ToEditor::ReadBuffers { request, .. } => *request));
+    let request = request.await;
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    chat.open = open;
+    let reply = BufferReply::Read(Vec::new());
+    chat.services.buffers.reply(request, reply);
+    assert_eq!(chat.ended().await, "done");
+    chat.assert_told("1", "x\n[all 1 lines");
+}
 
 #[tokio::test]
 async fn looks_run_unasked_beside_commands_and_appear_in_order() {

@@ -11,7 +11,7 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
-use crate::buffers::OpenBuffers;
+use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, ChatState, HunkAnswer, Question};
 use crate::tool::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, Review,
@@ -33,13 +33,26 @@ impl Turn {
         };
         let open = tokio::select! {
             () = self.cancel.cancelled() => OpenBuffers::new(),
-            open = self.services.buffers.read([range.file()]) => open,
+            open = self.read_buffers([range.file()]) => open,
         };
         let read = tokio::task::spawn_blocking(move || {
             range.read(&open);
             range
         });
         self.range = read.await.ok();
+    }
+
+    /// Returns the buffers of Neovim, for requests that end with the turn.
+    pub(super) fn buffers(&self) -> Buffers {
+        (self.services.buffers).of_turn(self.chat, self.cancel.clone())
+    }
+
+    /// Returns the loaded buffers of some files, which are real paths.
+    pub(super) async fn read_buffers<'a>(
+        &self,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> OpenBuffers {
+        self.buffers().read(files).await
     }
 
     /// Proposes and judges a change of files. The error is a text for the model.
@@ -73,7 +86,7 @@ impl Turn {
         });
         let (request, places) = located.await?;
         let files = places.iter().map(|place| place.real.as_path());
-        let open = self.services.buffers.read(files).await;
+        let open = self.read_buffers(files).await;
         let rules = self.permissions.rules.clone();
         let (seen_texts, range) = (self.seen_texts.clone(), self.range.clone());
         self.with_judge(move |judge, _| {
@@ -175,15 +188,20 @@ impl Turn {
         what: &str,
         decision: &Decision,
     ) -> Result<Vec<AppliedChange>, EditRefused> {
-        let proposals = edits::rebase_all(proposals, &self.services.buffers).await?;
+        let buffers = self.buffers();
+        let proposals = edits::rebase_all(proposals, &buffers).await?;
         let mut applied: Vec<AppliedChange> = Vec::new();
         for proposal in proposals {
-            match self.apply_one(proposal, what, decision).await {
+            match self.apply_one(proposal, what, decision, &buffers).await {
                 Ok(change) => applied.push(change),
                 Err(EditRefused(mut why)) => {
                     for change in applied.iter().rev() {
                         let back = match change.inverse() {
-                            Ok(back) => self.apply_one(back, what, decision).await,
+                            Ok(back) => {
+                                // A part of the call must not stay, so no cancellation ends this.
+                                let buffers = &self.services.buffers;
+                                self.apply_one(back, what, decision, buffers).await
+                            }
                             Err(stays) => Err(stays),
                         };
                         if let Err(stays) = back {
@@ -203,10 +221,11 @@ impl Turn {
         proposal: Proposal,
         what: &str,
         decision: &Decision,
+        buffers: &Buffers,
     ) -> Result<AppliedChange, EditRefused> {
         let checkpoint = self.begin_edit(what.to_owned(), decision.clone(), &proposal);
         let checkpoint = checkpoint.await;
-        let applied = edits::apply(proposal, &self.services.buffers).await;
+        let applied = edits::apply(proposal, buffers).await;
         self.end_edit(checkpoint, applied.as_ref().ok()).await;
         applied
     }

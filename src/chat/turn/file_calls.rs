@@ -1,6 +1,7 @@
 //! The calls that read and search files and ask the editor. They run in this process. They get a verdict like commands, and
 //! the chat shows each as one line.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, FileCall, JudgedCall};
 use super::event::Halt;
 use super::run::CallResult;
-use crate::buffers::OpenBuffers;
-use crate::protocol::ChatState;
+use crate::buffers::{Buffers, OpenBuffers};
+use crate::protocol::{ChatState, EditorAnswer};
 use crate::tool::files::{
     Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
 };
@@ -98,26 +99,29 @@ impl Turn {
         let judge = Arc::clone(&self.judge);
         let cwd = self.cwd.clone();
         let asked = cwd.join(query.path());
-        let end = Deadline::new(self.cancel.clone());
+        let cancel = self.cancel.clone();
         let bytes = self.services.executor.settings().max_output;
-        let buffers = self.services.buffers.clone();
+        let buffers = self.buffers();
         let query = query.clone();
         tokio::spawn(async move {
-            let path = tokio::fs::canonicalize(&asked).await;
+            let path = unless_it_hangs(tokio::fs::canonicalize(&asked)).await?;
             let path = path.map_err(|error| {
                 FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
             })?;
-            let (mut open, mut editor) = (OpenBuffers::new(), None);
-            match &query {
-                FileQuery::Read(_) => open = buffers.read([path.as_path()]).await,
-                FileQuery::Search(_) => open = buffers.modified_below(&path).await,
-                FileQuery::Editor(query) => {
-                    let answer = buffers.query(query.message(&path)).await;
-                    let cwd = tokio::fs::canonicalize(&cwd).await.unwrap_or(cwd);
-                    editor = Some(EditorFacts { answer, cwd });
+            let asking = ask_editor(&query, &path, &buffers);
+            let (open, answer) = tokio::select! {
+                said = asking => said,
+                () = cancel.cancelled() => return Err(FileQueryError("cancelled".to_owned())),
+            };
+            let editor = match answer {
+                Some(answer) => {
+                    let real = unless_it_hangs(tokio::fs::canonicalize(&cwd)).await?;
+                    let cwd = real.unwrap_or(cwd);
+                    Some(EditorFacts { answer, cwd })
                 }
-                FileQuery::List(_) => {}
-            }
+                None => None,
+            };
+            let end = Deadline::new(cancel);
             let looking = tokio::task::spawn_blocking(move || {
                 query.run(&FileScope {
                     path,
@@ -131,8 +135,8 @@ impl Turn {
                     end,
                 })
             });
-            looking
-                .await
+            unless_it_hangs(looking)
+                .await?
                 .unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}."))))
         })
     }
@@ -196,7 +200,7 @@ impl Turn {
         }
     }
 
-    /// Waits for the result of a query, but gives up if the file system hangs.
+    /// Waits for the result of a query. After a cancellation, it gives up if the file system hangs.
     async fn wait_for_query(
         &self,
         running: JoinHandle<Result<FileFacts, FileQueryError>>,
@@ -208,9 +212,30 @@ impl Turn {
         tokio::select! {
             found = running => found.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
             () = cancelled => Err(FileQueryError("cancelled".to_owned())),
-            () = tokio::time::sleep(QUERY_TIMEOUT + HANG_TIMEOUT) => {
-                Err(FileQueryError("given up: the file system does not answer".to_owned()))
-            }
         }
     }
+}
+
+/// Asks Neovim what a query has to know: the texts of buffers, or the answer to a question. It has no time limit, because
+/// Neovim may wait for a person.
+async fn ask_editor(
+    query: &FileQuery,
+    path: &Path,
+    buffers: &Buffers,
+) -> (OpenBuffers, Option<EditorAnswer>) {
+    match query {
+        FileQuery::Read(_) => (buffers.read([path]).await, None),
+        FileQuery::Search(_) => (buffers.modified_below(path).await, None),
+        FileQuery::Editor(query) => {
+            let answer = buffers.query(query.message(path)).await;
+            (OpenBuffers::new(), Some(answer))
+        }
+        FileQuery::List(_) => (OpenBuffers::new(), None),
+    }
+}
+
+/// Waits for work on files, but gives up if the file system hangs.
+async fn unless_it_hangs<T>(work: impl Future<Output = T>) -> Result<T, FileQueryError> {
+    let done = tokio::time::timeout(QUERY_TIMEOUT + HANG_TIMEOUT, work).await;
+    done.map_err(|_| FileQueryError("given up: the file system does not answer".to_owned()))
 }

@@ -72,7 +72,7 @@ impl Turn {
         });
         let (request, answer, places) = located.await?;
         let files = places.iter().map(|place| place.real.as_path());
-        let open = self.services.buffers.read(files).await;
+        let open = self.read_buffers(files).await;
         let (rules, range) = (self.permissions.rules.clone(), self.range.clone());
         self.with_judge(move |judge, _| {
             let reviewed = review(judge, &request, &answer, &places, &open, &rules);

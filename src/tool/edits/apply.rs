@@ -7,6 +7,9 @@ use co_edit::{Names, hunks, unified};
 /// The number of times that a buffer may change while a change of it is on its way.
 const MAX_TRIES: usize = 5;
 
+/// The reason why a change that waited was not made.
+const CANCELLED: &str = "the turn was cancelled before the change could be made";
+
 /// A change that was made.
 #[derive(Debug)]
 pub struct AppliedChange {
@@ -29,16 +32,21 @@ pub struct AutocommandChange {
     pub text: String,
 }
 
-/// Applies a change to the text that the file has now.
+/// Applies a change to the text that the file has now. If a command of the person is half done in the buffer, this waits
+/// for its end or for the cancellation.
 ///
 /// # Errors
-/// The lines that it changes have changed meanwhile, or the file cannot be changed. Then nothing is changed.
+/// The lines that it changes have changed meanwhile, the file cannot be changed, or the wait was cancelled. Then nothing is
+/// changed.
 pub async fn apply(
     mut proposal: Proposal,
     buffers: &Buffers,
 ) -> Result<AppliedChange, EditRefused> {
     for _ in 0..MAX_TRIES {
-        let open = buffers.read([proposal.file()]).await;
+        let open = tokio::select! {
+            open = buffers.read([proposal.file()]) => open,
+            () = buffers.cancelled() => return Err(refused(&proposal, CANCELLED)),
+        };
         proposal = blocking(move || proposal.rebased(&open)).await?;
         let Some(change) = proposal.buffer_change()? else {
             let applied = blocking(move || {
@@ -87,12 +95,16 @@ impl AppliedChange {
 /// Returns the same changes of the texts that the files have now.
 ///
 /// # Errors
-/// The lines that one of them changes have changed meanwhile, or a file cannot be changed.
+/// The lines that one of them changes have changed meanwhile, a file cannot be changed, or the wait for a command of the
+/// person was cancelled.
 pub async fn rebase_all(
     proposals: Vec<Proposal>,
     buffers: &Buffers,
 ) -> Result<Vec<Proposal>, EditRefused> {
-    let open = buffers.read(proposals.iter().map(Proposal::file)).await;
+    let open = tokio::select! {
+        open = buffers.read(proposals.iter().map(Proposal::file)) => open,
+        () = buffers.cancelled() => return Err(EditRefused(CANCELLED.to_owned())),
+    };
     let rebased = move || proposals.into_iter().map(|it| it.rebased(&open)).collect();
     blocking(rebased).await
 }
