@@ -33,6 +33,10 @@ pub(crate) enum Adaptation {
     WithoutStreamOptions,
     /// The limit of an answer has the name `max_completion_tokens`.
     NewTokenLimit,
+    /// The ids of calls have nine letters and digits.
+    NineCharacterIds,
+    /// A message with calls alone has an empty text, and not none.
+    EmptyContent,
 }
 
 impl Adaptation {
@@ -44,6 +48,7 @@ impl Adaptation {
                 | Self::WithoutCacheMarks
                 | Self::WithoutCacheKey
                 | Self::WithoutStreamOptions
+                | Self::EmptyContent
         )
     }
 }

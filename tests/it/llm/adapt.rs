@@ -88,6 +88,20 @@ async fn reasoning_that_is_demanded_is_sent() {
 }
 
 #[tokio::test]
+async fn a_server_that_wants_a_text_beside_calls_gets_an_empty_one() {
+    let server = Server::start(
+        |received, _| match received.body["messages"][2]["content"] {
+            Value::Null => refusal("messages.2.content: Input should be a valid string"),
+            _ => Wire::OpenAi.says("ok"),
+        },
+    );
+    let settings = Wire::OpenAi.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    let deltas = ask(provider.as_ref(), request(reasoned())).await;
+    assert_eq!(text(&deltas), "ok", "{deltas:?}");
+}
+
+#[tokio::test]
 async fn a_model_that_answers_over_the_other_protocol_is_asked_over_it() {
     let server = Server::start(|received, _| match received.path.as_str() {
         "/v1/responses" => Wire::Responses.says("ok"),

@@ -52,6 +52,10 @@ pub(super) fn find(info: &RequestInfo, fault: &Fault) -> Option<Adaptation> {
         Adaptation::WithoutStreamOptions
     } else if chat && says(&["max_completion_tokens"]) {
         Adaptation::NewTokenLimit
+    } else if chat && says(&["with a length of 9"]) {
+        Adaptation::NineCharacterIds
+    } else if chat && says(&["content"]) && says(&["string", "null", "nonetype"]) {
+        Adaptation::EmptyContent
     } else {
         return None;
     };
@@ -147,6 +151,16 @@ mod tests {
             OpenAi,
             "Unsupported value: 'reasoning_effort' does not support 'max' with this model.",
             Some(Adaptation::WithoutEffort),
+        );
+        check(
+            OpenAi,
+            "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+            Some(Adaptation::NineCharacterIds),
+        );
+        check(
+            OpenAi,
+            "messages.2.content: Input should be a valid string",
+            Some(Adaptation::EmptyContent),
         );
         check(OpenAi, "tool_use without tool_result", None);
     }

@@ -30,6 +30,10 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
     let mut writer = MessageWriter {
         marks,
         replay: Replay::of(info),
+        no_content: match adapted(Adaptation::EmptyContent) {
+            true => Value::String(String::new()),
+            false => Value::Null,
+        },
         messages: vec![json!({ "role": "system", "content": caching::block(marks, &chat.system) })],
         in_tool_turn: false,
     };
@@ -75,6 +79,8 @@ pub(super) fn tool(spec: &ToolSpec) -> Value {
 struct MessageWriter {
     marks: CacheMarks,
     replay: Replay,
+    /// The content of a message with calls alone.
+    no_content: Value,
     messages: Vec<Value>,
     /// True from the first call after a prompt on.
     in_tool_turn: bool,
@@ -110,10 +116,9 @@ impl MessageWriter {
         self.in_tool_turn |= !calls.is_empty();
         let mut message = Map::new();
         message.insert("role".to_owned(), "assistant".into());
-        let content = if text.is_empty() {
-            Value::Null
-        } else {
-            text.into()
+        let content = match text.is_empty() {
+            true => self.no_content.clone(),
+            false => text.into(),
         };
         message.insert("content".to_owned(), content);
         self.reasoning(parts, !calls.is_empty(), &mut message);

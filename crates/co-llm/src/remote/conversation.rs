@@ -145,13 +145,12 @@ pub(super) fn joined_text(parts: &[MessagePart]) -> String {
 /// Collects items into messages.
 struct MessageWriter<'a> {
     info: &'a RequestInfo,
-    /// The names of the tools that calls may have. Other calls become text, since some providers refuse them.
-    tools: HashSet<&'a str>,
+    request: &'a ModelRequest,
+    /// True if the model must speak between two messages of the person.
+    must_alternate: bool,
     /// The images of the prompts that are still to come.
     images: VecDeque<Result<Image, String>>,
     left_out: Vec<String>,
-    reasoning_wanted: bool,
-    must_alternate: bool,
     /// Ids of the calls that become text. Their results become text too.
     text_calls: HashSet<String>,
     messages: Vec<Message>,
@@ -167,14 +166,12 @@ struct MessageWriter<'a> {
 
 impl<'a> MessageWriter<'a> {
     fn new(info: &'a RequestInfo, request: &'a ModelRequest) -> Self {
-        let tools = request.tools.iter().filter(|_| !request.reduced);
         Self {
             info,
-            tools: tools.map(|tool| tool.name.as_str()).collect(),
+            request,
+            must_alternate: request.reduced || rules::must_alternate(info),
             images: VecDeque::new(),
             left_out: Vec::new(),
-            reasoning_wanted: !request.reduced,
-            must_alternate: request.reduced || rules::must_alternate(info),
             text_calls: HashSet::new(),
             messages: Vec::new(),
             user: Vec::new(),
@@ -273,10 +270,7 @@ impl<'a> MessageWriter<'a> {
 
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
         let own = self.info.own_signature(signature);
-        if !self.reasoning_wanted {
-            return;
-        }
-        if own.is_some() || !text.is_empty() {
+        if !self.request.reduced && (own.is_some() || !text.is_empty()) {
             self.parts.push(MessagePart::Reasoning {
                 text,
                 signature: own.map(str::to_owned),
@@ -351,8 +345,14 @@ impl<'a> MessageWriter<'a> {
     /// them, so that the reasoning which Anthropic wants with them is missing.
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
-        let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.tools.contains(call.name.as_str()));
+        let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.may_name(&call.name));
         parts.iter().any(unknown) || (self.info.thinking && !parts.first().is_some_and(thought))
+    }
+
+    /// Returns true if a call may have this name: that of a tool on offer.
+    fn may_name(&self, name: &str) -> bool {
+        let mut tools = self.request.tools.iter();
+        !self.request.reduced && tools.any(|tool| tool.name == name)
     }
 
     /// Turns the calls of a step into text.

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::request_info::RequestInfo;
 use crate::provider_table::Protocol;
+use crate::server_memory::Adaptation;
 
 /// Parts of the names of Mistral's models. Other servers run them with Mistral's own checks, or with its chat templates.
 const MISTRAL: [&str; 6] = [
@@ -59,8 +60,9 @@ pub(super) struct CallIds {
 
 impl CallIds {
     pub(super) fn new(info: &RequestInfo) -> Self {
+        let adapted = info.adaptations.contains(&Adaptation::NineCharacterIds);
         let (form, longest) = match info.protocol {
-            Protocol::OpenAi if is_mistral(info) => (IdForm::Exact, 9),
+            Protocol::OpenAi if is_mistral(info) || adapted => (IdForm::Exact, 9),
             Protocol::OpenAi => (IdForm::Word, 40),
             Protocol::Anthropic | Protocol::Responses | Protocol::Ollama => (IdForm::Word, 64),
             Protocol::Gemini => (IdForm::Any, 64),
@@ -202,6 +204,14 @@ mod tests {
         let gemini = given(&at(Protocol::Gemini, "h", "m"), &["call#run#0", &long]);
         assert_eq!(gemini[0], "call#run#0");
         assert!(gemini[1].len() <= 64, "{gemini:?}");
+    }
+
+    #[test]
+    fn a_server_can_ask_for_short_ids() {
+        let mut info = at(Protocol::OpenAi, "127.0.0.1:8000", "my-coder");
+        assert_eq!(given(&info, &["call_123"]), ["call_123"]);
+        info.adaptations.insert(Adaptation::NineCharacterIds);
+        assert_eq!(given(&info, &["call_123"])[0].len(), 9);
     }
 
     #[test]
