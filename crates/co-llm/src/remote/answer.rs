@@ -179,9 +179,7 @@ impl Answer {
     }
 
     fn add(&mut self, delta: Delta) {
-        if let Delta::Text(text) = &delta {
-            self.stray.push(text);
-        }
+        self.stray.push(&delta);
         match self.held.is_empty() {
             true => self.ready.push_back(Ok(delta)),
             false => self.held.push(Piece::Delta(delta)),

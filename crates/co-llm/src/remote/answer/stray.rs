@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::provider::Delta;
+
 const CALL: &str = "the model wrote a call as text; its server or template does not support tools";
 const REASONING: &str =
     "the model wrote its reasoning as text; its server or template does not mark its beginning";
@@ -33,24 +35,36 @@ const TAGS: [&str; 6] = [
     "<tool_use>",
 ];
 
-/// The text of an answer.
+/// The text of an answer, and its reasoning.
 #[derive(Debug, Default)]
-pub(super) struct StrayText(String);
+pub(super) struct StrayText {
+    text: String,
+    reasoning: String,
+}
 
 impl StrayText {
-    pub(super) fn push(&mut self, text: &str) {
-        if self.0.len() < MAX_LENGTH {
-            self.0.push_str(text);
+    pub(super) fn push(&mut self, delta: &Delta) {
+        let (whole, piece) = match delta {
+            Delta::Text(piece) => (&mut self.text, piece),
+            Delta::Reasoning(piece) => (&mut self.reasoning, piece),
+            _ => return,
+        };
+        if whole.len() < MAX_LENGTH {
+            whole.push_str(piece);
         }
     }
 
     /// Returns the sentence for the person if the text has a call of one of the tools, or reasoning without its beginning.
     pub(super) fn notice(&self, tools: &[String]) -> Option<&'static str> {
-        let text = self.0.as_str();
+        // A model that calls within its reasoning gives no answer.
+        let text = match self.text.trim().is_empty() {
+            true => self.reasoning.as_str(),
+            false => self.text.as_str(),
+        };
         if !tools.is_empty() && (has_marked_call(text, tools) || has_json_call(text, tools)) {
             return Some(CALL);
         }
-        let prose: Vec<&str> = prose(text).collect();
+        let prose: Vec<&str> = prose(&self.text).collect();
         let closed = prose.iter().any(|part| part.contains("</think>"));
         let opened = prose.iter().any(|part| part.contains("<think>"));
         (closed && !opened).then_some(REASONING)
@@ -130,7 +144,8 @@ mod tests {
 
     fn check(text: &str, expected: Option<&str>) {
         let mut stray = StrayText::default();
-        text.chars().for_each(|c| stray.push(&c.to_string()));
+        let pieces = text.chars().map(|c| Delta::Text(c.to_string()));
+        pieces.for_each(|piece| stray.push(&piece));
         let tools = ["run".to_owned(), "read_file".to_owned()];
         let shown: String = text.chars().take(200).collect();
         assert_eq!(stray.notice(&tools), expected, "{shown}");
@@ -167,6 +182,16 @@ mod tests {
         check("Write <think>x</think> so.", None);
         check("The tag `</think>` ends it.", None);
         check("```\n</think>\n```", None);
+    }
+
+    #[test]
+    fn a_call_within_reasoning_counts_if_there_is_no_answer() {
+        let mut stray = StrayText::default();
+        stray.push(&Delta::Reasoning("<function=run>{}".into()));
+        let tools = ["run".to_owned()];
+        assert_eq!(stray.notice(&tools), Some(CALL));
+        stray.push(&Delta::Text("Four.".into()));
+        assert_eq!(stray.notice(&tools), None);
     }
 
     #[test]
