@@ -8,8 +8,8 @@ local M = {}
 local api = vim.api
 local fence = require('co.chat.fence')
 local languages = require('co.chat.languages')
+local painter = require('co.chat.piece')
 
-local colours = api.nvim_create_namespace('co.markdown')
 local places = api.nvim_create_namespace('co.markdown.places')
 
 -- Folds, text objects and other plugins find the parser by the filetype.
@@ -21,17 +21,23 @@ local LONGEST = 200
 local PACE = 100
 -- Milliseconds of one step of work, and of the pause after it, in which Neovim handles keys.
 local SLICE, PAUSE = 2, 5
--- Lines that are parsed together if many wait.
-local TOGETHER = 25
+-- The most lines and bytes of short pieces that are parsed together if many wait.
+local TOGETHER, TOGETHER_BYTES = 25, 4096
 
 ---@class (exact) co.Markdown
 ---@field buf integer
 ---@field open integer extmark of the first line whose highlights may still change
+---@field inside? string the fence of a code block without highlights, in which that line is
 ---@field due boolean a timer for the next update runs
----@field painted integer the time of the last update, in nanoseconds
+---@field stale boolean new text came while a piece was being highlighted
+---@field painted number the time of the last update, in milliseconds
+---@field pace number the least milliseconds between two updates
 ---@field rest integer[] extmarks of the lines without highlights, the newest last
 ---@field busy boolean a timer for these lines runs
+---@field work? co.PieceWork the piece that is being highlighted
+---@field plain boolean the last piece took too long and is shown plain
 ---@field earlier table<integer, true> extmarks of rows that were put above, and that no window has shown yet
+---@field on_plain fun(first: integer, last: integer, complete: boolean) gets the rows of a piece that took too long
 local Markdown = {}
 Markdown.__index = Markdown
 
@@ -41,24 +47,28 @@ local active = setmetatable({}, { __mode = 'v' })
 ---@class (exact) co.markdown.Piece
 ---@field first integer index of its first line
 ---@field last integer
+---@field bytes integer
 ---@field raw boolean code without a language, or too long: it is not parsed
 
 --- Splits lines into pieces that are parsed independently: paragraphs, lists, code blocks.
 ---@param lines string[]
+---@param inside? string the fence of the raw code block in which they begin
 ---@return co.markdown.Piece[]
-function M.pieces(lines)
+---@return string? open the fence of the code block in which they end
+function M.pieces(lines, inside)
   ---@type co.markdown.Piece[]
   local found = {}
   ---@type co.markdown.Piece?
-  local piece
-  ---@type string?
-  local open
+  local piece = inside and { first = 1, last = 1, bytes = 0, raw = true } or nil
+  found[1] = piece
+  local open = inside
   -- `blank`: the line before is empty. `ended`: it closed a fence without indent.
   local blank, ended = true, false
-  local fenced = false
+  local fenced = inside ~= nil
   for index, line in ipairs(lines) do
     local after = fence.after(open, line)
-    local long = piece and index - piece.first >= LONGEST or false
+    local most = open and painter.LONGEST_CODE or painter.LONGEST
+    local long = piece and (index - piece.first >= LONGEST or piece.bytes + #line > most) or false
     if open and piece then
       piece.raw = piece.raw or long
       ended = fenced and not after
@@ -66,105 +76,18 @@ function M.pieces(lines)
       local opens = after ~= nil
       local margin = line:find('^%S') ~= nil and (blank or opens)
       if not piece or ended or margin or long then
-        piece = { first = index, last = index, raw = opens and not line:find('^[`~]+%s*[^%s`~]') }
+        local plain = opens and not line:find('^[`~]+%s*[^%s`~]')
+        local raw = plain or #line > painter.LONGEST
+        piece = { first = index, last = index, bytes = 0, raw = raw }
         found[#found + 1] = piece
         fenced = opens
       end
       ended = false
     end
-    piece.last = index
+    piece.last, piece.bytes = index, piece.bytes + #line + 1
     open, blank = after, line == ''
   end
-  return found
-end
-
----@class (exact) co.markdown.Stretch
----@field buf integer
----@field row integer of the buffer, at which the text's first line is
----@field text string
----@field lines string[]
-
---- Returns the end of a highlight. One that ends at column 0 ends in the line before instead: an update of the next
---- line would delete it.
----@param lines string[]
----@param row integer
----@param column integer
----@return integer row
----@return integer column
-local function ends(lines, row, column)
-  if column == 0 and row > 0 then
-    return row - 1, #(lines[row] or '')
-  end
-  return row, column
-end
-
---- Sets the extmarks for the syntax tree of one language.
----@param stretch co.markdown.Stretch
----@param tree TSTree
----@param lang string
----@param depth integer the number of languages around it
-local function mark_tree(stretch, tree, lang, depth)
-  local highlights = languages.query(lang, 'highlights')
-  if not highlights then
-    return
-  end
-  for id, node, metadata in highlights:iter_captures(tree:root(), stretch.text, 0, -1) do
-    local name = highlights.captures[id]
-    local own = metadata[id] or {}
-    if not (vim.startswith(name, '_') or name == 'spell' or name == 'nospell') then
-      local range = vim.treesitter.get_range(node, stretch.text, own)
-      local row, column = ends(stretch.lines, range[4], range[5])
-      ---@type integer
-      local priority = math.floor(tonumber(metadata.priority or own.priority) or 100)
-      api.nvim_buf_set_extmark(stretch.buf, colours, stretch.row + range[1], range[2], {
-        end_row = stretch.row + row,
-        end_col = column,
-        hl_group = '@' .. name .. '.' .. lang,
-        -- An injected language has a higher priority.
-        priority = priority + depth,
-        conceal = metadata.conceal or own.conceal,
-        strict = false,
-      })
-    end
-  end
-end
-
---- Sets the extmarks for the syntax trees of a parser and of injected languages.
----@param stretch co.markdown.Stretch
----@param parser vim.treesitter.LanguageTree
----@param depth integer
-local function mark(stretch, parser, depth)
-  for _, tree in pairs(parser:trees()) do
-    mark_tree(stretch, tree, parser:lang(), depth)
-  end
-  for _, child in pairs(parser:children()) do
-    mark(stretch, child, depth + 1)
-  end
-end
-
---- Highlights the lines from `row` on as one piece.
----@param buf integer
----@param row integer
----@param lines string[]
----@param raw boolean
-local function paint(buf, row, lines, raw)
-  api.nvim_buf_clear_namespace(buf, colours, row, row + #lines)
-  if raw then
-    api.nvim_buf_set_extmark(buf, colours, row, 0, {
-      end_row = row + #lines - 1,
-      end_col = #lines[#lines],
-      hl_group = '@markup.raw.block.markdown',
-      priority = 90,
-      strict = false,
-    })
-    return
-  end
-  -- The first line is empty: `---` in the first line would start metadata.
-  lines = vim.list_extend({ '' }, lines)
-  local text = table.concat(lines, '\n') .. '\n'
-  local parser = vim.treesitter.get_string_parser(text, 'markdown')
-  parser:parse(true)
-  mark({ buf = buf, row = row - 1, text = text, lines = lines }, parser, 0)
+  return found, open
 end
 
 --- Returns whether Neovim has a markdown parser. Released versions have one.
@@ -176,21 +99,28 @@ end
 --- Removes all highlights.
 ---@param self co.Markdown
 local function start(self)
-  api.nvim_buf_clear_namespace(self.buf, colours, 0, -1)
+  if self.work then
+    self.work:cancel()
+  end
+  painter.clear(self.buf)
   api.nvim_buf_clear_namespace(self.buf, places, 0, -1)
   self.open = api.nvim_buf_set_extmark(self.buf, places, 0, 0, { right_gravity = false })
   self.rest, self.earlier = {}, {}
+  self.work, self.inside, self.plain, self.stale = nil, nil, false, false
 end
 
 --- Highlights `buf`.
 ---@param buf integer
+---@param on_plain fun(first: integer, last: integer, complete: boolean) gets the rows of a piece that took too long
 ---@return co.Markdown
-function M.new(buf)
+function M.new(buf, on_plain)
   local self = setmetatable({
     buf = buf,
     due = false,
     painted = 0,
+    pace = PACE,
     busy = false,
+    on_plain = on_plain,
   }, Markdown) --[[@as co.Markdown]]
   start(self)
   active[buf] = self
@@ -207,9 +137,12 @@ function Markdown:update()
   end
   if self.due then
     return
+  elseif self.work then
+    self.stale = true
+    return
   end
-  local since = (vim.uv.hrtime() - self.painted) / 1e6
-  if since >= PACE and languages.ready() then
+  local since = vim.uv.hrtime() / 1e6 - self.painted
+  if since >= self.pace and languages.ready() then
     self:paint()
     return
   end
@@ -219,7 +152,41 @@ function Markdown:update()
     if api.nvim_buf_is_loaded(self.buf) then
       self:update()
     end
-  end, math.max(PAUSE, math.ceil(PACE - since)))
+  end, math.max(PAUSE, math.ceil(self.pace - since)))
+end
+
+--- Highlights lines as one piece, now or soon. Only one piece is in work at a time.
+---@param row integer
+---@param lines string[]
+---@param after? fun(work: co.PieceWork, too_long: boolean) the lines are the last piece, which may grow
+function Markdown:highlight(row, lines, after)
+  local finished = false
+  local work = painter.paint(self.buf, row, lines, function(work, first, too_long)
+    finished = true
+    local later = self.work ~= nil
+    self.work = nil
+    if too_long then
+      self.on_plain(first, first + #lines - 1, after == nil)
+    end
+    if after then
+      after(work, too_long)
+    end
+    if later then
+      self:resume()
+    end
+  end)
+  if not finished then
+    self.work = work
+  end
+end
+
+--- Goes on after the work for a piece that took several steps.
+function Markdown:resume()
+  if self.stale then
+    self.stale = false
+    self:update()
+  end
+  self:catch_up()
 end
 
 --- Highlights the whole text again, after it was replaced.
@@ -286,7 +253,7 @@ end
 
 api.nvim_set_decoration_provider(places, { on_win = on_win })
 
---- Highlights the last piece and the pieces after it, the newest first.
+--- Highlights the last piece and the pieces in front of it, the newest first.
 function Markdown:paint()
   local from = api.nvim_buf_get_extmark_by_id(self.buf, places, self.open, {})[1] or 0
   local lines = api.nvim_buf_get_lines(self.buf, from, -1, false)
@@ -295,17 +262,46 @@ function Markdown:paint()
     self:update()
     return
   end
-  self.painted = vim.uv.hrtime()
-  local pieces = M.pieces(lines)
+  self.painted = vim.uv.hrtime() / 1e6
+  local pieces, open = M.pieces(lines, self.inside)
   ---@type co.markdown.Piece?
   local last = table.remove(pieces)
   if last then
+    local plain = self.plain and table.remove(pieces, 1) or nil
     self:postpone(from, lines, pieces)
-    local row = from + last.first - 1
-    api.nvim_buf_set_extmark(self.buf, places, row, 0, { id = self.open, right_gravity = false })
-    paint(self.buf, row, vim.list_slice(lines, last.first, last.last), last.raw)
+    self:paint_last(from, lines, last, open)
+    if plain then
+      -- Last, as it may get more rows.
+      self.on_plain(from, from + plain.last - 1, true)
+    end
   end
   self:catch_up()
+end
+
+--- Highlights the last piece, which may grow.
+---@param from integer row of the first line
+---@param lines string[]
+---@param last co.markdown.Piece
+---@param open? string the fence of the code block in which it ends
+function Markdown:paint_last(from, lines, last, open)
+  if last.first > 1 then
+    self.inside, self.plain = nil, false
+  end
+  local row = from + last.first - 1
+  lines = vim.list_slice(lines, last.first, last.last)
+  if last.raw or self.plain then
+    painter.paint_raw(self.buf, row, lines)
+    if last.raw and open and #lines > 1 then
+      -- The rest of the code block is raw too. Its first lines need no look again.
+      row, self.inside = row + #lines - 1, open
+    end
+  else
+    self:highlight(row, lines, function(work, too_long)
+      self.plain = too_long
+      self.pace = math.max(PACE, 3 * work.took)
+    end)
+  end
+  api.nvim_buf_set_extmark(self.buf, places, row, 0, { id = self.open, right_gravity = false })
 end
 
 --- Marks pieces for later and joins short ones.
@@ -319,11 +315,16 @@ function Markdown:postpone(from, lines, pieces)
     local row = from + piece.first - 1
     index = index + 1
     if piece.raw then
-      paint(self.buf, row, vim.list_slice(lines, piece.first, last), true)
+      painter.paint_raw(self.buf, row, vim.list_slice(lines, piece.first, last))
     else
-      local more = pieces[index]
-      while more and not more.raw and more.last - piece.first < TOGETHER do
-        last, index = more.last, index + 1
+      local more, bytes = pieces[index], piece.bytes
+      while
+        more
+        and not more.raw
+        and more.last - piece.first < TOGETHER
+        and bytes + more.bytes <= TOGETHER_BYTES
+      do
+        last, index, bytes = more.last, index + 1, bytes + more.bytes
         more = pieces[index]
       end
       local place = { end_row = from + last - 1 }
@@ -335,17 +336,22 @@ end
 --- Highlights marked pieces, the newest first, for a short time.
 function Markdown:catch_up()
   local began = vim.uv.hrtime()
-  while #self.rest > 0 and languages.ready() and vim.uv.hrtime() - began < SLICE * 1e6 do
+  while
+    #self.rest > 0
+    and not self.work
+    and languages.ready()
+    and vim.uv.hrtime() - began < SLICE * 1e6
+  do
     local id = table.remove(self.rest)
     local place = api.nvim_buf_get_extmark_by_id(self.buf, places, id, { details = true })
     local last = place[3] and place[3].end_row
     if last then
       local lines = api.nvim_buf_get_lines(self.buf, place[1], last + 1, false)
       api.nvim_buf_del_extmark(self.buf, places, id)
-      paint(self.buf, place[1], lines, false)
+      self:highlight(place[1], lines)
     end
   end
-  if self.busy or #self.rest == 0 then
+  if self.busy or self.work or #self.rest == 0 then
     return
   end
   self.busy = true

@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local bounds = require('co.chat.bounds')
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local gate = require('co.ui.gate')
@@ -20,6 +21,7 @@ local history = {}
 ---@field buf integer
 ---@field entry integer the entry of the history that it shows: 1 is the newest; 0 is the draft
 ---@field draft string[]
+---@field plain boolean the text is over a bound, so that no parser may see it
 local Prompt = {}
 Prompt.__index = Prompt
 
@@ -28,10 +30,12 @@ Prompt.__index = Prompt
 ---@param lines? string[] the text that it begins with
 ---@return co.PromptBuffer
 function M.new(buf, lines)
-  local self = setmetatable({ buf = buf, entry = 0, draft = {} }, Prompt) --[[@as co.PromptBuffer]]
+  local self = setmetatable({ buf = buf, entry = 0, draft = {}, plain = true }, Prompt) --[[@as co.PromptBuffer]]
   if markdown.supported() then
-    vim.treesitter.start(buf, 'markdown')
+    self:watch()
+    self:update_highlights()
   else
+    self.plain = false
     vim.bo[buf].syntax = 'markdown'
   end
   if lines then
@@ -39,6 +43,26 @@ function M.new(buf, lines)
   end
   self:update_hint()
   return self
+end
+
+--- Stops the highlights as soon as the text is over a bound, also those that another plugin started.
+function Prompt:watch()
+  api.nvim_buf_attach(self.buf, false, {
+    on_lines = function(_, buf, _, first, _, last)
+      if not bounds.may_parse(buf, first, last) then
+        self.plain = true
+        vim.treesitter.stop(buf)
+      end
+    end,
+  })
+end
+
+--- Starts the highlights, unless the text is over a bound.
+function Prompt:update_highlights()
+  if self.plain and bounds.may_parse(self.buf, 0, -1) then
+    self.plain = false
+    vim.treesitter.start(self.buf, 'markdown')
+  end
 end
 
 --- Returns the lines of the prompt.
@@ -142,8 +166,9 @@ local function hint()
   return table.concat(parts, ' · ')
 end
 
---- Shows in an empty prompt which keys send it and list the others.
+--- Shows in an empty prompt which keys send it and list the others, and the highlights of any other.
 function Prompt:update_hint()
+  self:update_highlights()
   api.nvim_buf_clear_namespace(self.buf, hints, 0, -1)
   if not self:empty() then
     return

@@ -5,6 +5,7 @@ local M = {}
 
 local api = vim.api
 local block = require('co.ui.output_block')
+local bounds = require('co.chat.bounds')
 local buffer = require('co.ui.buffer')
 local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
@@ -20,6 +21,7 @@ local hints = api.nvim_create_namespace('co.earlier')
 ---@field buf integer
 ---@field blocks table<integer, co.Block>
 ---@field above integer the bytes of earlier text that are not there yet
+---@field bounds co.Bounds
 ---@field folded_answers co.FoldedAnswers
 ---@field markdown? co.Markdown nil if Neovim has no markdown parser
 local ChatText = {}
@@ -40,11 +42,16 @@ function M.new(buf, lines, rows, above)
     buf = buf,
     blocks = {},
     above = above or 0,
+    bounds = bounds.new(buf),
     folded_answers = folded_answers.new(buf),
   }, ChatText)
   self:set_messages(rows or {})
   if markdown.supported() then
-    self.markdown = markdown.new(buf)
+    self.markdown = markdown.new(buf, function(first, last, complete)
+      buffer.write(buf, function()
+        bounds.make_plain(buf, first, last, complete)
+      end)
+    end)
     self.markdown:update()
   else
     vim.bo[buf].syntax = 'markdown'
@@ -69,10 +76,23 @@ end
 ---@param text string
 function ChatText:append(text)
   local row = self:last_row()
+  local before = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
+  local lines = self.bounds:lines(text, before)
   buffer.write(self.buf, function()
-    api.nvim_buf_set_text(self.buf, row, -1, row, -1, vim.split(text, '\n', { plain = true }))
+    api.nvim_buf_set_text(self.buf, row, -1, row, -1, lines)
+    lines[1] = before .. lines[1]
+    self:note_lines(row, lines)
   end)
   self:highlight()
+end
+
+--- Takes in new lines, without the last one, which may grow.
+---@param row integer
+---@param lines string[]
+function ChatText:note_lines(row, lines)
+  for index = 1, #lines - 1 do
+    self.bounds:note(row + index - 1, lines[index])
+  end
 end
 
 --- Notes that messages begin at these rows, whose text is there.
@@ -136,13 +156,43 @@ function ChatText:note_part(part)
   end
 end
 
+--- Returns the lines of a part within the bounds, and the part with the rows of these lines.
+---@param limits co.Bounds
+---@param part co.TextPart
+---@return string[]
+---@return co.TextPart
+local function bounded(limits, part)
+  local lines, rows = limits:lines(part.text)
+  if not rows then
+    return lines, part
+  end
+  local function row(before)
+    return rows[before + 1] or #lines - 1
+  end
+  ---@type co.TextPart
+  local moved = {
+    text = part.text,
+    above = part.above,
+    messages = vim.tbl_map(row, part.messages or {}),
+    folds = vim.tbl_map(function(fold)
+      return { row(fold[1]), row(fold[2] + 1) - 1 }
+    end, part.folds or {}),
+    answer = part.answer and row(part.answer),
+  }
+  return lines, moved
+end
+
 --- Replaces the whole text.
 ---@param part co.TextPart the new text, or its end
 function ChatText:replace(part)
+  self.bounds = bounds.new(self.buf)
+  local lines
+  lines, part = bounded(self.bounds, part)
   self.blocks = {}
   self.folded_answers:clear()
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, 0, -1, false, vim.split(part.text, '\n', { plain = true }))
+    api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
+    self:note_lines(0, lines)
   end)
   self:set_messages({})
   self:note_part(part)
@@ -154,11 +204,17 @@ end
 --- Puts a part above the text. The windows show the same lines as before.
 ---@param part co.TextPart
 function ChatText:prepend(part)
-  local lines = vim.split(part.text, '\n', { plain = true })
+  local limits = bounds.new(self.buf)
+  local lines
+  lines, part = bounded(limits, part)
   local rows = #lines - 1
   windows.keep_views(self.buf, rows, function()
     buffer.write(self.buf, function()
       api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, lines)
+      for row = 0, rows - 1 do
+        limits:note(row, lines[row + 1])
+      end
+      limits:end_all()
     end)
   end)
   self:note_part(part)
@@ -188,22 +244,23 @@ function ChatText:open_block()
   return block.new(self.buf, head, head + 1)
 end
 
---- Makes the fence of a complete block longer than any fence in its output.
----@param done co.Block
-local function lengthen_fences(done)
-  local head, tail = done:rows()
+--- Makes the fence of a block longer than any fence in new lines of its output.
+---@param shown co.Block
+---@param lines string[]
+local function lengthen_fences(shown, lines)
+  local head, tail = shown:rows()
   if not head or not tail then
     return
   end
-  local longest = #FENCE - 1
-  for _, line in ipairs(api.nvim_buf_get_lines(done.buf, head + 1, tail, false)) do
-    local run = line:match('^%s*(`+)')
+  local longest = 0
+  for _, line in ipairs(lines) do
+    local run = line:match('^%s*(````+)')
     longest = math.max(longest, run and #run or 0)
   end
-  if longest >= #FENCE then
-    local fence = ('`'):rep(longest + 1)
-    api.nvim_buf_set_text(done.buf, head, 0, head, -1, { fence })
-    api.nvim_buf_set_text(done.buf, tail, 0, tail, -1, { fence })
+  if longest >= #api.nvim_buf_get_lines(shown.buf, head, head + 1, false)[1] then
+    local longer = ('`'):rep(longest + 1)
+    api.nvim_buf_set_text(shown.buf, head, 0, head, -1, { longer })
+    api.nvim_buf_set_text(shown.buf, tail, 0, tail, -1, { longer })
   end
 end
 
@@ -221,10 +278,9 @@ function ChatText:patch(id, patch, done)
       self.blocks[id] = shown
     end
     if patch then
+      patch.lines = bounds.output(patch.lines)
       shown:patch(patch)
-    end
-    if done and shown then
-      lengthen_fences(shown)
+      lengthen_fences(shown, patch.lines)
     end
   end)
   if opens then

@@ -26,10 +26,11 @@ const HOLD: &str = "local loader = require('co.chat.earlier_text')
 /// The whole text of the chat is there.
 pub(super) const LOADED: &str = "require('co.chat.registry').current().text.above == 0";
 
-/// Returns an answer of about 80 KB, with blocks of code. The first one has a line that is too long for one part.
+/// Returns an answer of about 80 KB, with blocks of code. The first one has a paragraph that is too long for one part.
 fn answer(turn: usize) -> String {
     let mut text = match turn {
-        0 => "long ".repeat(30_000) + "\n\n",
+        // co cuts a line after 4,000 bytes.
+        0 => ("long ".repeat(800) + "\n").repeat(40) + "\n",
         _ => String::new(),
     };
     for line in 0..2_500 {
