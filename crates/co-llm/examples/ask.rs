@@ -46,7 +46,6 @@ async fn ask() -> Result<(), Box<dyn Error>> {
         tools: Arc::new([]),
         may_call: false,
         cache_key: None,
-        reduced: false,
         room: None,
     };
     let mut out = std::io::stdout().lock();

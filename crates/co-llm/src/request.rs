@@ -18,9 +18,6 @@ pub struct ModelRequest {
     pub may_call: bool,
     /// A name for the chat, for the provider's cache. It is the same in all requests of the chat.
     pub cache_key: Option<String>,
-    /// True for the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their results are
-    /// told as text, reasoning is left out.
-    pub reduced: bool,
     /// The tokens of the context window that are left for the answer, as far as is known.
     pub room: Option<u64>,
 }
@@ -35,9 +32,12 @@ impl ModelRequest {
         })
     }
 
-    /// Returns the parts of the conversation that the reduced form changes, as a person reads them; none if it changes nothing.
+    /// Returns what [`Item::Reduced`] at the end changes, as a person reads it; none if it changes nothing.
     pub fn reduction(&self) -> Option<String> {
         let told = view(&self.items);
+        let told = told.strip_suffix(&[Item::Reduced]).unwrap_or(&told);
+        let reduced = told.iter().rposition(|item| *item == Item::Reduced);
+        let told = &told[reduced.unwrap_or(0)..];
         let count = |is: fn(&Item) -> usize| told.iter().map(is).sum::<usize>();
         let images = count(|item| match item {
             Item::User { context, .. } => context.iter().filter(|it| it.image.is_some()).count(),

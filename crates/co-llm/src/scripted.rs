@@ -168,7 +168,6 @@ mod tests {
             tools: Arc::new([]),
             may_call: true,
             cache_key: None,
-            reduced: false,
             room: None,
         };
         let first: Vec<_> = provider.stream(request("1")).await.unwrap().collect().await;

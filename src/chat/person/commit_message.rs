@@ -71,7 +71,6 @@ impl Chat {
                     tools: Arc::from([]),
                     may_call: false,
                     cache_key: None,
-                    reduced: false,
                     room: None,
                 };
                 let retried = |words| services.notice(NoticeLevel::Info, words);

@@ -38,13 +38,19 @@ impl Turn {
     pub(super) async fn compact(&mut self, mut items: Vec<Item>, keep: usize) -> Result<(), Halt> {
         items.truncate(items.len().saturating_sub(keep));
         items.push(Item::user(SUMMARY_REQUEST));
-        let text = self.summary(&items).await?;
+        let (text, reduced) = self.summary(&items).await?;
+        if reduced {
+            // Prompts from before the summary are sent as they are, perhaps with what the provider refused.
+            self.record(Item::Reduced).await?;
+        }
+        let keep = keep + usize::from(reduced);
         self.record(Item::Summary { text, keep }).await?;
         self.show(ChatEvent::Summarised).await
     }
 
-    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat.
-    async fn summary(&mut self, items: &[Item]) -> Result<String, Halt> {
+    /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat. Returns true with
+    /// the summary if it did so.
+    async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
         let (system, tools) = (system(items), tool::specs());
         let fit = budget.fit(&system, &tools, items);
@@ -54,28 +60,28 @@ impl Turn {
             tools,
             may_call: false,
             cache_key: Some(self.transcript_id.clone()),
-            reduced: fit.items.contains(&Item::Reduced),
             room: Some(budget.window.saturating_sub(fit.tokens)),
         };
-        let mut tokens = fit.tokens;
+        let (mut tokens, mut reduced) = (fit.tokens, false);
         for _ in 1..MAX_SUMMARY_TRIES {
             let fault = match self.written(request.clone()).await {
                 Err(Halt::Fault(fault)) if fault.is_refusal() || fault.is_explained() => fault,
-                done => return done,
+                done => return done.map(|text| (text, reduced)),
             };
             tracing::info!(%fault, tokens, "the request for a summary was refused");
-            if request.reduced || !matches!(fault, Fault::BadRequest { .. }) {
+            if reduced || !matches!(fault, Fault::BadRequest { .. }) {
                 tokens = tokens / 5 * 3;
             }
+            reduced = true;
             let note = self.history.refused(refusal::words(&fault));
             let mut told = Budget { window: tokens }.squeeze(&request.system, &fit.items);
             told.insert(told.len().saturating_sub(1), note);
+            told.push(Item::Reduced);
             request.items = told.into();
             request.tools = Arc::from([]);
-            request.reduced = true;
             request.room = None;
         }
-        self.written(request).await
+        self.written(request).await.map(|text| (text, reduced))
     }
 
     /// Returns the summary, with retries.

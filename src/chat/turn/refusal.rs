@@ -70,25 +70,26 @@ pub(super) struct Remedies {
 /// A request whose answer has not begun.
 pub(super) struct PendingRequest {
     tokens: u64,
-    note: Option<Item>,
-    /// What the reduced form changed, as a person reads it; none if this request was the first in that form and changed nothing.
+    /// Its last items, which the transcript does not have yet.
+    added: Vec<Item>,
+    /// What the reduced form changed, as a person reads it.
     reduction: Option<String>,
     too_long: Option<u64>,
 }
 
 impl Remedies {
-    /// Adds the note to a request of so many tokens, and chooses its form.
+    /// Adds what a request of so many tokens needs to be taken.
     pub(super) fn apply(&self, request: &mut ModelRequest, tokens: u64) -> PendingRequest {
-        if let Some(note) = &self.note {
-            let items = request.items.iter().chain([note]);
-            request.items = items.cloned().collect();
-        }
-        let newly_reduced = self.reduced && !request.reduced;
-        request.reduced |= self.reduced;
+        let note = self.note.clone();
+        let added = note
+            .into_iter()
+            .chain(self.reduced.then_some(Item::Reduced));
+        let added: Vec<Item> = added.collect();
+        request.items = request.items.iter().chain(&added).cloned().collect();
         PendingRequest {
             tokens,
-            note: self.note.clone(),
-            reduction: newly_reduced.then(|| request.reduction()).flatten(),
+            reduction: self.reduced.then(|| request.reduction()).flatten(),
+            added,
             too_long: self.too_long,
         }
     }
@@ -165,24 +166,25 @@ impl Turn {
         });
     }
 
-    /// Learns from a request that the provider took. Records the note in it, so that the next request begins like this one, and its
-    /// form.
+    /// Learns from a request that the provider took. Records what was added to it, so that the next request begins like this one.
     pub(super) async fn taken(&mut self, request: PendingRequest) -> Result<(), Halt> {
         self.history.took(request.tokens);
         if let Some(too_long) = request.too_long.filter(|it| *it > request.tokens) {
             self.learn_window(too_long);
             self.window_limit = None;
         }
-        if let Some(Item::Note { text, once }) = request.note {
-            self.tell_model(text, once).await?;
+        for item in request.added {
+            match item {
+                Item::Note { text, once } => self.tell_model(text, once).await?,
+                item => self.record(item).await?,
+            }
         }
         match request.reduction {
             Some(reduction) => {
-                self.record(Item::Reduced).await?;
-                self.note(&format!(
+                let words = format!(
                     "the provider takes the chat so far in a reduced form only: {reduction}"
-                ))
-                .await
+                );
+                self.note(&words).await
             }
             None => Ok(()),
         }

@@ -117,7 +117,6 @@ impl Turn {
         }
         let request = ModelRequest {
             system: prompt,
-            reduced: fit.items.contains(&Item::Reduced),
             room: Some(budget.window.saturating_sub(fit.tokens)),
             items: Arc::from(fit.items),
             tools,

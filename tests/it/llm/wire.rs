@@ -323,7 +323,6 @@ pub(crate) fn request(items: Vec<Item>) -> ModelRequest {
         }]),
         may_call: true,
         cache_key: Some("this-chat".into()),
-        reduced: false,
         room: None,
     }
 }

@@ -91,16 +91,19 @@ impl Conversation {
     /// one before it, and the provider can serve that part from its cache. Only images that are too many go later.
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
+        let reduced = count_reduced(&items);
         let mut writer = MessageWriter::new(info, request);
-        writer.images = choose_images(info, request, &items).into();
-        for item in items {
+        writer.must_alternate |= reduced > 0;
+        writer.images = choose_images(info, &items[..reduced], &items[reduced..]);
+        for (at, item) in items.into_iter().enumerate() {
+            writer.reduced = at < reduced;
             writer.item(item);
         }
         writer.finish();
         Self {
             system: request.system.clone(),
             messages: writer.messages,
-            left_out: match info.images && !request.reduced {
+            left_out: match info.images && !writer.reduced {
                 true => writer.left_out,
                 false => Vec::new(),
             },
@@ -111,26 +114,48 @@ impl Conversation {
     }
 }
 
+/// Returns the number of first items that go in the reduced form. A step goes in one form.
+fn count_reduced(items: &[Item]) -> usize {
+    let is_step = |item: &&Item| {
+        matches!(
+            item,
+            Item::Text { .. } | Item::Reasoning { .. } | Item::Call(_)
+        )
+    };
+    let Some(last) = items.iter().rposition(|item| *item == Item::Reduced) else {
+        return 0;
+    };
+    let mut before = items[..last].iter();
+    let in_step = before
+        .rfind(|item| **item != Item::Reduced)
+        .is_some_and(|item| is_step(&item));
+    let rest = items[last + 1..].iter().take_while(is_step);
+    last + 1 + if in_step { rest.count() } else { 0 }
+}
+
 /// Returns each image of the prompts as it is sent, or the reason why it is not.
 fn choose_images(
     info: &RequestInfo,
-    request: &ModelRequest,
-    items: &[Item],
-) -> Vec<Result<Image, String>> {
+    reduced: &[Item],
+    whole: &[Item],
+) -> VecDeque<Result<Image, String>> {
+    let refused = images_of(reduced).map(|_| Err("the provider refused a request with it"));
+    let images: Vec<&Image> = images_of(whole).collect();
+    let chosen = match info.images {
+        true => images::choose(info, &images),
+        false => vec![Err("you take none".to_owned()); images.len()],
+    };
+    let refused = refused.map(|it| it.map_err(str::to_owned));
+    refused.chain(chosen).collect()
+}
+
+/// Returns the images that prompts attach.
+fn images_of(items: &[Item]) -> impl Iterator<Item = &Image> {
     let contexts = items.iter().filter_map(|item| match item {
         Item::User { context, .. } => Some(context),
         _ => None,
     });
-    let images = contexts.flatten().filter_map(|piece| piece.image.as_ref());
-    let images: Vec<&Image> = images.collect();
-    let none = |reason: &str| vec![Err(reason.to_owned()); images.len()];
-    if !info.images {
-        none("you take none")
-    } else if request.reduced {
-        none("the provider refused the request with it")
-    } else {
-        images::choose(info, &images)
-    }
+    contexts.flatten().filter_map(|piece| piece.image.as_ref())
 }
 
 /// Returns the texts of a message's parts as one text.
@@ -151,6 +176,8 @@ struct MessageWriter<'a> {
     /// The images of the prompts that are still to come.
     images: VecDeque<Result<Image, String>>,
     left_out: Vec<String>,
+    /// True for items that go in the reduced form ([`Item::Reduced`]).
+    reduced: bool,
     /// Ids of the calls that become text. Their results become text too.
     text_calls: HashSet<String>,
     messages: Vec<Message>,
@@ -169,7 +196,8 @@ impl<'a> MessageWriter<'a> {
         Self {
             info,
             request,
-            must_alternate: request.reduced || rules::must_alternate(info),
+            reduced: false,
+            must_alternate: rules::must_alternate(info),
             images: VecDeque::new(),
             left_out: Vec::new(),
             text_calls: HashSet::new(),
@@ -270,7 +298,7 @@ impl<'a> MessageWriter<'a> {
 
     fn reasoning(&mut self, text: String, signature: Option<&str>) {
         let own = self.info.own_signature(signature);
-        if !self.request.reduced && (own.is_some() || !text.is_empty()) {
+        if !self.reduced && (own.is_some() || !text.is_empty()) {
             self.parts.push(MessagePart::Reasoning {
                 text,
                 signature: own.map(str::to_owned),
@@ -341,18 +369,20 @@ impl<'a> MessageWriter<'a> {
         self.messages.push(Message::Model(parts));
     }
 
-    /// Returns true if the calls of a step cannot go back as calls: one has a name that no tool has, or another model made
-    /// them, so that the reasoning which Anthropic wants with them is missing.
+    /// Returns true if the calls of a step cannot go back as calls: they go in the reduced form, one has a name that no tool has,
+    /// or another model made them, so that the reasoning which Anthropic wants with them is missing.
     fn must_be_text(&self, parts: &[MessagePart]) -> bool {
         let thought = |part: &MessagePart| matches!(part, MessagePart::Reasoning { signature, .. } if signature.is_some());
         let unknown = |part: &MessagePart| matches!(part, MessagePart::Call(call) if !self.may_name(&call.name));
-        parts.iter().any(unknown) || (self.info.thinking && !parts.first().is_some_and(thought))
+        self.reduced
+            || parts.iter().any(unknown)
+            || (self.info.thinking && !parts.first().is_some_and(thought))
     }
 
     /// Returns true if a call may have this name: that of a tool on offer.
     fn may_name(&self, name: &str) -> bool {
         let mut tools = self.request.tools.iter();
-        !self.request.reduced && tools.any(|tool| tool.name == name)
+        tools.any(|tool| tool.name == name)
     }
 
     /// Turns the calls of a step into text.

@@ -83,7 +83,8 @@ pub enum Item {
     Retried,
     /// Texts that the model is sent in part from here on, so that the chat fits its context window.
     Shortened { texts: Vec<Shortened> },
-    /// The provider took the chat so far in the reduced form only ([`crate::ModelRequest::reduced`]), which goes on from here.
+    /// All before this item goes in the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their
+    /// results are told as text, reasoning is left out.
     Reduced,
     /// A line for the person only. No model is sent it.
     Notice { text: String },

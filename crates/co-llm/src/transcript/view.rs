@@ -119,6 +119,9 @@ fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
     let kept = items[kept_from..at]
         .iter()
         .filter(|item| !matches!(item, Item::Summary { .. }));
+    let reduced = items[..kept_from]
+        .iter()
+        .rposition(|item| *item == Item::Reduced);
     let one = |at: usize| std::iter::once(&items[at]);
     Box::new(
         first
@@ -126,6 +129,7 @@ fn after_summary(items: &[Item]) -> Box<dyn Iterator<Item = &Item> + '_> {
             .flat_map(one)
             .chain(one(at))
             .chain(last.into_iter().flat_map(one))
+            .chain(reduced.into_iter().flat_map(one))
             .chain(kept)
             .chain(&items[at + 1..]),
     )
@@ -247,6 +251,41 @@ mod tests {
             summary("s", 1),
         ];
         let told = [user("first"), summary("s", 1), user("last"), said("kept")];
+        assert_eq!(view(&items), told);
+    }
+
+    #[test]
+    fn prompts_from_before_a_summary_stay_reduced() {
+        let items = [
+            user("first"),
+            said("x"),
+            Item::Reduced,
+            user("last"),
+            said("y"),
+            summary("s", 1),
+        ];
+        let told = [
+            user("first"),
+            summary("s", 1),
+            user("last"),
+            Item::Reduced,
+            said("y"),
+        ];
+        assert_eq!(view(&items), told);
+        let items = [
+            user("first"),
+            Item::Reduced,
+            said("y"),
+            summary("s", 2),
+            user("z"),
+        ];
+        let told = [
+            user("first"),
+            summary("s", 2),
+            Item::Reduced,
+            said("y"),
+            user("z"),
+        ];
         assert_eq!(view(&items), told);
     }
 

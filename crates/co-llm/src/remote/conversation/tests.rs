@@ -35,7 +35,6 @@ fn request(items: Vec<Item>, tools: bool) -> ModelRequest {
         },
         may_call: true,
         cache_key: None,
-        reduced: false,
         room: None,
     }
 }
@@ -278,10 +277,12 @@ fn the_reduced_form_is_texts_alone() {
         outcome("1", "a"),
         outcome("2", "b"),
     ];
-    let mut request = request(items, true);
+    let whole = request(items.clone(), true);
     let changed = "1 image is left out, 2 calls are sent as text, 1 thought is left out";
-    assert_eq!(request.reduction().as_deref(), Some(changed));
-    request.reduced = true;
+    let request = request([items, vec![Item::Reduced]].concat(), true);
+    for request in [&whole, &request] {
+        assert_eq!(request.reduction().as_deref(), Some(changed));
+    }
     let info = RequestInfo {
         images: true,
         ..info(Protocol::OpenAi)
@@ -304,6 +305,26 @@ fn the_reduced_form_is_texts_alone() {
     assert_eq!(chat.tools.len(), 1);
     let plain = self::request(vec![user("x"), said("y")], true);
     assert_eq!(plain.reduction(), None);
+}
+
+#[test]
+fn what_follows_the_reduced_form_is_whole_and_the_bytes_before_it_stay() {
+    let refused = vec![user("x"), call("1"), outcome("1", "a"), Item::Reduced];
+    let next = vec![said("y"), call("2"), outcome("2", "b")];
+    let info = info(Protocol::OpenAi);
+    let told = |items: Vec<Item>| Conversation::new(&info, &request(items, true)).messages;
+    let before = told(refused.clone());
+    let after = told([refused.clone(), next.clone()].concat());
+    assert_eq!(after[..before.len()], before);
+    let [.., Message::Model(parts), Message::Results(_)] = &after[..] else {
+        panic!("{after:?}");
+    };
+    assert!(matches!(
+        parts[..],
+        [MessagePart::Text(_), MessagePart::Call(_)]
+    ));
+    let again = request([refused, next, vec![Item::Reduced]].concat(), true);
+    assert_eq!(again.reduction().as_deref(), Some("1 call is sent as text"));
 }
 
 #[test]

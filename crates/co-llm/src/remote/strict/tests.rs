@@ -140,7 +140,6 @@ fn request(items: Vec<Item>) -> ModelRequest {
         tools: tools(),
         may_call: true,
         cache_key: Some("chat".into()),
-        reduced: false,
         room: None,
     }
 }
@@ -184,7 +183,8 @@ fn check(base: &ModelRequest) -> Result<(), TestCaseError> {
         };
         let body = body(&family.info, &request);
         let named = ["run", "read_file"];
-        let named = if base.tools.is_empty() || base.reduced {
+        let reduced = base.items.contains(&Item::Reduced);
+        let named = if base.tools.is_empty() {
             &[][..]
         } else {
             &named
@@ -193,7 +193,7 @@ fn check(base: &ModelRequest) -> Result<(), TestCaseError> {
         let (host, model) = (&family.info.host, &family.info.model);
         prop_assert_eq!(checked, Ok(()), "{} {}: {:#}", host, model, body);
         let bridged = body.to_string().contains("(no answer)");
-        let bridges = base.reduced || !family.no_bridges;
+        let bridges = reduced || !family.no_bridges;
         prop_assert!(bridges || !bridged, "{} {}: {:#}", host, model, body);
     }
     Ok(())
@@ -414,11 +414,14 @@ proptest! {
         items in prop::collection::vec(any_item(), 0..24),
         offers_tools: bool,
         may_call: bool,
-        reduced in prop::bool::weighted(0.2),
+        reduced: Option<prop::sample::Index>,
     ) {
+        let mut items = items;
+        if let Some(at) = reduced {
+            items.insert(at.index(items.len() + 1), Item::Reduced);
+        }
         let mut base = request(items);
         base.may_call = may_call;
-        base.reduced = reduced;
         if !offers_tools {
             base.tools = Arc::new([]);
         }
