@@ -250,11 +250,15 @@ impl Judge {
         };
         paths::check(&local, path, wanted, &(0..0)).or_else(|| {
             let inside = self.facts.path(cwd, path).inside?;
-            let covered = self.survey().covers(&self.facts.root().join(inside.real));
-            covered.then(|| {
-                let why = "may be a secret: it has another name, or cannot be listed";
-                Reason::whole(format!("`{path}` {why}"))
-            })
+            let real = self.facts.root().join(inside.real);
+            let why = if self.survey().covers(&real) {
+                "may be a secret: it has another name, or cannot be listed"
+            } else if repository::is_below_gits(self.facts.root(), &real) {
+                "is in a git directory"
+            } else {
+                return None;
+            };
+            Some(Reason::whole(format!("`{path}` {why}")))
         })
     }
 
@@ -312,7 +316,7 @@ impl Judge {
         self.tracked.list(&self.facts.git()?, self.facts.root())
     }
 
-    /// Returns a filter for a walk through the workspace: false for secrets and for files of co's own.
+    /// Returns a filter for a walk through the workspace: false for secrets, for files of git, and for files of co's own.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn readable(self: &Arc<Self>) -> Arc<dyn Fn(&Path) -> bool + Send + Sync> {
@@ -322,7 +326,8 @@ impl Judge {
             // A complete survey has looked into the files already.
             let secret = named.is_some_and(is_secret)
                 || !survey.complete && content::is_secret(path)
-                || survey.covers(path);
+                || survey.covers(path)
+                || repository::is_gits(path);
             !secret && !judge.facts.is_own(path)
         })
     }

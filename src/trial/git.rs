@@ -45,6 +45,8 @@ pub struct GitChanges {
     commits: BTreeSet<PathBuf>,
     /// Other changed paths, such as those of hooks; see `commits`.
     others: BTreeSet<PathBuf>,
+    /// New git directories; see `commits`.
+    new: BTreeSet<PathBuf>,
     /// The words of git about the move of HEAD; none if HEAD did not move, or git could not tell.
     pub(super) head: Option<String>,
 }
@@ -56,38 +58,48 @@ pub(super) fn is_it(name: &OsStr) -> bool {
 
 impl GitChanges {
     pub fn is_empty(&self) -> bool {
-        self.commits.is_empty() && self.others.is_empty()
+        self.paths().next().is_none()
     }
 
     /// Returns the changed paths. Not all are among them if there are many.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        let all = self.others.iter().chain(&self.commits);
+        let all = self.new.iter().chain(&self.others).chain(&self.commits);
         all.map(PathBuf::as_path)
     }
 
-    /// Returns whether git may have moved HEAD of the workspace's own repository.
-    pub(super) fn may_move_head(&self) -> bool {
-        self.commits.iter().any(|path| path.starts_with(".git"))
+    /// Returns whether a ref or an index has changed, so that HEAD may have moved.
+    pub(super) fn has_commits(&self) -> bool {
+        !self.commits.is_empty()
     }
 
     /// Returns what the command did, in one line.
     pub fn words(&self) -> String {
         let commits = self.commits.iter().filter(|_| self.head.is_none());
-        let paths: Vec<_> = self
-            .others
-            .iter()
-            .chain(commits)
-            .map(|it| shown(it))
-            .collect();
-        let paths = (!paths.is_empty()).then(|| format!("{} changed", paths.join(", ")));
-        let words: Vec<_> = self.head.iter().cloned().chain(paths).collect();
-        words.join("; ")
+        let named = |label: &str, paths: Vec<&PathBuf>, after: &str| {
+            let all: Vec<_> = paths.iter().map(|path| shown(path)).collect();
+            (!all.is_empty()).then(|| format!("{label}{}{after}", all.join(", ")))
+        };
+        let label = match self.new.len() {
+            1 => "new repository: ",
+            _ => "new repositories: ",
+        };
+        let new = named(label, self.new.iter().collect(), "");
+        let changed = named("", self.others.iter().chain(commits).collect(), " changed");
+        let words = [self.head.clone(), new, changed];
+        words.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     /// Adds a path that is no part of a commit.
     pub(super) fn add(&mut self, path: &Path) {
         if self.others.len() < MOST_PATHS {
             self.others.insert(path.to_owned());
+        }
+    }
+
+    /// Adds a git directory that the workspace lacks.
+    pub(super) fn add_new(&mut self, dir: &Path) {
+        if self.new.len() < MOST_PATHS {
+            self.new.insert(dir.to_owned());
         }
     }
 
@@ -104,9 +116,15 @@ impl GitChanges {
         }
     }
 
-    /// Adds the changes that the layer has in the git directory `dir`. An index that git only refreshed is no change.
-    pub(super) fn read(&mut self, layer: &Tree, workspace: &Tree, dir: &Path) -> io::Result<()> {
-        let mut todo = vec![dir.to_owned()];
+    /// Adds the changes that the layer has at `path`, which is the git directory `dir` or in it. An index that git only refreshed
+    /// is no change.
+    pub(super) fn read(
+        &mut self,
+        (layer, workspace): (&Tree, &Tree),
+        dir: &Path,
+        path: &Path,
+    ) -> io::Result<()> {
+        let mut todo = vec![path.to_owned()];
         while let Some(path) = todo.pop() {
             let inner = path.strip_prefix(dir).unwrap_or(&path);
             if LEFT_OVER.iter().any(|it| inner.starts_with(it)) {
@@ -140,6 +158,7 @@ impl GitChanges {
                         todo.extend(names.iter().map(|name| path.join(name)));
                     }
                 }
+                _ if path == dir && new.kind == Kind::Dir => self.add_new(dir),
                 // Removing what is not there is no change, and nothing refers to new objects alone.
                 _ if new.kind == Kind::Whiteout || is_new_object(inner) => {}
                 // Its first log follows.

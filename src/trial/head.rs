@@ -47,7 +47,7 @@ impl TrialChanges {
     /// git says may be made of it.
     #[must_use]
     pub async fn with_head(mut self, executor: &Executor, place: &TrialPlace) -> Self {
-        if self.git.may_move_head() {
+        if self.git.has_commits() {
             self.git.head = place.head(executor).await;
         }
         self

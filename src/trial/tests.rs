@@ -395,7 +395,11 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     check(
         "",
         "git init -q; git init -q d; touch d/a",
-        &["d: - > dir 755", "d/a: - > 644", ".git, d/.git changed"],
+        &[
+            "d: - > dir 755",
+            "d/a: - > 644",
+            "new repositories: .git, d/.git",
+        ],
     );
     check(
         "mkdir d; touch d/a; mkdir d/.git; touch d/.git/b",
@@ -405,7 +409,7 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
     check(
         "mkdir d; echo 'gitdir: x' > d/.git",
         "echo 'gitdir: y' > d/.git; mkdir .GIT",
-        &[".GIT, d/.git changed"],
+        &["new repository: .GIT; d/.git changed"],
     );
 }
 

@@ -16,6 +16,46 @@ mod tests;
 /// The prefix of co's temporary directories, in which commands can write.
 pub const OUR_TMP: &str = "co-tmp-";
 
+/// Names in a git directory that git runs or reads as configuration. A command must not make missing ones.
+pub(crate) const OBEYED_NAMES: &[&str] = &[
+    "config",
+    "config.worktree",
+    "commondir",
+    "hooks",
+    "info",
+    "modules",
+    "branches",
+    "remotes",
+];
+
+/// The same names in `worktrees/NAME` of a git directory.
+pub(crate) const OBEYED_IN_WORK_TREE: &[&str] = &["config.worktree", "modules"];
+
+/// Names in a git directory that commit, merge, rebase, stash, gc and the like change. They also change names in
+/// capitals (`HEAD`, `MERGE_MSG`) and locks.
+pub(crate) const CHANGED_NAMES: &[&str] = &[
+    "objects",
+    "refs",
+    "reftable",
+    "logs",
+    "index",
+    "packed-refs",
+    "shallow",
+    "worktrees",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "rr-cache",
+    "lost-found",
+    "lfs",
+    "gc.pid",
+    "gc.log",
+    "ADD_EDIT.patch",
+];
+
+/// Names that git makes in a git directory, and neither obeys nor changes.
+const OTHER_NAMES: [&str; 1] = ["description"];
+
 /// The git directories of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {
@@ -61,11 +101,58 @@ pub fn is_empty(dir: &Path) -> bool {
         .is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Returns whether git accepts this directory as a git directory.
+/// Returns whether git may accept this directory as a git directory.
 pub fn is_git_dir(dir: &Path) -> bool {
-    dir.join("HEAD").symlink_metadata().is_ok()
-        && dir.join("objects").is_dir()
-        && dir.join("refs").is_dir()
+    has_git_names(|name| match name {
+        "objects" | "refs" => dir.join(name).is_dir(),
+        _ => dir.join(name).symlink_metadata().is_ok(),
+    })
+}
+
+/// Returns whether a directory that `has` these names is a git directory for git.
+pub fn has_git_names(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// Returns whether a path is one of git's own files or directories, in a git directory of any name.
+pub fn is_gits(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(is_gits_name) && path.parent().is_some_and(is_git_dir)
+}
+
+/// Returns whether a path in the directory `root` is one of git's own in a git directory, or lies below one.
+pub fn is_below_gits(root: &Path, path: &Path) -> bool {
+    let mut above = path.ancestors().take_while(|it| *it != root);
+    path.starts_with(root) && above.any(is_gits)
+}
+
+/// Returns whether git may use a file or directory with this name in a git directory.
+pub fn is_gits_name(name: &str) -> bool {
+    OTHER_NAMES.contains(&name) || may_change(name) || OBEYED_NAMES.contains(&name)
+}
+
+/// Returns whether a command may change the entry with this name in a git directory.
+pub(crate) fn may_change(name: &str) -> bool {
+    let name = name.strip_suffix(".lock").unwrap_or(name);
+    let reference = name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
+    reference || CHANGED_NAMES.contains(&name) || name.starts_with("sharedindex.")
+}
+
+/// Returns the git directories in `workspace`, a real path, that its `.git` leads to, trusted or not: by a link, by the text of
+/// a file, or by `commondir`. They may be the workspace itself.
+pub fn inside(workspace: &Path) -> Vec<PathBuf> {
+    let dot = workspace.join(".git");
+    let own = match dot.is_dir() {
+        true => dot.canonicalize().ok(),
+        false => git_file(workspace, &dot),
+    };
+    let common = own
+        .as_deref()
+        .and_then(|own| git_file_target(own, "commondir"));
+    let mut dirs: Vec<_> = own.into_iter().chain(common).collect();
+    dirs.retain(|dir| dir.starts_with(workspace) && dir.is_dir());
+    dirs.dedup();
+    dirs
 }
 
 /// Returns whether this user owns the path.
@@ -92,11 +179,7 @@ fn of_directory(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
 
 /// Returns the directories for a `.git` file of a linked work tree or of a submodule.
 fn outside(workspace: &Path, dot: &Path) -> Result<Dirs, Untrusted> {
-    let told = regular::text(dot).ok();
-    let own = told
-        .as_deref()
-        .and_then(|text| text.strip_prefix("gitdir: "))
-        .and_then(|path| workspace.join(line(path)).canonicalize().ok())
+    let own = git_file(workspace, dot)
         .ok_or_else(|| Untrusted("the file `.git` names no directory".into()))?;
     let common = if is_worktree(&own, dot) {
         let common = own.ancestors().nth(2).unwrap_or(&own).to_owned();
@@ -255,6 +338,13 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
         )));
     }
     Ok(())
+}
+
+/// Returns the real path that a file `.git` of a workspace names.
+fn git_file(workspace: &Path, dot: &Path) -> Option<PathBuf> {
+    let text = regular::text(dot).ok()?;
+    let path = text.strip_prefix("gitdir: ")?;
+    workspace.join(line(path)).canonicalize().ok()
 }
 
 /// Returns the real path that a git file in `dir` names.

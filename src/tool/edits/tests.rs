@@ -221,6 +221,10 @@ fn what_is_not_a_text_of_the_workspace_is_refused() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "one").unwrap();
     }
+    for name in ["bare/HEAD", "bare/objects/x", "bare/refs/x", "bare/hooks/x"] {
+        fs::create_dir_all(scene.at(name).parent().unwrap()).unwrap();
+        scene.write(name, b"one");
+    }
     symlink("../outside", scene.at("out")).unwrap();
     symlink(".env", scene.at("hidden")).unwrap();
     symlink("nowhere", scene.at("dangling")).unwrap();
@@ -242,6 +246,8 @@ out | `out` is outside the workspace, so co does not change it
 dangling | `dangling` is outside the workspace, so co does not change it
 hidden | `hidden` leads to `.env`, which looks like a secret, so co does not change it
 twin | `twin` may be a secret: it has another name, or cannot be listed, so co does not change it
+bare/hooks/x | `bare/hooks/x` is in a git directory, so co does not change it
+bare/config | `bare/config` is in a git directory, so co does not change it
 pipe | `pipe` is not a regular file, so co does not change it
 src | `src` is a directory, so co does not change it
 src/ | `src/` does not name a file, so co does not change it

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::limits::{FileScope, PathFilter, plural};
+use co_exec::repository;
 
 /// The most entries of one walk.
 const MAX_ENTRIES: usize = 200_000;
@@ -41,14 +42,14 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// Returns true if the walk has the entry. Counts an entry that is left out, except `.git`.
+    /// Returns true if the walk has the entry. Counts an entry that is left out, except those of git.
     fn pass(&self, entry: &DirEntry, allowed: &PathFilter) -> bool {
         let path = entry.path();
         let dir = entry.file_type().is_some_and(|kind| kind.is_dir());
         let count = match entry.depth() == 0 || allowed(path) {
             true if dir && entry.depth() > 0 && unfit_rules(path).is_some() => &self.unruly,
             true => return true,
-            false if entry.file_name() == ".git" => return false,
+            false if entry.file_name() == ".git" || repository::is_gits(path) => return false,
             // The filter also refuses directories that cannot be read, because they may contain secrets.
             false if dir && fs::read_dir(path).is_err() => &self.unread,
             false => &self.secret,

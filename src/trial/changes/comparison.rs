@@ -16,6 +16,7 @@ use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
 use crate::tool::files::ignore_rules::IgnoreRules;
+use co_exec::repository;
 use co_exec::secrets::content;
 
 /// The reasons why a change is dropped.
@@ -38,6 +39,8 @@ pub(super) struct Comparison<'a> {
     pub(super) root: &'a Path,
     /// They are never ignored.
     pub(super) tracked: TrackedFiles<'a>,
+    /// The git directories that the `.git` of the workspace leads to, which may lie in ignored directories.
+    git_dirs: Vec<PathBuf>,
     allowed: &'a PathFilter,
     store: &'a Store,
     start: Time,
@@ -64,9 +67,23 @@ struct DirPair {
     layer: OwnedFd,
     workspace: Option<OwnedFd>,
     rules: Option<Rules>,
+    /// It is a git directory, and that of the workspace is none.
+    is_new_git: bool,
 }
 
 impl DirPair {
+    /// Returns whether the trial sees a git directory.
+    fn is_git_dir(&self) -> bool {
+        let kind = |dir: &OwnedFd, name: &str| Node::of(dir, name.as_ref()).ok()?.map(|it| it.kind);
+        repository::has_git_names(|name| match kind(&self.layer, name) {
+            Some(kind) => kind != Kind::Whiteout,
+            None => {
+                let below = self.workspace.as_ref().filter(|_| self.merged);
+                below.is_some_and(|dir| kind(dir, name).is_some())
+            }
+        })
+    }
+
     /// Returns the rules for what the workspace has.
     fn old_rules(&self) -> Option<&IgnoreRules> {
         self.rules.as_ref().map(|it| &it.old)
@@ -117,6 +134,7 @@ impl<'a> Comparison<'a> {
             workspace: Tree::open(root)?,
             upper: layer.upper(),
             tracked: TrackedFiles::of(root),
+            git_dirs: repository::inside(root),
             root,
             allowed,
             store,
@@ -174,13 +192,18 @@ impl<'a> Comparison<'a> {
         let rules = task
             .above
             .map(|above| above.below(&whole, workspace.is_some(), &layers, merged));
-        let pair = DirPair {
+        let mut pair = DirPair {
             path: task.path,
             merged,
             layer,
             workspace,
             rules,
+            is_new_git: false,
         };
+        if !repository::is_git_dir(&whole) && pair.is_git_dir() {
+            pair.is_new_git = true;
+            self.found.git.add_new(&pair.path);
+        }
         let mut inner = Vec::new();
         for name in &names {
             let path = pair.path.join(name);
@@ -210,17 +233,30 @@ impl<'a> Comparison<'a> {
             Some(dir) => Node::of(dir, name)?.map(|node| (dir, node)),
             None => None,
         };
-        if git::is_it(name) {
-            self.found.git.read(&self.layer, &self.workspace, path)?;
+        let whole = self.root.join(path);
+        let is_git = git::is_it(name);
+        if is_git || repository::is_gits(&whole) {
+            let dir = if is_git { path } else { &pair.path };
+            let trees = (&self.layer, &self.workspace);
+            self.found.git.read(trees, dir, path)?;
             return Ok(None);
         }
-        let whole = self.root.join(path);
+        if pair.is_new_git && name.to_str().is_some_and(repository::is_gits_name) {
+            return Ok(None);
+        }
         let before = old.map(|(_, old)| old);
         let is_new_dir = before.is_none() && new.kind == Kind::Dir;
         let is_named = |rules: &Rules| rules.ignore(&whole, before, new);
         let is_ignored =
             pair.rules.as_ref().is_none_or(is_named) || is_new_dir && self.ignores_all(path)?;
         if is_ignored && !self.tracked.has(path) {
+            if new.kind == Kind::Dir && self.git_dirs.iter().any(|it| it.starts_with(&whole)) {
+                return Ok(Some(DirTask {
+                    path: path.to_owned(),
+                    merged: pair.merged,
+                    above: None,
+                }));
+            }
             self.count_ignored(path, new)?;
             return Ok(None);
         }

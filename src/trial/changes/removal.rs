@@ -8,6 +8,7 @@ use super::super::tree::{self, Kind, Node};
 use super::Error;
 use super::comparison::{Comparison, DEEP, Stop};
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use co_exec::repository;
 
 const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
 
@@ -34,11 +35,11 @@ impl Comparison<'_> {
         let Some(old) = Node::of(dir, name)? else {
             return Ok(true);
         };
-        if git::is_it(name) {
+        let whole = self.root.join(path);
+        if git::is_it(name) || repository::is_gits(&whole) {
             self.found.git.add(path);
             return Ok(false);
         }
-        let whole = self.root.join(path);
         let is_ignored = rules.is_none_or(|it| it.ignore(&whole, old.kind == Kind::Dir));
         if is_ignored && !self.tracked.has(path) {
             self.found.ignored.files += 1;

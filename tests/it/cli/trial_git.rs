@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -86,11 +87,85 @@ fn what_else_changed_is_named_by_its_path() {
         "echo /etc > .git/objects/info/alternates",
         ".git/objects/info/alternates changed",
     );
-    check("git init -q sub", "sub/.git changed");
+    check("git init -q sub", "new repository: sub/.git");
     check(
         "for n in 1 2 3 4 5; do echo $n > .git/x$n; done",
         ".git/x1, .git/x2, .git/x3 changed",
     );
+}
+
+#[test]
+fn a_git_directory_with_another_name_counts_as_one() {
+    for lead in [
+        "mkdir deep; mv .git deep/bare; ln -s deep/bare .git",
+        "mkdir deep; mv .git deep/bare; echo gitdir: deep/bare > .git",
+        "mkdir deep; mv .git deep/bare; mkdir .git; cp deep/bare/HEAD .git; echo ../deep/bare > .git/commondir",
+        "mkdir deep; mv .git deep/bare; ln -s deep/bare .git; echo deep/ > .gitignore",
+    ] {
+        for (deed, words) in [
+            ("echo x >> deep/bare/config", "deep/bare/config changed"),
+            (
+                "echo 'exit 1' > deep/bare/hooks/pre-commit; chmod +x deep/bare/hooks/pre-commit",
+                "deep/bare/hooks/pre-commit changed",
+            ),
+            ("rm -r deep/bare/hooks", "deep/bare/hooks changed"),
+            (
+                "echo x > deep/bare/config.worktree",
+                "deep/bare/config.worktree changed",
+            ),
+            ("git -C deep/bare tag v1", "deep/bare/refs/tags/v1 changed"),
+        ] {
+            let scene = Scene::new(&format!("{REPOSITORY}; mkdir -p .git/hooks; {lead}"));
+            let before = scene.files();
+            let done = scene.keep(&format!("{deed}; echo 2 > a"));
+            let told = said(&done);
+            let expected = format!("co-nvim: {DROPPED}: {words}");
+            assert!(told.contains(&expected), "{lead}: {deed}: {told:?}");
+            scene.bash("test $(cat a) = 2; echo 1 > a");
+            let same = |it: &(&PathBuf, _)| it.0.starts_with("deep") || it.0.starts_with(".git");
+            assert!(
+                scene
+                    .files()
+                    .iter()
+                    .filter(same)
+                    .eq(before.iter().filter(same)),
+                "{lead}: {deed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_new_repository_is_named_and_not_kept() {
+    for (deed, name) in [
+        ("git init -q sub", "sub/.git"),
+        ("git init -q --bare deep/new.git", "deep/new.git"),
+        (
+            "mkdir -p x/refs x/objects; echo ref: refs/heads/a > x/HEAD; echo y > x/config",
+            "x",
+        ),
+        // A part of it was there.
+        ("echo ref: refs/heads/a > part/HEAD", "part"),
+        ("mkdir y; echo x > y/HEAD; echo ../.git > y/commondir", "y"),
+    ] {
+        let scene = Scene::new(&format!("{REPOSITORY}; mkdir -p part/objects part/refs"));
+        let done = scene.keep(deed);
+        let expected = format!("co-nvim: {DROPPED}: new repository: {name}");
+        assert!(said(&done).contains(&expected), "{deed}: {:?}", said(&done));
+        scene.bash(&format!(
+            "test ! -e {name}/HEAD -a ! -e {name}/config -a ! -e {name}/hooks"
+        ));
+    }
+}
+
+#[test]
+fn a_bare_workspace_keeps_nothing_of_git() {
+    let scene = Scene::new("git init -q --bare .");
+    let before = scene.files();
+    let done = scene.keep("git config a.b c; echo x > hooks/x");
+    let expected = format!("co-nvim: {DROPPED}: config, hooks/x changed");
+    assert!(said(&done).contains(&expected), "{:?}", said(&done));
+    assert!(scene.files() == before);
 }
 
 #[test]

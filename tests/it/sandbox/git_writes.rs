@@ -136,6 +136,40 @@ fn a_link_in_place_of_a_held_name_is_held_with_what_it_leads_to() {
     machine.each_is_held(&ws, deeds);
 }
 
+/// Scripts that move the git directory of a workspace to `deep/bare` inside it, with different ways to it.
+const ELSEWHERE: [&str; 4] = [
+    "mkdir deep && mv .git deep/bare && ln -s deep/bare .git",
+    "mkdir deep && mv .git deep/bare && echo gitdir: deep/bare > .git",
+    "mkdir deep && mv .git deep/bare && mkdir .git && cp deep/bare/HEAD .git && echo ../deep/bare > .git/commondir",
+    "mkdir deep own && mv .git deep/bare && cp deep/bare/HEAD own && echo ../deep/bare > own/commondir && \
+     echo gitdir: own > .git",
+];
+
+#[test]
+fn what_git_leads_to_in_the_workspace_is_held() {
+    let deeds = &[
+        "echo x >> deep/bare/config",
+        "echo x > deep/bare/hooks/pre-commit",
+        "mv deep/bare/hooks x",
+        "mv deep/bare x",
+        "mv deep x",
+        "echo x > deep/bare/config.worktree",
+        "mkdir -p deep/bare/info && echo x > deep/bare/info/attributes",
+        "rm .git && git init -q",
+        "mv .git x",
+    ];
+    for lead in ELSEWHERE {
+        for machine in [Machine::new(), Machine::new().without_namespaces()] {
+            let ws = machine.repository("ws");
+            machine.bash(&ws, &format!("mkdir -p .git/hooks; {lead}"));
+            machine.bash(&ws, "git status -s && test $(git log --format=%s) = first");
+            machine.each_works_free(&ws, &deeds[..7]);
+            machine.each_is_held(&ws, deeds);
+            machine.bash(&ws, "git status -s && test $(git log --format=%s) = first");
+        }
+    }
+}
+
 /// Each command works at the workspace level as it does unconfined.
 const WORK: &[&str] = &[
     "git status -s",

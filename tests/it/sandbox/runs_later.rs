@@ -64,6 +64,45 @@ fn a_bare_repository_at_the_top_is_told_and_one_that_was_there_is_held() {
     assert!(!ws.join("commondir").exists());
 }
 
+#[test]
+fn a_new_repository_below_is_told() {
+    let machine = Machine::new();
+    let ws = machine.repository("ws");
+    machine.bash(&ws, "git init -q old && git init -q --bare old.git");
+    let told = |line: &str| {
+        let done = machine.write(&ws, line);
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    for (line, name) in [
+        ("git init -q --bare deep/new.git", "/ws/deep/new.git"),
+        ("git init -q sub", "/ws/sub/.git"),
+        (
+            "mkdir -p x/refs x/objects; echo ref: refs/heads/a > x/HEAD",
+            "/ws/x",
+        ),
+        (
+            "mkdir y; echo x > y/HEAD; echo ../old.git > y/commondir",
+            "/ws/y",
+        ),
+    ] {
+        let told = told(line);
+        let named = format!(
+            "other programs run or read it: {}{name}",
+            machine.top.display()
+        );
+        assert!(told.contains(&named), "{line}: {told}");
+    }
+    for line in [
+        "true",
+        "git -C old config a.b c; mkdir old.git/x",
+        "git worktree add -q inner",
+        "mkdir z; echo x > z/HEAD; mkdir z/objects",
+    ] {
+        let told = told(line);
+        assert!(!told.contains("other programs run"), "{line}: {told}");
+    }
+}
+
 /// Starts a command of a new backend. The command tries to make a repository once a file `go` exists.
 fn waiting(machine: &Machine, ws: &Path, name: &str) -> Child {
     let line = format!(

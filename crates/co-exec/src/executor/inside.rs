@@ -137,7 +137,10 @@ impl Executor {
             };
             let place = (workspace.as_path(), *read_only);
             let protected = launcher.protected(place, shown, &env, survey.as_deref())?;
-            let watched = WatchedPaths::new(protected.watched.clone());
+            let mut watched = WatchedPaths::new(protected.watched.clone());
+            if !read_only {
+                watched = watched.with_repositories(launcher.surveys(), workspace);
+            }
             Ok((protected, watched))
         };
         let found = tokio::task::spawn_blocking(find).await;

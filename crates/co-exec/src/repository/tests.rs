@@ -344,3 +344,69 @@ fn a_file_that_names_nothing_is_not_trusted() {
     nix::unistd::mkfifo(&place.work.join(".git"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     place.is_not("neither a directory nor a file");
 }
+
+#[test]
+fn the_git_directories_in_a_workspace_are_found_whatever_leads_to_them() {
+    let check = |make: &str, expected: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let mut bash = std::process::Command::new("bash");
+        let done = bash.args(["-ec", make]).current_dir(&root).status();
+        assert!(done.unwrap().success(), "{make}");
+        let expected: Vec<_> = expected.iter().map(|name| root.join(name)).collect();
+        assert_eq!(inside(&root), expected, "{make}");
+    };
+    check("true", &[]);
+    check("mkdir .git", &[".git"]);
+    check("mkdir a; ln -s a .git", &["a"]);
+    check("mkdir a; echo gitdir: a > .git", &["a"]);
+    check(
+        "mkdir a b; echo gitdir: a > .git; echo ../b > a/commondir",
+        &["a", "b"],
+    );
+    check("mkdir .git; echo . > .git/commondir", &[".git"]);
+    check("mkdir .git; echo /etc > .git/commondir", &[".git"]);
+    check("echo gitdir: . > .git", &[""]);
+    check("ln -s / .git", &[]);
+    check("echo gitdir: nowhere > .git", &[]);
+    check("mkfifo .git", &[]);
+}
+
+#[test]
+fn the_own_paths_of_git_are_known_by_the_directory_around_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for name in [
+        "bare/objects/x",
+        "bare/refs/x",
+        "bare/HEAD",
+        "bare/README.md",
+        "src/refs/x",
+        "src/HEAD",
+    ] {
+        crate::test_files::write(root, name, "");
+    }
+    for path in [
+        "bare/hooks/new/x",
+        "bare/config",
+        "bare/HEAD",
+        "bare/index.lock",
+    ] {
+        assert!(is_below_gits(root, &root.join(path)), "{path}");
+    }
+    for path in [
+        "bare",
+        "bare/README.md",
+        "bare/main/config",
+        "src/HEAD",
+        "src/config",
+        "config",
+    ] {
+        assert!(!is_below_gits(root, &root.join(path)), "{path}");
+    }
+    // What is above the workspace does not count.
+    assert!(!is_below_gits(
+        &root.join("bare/hooks"),
+        &root.join("bare/hooks/x")
+    ));
+}

@@ -3,18 +3,37 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::git;
 use crate::regular;
+use crate::repository;
+use crate::secrets::{Survey, Surveys};
 
 /// The names in a git directory that are not searched for links: git follows none there to a file that it writes.
 const OBJECTS: &str = "objects";
 /// The most entries of a git directory that are searched.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The state of some paths before a command ran.
+/// The most new repositories that are named.
+const MAX_REPOSITORIES: usize = 10;
+
+/// The state of some paths before a command ran, and of the repositories of the workspace.
 #[derive(Debug, Default)]
-pub(crate) struct WatchedPaths(Vec<(PathBuf, BTreeSet<Trace>)>);
+pub(crate) struct WatchedPaths {
+    traced: Vec<(PathBuf, BTreeSet<Trace>)>,
+    repositories: Option<RepositoryWatch>,
+}
+
+/// The repositories of a workspace before a command ran, apart from its own.
+#[derive(Debug)]
+struct RepositoryWatch {
+    surveys: Surveys,
+    workspace: PathBuf,
+    before: Arc<Survey>,
+    /// The git directories that `.git` leads to. In them, git may make others.
+    own: Vec<PathBuf>,
+}
 
 /// The path to tell the person, and something there that a later program would run or follow.
 type Trace = (PathBuf, String);
@@ -25,18 +44,55 @@ impl WatchedPaths {
             let traces = traces(&path);
             (path, traces)
         });
-        Self(traced.collect())
+        Self {
+            traced: traced.collect(),
+            repositories: None,
+        }
+    }
+
+    /// Also watches for new repositories in a workspace.
+    pub(crate) fn with_repositories(mut self, surveys: &Surveys, workspace: &Path) -> Self {
+        let real = workspace.canonicalize();
+        self.repositories = real.ok().map(|workspace| RepositoryWatch {
+            surveys: surveys.clone(),
+            before: surveys.current(&workspace),
+            own: repository::inside(&workspace),
+            workspace,
+        });
+        self
     }
 
     /// Returns the paths at which there is something new.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
-        for (path, before) in &self.0 {
+        for (path, before) in &self.traced {
             let now = traces(path);
             changed.extend(now.difference(before).map(|(named, _)| named.clone()));
         }
+        let new = self.repositories.iter().flat_map(RepositoryWatch::made);
+        for repository in new {
+            if !changed.iter().any(|path| path.starts_with(&repository)) {
+                changed.push(repository);
+            }
+        }
         changed.dedup();
         changed
+    }
+}
+
+impl RepositoryWatch {
+    /// Returns some of the repositories that are there now and were not before.
+    fn made(&self) -> Vec<PathBuf> {
+        let now = self.surveys.current(&self.workspace);
+        if !self.before.complete || !now.complete {
+            return Vec::new();
+        }
+        let is_new = |path: &&PathBuf| {
+            !self.before.repositories.contains(path)
+                && !self.own.iter().any(|own| path.starts_with(own))
+        };
+        let new = now.repositories.iter().filter(is_new);
+        new.take(MAX_REPOSITORIES).cloned().collect()
     }
 }
 

@@ -82,15 +82,19 @@ impl Layout {
                 limits.obeyed.push(dot);
                 // The workspace may be a bare repository: git accepts any directory that looks like one.
                 if repository::is_git_dir(&self.workspace) {
-                    let names = names::GIT_OBEYS.iter();
-                    limits
-                        .obeyed
-                        .extend(names.map(|name| self.workspace.join(name)));
+                    limits.obey_in(&self.workspace);
                 } else {
                     limits.watched.push(self.workspace.join("HEAD"));
                 }
             }
-            None => limits.held.push(dot),
+            None => {
+                limits.held.push(dot);
+                let mut inside = repository::inside(&self.workspace);
+                if let Some(at) = inside.iter().position(|dir| *dir == self.workspace) {
+                    limits.obey_in(&inside.swap_remove(at));
+                }
+                limits.held.extend(inside);
+            }
             Some(dirs) => {
                 if dirs.common != dot {
                     limits.held.push(dot);
@@ -103,10 +107,16 @@ impl Layout {
 }
 
 impl SearchLimits {
+    /// Adds the names that git reads as configuration in a git directory.
+    fn obey_in(&mut self, dir: &Path) {
+        let names = repository::OBEYED_NAMES.iter();
+        self.obeyed.extend(names.map(|name| dir.join(name)));
+    }
+
     /// Adds a git directory, its work trees and its submodules; `own` is the git directory of the workspace's work
     /// tree.
     fn repository(&mut self, dir: &Path, own: &Path, depth: usize) {
-        self.directory(dir, names::GIT_OBEYS, depth);
+        self.directory(dir, repository::OBEYED_NAMES, depth);
         let list = dir.join("worktrees");
         let mut trees = directories(&list);
         if trees.len() > MAX_SEPARATE_DIRECTORIES {
@@ -118,7 +128,7 @@ impl SearchLimits {
             self.pinned.push(list);
         }
         for tree in trees {
-            self.directory(&tree, names::WORK_TREE_OBEYS, depth);
+            self.directory(&tree, repository::OBEYED_IN_WORK_TREE, depth);
         }
     }
 
@@ -127,7 +137,7 @@ impl SearchLimits {
         self.obeyed.extend(obeys.iter().map(|name| dir.join(name)));
         for entry in dir.read_dir().into_iter().flatten().flatten() {
             let (name, path) = (entry.file_name(), entry.path());
-            if may_change(&name.to_string_lossy()) {
+            if repository::may_change(&name.to_string_lossy()) {
                 self.allowed.push(path);
             } else if !obeys.iter().any(|obeyed| name == *obeyed) {
                 self.held.push(path);
@@ -165,13 +175,6 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
     let entries = dir.read_dir().into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     directories.map(|entry| entry.path()).collect()
-}
-
-/// Returns whether a command may change the entry with this name in a git directory.
-fn may_change(name: &str) -> bool {
-    let name = name.strip_suffix(".lock").unwrap_or(name);
-    let reference = name.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
-    reference || names::GIT_CHANGES.contains(&name) || name.starts_with("sharedindex.")
 }
 
 /// Returns whether `path` is the list of what is left of a rebase.

@@ -388,7 +388,10 @@ impl Launcher {
         let layer = overlay.map(Layer::prepare).transpose()?;
         let memory = mounts.as_ref().and_then(|mounts| mounts.memory.as_ref());
         let memory = memory.map(|dir| dir.path.0.clone());
-        let watched = WatchedPaths::new(watched);
+        let mut watched = WatchedPaths::new(watched);
+        if grant_request.level == SandboxLevel::Workspace {
+            watched = watched.with_repositories(&self.surveys, grant_request.workspace);
+        }
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
             SandboxRefusal::Unable(format!(

@@ -231,43 +231,6 @@ pub(super) const RUN_LATER: &[&str] = &[
     ".co",
 ];
 
-/// Names in a git directory that git runs or reads as configuration. A command must not make missing ones.
-pub(super) const GIT_OBEYS: &[&str] = &[
-    "config",
-    "config.worktree",
-    "commondir",
-    "hooks",
-    "info",
-    "modules",
-    "branches",
-    "remotes",
-];
-
-/// The same names in `worktrees/NAME` of a git directory.
-pub(super) const WORK_TREE_OBEYS: &[&str] = &["config.worktree", "modules"];
-
-/// Names in a git directory that commit, merge, rebase, stash, gc and the like change. They also change names in
-/// capitals (`HEAD`, `MERGE_MSG`) and locks.
-pub(super) const GIT_CHANGES: &[&str] = &[
-    "objects",
-    "refs",
-    "reftable",
-    "logs",
-    "index",
-    "packed-refs",
-    "shallow",
-    "worktrees",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "rr-cache",
-    "lost-found",
-    "lfs",
-    "gc.pid",
-    "gc.log",
-    "ADD_EDIT.patch",
-];
-
 /// Keys in git's configuration that name further files, or a directory of hooks.
 pub(super) const GIT_FILE_KEYS: &[&str] = &[
     "path",

@@ -52,6 +52,8 @@ pub struct Survey {
     pub outside: Vec<PathBuf>,
     /// Git's configuration files, which are no secrets but may contain credentials.
     pub git_configs: Vec<PathBuf>,
+    /// Git directories, whatever their names are.
+    pub(crate) repositories: Vec<PathBuf>,
     /// False if there may be more secrets: the walk was cut short, or something in the workspace cannot be read.
     pub complete: bool,
     /// True if the walk was cut short and can go on.
@@ -221,6 +223,9 @@ impl Walk<'_> {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if is_git_store(&dir, &name) {
                     continue;
+                }
+                if name == "HEAD" && repository::is_git_dir(&dir) {
+                    self.survey.repositories.push(dir.clone());
                 }
                 // A submodule may have any name.
                 let git = name == ".git" || kind.is_dir() && is_of_git(&dir);

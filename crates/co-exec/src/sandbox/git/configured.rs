@@ -147,10 +147,9 @@ impl ConfiguredPaths {
 
 /// The configuration files of the workspace's repository that are there, trusted or not.
 fn own_files(workspace: &Path) -> Vec<PathBuf> {
-    let dot = workspace.join(".git");
     let mut dirs = match repository::find(workspace) {
         Ok(Some(Dirs { own, common })) => vec![common, own],
-        Err(_) if dot.is_dir() => vec![dot],
+        Err(_) => repository::inside(workspace),
         Ok(None) if repository::is_git_dir(workspace) => vec![workspace.to_owned()],
         _ => Vec::new(),
     };

@@ -183,7 +183,7 @@ fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
     );
     assert_eq!(mounts.pinned, [PathBytes::from(&work.join(".git"))]);
     assert!(mounts.held.contains(&PathBytes::from(&work.join(".envrc"))));
-    for name in crate::sandbox::names::GIT_OBEYS {
+    for name in crate::repository::OBEYED_NAMES {
         let path = work.join(".git").join(name);
         assert!(mounts.held.contains(&PathBytes::from(&path)), "{name}");
         assert!(found.missing.contains(&path), "{name}");
