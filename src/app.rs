@@ -218,9 +218,12 @@ impl App {
             FromEditor::CheckPromptFile { chat, cwd, check } => {
                 self.tell(chat, &cwd, Msg::CheckPromptFile(check));
             }
-            FromEditor::WriteCommit { chat, cwd, changes } => {
-                let changes = String::from_utf8_lossy(&changes).into_owned();
-                self.tell(chat, &cwd, Msg::WriteCommit(changes));
+            FromEditor::WriteCommit { chat, cwd, commit } => {
+                self.tell(chat, &cwd, Msg::WriteCommit(commit));
+            }
+            FromEditor::ReadContext { chat, wanted } => {
+                let cwd = wanted.cwd.clone();
+                self.tell(chat, &cwd, Msg::ReadContext(wanted));
             }
             FromEditor::Cancel { chat } => {
                 if let Some(handle) = self.chats.get(&chat) {

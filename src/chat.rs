@@ -5,6 +5,7 @@
 
 mod advice;
 pub mod cancellable;
+mod contexts;
 pub mod events;
 mod handle;
 pub mod instructions;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::Instructions;
 use self::jobs::Jobs;
@@ -91,6 +93,7 @@ struct Chat {
     resume_failed: bool,
     typed: TypedCommands,
     commit: CommitRequest,
+    contexts: ContextReads,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
 }
@@ -121,6 +124,7 @@ impl Chat {
             resume_failed: false,
             typed: TypedCommands::new(),
             commit: CommitRequest::new(),
+            contexts: ContextReads::new(),
             undo: None,
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
@@ -145,6 +149,7 @@ impl Chat {
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
                     self.undo_event(event).await;
                 }
+                question = self.contexts.question() => self.ask_about_context(question),
                 usage = self.commit.used() => self.count_commit(usage),
                 event = self.typed.next_event() => self.typed_event(event).await,
             }
@@ -165,10 +170,11 @@ impl Chat {
         match message {
             Msg::Prompt(prompt) => self.typed_prompt(prompt).await,
             Msg::CheckPromptFile(check) => self.check_prompt_file(check).await,
+            Msg::ReadContext(request) => self.read_context(request),
             Msg::Cancel => self.cancel_turn(),
             Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
-            Msg::WriteCommit(changes) => self.write_commit(changes),
+            Msg::WriteCommit(commit) => self.write_commit(commit),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::Settings(services) => self.take_settings(&services),
@@ -259,6 +265,7 @@ impl Chat {
     fn cancel_turn(&mut self) {
         self.typed.cancel();
         self.commit.cancel();
+        self.cancel_contexts();
         if self.cancel_pressed {
             self.queue.drop_all();
             self.show_state();

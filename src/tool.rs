@@ -12,6 +12,7 @@ pub mod files;
 pub mod job_input;
 pub mod jobs;
 pub mod judge;
+pub mod own_git;
 pub mod rules;
 pub mod sandbox_probe;
 mod schema;

@@ -243,6 +243,7 @@ pub(super) fn ask(
         text: co_policy::printable(&file.text.replace("\r\n", "\n")),
         notes,
         slash: question.slash.clone(),
+        context: false,
     }));
     let id = question.id;
     state.questions.push(question);

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::services::Services;
-use crate::protocol::{LineRange, PromptFile, PromptFileCheck, QuestionAnswer, RunOptions};
+use crate::protocol::{
+    CommitPlace, ContextRequest, LineRange, PromptFile, PromptFileCheck, QuestionAnswer, RunOptions,
+};
 use co_llm::transcript::Context;
 use co_policy::secret_names;
 
-/// A context whose name begins with one of these has lines of several files.
-const LINES_OF_FILES: [&str; 2] = ["@search:", "@lsp:"];
+/// A context whose name begins with this has lines of several files.
+const LINES_OF_FILES: &str = "@lsp:";
 
 /// The line before the references in a context `@lsp:`.
 const REFERENCES: &str = "References:\n";
@@ -22,6 +24,8 @@ pub enum Msg {
     Prompt(Prompt),
     /// The editor asks whether the person trusts a prompt file.
     CheckPromptFile(PromptFileCheck),
+    /// The editor asks for a context of a prompt.
+    ReadContext(ContextRequest),
     /// Cancels the turn. The second one in a row drops the queued prompts too.
     Cancel,
     /// The editor asks for the next part of a resumed text, of which `above` bytes are not sent yet.
@@ -32,8 +36,8 @@ pub enum Msg {
         name: String,
         args: String,
     },
-    /// The model writes a message for a commit of these changes.
-    WriteCommit(String),
+    /// The model writes a message for a commit.
+    WriteCommit(CommitPlace),
     /// A `!` line.
     Run {
         command: String,
@@ -68,14 +72,10 @@ impl Prompt {
         self.file.as_ref()?.path.as_deref()
     }
 
-    /// Leaves out the lines of secret files that a search of the editor or a language server found. In each line, a NUL is
+    /// Leaves out the lines of secret files that a language server found. In each line, a NUL is
     /// after the name of the file and after the number.
     pub(super) fn without_secret_files(mut self) -> Self {
-        let of_files = |piece: &&mut Context| {
-            LINES_OF_FILES
-                .iter()
-                .any(|start| piece.name.starts_with(start))
-        };
+        let of_files = |piece: &&mut Context| piece.name.starts_with(LINES_OF_FILES);
         for piece in self.context.iter_mut().filter(of_files) {
             let mut hidden = 0;
             let mut text = String::with_capacity(piece.text.len());
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_search_attaches_no_line_of_a_secret_file() {
+    fn a_language_server_attaches_no_line_of_a_secret_file() {
         let found = "a:1:.env\x007\0key\n.env\x003\0key: 1\ndeploy/secrets/x\x001\0key\n.env.example\x001\0a\0key\n\
              dir/.en\n… cut after 9 of 99 bytes";
         assert_eq!(
-            sent("@search:key", found),
+            sent("@lsp:key", found),
             (
-                "@search:key (lines of secret files left out: 4)".to_owned(),
+                "@lsp:key (lines of secret files left out: 4)".to_owned(),
                 ".env.example:1:a\0key\n… cut after 9 of 99 bytes".to_owned()
             )
         );
@@ -143,10 +143,7 @@ mod tests {
                 "a.rs:1:fn key()\nReferences:\n".to_owned()
             )
         );
-        for (name, text) in [
-            ("@search:key", "src/a.rs\x002\0key\n"),
-            ("@file:.env", "a\n"),
-        ] {
+        for (name, text) in [("@lsp:key", "src/a.rs\x002\0key\n"), ("@file:.env", "a\n")] {
             let told = text.replace('\0', ":");
             assert_eq!(sent(name, text), (name.to_owned(), told));
         }

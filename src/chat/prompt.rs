@@ -5,6 +5,8 @@
 mod budget;
 mod output_frame;
 
+use super::text::start_of;
+
 pub use budget::{Budget, Fit};
 
 use co_llm::transcript::{InstructionFile, Surroundings};
@@ -39,7 +41,7 @@ pub fn system(surroundings: &Surroundings) -> String {
 
 /// Returns the start of a file of instructions, which the model gets.
 pub(super) fn cut(instructions: &str) -> &str {
-    head(instructions.trim(), LONGEST_INSTRUCTIONS)
+    start_of(instructions.trim(), LONGEST_INSTRUCTIONS)
 }
 
 /// Fills a template in one pass, so that no value is read as a template.
@@ -60,14 +62,6 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text.push_str(rest);
     text.truncate(text.trim_end().len());
     text
-}
-
-fn head(text: &str, limit: usize) -> &str {
-    let end = (0..=limit.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    &text[..end]
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::editor::Editor;
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::store::Store;
 use crate::tool::judge::{Judge, JudgeConfig};
+use crate::tool::own_git::OwnGit;
 use crate::tool::rules;
 use crate::tool::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
@@ -248,6 +249,15 @@ impl Services {
         };
         judges.insert(workspace.to_owned(), known);
         judge
+    }
+
+    /// Returns the git that co starts by itself in the workspace of a judge.
+    pub(super) fn own_git(&self, judge: &Arc<Judge>) -> OwnGit {
+        OwnGit {
+            executor: self.executor.clone(),
+            probe: self.probe.clone(),
+            judge: Arc::clone(judge),
+        }
     }
 
     /// Takes the first checkpoint of a workspace in the background, and then sends `no_undo` to Lua.

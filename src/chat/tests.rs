@@ -17,7 +17,6 @@ mod chat;
 mod checkpoints;
 mod checks;
 mod commands;
-mod commit_message;
 mod compact;
 mod edits;
 mod faults;

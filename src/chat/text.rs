@@ -26,6 +26,15 @@ pub(super) fn short(command: &str) -> String {
     short
 }
 
+/// Returns whole characters from the start of a text, at most `most` bytes.
+pub(super) fn start_of(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    &text[..end]
+}
+
 /// Returns the command of a call, or its name and arguments if it has none.
 pub(super) fn command_of(call: &Call) -> String {
     let field = |name: &str| call.arguments.get(name);

@@ -53,6 +53,12 @@ pub enum FromEditor {
         #[serde(flatten)]
         check: PromptFileCheck,
     },
+    /// Asks for a context of a prompt.
+    ReadContext {
+        chat: u64,
+        #[serde(flatten)]
+        wanted: ContextRequest,
+    },
     /// `<C-c>` in a chat: cancels the turn; a second one also drops the queued prompts.
     Cancel { chat: u64 },
     /// Asks for the part of a resumed text that belongs above the text of the chat. `above` is that of the part that came before.
@@ -72,9 +78,8 @@ pub enum FromEditor {
     WriteCommit {
         chat: u64,
         cwd: String,
-        /// The staged changes, and the subjects of the last commits. They may have any bytes.
-        #[serde(deserialize_with = "bytes")]
-        changes: Vec<u8>,
+        #[serde(flatten)]
+        commit: CommitPlace,
     },
     /// The chat's buffer was deleted.
     Close { chat: u64 },
@@ -162,6 +167,43 @@ pub struct QuestionAnswer {
     /// With `reviewed`: the answers to the hunks of the change, in their order.
     #[serde(default)]
     pub hunks: Vec<HunkAnswer>,
+}
+
+/// A request for a context of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ContextRequest {
+    pub request: u64,
+    /// The working directory of the window.
+    pub cwd: String,
+    /// The word of the prompt, such as `@file:README.md`.
+    pub word: String,
+    pub query: ContextQuery,
+}
+
+/// The text that a context has.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ContextQuery {
+    /// That of a file, or the image in it.
+    File { path: String },
+    /// A text that the editor has of a file. The backend only checks that the model may be sent it.
+    Text { path: String, text: String },
+    /// The changes that git knows, staged and not.
+    Diff,
+    /// A commit of git, or another object.
+    Commit { revision: String },
+    /// The lines that contain a text.
+    Search { text: String },
+}
+
+/// The place of a commit whose message is edited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct CommitPlace {
+    /// A directory of the work tree.
+    pub directory: String,
+    /// The variables that git gave its editor, such as `GIT_INDEX_FILE`.
+    #[serde(default)]
+    pub variables: Vec<(String, String)>,
 }
 
 /// Lines of a file.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use co_exec::ScreenPatch;
-use co_llm::transcript::{Cost, Usage};
+use co_llm::transcript::{Cost, Image, Usage};
 
 /// A message from the backend to Lua.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,7 +77,13 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// A question whether a file of the workspace is trusted.
+    /// The answer to a [`super::FromEditor::ReadContext`].
+    ContextRead {
+        request: u64,
+        #[serde(flatten)]
+        read: ContextRead,
+    },
+    /// A question whether a file of the workspace is trusted, or a context may be sent.
     Trust(TrustQuestion),
     /// The question is settled, so Lua closes its float.
     Settled { id: u64, decision: String },
@@ -477,6 +483,31 @@ pub struct TrustQuestion {
     pub notes: Vec<String>,
     /// The slash command that sends the text; none if it goes with each prompt.
     pub slash: Option<String>,
+    /// The text goes with one prompt, as a context, and from then on in this chat without a question.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
+}
+
+/// A context of a prompt, or the reason why there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ContextRead {
+    /// None for an image, and for a text that the editor has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The bytes of the whole file, of which `text` may be the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+    /// A remark for the name of the context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The reason why the prompt goes without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The person cancelled, so the prompt comes back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
 }
 
 /// The chat and the job that a run belongs to.

@@ -229,6 +229,14 @@ impl Isolation {
         name(self.chosen())
     }
 
+    /// Checks that the kernel can hold commands at the read-only level.
+    ///
+    /// # Errors
+    /// It cannot. The error has the reason.
+    pub fn reading(&self) -> Result<(), SandboxRefusal> {
+        self.read_only.clone()
+    }
+
     /// Returns true if unasked commands can be held at the read-only level, by the kernel or in a container.
     pub fn confines(&self) -> bool {
         self.read_only.is_ok() || self.in_container()

@@ -2,6 +2,7 @@
 //!
 //! These modules read files, ask the editor, and limit the size of results. `tool::judge` decides which paths they may read.
 
+pub mod attached;
 mod editor;
 pub(crate) mod ignore_rules;
 mod limits;
@@ -48,6 +49,11 @@ impl FileQuery {
             editor::NAME => editor::EditorContext::parse(call).map(Self::Editor),
             _ => return None,
         })
+    }
+
+    /// Returns the search for a text below the working directory.
+    pub fn search_for(text: String) -> Self {
+        Self::Search(search::SearchQuery::literal(text))
     }
 
     pub fn name(&self) -> &'static str {

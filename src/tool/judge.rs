@@ -1,5 +1,6 @@
 //! Judges the calls of a model in one workspace: the policy, with the person's rules and the facts about this machine.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -240,6 +241,35 @@ impl Judge {
             }
             (verdict, _) => verdict,
         }
+    }
+
+    /// Returns the reason why the model may not be sent a file unasked: it is outside the workspace, a secret, or a file of co's
+    /// own. `real` is its real path.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn reading_problem(&self, real: &Path) -> Option<String> {
+        let root = self.facts.root();
+        let Some(path) = real.to_str() else {
+            return Some("its name is not UTF-8".to_owned());
+        };
+        let own = self.own_problem(path, &self.facts.path(root, path));
+        let problem = self.path_problem(path, PathUse::ReadFile, root).or(own);
+        problem.map(|reason| reason.text)
+    }
+
+    /// Returns the files with secrets that git tracks, by their paths below the workspace.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn tracked_secrets(&self) -> Vec<PathBuf> {
+        let Some(tracked) = self.tracked() else {
+            return Vec::new();
+        };
+        let tracked: HashSet<&Path> = tracked.iter().map(PathBuf::as_path).collect();
+        let survey = self.survey();
+        let secrets = survey.files.iter().chain(&survey.within);
+        let below = secrets.filter_map(|file| file.strip_prefix(self.facts.root()).ok());
+        let below = below.filter(|file| tracked.contains(file));
+        below.map(Path::to_owned).collect()
     }
 
     /// Returns the reason why a path may not be used unasked: it is outside the workspace, or a secret.

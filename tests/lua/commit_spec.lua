@@ -2,25 +2,14 @@
 
 local neovim = require('neovim')
 
---- Returns a Neovim that edits the message of a commit in a new repository.
----@param staged? string[] the new lines of its file
-local function editing(staged)
-  local dir = neovim.dir()
-  local function git(...)
-    vim.system({ 'git', '-C', dir, '-c', 'user.name=a', '-c', 'user.email=a', ... }):wait()
-  end
-  git('init', '-q')
-  vim.fn.writefile({ 'one' }, dir .. '/a.txt')
-  git('add', '.')
-  git('commit', '-qm', 'Begin')
-  if staged then
-    vim.fn.writefile(staged, dir .. '/a.txt')
-    git('add', '.')
-  end
+--- Returns a Neovim that edits the message of a commit, and the directory of the work tree.
+local function editing()
+  local dir = vim.fn.resolve(neovim.dir())
+  vim.fn.mkdir(dir .. '/.git')
   vim.fn.writefile({ '', '# Please enter the commit message' }, dir .. '/.git/COMMIT_EDITMSG')
   local nvim = neovim.start()
   nvim:lua("vim.cmd('edit ' .. ...) vim.bo.filetype = 'gitcommit'", dir .. '/.git/COMMIT_EDITMSG')
-  return nvim
+  return nvim, dir
 end
 
 local function told(nvim, text)
@@ -28,13 +17,14 @@ local function told(nvim, text)
 end
 
 describe('/commit', function()
-  it('asks with the staged changes and puts the message above the text', function()
-    local nvim = editing({ 'one', 'two \233' })
-    nvim:lua("vim.cmd('Co /commit')")
+  it('names the place of the commit and puts the message above the text', function()
+    local nvim, dir = editing()
+    nvim:lua("vim.env.GIT_INDEX_FILE = '.git/next-index-7.lock' vim.cmd('Co /commit')")
     local message = nvim:wait_sent(1, 'write_commit')
-    for _, text in ipairs({ 'Begin\n', 'a.txt | 1 +', '+two' }) do
-      yes(message.changes:find(text, 1, true), message.changes)
-    end
+    same({ dir, { { 'GIT_INDEX_FILE', '.git/next-index-7.lock' } } }, {
+      message.directory,
+      message.variables,
+    })
     nvim:receive({ type = 'commit_message', chat = 1, text = 'Add two\n\nWhy.' })
     nvim:wait('return vim.api.nvim_buf_line_count(0) == 5')
     same(
@@ -45,20 +35,8 @@ describe('/commit', function()
     nvim:wait('return vim.api.nvim_buf_line_count(0) == 2')
   end)
 
-  it('gets whole lines of changes that are too long', function()
-    local lines = {}
-    for number = 10001, 19999 do
-      lines[#lines + 1] = ('key=%d'):format(number)
-    end
-    local nvim = editing(lines)
-    nvim:lua("vim.cmd('Co /commit')")
-    local changes = nvim:wait_sent(1, 'write_commit').changes
-    yes(changes:find('\n%+key=%d%d%d%d%d\n… cut$'), changes:sub(-40))
-    told(nvim, 'the model gets the first 64 KiB of the changes')
-  end)
-
   it('is refused while the model still writes one, and goes on after a failure', function()
-    local nvim = editing({ 'one', 'two \233' })
+    local nvim = editing()
     nvim:lua("vim.cmd('Co /commit') vim.cmd('Co /commit')")
     told(nvim, 'no commit message: the model still writes one (<C-c> cancels it)')
     nvim:wait('return #_G.sent == 1')
@@ -70,16 +48,15 @@ describe('/commit', function()
     nvim:wait("return vim.fn.getline(1) == 'Add two'")
   end)
 
-  it('says so where nothing is staged, no commit is edited or the model fails', function()
+  it('says so where no commit is edited or the model fails', function()
     local nvim = editing()
     nvim:lua("vim.cmd('Co /commit')")
-    told(nvim, 'no commit message: nothing is staged')
     nvim:receive({ type = 'commit_message', chat = 1, problem = 'no key' })
     told(nvim, 'no commit message: no key')
     nvim:receive({ type = 'commit_message', chat = 1, text = 'Add' })
     told(nvim, 'no commit message: its buffer was closed')
     nvim:lua("vim.cmd('enew') vim.cmd('Co /commit')")
     told(nvim, 'no commit is being edited here')
-    same({}, nvim:sent())
+    same(1, #nvim:sent())
   end)
 end)

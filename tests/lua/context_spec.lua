@@ -22,49 +22,25 @@ describe('context', function()
       file:close()
     end
     write('shot.png', bytes)
-    write('large.png', bytes .. ('x'):rep(4 * 1024 * 1024))
     write('xclip', '#!/bin/sh\ncase "$*" in *image/png*) cat shot.png ;; *) exit 1 ;; esac\n')
     vim.fn.setfperm(dir .. '/xclip', 'rwxr-xr-x')
+    local image = { media_type = 'image/png', data = vim.base64.encode(bytes) }
     nvim:lua(
       [[
-        vim.cmd('cd ' .. ...)
-        vim.env.PATH = ... .. ':' .. vim.env.PATH
+        local dir, image = ...
+        vim.cmd('cd ' .. dir)
+        vim.env.PATH = dir .. ':' .. vim.env.PATH
         vim.env.WAYLAND_DISPLAY = nil
         vim.env.DISPLAY = ':0'
+        _G.read_context = function() return { image = image } end
       ]],
-      dir
+      dir,
+      image
     )
-    local image = { media_type = 'image/png', data = vim.base64.encode(bytes) }
     same({
       { name = '@file:shot.png', text = '', image = image },
       { name = '@clipboard', text = '', image = image },
-    }, gather(nvim, 'what is on @file:shot.png and @clipboard, and in @file:large.png?'))
-    local last = told(nvim)
-    last = last[#last]
-    yes(last:find('@file:large.png (the image is larger than 3.75 MiB)', 1, true), last)
-  end)
-
-  it('has the name of an image only if it is one', function()
-    local nvim = neovim.start()
-    local dir = vim.fn.resolve(vim.fn.tempname())
-    vim.fn.mkdir(dir .. '/folder.png', 'p')
-    vim.fn.writefile({ 'a private key' }, dir .. '/id_rsa')
-    vim.fn.writefile({}, dir .. '/empty.WebP')
-    vim.fn.system({ 'ln', '-s', dir .. '/id_rsa', dir .. '/link.png' })
-    vim.fn.system({ 'mkfifo', dir .. '/fifo.gif' })
-    nvim:lua("vim.cmd('cd ' .. ...)", dir)
-    same(
-      {},
-      gather(
-        nvim,
-        '@file:link.png @file:empty.WebP @file:fifo.gif @file:folder.png @file:none.jpeg'
-      )
-    )
-    same({
-      'left out: @file:link.png (it has no image in it), @file:empty.WebP (it has no image in it), '
-        .. '@file:fifo.gif (it is no file), @file:folder.png (it is no file), '
-        .. '@file:none.jpeg (there is no such file)',
-    }, told(nvim))
+    }, gather(nvim, 'what is on @file:shot.png and @clipboard?'))
   end)
 
   it('leaves out images that do not fit', function()
@@ -128,56 +104,56 @@ describe('context', function()
     yes(last:find('left out: @file:loop (', 1, true) and last:find('nul\0byte (', 1, true), last)
   end)
 
-  it('is what git has of the changes, a commit and a text', function()
+  it('is what the backend reads of files and git, with its remarks', function()
     local nvim = neovim.start()
-    local dir = neovim.dir()
-    local function git(...)
-      local person = { '-c', 'user.name=a', '-c', 'user.email=a@b.c' }
-      local done = vim.system({ 'git', '-C', dir, unpack(vim.list_extend(person, { ... })) }):wait()
-      same(0, done.code, done.stderr)
-    end
-    local function write(name, ...)
-      vim.fn.writefile({ ... }, dir .. '/' .. name)
-    end
-    nvim:lua('vim.cmd.cd(...)', dir)
-    same({}, gather(nvim, '@diff'))
-    yes(told(nvim)[1]:find('ot a git repository', 1, true), told(nvim)[1])
-    write('free', 'a word')
-    same(
-      { { name = '@search:a word', text = 'free\0001\0a word\n' } },
-      gather(nvim, '@search:a\\ word.')
-    )
-    git('init', '-q')
-    same({}, gather(nvim, '@diff'))
-    same('left out: @diff (there is no commit yet)', told(nvim)[2])
-    write('staged', 'one')
-    write('open', 'one')
-    write('.gitignore', 'ignored')
-    write('ignored', 'a word')
-    git('add', '.')
-    git('commit', '-qm', 'the first')
-    same({}, gather(nvim, '@diff'))
-    write('staged', 'two')
-    git('add', '.')
-    write('open', 'three')
-    local diff = gather(nvim, 'look at @diff, please')[1]
-    same('@diff', diff.name)
-    yes(diff.text:find('\n-one\n+two\n', 1, true) and diff.text:find('\n-one\n+three\n', 1, true))
-    git('commit', '-qam', 'the second')
-    local commit = gather(nvim, 'what was @git:HEAD~1?')[1]
-    same('@git:HEAD~1', commit.name)
-    yes(commit.text:find('the first', 1, true) and commit.text:find('+one', 1, true), commit.text)
-    write('new', 'a word too')
-    same(
-      { { name = '@search:a word', text = 'free\0001\0a word\nnew\0001\0a word too\n' } },
-      gather(nvim, '(@search:a\\ word)')
-    )
-    same({}, gather(nvim, '@search:no\\ such'))
-    yes(told(nvim)[4]:find('@search:no such (no line contains it)', 1, true), told(nvim)[4])
-    -- An option is no revision.
-    same({}, gather(nvim, '@git:--output=made'))
-    same(0, vim.fn.filereadable(dir .. '/made'))
+    nvim:lua([[
+      _G.queries = {}
+      _G.read_context = function(query)
+        table.insert(_G.queries, query)
+        if query.kind == 'search' then
+          return { problem = 'no line contains it' }
+        end
+        return { text = query.kind .. '\n', note = query.kind == 'diff' and 'without .env' or nil }
+      end
+    ]])
+    same({
+      { name = '@diff (without .env)', text = 'diff\n' },
+      { name = '@git:HEAD~1', text = 'commit\n' },
+    }, gather(nvim, 'see @diff, @git:HEAD~1 and @search:a\\ word.'))
+    same({
+      { kind = 'diff' },
+      { kind = 'commit', revision = 'HEAD~1' },
+      { kind = 'search', text = 'a word' },
+    }, nvim:lua('return _G.queries'))
+    same({ 'left out: @search:a word (no line contains it)' }, told(nvim))
   end)
+
+  it(
+    'of a file that the model may not be sent is left out, also if it is open or a range',
+    function()
+      local nvim = neovim.start()
+      local dir = neovim.dir()
+      vim.fn.writefile({ 'a', 'b' }, dir .. '/open.txt')
+      nvim:lua(
+        [[
+        vim.cmd('cd ' .. ...) vim.cmd('edit open.txt')
+        _G.queries = {}
+        _G.read_context = function(query)
+          table.insert(_G.queries, { query.kind, vim.fn.fnamemodify(query.path, ':t'), query.text })
+          return { problem = 'you refused it' }
+        end
+        vim.cmd('2Co explain @buffer and @file:open.txt')
+      ]],
+        dir
+      )
+      same({}, nvim:sent('prompt')[1].context)
+      same({
+        { 'text', 'open.txt', 'a\nb\n' },
+        { 'text', 'open.txt', 'a\nb' },
+        { 'text', 'open.txt', 'b\n' },
+      }, nvim:lua('return _G.queries'))
+    end
+  )
 
   it('is the last run of the person', function()
     local nvim = neovim.start()
@@ -358,7 +334,8 @@ describe('context', function()
       end
       local pieces
       local context = require('co.chat.context')
-      context.gather('@buffer', { context.range(2, 90000) }, nil, function(found) pieces = found end)
+      local wanted = { text = '@buffer', extra = { context.range(2, 90000) }, read = function() end }
+      context.gather(wanted, function(found) pieces = found end)
       return { read = read, names = { pieces[1].name, pieces[2].name } }
     ]])
     same({

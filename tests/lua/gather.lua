@@ -6,7 +6,10 @@ return function(nvim, text)
   nvim:lua(
     [[
       _G.found = nil
-      require('co.chat.context').gather(..., nil, nil, function(found) _G.found = found end)
+      local send = require('co.backend').send
+      local read = require('co.chat.workspace_context').reader(1, vim.fn.getcwd(), send)
+      local wanted = { text = ..., read = read }
+      require('co.chat.context').gather(wanted, function(found) _G.found = found end)
     ]],
     text
   )

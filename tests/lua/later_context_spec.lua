@@ -4,24 +4,35 @@ local gather = require('gather')
 local neovim = require('neovim')
 
 describe('a context that another program gives', function()
-  --- A Neovim whose git waits for the file `go` in its directory.
+  --- A Neovim whose backend does not answer yet. The second function lets it answer.
   local function slow()
-    local nvim, dir = neovim.start(), vim.fn.resolve(neovim.dir())
-    vim.fn.writefile({
-      '#!/bin/sh',
-      'until [ -e ' .. dir .. '/go ]; do sleep 0.01; done',
-      'echo changed',
-    }, dir .. '/git')
-    vim.fn.setfperm(dir .. '/git', 'rwxr-xr-x')
-    nvim:lua("vim.env.PATH = ... .. ':' .. vim.env.PATH vim.cmd('Co explain @diff, please')", dir)
-    return nvim, dir
+    local nvim = neovim.start()
+    nvim:lua([[
+      local send, asked = require('co.backend').send, {}
+      require('co.backend').send = function(message)
+        if message.type ~= 'read_context' then
+          return send(message)
+        end
+        table.insert(asked, message.request)
+        return true
+      end
+      _G.go = function(answer)
+        for _, request in ipairs(asked) do
+          local read = { type = 'context_read', request = request }
+          _G.receive({ vim.tbl_extend('error', read, answer or { text = 'changed\n' }) })
+        end
+        asked = {}
+      end
+      vim.cmd('Co explain @diff, please')
+    ]])
+    return nvim
   end
 
   it('comes later, and the prompt waits for it', function()
-    local nvim, dir = slow()
+    local nvim = slow()
     same({}, nvim:sent())
     nvim:lua("vim.cmd('Co and this')")
-    vim.fn.writefile({}, dir .. '/go')
+    nvim:lua('_G.go()')
     nvim:wait('return #_G.sent == 2')
     local prompt = nvim:sent('prompt')[1]
     same('explain @diff, please', prompt.text)
@@ -29,20 +40,27 @@ describe('a context that another program gives', function()
     same('and this', nvim:sent('prompt')[2].text)
   end)
 
+  it('that the person cancels gives the prompt back', function()
+    local nvim = slow()
+    nvim:lua('_G.go({ cancelled = true })')
+    nvim:wait_line('co://chat/1/prompt', 'explain @diff, please')
+    same({}, nvim:sent('prompt'))
+  end)
+
   it('that comes too late for its chat gives the prompt back', function()
-    local nvim, dir = slow()
+    local nvim = slow()
     nvim:lua("require('co.backend').send = function() return false end")
-    vim.fn.writefile({}, dir .. '/go')
+    nvim:lua('_G.go()')
     nvim:wait_line('co://chat/1/prompt', 'explain @diff, please')
     same({}, nvim:lua("return require('co.chat.registry').get(1).waiting_prompts"))
   end)
 
   it('gives the prompt back if the backend ends before', function()
-    local nvim, dir = slow()
+    local nvim = slow()
     nvim:lua("vim.cmd('Co and this') require('co.backend').handle_exit('gone')")
     nvim:wait_line('co://chat/1/prompt', 'and this')
-    vim.fn.writefile({}, dir .. '/go')
-    nvim:lua("vim.cmd('Co @diff')")
+    nvim:lua('_G.go()')
+    nvim:lua("vim.cmd('Co @diff') _G.go()")
     nvim:wait('return #_G.sent == 1')
     same('@diff', nvim:sent('prompt')[1].text)
     same(

@@ -50,7 +50,25 @@ local PREPARE = [[
   local backend = require('co.backend')
   _G.sent = {}
   backend.start = function() return true end
-  backend.send = function(message) table.insert(_G.sent, message) return true end
+  -- The model may be sent each text of the editor and each file.
+  _G.read_context = function(query)
+    if query.kind == 'text' then
+      return {}
+    elseif query.kind ~= 'file' then
+      return { problem = 'there is no ' .. query.kind }
+    end
+    local text, size = require('co.ui.file_text').read(query.path, 512 * 1024 + 1), vim.fn.getfsize(query.path)
+    return text and { text = text, size = size } or { problem = 'there is no such file' }
+  end
+  backend.send = function(message)
+    if message.type ~= 'read_context' then
+      table.insert(_G.sent, message)
+      return true
+    end
+    local answer = { type = 'context_read', request = message.request }
+    _G.receive({ vim.tbl_extend('error', answer, _G.read_context(message.query)) })
+    return true
+  end
   backend.send_if_running = backend.send
   _G.receive = function(messages) require('co.handlers').receive(messages) end
   _G.notices = {}

@@ -4,12 +4,11 @@ local M = {}
 local api = vim.api
 local backend = require('co.backend')
 local gate = require('co.ui.gate')
-local git = require('co.ui.git')
 local notify = require('co.ui.notify')
 local send = require('co.chat.send')
 
--- The most bytes of the changes.
-local LONGEST = 64 * 1024
+-- The variables that git gives its editor. Without them, it would be another repository or another index.
+local VARIABLES = { 'GIT_DIR', 'GIT_INDEX_FILE', 'GIT_WORK_TREE' }
 
 -- The buffer that gets the message, by chat.
 ---@type table<integer, integer>
@@ -58,28 +57,23 @@ function M.write(chat, cwd)
     return false
   end
   waiting[chat.id] = buf
-  local directory = directory_of(buf)
-  local diff = vim.list_extend({ 'diff', '--cached', '--stat', '--patch' }, git.PLAIN_DIFF)
-  git.run(directory, diff, function(changes, problem)
-    if not changes or changes == '' then
-      return fail(changes and 'nothing is staged' or problem, chat.id)
+  local variables = {}
+  for _, name in ipairs(VARIABLES) do
+    local value = vim.env[name]
+    if value then
+      variables[#variables + 1] = { name, value }
     end
-    if #changes > LONGEST then
-      notify.warn('the model gets the first 64 KiB of the changes')
-      -- The backend would not know half of a secret.
-      changes = changes:sub(1, LONGEST):gsub('[^\n]*$', '') .. '… cut'
-    end
-    -- Without a commit, there are none.
-    git.run(directory, { 'log', '-10', '--format=%s' }, function(subjects)
-      local text = ('The last subjects:\n%s\nThe changes:\n%s'):format(subjects or '', changes)
-      local message = { type = 'write_commit', chat = chat.id, cwd = cwd, changes = text }
-      if not send.message(chat, message, cwd) then
-        waiting[chat.id] = nil
-      else
-        notify.info('the model writes the commit message')
-      end
-    end)
-  end)
+  end
+  local message = {
+    type = 'write_commit',
+    chat = chat.id,
+    cwd = cwd,
+    directory = directory_of(buf),
+    variables = variables,
+  }
+  if not send.message(chat, message, cwd) then
+    waiting[chat.id] = nil
+  end
   return true
 end
 

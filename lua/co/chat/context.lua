@@ -2,7 +2,6 @@
 local M = {}
 
 local api = vim.api
-local git_context = require('co.chat.git_context')
 local image_context = require('co.chat.image_context')
 local lsp_context = require('co.chat.lsp_context')
 local disk = require('co.ui.file_text')
@@ -17,12 +16,23 @@ local ESCAPED = '\1'
 -- The most bytes that a path can have.
 local LONGEST_PATH = 4096
 
+-- The most bytes of a text that a question about it shows.
+local SHOWN = 64 * 1024
+
 --- Returns the name of a buffer for a context.
 ---@param buf integer
 ---@return string
 local function name_of(buf)
   local name = api.nvim_buf_get_name(buf)
   return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
+end
+
+--- Returns the file of a buffer; nil if it has none.
+---@param buf integer
+---@return string?
+local function file_of(buf)
+  local name = api.nvim_buf_get_name(buf)
+  return vim.bo[buf].buftype == '' and name ~= '' and name or nil
 end
 
 --- Returns lines of a buffer as a context.
@@ -33,7 +43,7 @@ end
 ---@return co.Context
 local function lines_of(name, buf, first, last)
   local text, size = limit.lines(buf, first, last)
-  return { name = name, text = text, size = size }
+  return { name = name, text = text, size = size, file = file_of(buf) }
 end
 
 --- Returns lines of a buffer as the context `@selection`.
@@ -144,20 +154,7 @@ local function unsaved(buf)
     return nil, ('%s has no unsaved changes'):format(name)
   end
   local text = ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
-  return { name = '@unsaved ' .. name, text = text }
-end
-
---- Returns the text of a file. If the editor has it open, the text has no final end of line.
----@param full string absolute path
----@return string? text
----@return integer? size bytes of the whole file
-local function file(full)
-  local open = disk.buffer(full)
-  if open then
-    local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
-    return text:sub(1, -2), size - 1
-  end
-  return disk.read(full, limit.LONGEST + 1), vim.fn.getfsize(full)
+  return { name = '@unsaved ' .. name, text = text, file = file_of(buf) }
 end
 
 --- Returns the last run of `:Co!`: its command, its output and its status.
@@ -209,25 +206,6 @@ local function longest_path(path, rest, cwd)
   return plain
 end
 
---- Returns the context of a file.
----@param path string
----@param cwd string
----@return co.Context?
----@return string? missing
-local function file_context(path, cwd)
-  local full = absolute(path, cwd)
-  local name = '@file:' .. path
-  local image, missing = image_context.file(name, full)
-  if image or missing then
-    return image, missing
-  end
-  local content, size = file(full)
-  if not content then
-    return nil, vim.uv.fs_stat(full) and 'it is no file' or 'there is no such file'
-  end
-  return { name = name, text = content, size = size }
-end
-
 --- The words that are complete, or that a text follows, and what they attach.
 ---@type table<string, string>
 M.about = {
@@ -245,30 +223,70 @@ M.about = {
   ['@lsp:'] = 'a name, as your language servers know it',
 }
 
+--- Receives a context, or the reason why there is none. With neither, the person cancelled.
 ---@alias co.context.Done fun(context?: co.Context, missing?: string)
 
+--- A word of a prompt that names a context.
+---@class (exact) co.ContextWord
+---@field name string the name of the context
+---@field argument string the text after the colon
+---@field cwd string
+---@field buf integer the buffer of the last window
+---@field read co.ContextReader
+
+--- Gives a context that the backend reads.
+---@param word co.ContextWord
+---@param query co.ContextQuery
+---@param done co.context.Done
+local function from_backend(word, query, done)
+  word.read(word.name, query, function(read)
+    if read.cancelled or read.problem then
+      return done(nil, read.problem)
+    end
+    local name = word.name .. (read.note and (' (%s)'):format(read.note) or '')
+    done({ name = name, text = read.text or '', size = read.size, image = read.image })
+  end)
+end
+
+--- Gives a file: as the editor has it, if it is open there.
+---@param word co.ContextWord
+---@param done co.context.Done
+local function file(word, done)
+  local full = absolute(word.argument, word.cwd)
+  local open = disk.buffer(full)
+  if not open then
+    return from_backend(word, { kind = 'file', path = full }, done)
+  end
+  local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
+  -- The last line of a context has no end.
+  done({ name = word.name, text = text:sub(1, -2), size = size - 1, file = full })
+end
+
 --- Makes a reader of a function that returns its context.
----@generic T
----@param read fun(of: T, cwd: string): co.Context?, string?
----@return fun(of: T, cwd: string, done: co.context.Done)
+---@param read fun(buf: integer): co.Context?, string?
+---@return fun(word: co.ContextWord, done: co.context.Done)
 local function at_once(read)
-  return function(of, cwd, done)
-    done(read(of, cwd))
+  return function(word, done)
+    done(read(word.buf))
   end
 end
 
 --- They call `done` at once or later, since Neovim does not wait for other programs.
----@type table<string, fun(text: string, cwd: string, done: co.context.Done)>
+---@type table<string, fun(word: co.ContextWord, done: co.context.Done)>
 local readers_of_text = {
-  file = at_once(file_context),
-  git = git_context.show,
-  search = git_context.search,
-  lsp = function(name, _, done)
-    lsp_context.symbol(name, done)
+  file = file,
+  git = function(word, done)
+    from_backend(word, { kind = 'commit', revision = word.argument }, done)
+  end,
+  search = function(word, done)
+    from_backend(word, { kind = 'search', text = word.argument }, done)
+  end,
+  lsp = function(word, done)
+    lsp_context.symbol(word.argument, done)
   end,
 }
 
----@type table<string, fun(buf: integer, cwd: string, done: co.context.Done)>
+---@type table<string, fun(word: co.ContextWord, done: co.context.Done)>
 local readers = {
   buffer = at_once(function(buf)
     return lines_of('@buffer ' .. name_of(buf), buf, 1, api.nvim_buf_line_count(buf))
@@ -279,8 +297,8 @@ local readers = {
   unsaved = at_once(unsaved),
   output = at_once(output),
   clipboard = at_once(image_context.clipboard),
-  diff = function(_, cwd, done)
-    git_context.diff(cwd, done)
+  diff = function(word, done)
+    from_backend(word, { kind = 'diff' }, done)
   end,
 }
 
@@ -292,97 +310,161 @@ local function word_of(context)
   return name:match('^@file:') and name or name:match('^%S+') or name
 end
 
---- Calls `done` with the contexts for the words with `@` in `text`: at once, unless other programs are asked.
+--- A context, or the reason why there is none.
+---@class (exact) co.ContextSlot
+---@field word string
+---@field context? co.Context
+---@field missing? string
+
+--- Asks the backend if the model may be sent the editor's text of a file.
+---@param slot co.ContextSlot
+---@param read co.ContextReader
+---@param done co.context.Done
+local function check(slot, read, done)
+  local context = slot.context
+  if not context or not context.file then
+    return done(context, slot.missing)
+  end
+  local query = { kind = 'text', path = context.file, text = context.text:sub(1, SHOWN) }
+  read(slot.word, query, function(answer)
+    if answer.cancelled or answer.problem then
+      return done(nil, answer.problem)
+    end
+    done(context)
+  end)
+end
+
+--- The contexts of a prompt that are being read.
+---@class (exact) co.Gathering
+---@field slots co.ContextSlot[]
+---@field open integer the slots that wait, and one for the caller
+---@field cancelled boolean
+---@field done fun(contexts?: co.Context[])
+
+--- Ends the wait for one slot, and calls `done` after the last.
+---@param gathering co.Gathering
+local function finish(gathering)
+  gathering.open = gathering.open - 1
+  if gathering.open > 0 then
+    return
+  elseif gathering.cancelled then
+    return gathering.done(nil)
+  end
+  local found, left_out = {}, {}
+  for _, slot in ipairs(gathering.slots) do
+    if slot.context then
+      found[#found + 1] = slot.context
+    else
+      left_out[#left_out + 1] = ('%s (%s)'):format(slot.word, slot.missing)
+    end
+  end
+  if #left_out > 0 then
+    notify.warn('left out: ' .. table.concat(left_out, ', '))
+  end
+  gathering.done(limit.fit(found))
+end
+
+--- Adds a slot for a word. `fill` gives its context.
+---@param gathering co.Gathering
+---@param word string
+---@param read co.ContextReader
+---@param fill fun(done: co.context.Done)
+local function add(gathering, word, read, fill)
+  ---@type co.ContextSlot
+  local slot = { word = word }
+  table.insert(gathering.slots, slot)
+  gathering.open = gathering.open + 1
+  local settled = false
+  ---@param context? co.Context
+  ---@param missing? string
+  local function checked(context, missing)
+    slot.context, slot.missing = context, missing
+    gathering.cancelled = gathering.cancelled or not (context or missing)
+    finish(gathering)
+  end
+  local ok, problem = pcall(fill, function(context, missing)
+    settled = true
+    if context and not context.image and not context.text:find('[^\n]') then
+      context, missing = nil, 'it is empty'
+    end
+    slot.context, slot.missing = context, missing
+    check(slot, read, checked)
+  end)
+  if not ok and settled then
+    error(problem, 0)
+  elseif not ok then
+    -- The other contexts and the prompt still go.
+    checked(nil, 'it cannot be read: ' .. tostring(problem):gsub('^.-:%d+: ', ''))
+  end
+end
+
+--- Returns the words with `@` in a text, each with its name and the text after its colon.
 ---@param text string
----@param given? co.Context[] contexts that are added in any case
----@param range? co.Context the context for `@selection`, instead of the last visual selection
----@param done fun(contexts: co.Context[])
-function M.gather(text, given, range, done)
-  ---@type table<string, boolean>
-  local seen = {}
-  for _, context in ipairs(given or {}) do
-    seen[word_of(context)] = true
-  end
-  local buf = last_window.buffer()
-  local cwd = vim.fn.getcwd()
-  -- Each word, in the order of the text, with its context or the reason why there is none.
-  ---@type { word: string, context?: co.Context, missing?: string }[]
-  local slots = {}
-  -- The words that have neither yet, and one for the loop below.
-  local open = 1
-  local function finish()
-    open = open - 1
-    if open > 0 then
-      return
-    end
-    local found, left_out = {}, {}
-    for _, slot in ipairs(slots) do
-      if slot.context then
-        found[#found + 1] = slot.context
-      else
-        left_out[#left_out + 1] = ('%s (%s)'):format(slot.word, slot.missing)
-      end
-    end
-    if #left_out > 0 then
-      notify.warn('left out: ' .. table.concat(left_out, ', '))
-    end
-    done(limit.fit(vim.list_extend(found, given or {})))
-  end
-  ---@param word string
-  ---@param read fun(done: co.context.Done)
-  local function add(word, read)
-    if seen[word] then
-      return
-    end
-    seen[word] = true
-    local slot = { word = word }
-    slots[#slots + 1] = slot
-    open = open + 1
-    local settled = false
-    local ok, problem = pcall(read, function(context, missing)
-      settled = true
-      if context and not context.image and not context.text:find('[^\n]') then
-        context, missing = nil, 'it is empty'
-      end
-      slot.context, slot.missing = context, missing
-      finish()
-    end)
-    if not ok and settled then
-      error(problem, 0)
-    elseif not ok then
-      -- The other contexts and the prompt still go.
-      slot.missing = 'it cannot be read: ' .. tostring(problem):gsub('^.-:%d+: ', '')
-      finish()
-    end
-  end
+---@param cwd string
+---@return fun(): string?, string?
+local function words_of(text, cwd)
   -- A backslash before a blank makes it a part of the name.
   local words = (' ' .. text):gsub('\\ ', ESCAPED)
-  for word, rest in words:gmatch('[%s(]@([%w]+:?[^%s,;)]*)()') do
+  local next_word = words:gmatch('[%s(]@([%w]+:?[^%s,;)]*)()')
+  return function()
+    local word, rest = next_word()
+    if not word then
+      return nil
+    end
     local name, argument = word:gsub(ESCAPED, ' '):match('^(%a+):(.*)$')
-    local read = name and readers_of_text[name]
-    name = name or word:match('^%a+')
-    if read and argument and name == 'file' then
+    if not name or not argument or not readers_of_text[name] then
+      return word:match('^%a+') or '', nil
+    elseif name == 'file' then
       local after = words:match('^%S*', rest --[[@as integer]]) or ''
       after = after:sub(1, LONGEST_PATH):gsub(ESCAPED, ' ')
-      argument = longest_path(argument, after, cwd)
-    elseif read and argument then
-      -- The end of a sentence.
-      argument = argument:gsub('[.?!]+$', '')
+      return name, longest_path(argument, after, cwd)
     end
-    if read and argument and argument ~= '' then
-      add(('@%s:%s'):format(name, argument), function(add_context)
-        read(argument, cwd, add_context)
-      end)
-    elseif readers[name] then
-      add('@' .. name, function(add_context)
-        if range and word_of(range) == '@' .. name then
-          return add_context(range)
+    -- The end of a sentence.
+    return name, (argument:gsub('[.?!]+$', ''))
+  end
+end
+
+--- A prompt whose contexts are read.
+---@class (exact) co.ContextsWanted
+---@field text string
+---@field read co.ContextReader
+---@field extra? co.Context[] contexts that are added in any case
+---@field range? co.Context the context for `@selection`, instead of the last visual selection
+
+--- Calls `done` with the contexts for the words with `@` in a text: at once, unless other programs are asked. Calls it without
+--- contexts if the person cancels.
+---@param wanted co.ContextsWanted
+---@param done fun(contexts?: co.Context[])
+function M.gather(wanted, done)
+  local range, read = wanted.range, wanted.read
+  ---@type table<string, boolean>
+  local seen = {}
+  for _, context in ipairs(wanted.extra or {}) do
+    seen[word_of(context)] = true
+  end
+  local buf, cwd = last_window.buffer(), vim.fn.getcwd()
+  ---@type co.Gathering
+  local gathering = { slots = {}, open = 1, cancelled = false, done = done }
+  for name, argument in words_of(wanted.text, cwd) do
+    local whole = argument and ('@%s:%s'):format(name, argument) or '@' .. name
+    local among = argument and readers_of_text or readers
+    local reader = argument ~= '' and among[name]
+    if reader and not seen[whole] then
+      seen[whole] = true
+      add(gathering, whole, read, function(fill)
+        if range and word_of(range) == whole then
+          return fill(range)
         end
-        readers[name](buf, cwd, add_context)
+        reader({ name = whole, argument = argument or '', cwd = cwd, buf = buf, read = read }, fill)
       end)
     end
   end
-  finish()
+  for _, context in ipairs(wanted.extra or {}) do
+    add(gathering, word_of(context), read, function(fill)
+      fill(context)
+    end)
+  end
+  finish(gathering)
 end
 
 return M

@@ -1,12 +1,8 @@
---- The contexts that are images: `@file:shot.png`, and `@clipboard` if it holds one.
+--- The context `@clipboard`, which may be an image.
 local M = {}
 
-local disk = require('co.ui.file_text')
-
---- The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
-M.LARGEST = 3840 * 1024
-
-local EXTENSIONS = { png = true, jpg = true, jpeg = true, gif = true, webp = true }
+-- The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
+local LARGEST = 3840 * 1024
 
 -- A program that gives the clipboard's image waits for the program that holds it.
 local LONGEST_MS = 3000
@@ -35,25 +31,10 @@ local function context(name, bytes)
   local kind = media_type(bytes)
   if not kind then
     return nil
-  elseif #bytes > M.LARGEST then
+  elseif #bytes > LARGEST then
     return nil, 'the image is larger than 3.75 MiB'
   end
   return { name = name, text = '', image = { media_type = kind, data = vim.base64.encode(bytes) } }
-end
-
---- Returns a file as a context; nil without a reason if neither its name nor its bytes are those of an image.
----@param name string
----@param path string absolute
----@return co.Context?
----@return string? missing
-function M.file(name, path)
-  local start = disk.read(path, 16)
-  if start and media_type(start) then
-    return context(name, disk.read(path, M.LARGEST + 1) or '')
-  elseif start and EXTENSIONS[vim.fn.fnamemodify(path, ':e'):lower()] then
-    -- A link in a repository may have such a name and lead to a secret.
-    return nil, 'it has no image in it'
-  end
 end
 
 --- Returns the image or the text of the clipboard.

@@ -119,11 +119,21 @@ end
 ---@param ended fun(how: 'sent'|'unsent')
 local function gather(chat, prompt, ended)
   local message = prompt.message
-  require('co.chat.context').gather(prompt.text, prompt.extra, prompt.range, function(contexts)
-    message.context = contexts
+  local function send(request)
+    return M.message(chat, request, request.cwd)
+  end
+  ---@type co.ContextsWanted
+  local wanted = {
+    text = prompt.text,
+    read = require('co.chat.workspace_context').reader(chat.id, vim.fn.getcwd(), send),
+    extra = prompt.extra,
+    range = prompt.range,
+  }
+  require('co.chat.context').gather(wanted, function(contexts)
+    message.context = contexts or {}
     -- If the backend ended meanwhile, the prompt was given back.
-    local wanted = registry.get(chat.id) == chat and chat.gathering[1] == prompt
-    ended(wanted and M.message(chat, message, message.cwd) and 'sent' or 'unsent')
+    local waits = contexts and registry.get(chat.id) == chat and chat.gathering[1] == prompt
+    ended(waits and M.message(chat, message, message.cwd) and 'sent' or 'unsent')
   end)
 end
 

@@ -18,10 +18,11 @@ local function question_text(question)
   local text = { lines = {}, spans = {} }
   add(
     text,
-    ('Send the text of %s to the model with each %s?'):format(
-      question.name,
-      question.slash or 'prompt'
-    )
+    question.context and ('Send %s to the model? A prompt names this file.'):format(question.name)
+      or ('Send the text of %s to the model with each %s?'):format(
+        question.name,
+        question.slash or 'prompt'
+      )
   )
   add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
   for _, note in ipairs(question.notes) do
@@ -37,8 +38,16 @@ end
 ---@return co.QuestionText
 local function help_text(question)
   return texts.key_list({
-    { 'y', ('yes: the model gets this text with each %s here'):format(question.slash or 'prompt') },
-    { 'n', 'no: co asks again when the text changes' },
+    {
+      'y',
+      question.context and 'yes: the model gets it, now and with later prompts of this chat'
+        or ('yes: the model gets this text with each %s here'):format(question.slash or 'prompt'),
+    },
+    {
+      'n',
+      question.context and 'no: the prompt goes without it'
+        or 'no: co asks again when the text changes',
+    },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },
     { 'gN', 'no to all other questions, but for those about trust in a file' },
@@ -69,8 +78,8 @@ return {
   whole = function(question)
     return question.text
   end,
-  footer = function()
-    return texts.footer({ { 'y', 'trust it' }, { 'n', 'no' } })
+  footer = function(question)
+    return texts.footer({ { 'y', question.context and 'send it' or 'trust it' }, { 'n', 'no' } })
   end,
   entry = function(question)
     return {

@@ -7,6 +7,7 @@
 ---@field text string
 ---@field image? co.Image
 ---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
+---@field file? string the file of the editor's text, which the backend checks; never sent
 
 ---@class (exact) co.Image
 ---@field media_type string such as `image/png`
@@ -79,7 +80,23 @@
 ---@field type 'write_commit'
 ---@field chat integer
 ---@field cwd string
----@field changes string the staged changes, and the subjects of the last commits
+---@field directory string of the work tree
+---@field variables string[][] names and values that git gave its editor, such as `GIT_INDEX_FILE`
+
+--- A request for a context of a prompt. `co.ContextRead` answers it.
+---@class (exact) co.ReadContext
+---@field type 'read_context'
+---@field chat integer
+---@field request integer
+---@field cwd string of the window
+---@field word string such as `@file:README.md`
+---@field query co.ContextQuery
+
+---@class (exact) co.ContextQuery
+---@field kind 'file'|'text'|'diff'|'commit'|'search'
+---@field path? string with `file` and `text`
+---@field text? string with `text`: what the editor has of the file; with `search`: the text to find
+---@field revision? string with `commit`
 
 ---@class (exact) co.Close
 ---@field type 'close'
@@ -211,7 +228,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.CheckPromptFile|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+---@alias co.FromEditor co.CheckPromptFile|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

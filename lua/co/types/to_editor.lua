@@ -233,6 +233,18 @@
 ---@field text string
 ---@field notes string[]
 ---@field slash? string the slash command that sends it; nil if it goes with each prompt
+---@field context? boolean it is a context of one prompt
+
+--- The answer to `co.ReadContext`.
+---@class (exact) co.ContextRead
+---@field type? 'context_read'
+---@field request? integer
+---@field text? string
+---@field size? integer bytes of the whole file
+---@field image? co.Image
+---@field note? string for the name of the context
+---@field problem? string the reason why there is none
+---@field cancelled? boolean the prompt comes back
 
 --- The answer to `co.CheckPromptFile`.
 ---@class (exact) co.PromptFileChecked

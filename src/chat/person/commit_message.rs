@@ -1,14 +1,19 @@
 //! `/commit`: the model writes a commit message. The transcript has nothing of it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::Chat;
+use crate::chat::contexts::left_out;
+use crate::chat::text::start_of;
 use crate::chat::turn::whole_text;
 use crate::error;
-use crate::protocol::{NoticeLevel, ToEditor};
+use crate::protocol::{CommitPlace, NoticeLevel, ToEditor};
+use crate::tool::judge::workspace_of;
+use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
 use co_llm::{Fault, ModelRequest, Provider, Stop};
@@ -23,6 +28,9 @@ const NO_TEXT: &str = "the model wrote no text; /commit asks again";
 
 /// The reason if the message reached the model's output limit.
 const CUT: &str = "it reached the model's output limit; /commit asks again";
+
+/// The most bytes of the changes.
+const LONGEST_CHANGES: usize = 64 << 10;
 
 /// The request for a commit message.
 pub(in crate::chat) struct CommitRequest {
@@ -54,16 +62,24 @@ impl CommitRequest {
 
 impl Chat {
     /// Asks the model for a commit message in another task, so that the chat goes on. It gets no tools.
-    pub(in crate::chat) fn write_commit(&mut self, changes: String) {
+    pub(in crate::chat) fn write_commit(&mut self, commit: CommitPlace) {
         self.commit.cancel();
         self.commit.cancel = self.cancel.child_token();
         let (chat, cancel) = (self.id, self.commit.cancel.clone());
         let (services, workspace) = (Arc::clone(&self.services), self.dirs.workspace.clone());
         let (provider, used) = (self.provider(), self.commit.used.0.clone());
+        // It may be in another repository than the chat.
+        let judge = services.judge(&workspace_of(Path::new(&commit.directory)));
+        let git = services.own_git(&judge);
         tokio::spawn(async move {
             let written = async {
                 let provider = provider.map_err(|fault| reason(&fault))?;
                 let keys = provider.secrets();
+                let (changes, notes) = staged(&git, commit).await?;
+                for note in notes {
+                    services.notice(NoticeLevel::Warn, note);
+                }
+                services.notice(NoticeLevel::Info, "the model writes the commit message");
                 let redacted = services.redact_for_model(&workspace, &changes, &keys);
                 let request = ModelRequest {
                     system: INSTRUCTIONS.to_owned(),
@@ -102,6 +118,43 @@ impl Chat {
         self.status.usage += usage;
         self.show_state();
     }
+}
+
+/// Returns the staged changes and the subjects of the last commits, with remarks for the person.
+async fn staged(git: &OwnGit, commit: CommitPlace) -> Result<(String, Vec<String>), String> {
+    let (secrets, pathspecs) = git.without_secrets().await?;
+    let command = |words: &[&str]| GitCommand {
+        cwd: PathBuf::from(&commit.directory),
+        arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+        variables: commit.variables.clone(),
+        needed: LONGEST_CHANGES,
+    };
+    let mut diff = command(&["diff", "--cached", "--stat", "--patch"]);
+    diff.arguments.extend(PLAIN_DIFF.map(str::to_owned));
+    diff.arguments.extend(pathspecs);
+    let changes = git.run(diff).await?;
+    let mut notes: Vec<_> = left_out(&secrets).into_iter().collect();
+    let changes = match changes.len() {
+        0 => return Err("nothing is staged".to_owned()),
+        length if length > LONGEST_CHANGES => {
+            let most = LONGEST_CHANGES >> 10;
+            notes.push(format!(
+                "the model gets the first {most} KiB of the changes"
+            ));
+            let start = start_of(&changes, LONGEST_CHANGES);
+            // The redactor would not know half of a secret.
+            let end = start.rfind('\n').map_or(0, |end| end + 1);
+            format!("{}… cut", &start[..end])
+        }
+        _ => changes,
+    };
+    // Without a commit, there are none.
+    let subjects = git.run(command(&["log", "-10", "--format=%s"])).await;
+    let subjects = subjects.unwrap_or_default();
+    Ok((
+        format!("The last subjects:\n{subjects}\nThe changes:\n{changes}"),
+        notes,
+    ))
 }
 
 /// Returns the model's answer, with retries. Calls `retried` with words for the person before each wait.

@@ -6,7 +6,7 @@ use crate::chat::Chat;
 use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
 use crate::protocol::{
-    Answer, ChangesReview, NoticeLevel, Question, QuestionAnswer, Scope, ToEditor,
+    Answer, ChangesReview, NoticeLevel, Question, QuestionAnswer, Scope, ToEditor, TrustQuestion,
 };
 
 pub(in crate::chat) struct OpenQuestions {
@@ -36,6 +36,16 @@ impl OpenQuestions {
     ) {
         self.open.push((review.id, reply));
         self.editor.tell(ToEditor::Changes(review));
+    }
+
+    /// Asks the person whether the model may be sent a text.
+    pub(in crate::chat) fn put_trust(
+        &mut self,
+        question: TrustQuestion,
+        reply: oneshot::Sender<Reply>,
+    ) {
+        self.open.push((question.id, reply));
+        self.editor.tell(ToEditor::Trust(question));
     }
 
     /// Settles a question. Does nothing if the question is not open, so a second answer is harmless.

@@ -137,6 +137,19 @@ impl SearchQuery {
         })
     }
 
+    /// Returns the search for a text below the working directory, with as many matches as there can be.
+    pub(super) fn literal(text: String) -> Self {
+        Self {
+            path: ".".to_owned(),
+            pattern: text,
+            glob: None,
+            literal: true,
+            ignore_case: false,
+            context: 0,
+            limit: MOST_MATCHES,
+        }
+    }
+
     pub(super) fn line(&self) -> String {
         let files = self.glob.as_deref().map(|glob| format!(", only {glob}"));
         format!(

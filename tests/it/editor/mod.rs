@@ -4,6 +4,8 @@ mod api;
 mod approve;
 mod backend;
 mod chat;
+mod commit;
+mod contexts;
 mod drill;
 mod edits;
 mod examples;

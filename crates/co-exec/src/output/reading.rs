@@ -75,6 +75,20 @@ impl OutputReading {
         self.shared.capture().lines()
     }
 
+    /// Returns the bytes printed so far: all of them, or as many from the beginning as are kept.
+    pub fn beginning(&self) -> Vec<u8> {
+        let HeadAndTail {
+            mut head,
+            tail,
+            bytes,
+            ..
+        } = self.shared.capture().head_and_tail();
+        if (head.len() + tail.len()) as u64 == bytes {
+            head.extend(tail);
+        }
+        head
+    }
+
     /// Returns whether the output has ended.
     pub fn is_over(&self) -> bool {
         self.shared.is_over()

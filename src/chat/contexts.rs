@@ -1,0 +1,306 @@
+//! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:` and `@search:`, and the check of the
+//! files whose text the editor sends.
+//!
+//! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. If a file is not
+//! one that the model itself may read, such as one outside the workspace, the person is asked about its real path.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::Chat;
+use super::services::Services;
+use super::text::{one_line, start_of};
+use super::turn::Reply;
+use crate::blocking::blocking;
+use crate::protocol::{ContextQuery, ContextRead, ContextRequest, ToEditor, TrustQuestion};
+use crate::tool::files::attached::{self, Attached};
+use crate::tool::files::{Deadline, FileQuery, FileScope, PathFilter};
+use crate::tool::judge::{Judge, workspace_of};
+use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
+
+/// The most bytes of one text. The editor cuts what is longer.
+const LONGEST: usize = 512 << 10;
+/// The most bytes of a text that its question shows.
+const LONGEST_SHOWN: usize = 64 << 10;
+/// The capacity of the channel of questions. A reader waits until the chat has taken its question.
+const MAX_WAITING: usize = 1;
+
+/// The files that the person let the chat send, and the questions about others.
+pub(super) struct ContextReads {
+    shared: Shared,
+    questions: mpsc::Receiver<ContextQuestion>,
+    /// The ids of questions that may be open.
+    open: Vec<u64>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    /// The real paths of files.
+    allowed: Arc<Mutex<HashSet<PathBuf>>>,
+    ask: mpsc::Sender<ContextQuestion>,
+}
+
+/// A question whether the model may be sent a text.
+pub(super) struct ContextQuestion {
+    question: TrustQuestion,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// The reason why there is no context.
+enum NoContext {
+    /// A few words for the person.
+    Because(String),
+    /// The person cancelled.
+    Cancelled,
+}
+
+impl From<String> for NoContext {
+    fn from(why: String) -> Self {
+        Self::Because(why)
+    }
+}
+
+impl ContextReads {
+    pub(super) fn new() -> Self {
+        let (ask, questions) = mpsc::channel(MAX_WAITING);
+        let allowed = Arc::default();
+        Self {
+            shared: Shared { allowed, ask },
+            questions,
+            open: Vec::new(),
+        }
+    }
+
+    /// Waits for a question about a file.
+    pub(super) async fn question(&mut self) -> ContextQuestion {
+        match self.questions.recv().await {
+            Some(question) => question,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Chat {
+    /// Reads a context in another task, and sends it to the editor.
+    pub(super) fn read_context(&self, request: ContextRequest) {
+        let cwd = PathBuf::from(&request.cwd);
+        let reader = ContextReader {
+            word: request.word,
+            judge: self.services.judge(&workspace_of(&cwd)),
+            cwd,
+            services: Arc::clone(&self.services),
+            shared: self.contexts.shared.clone(),
+            cancel: self.cancel.clone(),
+        };
+        let number = request.request;
+        tokio::spawn(async move {
+            let editor = reader.services.editor.clone();
+            let read = match reader.read(request.query).await {
+                Ok(read) => read,
+                Err(NoContext::Because(why)) => ContextRead {
+                    problem: Some(one_line(&why)),
+                    ..ContextRead::default()
+                },
+                Err(NoContext::Cancelled) => ContextRead {
+                    cancelled: true,
+                    ..ContextRead::default()
+                },
+            };
+            editor.tell(ToEditor::ContextRead {
+                request: number,
+                read,
+            });
+        });
+    }
+
+    /// Asks the person whether the model may be sent a text.
+    pub(super) fn ask_about_context(&mut self, asked: ContextQuestion) {
+        self.contexts.open.retain(|id| self.questions.is_open(*id));
+        self.contexts.open.push(asked.question.id);
+        self.questions.put_trust(asked.question, asked.reply);
+    }
+
+    /// Withdraws the questions about contexts: their prompts come back.
+    pub(super) fn cancel_contexts(&mut self) {
+        for id in std::mem::take(&mut self.contexts.open) {
+            self.questions.withdraw(id);
+        }
+    }
+}
+
+/// Reads one context.
+struct ContextReader {
+    /// The word of the prompt, such as `@file:README.md`.
+    word: String,
+    cwd: PathBuf,
+    judge: Arc<Judge>,
+    services: Arc<Services>,
+    shared: Shared,
+    cancel: CancellationToken,
+}
+
+impl ContextReader {
+    async fn read(&self, query: ContextQuery) -> Result<ContextRead, NoContext> {
+        match query {
+            ContextQuery::File { path } => self.file(self.cwd.join(path)).await,
+            ContextQuery::Text { path, text } => {
+                let path = self.cwd.join(path);
+                let real = blocking(move || Ok::<_, String>(attached::real_path(&path))).await?;
+                self.check(&real, text.len(), &text).await?;
+                Ok(ContextRead::default())
+            }
+            ContextQuery::Diff => self.diff().await,
+            ContextQuery::Commit { revision } => {
+                let words = ["show"].into_iter().chain(PLAIN_DIFF);
+                let words = words.chain(["--end-of-options", &revision]);
+                let text = self.git().run(self.git_command(words)).await?;
+                Ok(text_read(text))
+            }
+            ContextQuery::Search { text } => self.search(text).await,
+        }
+    }
+
+    async fn file(&self, path: PathBuf) -> Result<ContextRead, NoContext> {
+        let attach = move || attached::read(&path, LONGEST + 1);
+        let (real, attached) = blocking(attach).await?;
+        let (size, shown) = match &attached {
+            Attached::Text { text, size } => (*size, text.as_str()),
+            Attached::Image { size, .. } => (*size, "(an image)"),
+        };
+        self.check(&real, size, shown).await?;
+        Ok(match attached {
+            Attached::Text { text, size } => ContextRead {
+                size: Some(size),
+                ..text_read(text)
+            },
+            Attached::Image { image, .. } => ContextRead {
+                image: Some(image),
+                ..ContextRead::default()
+            },
+        })
+    }
+
+    /// Asks the person about a file that the model itself may not read, unless they let this chat send it before.
+    async fn check(&self, real: &Path, size: usize, text: &str) -> Result<(), NoContext> {
+        let (judge, path) = (Arc::clone(&self.judge), real.to_owned());
+        let problem = move || Ok::<_, String>(judge.reading_problem(&path));
+        let Some(why) = blocking(problem).await? else {
+            return Ok(());
+        };
+        let allowed = || {
+            self.shared
+                .allowed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if allowed().contains(real) {
+            return Ok(());
+        }
+        let mut notes = vec![why];
+        let shown = start_of(text, LONGEST_SHOWN);
+        if shown.len() < text.len() {
+            notes.push(format!(
+                "only its first {} KiB are shown here",
+                LONGEST_SHOWN >> 10
+            ));
+        }
+        let question = TrustQuestion {
+            id: self.services.id(),
+            name: one_line(&self.word),
+            path: one_line(&real.display().to_string()),
+            size,
+            text: co_policy::printable(&shown.replace("\r\n", "\n")),
+            notes,
+            slash: None,
+            context: true,
+        };
+        let (reply, answer) = oneshot::channel();
+        let asked = self.shared.ask.send(ContextQuestion { question, reply });
+        // It fails if the chat has ended.
+        asked.await.ok();
+        match answer.await {
+            Ok(Reply::Once) => {
+                allowed().insert(real.to_owned());
+                Ok(())
+            }
+            Ok(_) => Err(NoContext::Because("you refused it".to_owned())),
+            Err(_) => Err(NoContext::Cancelled),
+        }
+    }
+
+    async fn diff(&self) -> Result<ContextRead, NoContext> {
+        let git = self.git();
+        let (secrets, pathspecs) = git.without_secrets().await?;
+        let words = ["diff", "HEAD"].into_iter().chain(PLAIN_DIFF);
+        let words = words.chain(pathspecs.iter().map(String::as_str));
+        let text = git.run(self.git_command(words)).await;
+        let text = text.map_err(|why| match why.contains("'HEAD'") {
+            true => "there is no commit yet".to_owned(),
+            false => why,
+        })?;
+        if text.is_empty() {
+            return Err("git has no changes".to_owned().into());
+        }
+        Ok(ContextRead {
+            note: left_out(&secrets),
+            ..text_read(text)
+        })
+    }
+
+    async fn search(&self, wanted: String) -> Result<ContextRead, NoContext> {
+        let query = FileQuery::search_for(wanted);
+        let path = self.cwd.clone();
+        let path = blocking(move || path.canonicalize()).await?;
+        let scope = FileScope {
+            open: self.services.buffers.modified_below(&path).await,
+            path,
+            editor: None,
+            allowed: self.readable().await?,
+            bytes: LONGEST,
+            end: Deadline::new(self.cancel.clone()),
+        };
+        let found = blocking(move || query.run(&scope)).await?;
+        match found.text.is_empty() {
+            true => Err("no line contains it".to_owned().into()),
+            false => Ok(text_read(format!("{}[{}]\n", found.text, found.summary))),
+        }
+    }
+
+    async fn readable(&self) -> Result<PathFilter, String> {
+        let judge = Arc::clone(&self.judge);
+        blocking(move || Ok::<_, String>(judge.readable())).await
+    }
+
+    fn git(&self) -> OwnGit {
+        self.services.own_git(&self.judge)
+    }
+
+    fn git_command<'a>(&self, words: impl Iterator<Item = &'a str>) -> GitCommand {
+        GitCommand {
+            cwd: self.cwd.clone(),
+            arguments: words.map(str::to_owned).collect(),
+            variables: Vec::new(),
+            needed: LONGEST,
+        }
+    }
+}
+
+fn text_read(text: String) -> ContextRead {
+    ContextRead {
+        text: Some(text),
+        ..ContextRead::default()
+    }
+}
+
+/// Returns the note about secret files that a difference does not have.
+pub(super) fn left_out(secrets: &[PathBuf]) -> Option<String> {
+    let names: Vec<_> = secrets
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    (!names.is_empty()).then(|| one_line(&format!("without {}", names.join(", "))))
+}

@@ -1,0 +1,126 @@
+//! Whole files that a person attaches to a prompt.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::limits::open;
+use co_edit::FileText;
+use co_llm::transcript::Image;
+
+/// The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
+const LARGEST_IMAGE: usize = 3840 << 10;
+/// The first bytes of a file, which tell an image.
+const START: usize = 16;
+/// The extensions of files that must be images. A link in a repository may have such a name and lead to a secret.
+const EXTENSIONS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+/// The content of a file.
+pub enum Attached {
+    /// The text, or its start, of a file of `size` bytes.
+    Text { text: String, size: usize },
+    /// The image in a file of `size` bytes.
+    Image { image: Image, size: usize },
+}
+
+/// Reads a file: an image as a whole, or at most `most` bytes of a text. Returns the real path too. It blocks on files: call it
+/// from `spawn_blocking`.
+///
+/// # Errors
+/// There is no such file, or it cannot be attached: a few words for the person.
+pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
+    let real = path.canonicalize().map_err(words)?;
+    if !real.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    let (mut file, meta) = open(&real).map_err(words)?;
+    let size = usize::try_from(meta.len()).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    read_up_to(START, &mut file, &mut bytes).map_err(words)?;
+    let extension = path.extension().and_then(|it| it.to_str());
+    let extension = extension.map(str::to_ascii_lowercase);
+    let attached = match media_type(&bytes) {
+        Some(_) if size > LARGEST_IMAGE => {
+            return Err(format!(
+                "the image is larger than {} KiB",
+                LARGEST_IMAGE >> 10
+            ));
+        }
+        Some(media_type) => {
+            read_up_to(LARGEST_IMAGE, &mut file, &mut bytes).map_err(words)?;
+            let image = Image {
+                media_type: media_type.to_owned(),
+                data: STANDARD.encode(&bytes),
+            };
+            Attached::Image { image, size }
+        }
+        None if extension.is_some_and(|it| EXTENSIONS.contains(&it.as_str())) => {
+            return Err("it has no image in it".to_owned());
+        }
+        None => {
+            read_up_to(most, &mut file, &mut bytes).map_err(words)?;
+            let text = decoded(&bytes, size);
+            Attached::Text { text, size }
+        }
+    };
+    Ok((real, attached))
+}
+
+/// Returns a path without links, also if its last part does not exist yet.
+pub fn real_path(path: &Path) -> PathBuf {
+    let above = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize()
+        .ok()
+        .or_else(above)
+        .unwrap_or_else(|| path.to_owned())
+}
+
+fn words(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Reads on until `bytes` has `most` bytes, or the file ends.
+fn read_up_to(most: usize, file: &mut File, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let more = most.saturating_sub(bytes.len());
+    file.take(more as u64).read_to_end(bytes).map(drop)
+}
+
+/// Returns the text of the first bytes of a file.
+fn decoded(bytes: &[u8], size: usize) -> String {
+    match FileText::decode(bytes) {
+        // A character may be cut.
+        Ok(text) if bytes.len() == size => text.as_str().to_owned(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// Returns the type of an image that begins with these bytes; none for anything else.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! The git that co starts by itself for a workspace. It runs as a command that only looks, because a repository can name
+//! programs for git to start.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::judge::Judge;
+use super::sandbox_probe::SandboxProbe;
+use crate::blocking::blocking;
+use co_exec::{Caller, CommandSpec, Confinement, Environment, ExecSettings, Executor, Program};
+
+/// The longest time that git may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The executor keeps at least one of so many parts of an output from its beginning.
+const KEPT_PARTS: usize = 6;
+/// The largest value of the setting `shell_max_output`.
+const LARGEST_OUTPUT: usize = 4 << 20;
+
+/// Options of git for plain output.
+const PLAIN: [&str; 3] = ["--no-pager", "-c", "color.ui=false"];
+
+/// Options of `git diff` and `git show`, without the programs that the settings of a repository name: they could only fail.
+pub const PLAIN_DIFF: [&str; 3] = [
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=dirty",
+];
+
+/// Runs git at the read-only level.
+#[derive(Clone)]
+pub struct OwnGit {
+    pub executor: Executor,
+    pub probe: SandboxProbe,
+    /// The judge of the workspace, which is the one of the level.
+    pub judge: Arc<Judge>,
+}
+
+/// A command of git.
+#[derive(Debug, Clone, Default)]
+pub struct GitCommand {
+    pub cwd: PathBuf,
+    pub arguments: Vec<String>,
+    /// Variables such as `GIT_INDEX_FILE`.
+    pub variables: Vec<(String, String)>,
+    /// The bytes of its output that are needed. More may be returned; what follows them is left out.
+    pub needed: usize,
+}
+
+impl OwnGit {
+    /// Runs git and returns its output.
+    ///
+    /// # Errors
+    /// The kernel cannot confine commands here, or git failed: a sentence for the person.
+    pub async fn run(&self, command: GitCommand) -> Result<String, String> {
+        if let Err(why) = self.probe.kernel().await.reading() {
+            return Err(format!(
+                "co runs git only where the kernel can confine it: {why}"
+            ));
+        }
+        let git = self.judge.git().ok_or("git is not installed")?;
+        let git = git
+            .to_str()
+            .ok_or("the path of git is not UTF-8")?
+            .to_owned();
+        let words = PLAIN.iter().map(|word| (*word).to_owned());
+        let settings = ExecSettings {
+            max_output: (command.needed * KEPT_PARTS).min(LARGEST_OUTPUT),
+            spill_max: 0,
+            ..self.executor.settings().clone()
+        };
+        let executor = self.executor.with(settings);
+        let executor = executor.map_err(|error| error.to_string())?;
+        let running = executor.start(CommandSpec {
+            program: Program::Argv(
+                [git]
+                    .into_iter()
+                    .chain(words)
+                    .chain(command.arguments)
+                    .collect(),
+            ),
+            cwd: command.cwd,
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: TIMEOUT,
+            confinement: Confinement::ReadOnly {
+                workspace: self.judge.root().to_owned(),
+            },
+            environment: Environment::default(),
+            extra_env: command.variables,
+        });
+        let running = running.await.map_err(|error| error.to_string())?;
+        let output = running.reading();
+        let outcome = running.outcome().await;
+        let printed = output.beginning();
+        let printed = String::from_utf8_lossy(&printed);
+        match outcome.exit {
+            _ if outcome.timed_out => Err(format!("git took more than {} s", TIMEOUT.as_secs())),
+            _ if outcome.withheld => Err("a secret appeared while git ran".to_owned()),
+            Some(0) => Ok(printed.into_owned()),
+            _ => {
+                let why = printed.lines().next().unwrap_or("git failed");
+                let words = ["fatal: ", "warning: "];
+                let words = words.iter().find_map(|start| why.strip_prefix(start));
+                Err(words.unwrap_or(why).to_owned())
+            }
+        }
+    }
+
+    /// Returns the tracked files that hold secrets, below the workspace, and the pathspecs that leave them out. Git could
+    /// not read their changes, and would show no others.
+    pub async fn without_secrets(&self) -> Result<(Vec<PathBuf>, Vec<String>), String> {
+        let judge = Arc::clone(&self.judge);
+        let secrets = blocking(move || Ok::<_, String>(judge.tracked_secrets())).await?;
+        let mut pathspecs = Vec::new();
+        if !secrets.is_empty() {
+            pathspecs.extend(["--".to_owned(), ":(top)".to_owned()]);
+            let left_out = |path: &Path| format!(":(top,exclude,literal){}", path.display());
+            pathspecs.extend(secrets.iter().map(|path| left_out(path)));
+        }
+        Ok((secrets, pathspecs))
+    }
+}

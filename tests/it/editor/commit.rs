@@ -1,0 +1,139 @@
+//! `/commit`: the model writes the message of a commit.
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::scene::Scene;
+use crate::support::workspace::Workspace;
+
+const PASSWORD: &str = "correct-horse_battery/staple";
+
+/// The last event of an answer that the output limit cut.
+const CUT: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Add it beca"},"finish_reason":"length"}]}
+
+data: [DONE]
+
+"#;
+
+/// An event of a server that fails.
+const FAULT: &str = r#"data: {"error":{"message":"overloaded","type":"server_error","code":503}}
+
+"#;
+
+/// Edits the message of a commit of `notes.txt`, which has `staged` as its new text.
+fn committing(staged: &str, replies: impl IntoIterator<Item = Reply>) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "one\n");
+    workspace.git(&["add", "."]);
+    workspace.git(&["commit", "--quiet", "--message", "Begin"]);
+    workspace.write("notes.txt", staged);
+    workspace.git(&["add", "."]);
+    edited(workspace, ".git/COMMIT_EDITMSG", replies)
+}
+
+/// Edits the message of a commit.
+fn edited(workspace: Workspace, message: &str, replies: impl IntoIterator<Item = Reply>) -> Scene {
+    let message = workspace.write(message, "\n# Please\n");
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.replies(replies);
+    let edit = format!("edit {} | set filetype=gitcommit", message.display());
+    scene.command(&edit);
+    scene
+}
+
+/// Types `/commit` and waits for a message.
+#[track_caller]
+fn write(scene: &Scene, message: &str) {
+    scene.type_keys(":Co /commit<CR>");
+    scene.wait_for(&format!("vim.fn.getline(1) == '{message}'"), "the message");
+}
+
+/// Returns the changes that the model got.
+fn told(scene: &Scene) -> String {
+    scene.server.requests()[0].last("user").unwrap()
+}
+
+#[test]
+fn it_is_written_without_tools_and_without_secrets() {
+    let scene = committing(
+        &format!("+DB_PASSWORD={PASSWORD}\n"),
+        [Reply::text("```\nAdd the password\n```")],
+    );
+    scene
+        .workspace
+        .write(".env", &format!("DB_PASSWORD={PASSWORD}\n"));
+    write(&scene, "Add the password");
+    assert!(
+        told(&scene).contains("[redacted: secret value]"),
+        "{}",
+        told(&scene)
+    );
+    assert!(scene.server.requests()[0].body.get("tools").is_none());
+    assert!(scene.chats().is_empty());
+}
+
+#[test]
+fn it_is_asked_for_again_after_a_fault_and_its_tokens_count() {
+    let replies = [
+        Reply::new().raw(FAULT.as_bytes()),
+        Reply::text("Add it"),
+        Reply::text("```\n```"),
+        Reply::new().raw(CUT.as_bytes()),
+    ];
+    let scene = committing("two\n", replies);
+    write(&scene, "Add it");
+    for reason in [
+        "the model wrote no text; /commit asks again",
+        "it reached the model's output limit",
+    ] {
+        scene.type_keys(":Co /commit<CR>");
+        scene.wait_notice(&format!("no commit message: {reason}"));
+    }
+    scene.type_keys(":Co /usage<CR>");
+    scene.wait_text("20 tokens in");
+}
+
+#[test]
+fn nothing_staged_is_no_commit() {
+    let scene = committing("one\n", []);
+    scene.type_keys(":Co /commit<CR>");
+    scene.wait_notice("no commit message: nothing is staged");
+}
+
+#[test]
+fn it_is_about_the_index_and_the_repository_of_the_commit() {
+    let workspace = Workspace::new();
+    workspace.write("inner/staged.txt", "staged\n");
+    let git = |arguments: &[&str]| workspace.git(&[&["-C", "inner"], arguments].concat());
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    // As `git commit --only` does it.
+    let at = |name: &str| workspace.path().join("inner/.git").join(name);
+    std::fs::rename(at("index"), at("next-index-7.lock")).unwrap();
+    let scene = edited(
+        workspace,
+        "inner/.git/COMMIT_EDITMSG",
+        [Reply::text("Add it")],
+    );
+    scene.command("let $GIT_INDEX_FILE = '.git/next-index-7.lock'");
+    write(&scene, "Add it");
+    assert!(told(&scene).contains("+staged\n"), "{}", told(&scene));
+}
+
+#[test]
+fn it_gets_whole_lines_of_changes_that_are_too_long() {
+    let lines: String = (10_001..19_999)
+        .map(|number| format!("key={number}\n"))
+        .collect();
+    let scene = committing(&lines, [Reply::text("Add it")]);
+    write(&scene, "Add it");
+    scene.wait_notice("the model gets the first 64 KiB of the changes");
+    let told = told(&scene);
+    let last = told
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("+key"))
+        .unwrap();
+    assert_eq!(last.len(), "+key=10001".len(), "{last}");
+    assert!(told.contains("Begin\n"), "{told}");
+}

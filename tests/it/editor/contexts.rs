@@ -1,0 +1,214 @@
+//! The contexts of prompts that the backend reads: files, git, searches.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::json;
+
+use crate::support::http::Reply;
+use crate::support::scene::Scene;
+use crate::support::workspace::Workspace;
+
+/// A scene with a model that answers each prompt.
+fn answering(workspace: Workspace) -> Scene {
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.replies((1..9).map(|number| Reply::text(&format!("Answer {number}."))));
+    scene
+}
+
+/// Returns the last prompt of a request, with its contexts.
+#[track_caller]
+fn sent(scene: &Scene, request: usize) -> String {
+    scene.wait_turns(request as u64 + 1);
+    scene.server.requests()[request].last("user").unwrap()
+}
+
+/// A repository with one commit of `notes.txt`, which has changed since.
+fn changed() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "one\n");
+    workspace.git(&["add", "."]);
+    workspace.git(&["commit", "--quiet", "--message", "Begin"]);
+    workspace.write("notes.txt", "two\n");
+    workspace
+}
+
+/// Makes a program that writes the file `ran` beside the workspace and in it.
+fn program(workspace: &Workspace) -> String {
+    let outside = workspace.path().with_file_name("ran");
+    let script = format!(
+        "#!/bin/sh\n: > {}\n: > ran\ncat\nexit 1\n",
+        outside.display()
+    );
+    let path = workspace.write(".git/program", &script);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn ran(workspace: &Workspace) -> bool {
+    workspace.exists("ran") || workspace.path().with_file_name("ran").exists()
+}
+
+#[test]
+fn git_tells_of_changes_commits_and_lines() {
+    let workspace = changed();
+    workspace.write(".gitignore", "ignored\n");
+    workspace.write("ignored", "a needle\n");
+    workspace.write("new", "a needle\n");
+    workspace.write(".env", "KEY=a-needle-in-hay\n");
+    let scene = answering(workspace);
+    scene.co("see @diff");
+    assert!(
+        sent(&scene, 0).contains("-one\n+two\n"),
+        "{}",
+        sent(&scene, 0)
+    );
+    scene.co("see @git:HEAD, @git:none, @git:--output=made");
+    let told = sent(&scene, 1);
+    assert!(told.contains("Begin") && told.contains("+one"), "{told}");
+    scene.wait_notice("left out: @git:none (");
+    assert!(!scene.workspace.exists("made"), "an option is no revision");
+    scene.co("see @search:needle");
+    let told = sent(&scene, 2);
+    assert!(told.contains("new:1:a needle\n"), "{told}");
+    assert!(
+        !told.contains("ignored:1") && !told.contains("KEY"),
+        "{told}"
+    );
+    scene.co("see @search:nowhere");
+    scene.wait_notice("left out: @search:nowhere (no line contains it)");
+}
+
+#[test]
+fn git_says_what_it_does_not_have() {
+    let scene = answering(Workspace::new());
+    scene.co("see @diff");
+    scene.wait_notice("left out: @diff (there is no commit yet)");
+    std::fs::remove_dir_all(scene.workspace.path().join(".git")).unwrap();
+    scene.co("see @diff again");
+    scene.wait_notice("left out: @diff (Not a git repository");
+}
+
+#[test]
+fn a_program_that_the_repository_names_can_do_nothing() {
+    let workspace = changed();
+    let program = program(&workspace);
+    for (name, value) in [
+        ("core.fsmonitor", program.as_str()),
+        ("diff.external", &program),
+        ("diff.word.textconv", &program),
+        ("filter.word.clean", &program),
+        ("format.pretty", "%G? %s"),
+        ("gpg.program", &program),
+        ("core.pager", &program),
+    ] {
+        workspace.git(&["config", name, value]);
+    }
+    workspace.write(".gitattributes", "* filter=word diff=word\n");
+    let signed = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n";
+    sign(&workspace, signed);
+    let scene = answering(workspace);
+    scene.co("see @diff and @git:HEAD");
+    let told = sent(&scene, 0);
+    assert!(told.contains("Begin"), "{told}");
+    scene.type_keys(":Co see @search:two<CR>");
+    sent(&scene, 1);
+    assert!(!ran(&scene.workspace));
+}
+
+/// Gives the last commit a signature.
+fn sign(workspace: &Workspace, signature: &str) {
+    let commit = workspace.git(&["cat-file", "commit", "HEAD"]);
+    let (head, message) = commit.split_once("\n\n").unwrap();
+    let signed = format!("{head}\n{signature}\n{message}");
+    workspace.write(".git/signed", &signed);
+    let name = workspace.git(&["hash-object", "-t", "commit", "-w", ".git/signed"]);
+    workspace.git(&["update-ref", "refs/heads/main", name.trim()]);
+}
+
+#[test]
+fn a_difference_has_all_but_tracked_secrets_and_names_them() {
+    let workspace = changed();
+    workspace.write(".env", "KEY=first\n");
+    workspace.git(&["add", "--force", "."]);
+    workspace.git(&["commit", "--quiet", "--message", "More"]);
+    workspace.write(".env", "KEY=secondvalue\n");
+    workspace.write("notes.txt", "three\n");
+    let scene = answering(workspace);
+    scene.co("see @diff");
+    let told = sent(&scene, 0);
+    assert!(told.contains("@diff (without .env)"), "{told}");
+    assert!(told.contains("+three"), "{told}");
+    assert!(!told.contains("secondvalue"), "{told}");
+}
+
+#[test]
+fn a_link_out_of_the_workspace_is_asked_about_once() {
+    let workspace = Workspace::new();
+    let outside = workspace.path().with_file_name("outside.txt");
+    std::fs::write(&outside, "far away\n").unwrap();
+    symlink(&outside, workspace.path().join("README.md")).unwrap();
+    let scene = answering(workspace);
+    scene.co("see @file:README.md");
+    scene.wait_text("outside.txt");
+    scene.answer_text("Send @file:README.md to the model?", "n");
+    assert!(!sent(&scene, 0).contains("far away"));
+    scene.wait_notice("left out: @file:README.md (you refused it)");
+    scene.wait_no_text("Send @file:README.md");
+    scene.co("now see @file:README.md");
+    scene.answer_text("Send @file:README.md to the model?", "y");
+    assert!(sent(&scene, 1).contains("far away\n"));
+    scene.co("and again @file:README.md");
+    assert!(sent(&scene, 2).contains("far away\n"));
+    scene.command("edit README.md");
+    scene.co("here, too: @buffer");
+    assert!(sent(&scene, 3).contains("far away\n"), "it was allowed");
+}
+
+#[test]
+fn a_buffer_of_a_link_out_of_the_workspace_is_asked_about() {
+    let workspace = Workspace::new();
+    let outside = workspace.path().with_file_name("outside.txt");
+    std::fs::write(&outside, "far away\n").unwrap();
+    symlink(&outside, workspace.path().join("README.md")).unwrap();
+    let scene = answering(workspace);
+    scene.command("edit README.md");
+    scene.co("see @buffer");
+    scene.answer_text("Send @buffer to the model?", "n");
+    assert!(!sent(&scene, 0).contains("far away"));
+    scene.wait_no_text("Send @buffer");
+    scene.type_keys(":1Co see<CR>");
+    scene.answer_text("Send @selection to the model?", "y");
+    assert!(sent(&scene, 1).contains("far away"));
+}
+
+#[test]
+fn a_cancelled_question_about_a_context_gives_the_prompt_back() {
+    let workspace = Workspace::new();
+    let scene = answering(workspace);
+    scene.co("see @file:/etc/hostname");
+    scene.wait_text("Send @file:/etc/hostname to the model?");
+    scene.interrupt();
+    let draft = "table.concat(vim.fn.getbufline('co://chat/1/prompt', 1, '$')) == 'see @file:/etc/hostname'";
+    scene.wait_for(draft, "the prompt comes back");
+    scene.wait_no_text("Send @file:/etc/hostname");
+    assert!(scene.server.requests().is_empty());
+}
+
+#[test]
+fn what_is_no_file_is_left_out_at_once() {
+    let workspace = Workspace::new();
+    let fifo = workspace.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    workspace.write("link.png", "no image");
+    let scene = answering(workspace);
+    scene.co("see @file:fifo, @file:/proc/self/environ, @file:none and @file:link.png");
+    scene.answer_text("Send @file:/proc/self/environ", "n");
+    for text in [
+        "@file:fifo (it is no file)",
+        "@file:none (there is no such file)",
+        "@file:link.png (it has no image in it)",
+    ] {
+        scene.wait_notice(text);
+    }
+}
