@@ -173,7 +173,7 @@ fn meet(one: &Range<usize>, other: &Range<usize>) -> bool {
 /// Returns the text that a file has now, and the one that it gets; none if one is no text.
 fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
     let (now, text) = (decode(&undo.before, store)?, decode(&undo.after, store)?);
-    Some(FileText::alike(now, text))
+    Some(FileText::alike([now, text]).into())
 }
 
 /// Returns the text of a file, which is empty if there is none; none if it is no text.

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::change::Blob;
 use super::{lock, log};
 use crate::paths::{self, private_dir};
+use co_edit::{FileText, hunks};
 
 /// The most bytes of all copies.
 pub(super) const MAX_BYTES: u64 = 2 << 30;
@@ -107,6 +108,18 @@ impl Store {
         let appended = copies.append(&self.dir, &blob, bytes);
         appended.map_err(|error| paths::Error::write(&self.dir, error))?;
         Ok(blob)
+    }
+
+    /// Keeps a copy of a text, with the encoding and the line breaks of another version of its file. Returns its name.
+    ///
+    /// # Errors
+    /// The encoding cannot store the text, or the store is full, or cannot be read or written.
+    pub fn put_like(&self, version: &Blob, text: &FileText) -> io::Result<Blob> {
+        let file = text.decode_like(&self.get(version)?);
+        let versions = [file.map_err(io::Error::other)?, text.clone()];
+        let [mut file, text] = FileText::alike(versions);
+        file.apply_hunks(&hunks(file.as_str(), text.as_str()));
+        self.put(&file.encode().map_err(io::Error::other)?)
     }
 
     /// Returns the bytes of a copy.

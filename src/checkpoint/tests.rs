@@ -17,6 +17,7 @@ use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::{Judge, JudgeConfig};
+use co_edit::FileText;
 
 /// The variable with the directory of a scene, for a child that is killed.
 const CHILD: &str = "CO_TEST_UNTIL_KILLED";
@@ -250,13 +251,23 @@ fn a_plan_is_taken_back_however_far_the_edit_came() {
             &scene,
             &["dos"],
             &PlannedEdit::Text {
-                old: "\u{fffd}E4\n2\n".to_owned(),
-                new: "\u{fffd}E4\ntwo\n".to_owned(),
+                old: Box::new(FileText::decode(b"\xe4\n2\n").unwrap()),
+                new: Box::new(FileText::decode(b"\xe4\ntwo\n").unwrap()),
+            },
+        ),
+        planned(
+            &scene,
+            &["dos"],
+            &PlannedEdit::Text {
+                old: Box::new(FileText::of_buffer("\u{434}\n2\n".as_bytes(), "cp1251").unwrap()),
+                new: Box::new(
+                    FileText::of_buffer("\u{434}\n\u{434}\n".as_bytes(), "cp1251").unwrap(),
+                ),
             },
         ),
     ];
     let at = |path: &str| scene.at(path);
-    let steps: [&[&dyn Fn()]; 4] = [
+    let steps: [&[&dyn Fn()]; 5] = [
         &[&|| fs::create_dir_all(at("deep/er")).unwrap(), &|| {
             scene.write("deep/er/new", "co\n");
             fs::set_permissions(at("deep/er/new"), Permissions::from_mode(0o600)).unwrap();
@@ -266,6 +277,7 @@ fn a_plan_is_taken_back_however_far_the_edit_came() {
             fs::rename(at("old"), at("there/moved")).unwrap()
         }],
         &[&|| fs::write(at("dos"), b"\xe4\r\ntwo\r\n").unwrap()],
+        &[&|| fs::write(at("dos"), b"\xe4\r\n\xe4\r\n").unwrap()],
     ];
     for (plan, steps) in plans.iter().zip(steps) {
         for count in 0..=steps.len() {

@@ -238,41 +238,49 @@ fn taken_back_in(
     store: &Store,
     overlap: Overlap,
 ) -> Result<Option<(BufferChange, Change)>, String> {
-    let text = str::from_utf8(&buffer.text).ok();
-    let text = text.filter(|_| buffer.problem.is_none());
-    let text = text.and_then(|text| FileText::decode(text.as_bytes()).ok());
-    let text = text.ok_or("its buffer has unsaved changes and cannot be changed")?;
+    if buffer.problem.is_some() {
+        return Err("its buffer has unsaved changes and cannot be changed".to_owned());
+    }
+    let text = buffer.file_text().map_err(|error| error.to_string())?;
     let decoded = |entry: &Option<Entry>| match entry {
         Some(entry @ Entry::File { .. }) => {
             let bytes = bytes_of(entry, store).map_err(|error| error.to_string())?;
-            FileText::decode(&bytes).map_err(|error| error.to_string())
+            text.decode_like(&bytes).map_err(|error| error.to_string())
         }
         _ => Err("its buffer has unsaved changes".to_owned()),
     };
     let mut new = text.clone();
     for change in changes {
-        let (base, target) = (decoded(&change.after)?, decoded(&change.before)?);
+        let versions = [new, decoded(&change.after)?, decoded(&change.before)?];
+        let [now, base, target] = FileText::alike(versions);
+        new = now;
         let merged = merged_text(base.as_str(), target.as_str(), new.as_str(), overlap);
         new.apply_hunks(&hunks(new.as_str(), &merged.ok_or(CHANGED)?));
     }
-    if new == text {
-        return Ok(None);
-    }
-    let entry = |text: &str, like: &Option<Entry>| {
-        let blob = store
-            .put(text.as_bytes())
-            .map_err(|error| error.to_string())?;
-        let mode = mode(like).unwrap_or(0o644);
-        let blob = Some(blob);
-        Ok::<_, String>(Some(Entry::File { mode, blob }))
-    };
+    let [text, new] = FileText::alike([text, new]);
     let [last, ..] = changes else {
         return Ok(None);
     };
+    if new.as_str() == text.as_str() {
+        return Ok(None);
+    }
+    let entry = |text: &FileText| match &last.after {
+        Some(Entry::File {
+            mode,
+            blob: Some(blob),
+        }) => {
+            let blob = store
+                .put_like(blob, text)
+                .map_err(|error| error.to_string())?;
+            let (mode, blob) = (*mode, Some(blob));
+            Ok(Some(Entry::File { mode, blob }))
+        }
+        _ => Err("co has no copy of it".to_owned()),
+    };
     let change = Change {
         path: last.path.clone(),
-        before: entry(text.as_str(), &last.after)?,
-        after: entry(new.as_str(), &last.after)?,
+        before: entry(&text)?,
+        after: entry(&new)?,
     };
     let in_buffer = buffer_change(Path::new(&buffer.file), buffer.tick, &text, &new);
     let in_buffer = in_buffer.map_err(|error| error.to_string())?;

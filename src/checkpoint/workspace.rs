@@ -14,7 +14,7 @@ use super::snapshot::{Differences, Snapshot, entry_at};
 use super::store::Store;
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::Judge;
-use co_edit::{FileText, hunks};
+use co_edit::FileText;
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
@@ -221,7 +221,7 @@ impl Workspace {
         let first = first.clone();
         let (before_first, after) = match edit {
             PlannedEdit::Text { old, new } => {
-                let file = |text: &str| self.file_with(first.as_ref(), text);
+                let file = |text: &FileText| self.file_with(first.as_ref(), text);
                 (file(old)?, vec![file(new)?])
             }
             PlannedEdit::Create(bytes) => (first, vec![Some(self.file(bytes)?)]),
@@ -243,23 +243,19 @@ impl Workspace {
     }
 
     /// Returns a file with another text, in the encoding and with the line breaks of the one on the disk.
-    fn file_with(&self, like: Option<&Entry>, text: &str) -> io::Result<Option<Entry>> {
-        let Some(Entry::File {
-            mode,
-            blob: Some(blob),
-        }) = like
-        else {
-            return self.file(text.as_bytes()).map(Some);
-        };
-        let encoded = FileText::decode(&self.store.get(blob)?).and_then(|mut file| {
-            file.apply_hunks(&hunks(file.as_str(), text));
-            file.encode()
-        });
-        let bytes = encoded.unwrap_or_else(|_| text.as_bytes().to_owned());
-        Ok(Some(Entry::File {
-            mode: *mode,
-            blob: Some(self.store.put(&bytes)?),
-        }))
+    fn file_with(&self, like: Option<&Entry>, text: &FileText) -> io::Result<Option<Entry>> {
+        match like {
+            Some(Entry::File {
+                mode,
+                blob: Some(blob),
+            }) => Ok(Some(Entry::File {
+                mode: *mode,
+                blob: Some(self.store.put_like(blob, text)?),
+            })),
+            _ => self
+                .file(&text.encode().map_err(io::Error::other)?)
+                .map(Some),
+        }
     }
 
     fn file(&self, bytes: &[u8]) -> io::Result<Entry> {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::bounded::UnfinishedMessage;
 use super::stdio::Pipe;
 use crate::editor::Outbox;
-use crate::protocol::ToEditor;
+use crate::protocol::{BufferLine, BufferReplacement, ToEditor};
 use co_exec::ScreenPatch;
 
 /// The shortest time between two calls: sixty a second, as many as a terminal shows.
@@ -111,7 +111,8 @@ fn encode(frame: Vec<ToEditor>) -> serde_json::Result<Value> {
         .map(Value::Array)
 }
 
-/// Encodes a message. Output, which may be large, is moved; other messages are converted by way of JSON.
+/// Encodes a message. Output, which may be large, and lines of buffers, which may have any bytes, are moved; other messages are
+/// converted by way of JSON.
 fn message(message: ToEditor) -> serde_json::Result<Value> {
     Ok(match message {
         ToEditor::RunOutput { run, patch } => map([
@@ -132,6 +133,14 @@ fn message(message: ToEditor) -> serde_json::Result<Value> {
             ("fold", fold.into()),
             ("patch", output(patch)),
             ("done", done.into()),
+        ]),
+        ToEditor::ChangeBuffer { request, change } => map([
+            ("type", "change_buffer".into()),
+            ("request", request.into()),
+            ("file", change.file.into()),
+            ("tick", change.tick.into()),
+            ("replacements", replacements(change.replacements)),
+            ("final_newline", change.final_newline.into()),
         ]),
         other => value(serde_json::to_value(other)?),
     })
@@ -155,6 +164,24 @@ fn output(patch: ScreenPatch) -> Value {
         ),
         ("styles", Value::Array(styles.collect())),
     ])
+}
+
+fn replacements(all: Vec<BufferReplacement>) -> Value {
+    let line = |BufferLine(bytes): BufferLine| match String::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(other) => Value::Binary(other.into_bytes()),
+    };
+    let all = all.into_iter().map(|it| {
+        map([
+            ("start", it.start.into()),
+            ("end", it.end.into()),
+            (
+                "lines",
+                Value::Array(it.lines.into_iter().map(line).collect()),
+            ),
+        ])
+    });
+    Value::Array(all.collect())
 }
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
@@ -184,6 +211,7 @@ fn value(json: serde_json::Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::BufferChange;
     use co_exec::Style;
 
     #[test]
@@ -211,6 +239,30 @@ mod tests {
         assert_eq!(get("text"), Some(Value::from("hi")));
     }
 
+    fn change(line: &[u8]) -> ToEditor {
+        ToEditor::ChangeBuffer {
+            request: 1,
+            change: BufferChange {
+                file: "/a".to_owned(),
+                tick: 2,
+                replacements: vec![BufferReplacement {
+                    start: 3,
+                    end: 4,
+                    lines: vec![BufferLine(line.to_owned())],
+                }],
+                final_newline: true,
+            },
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_buffer_keeps_its_bytes() {
+        let value = encode(vec![change(b"a\xff")]).unwrap();
+        let replacements = value[0]["replacements"].clone();
+        let lines = replacements[0]["lines"].clone();
+        assert_eq!(lines, Value::Array(vec![Value::Binary(b"a\xff".to_vec())]));
+    }
+
     #[test]
     fn output_is_encoded_as_its_types_say() {
         let patch = ScreenPatch {
@@ -236,6 +288,7 @@ mod tests {
                 patch: Some(patch),
                 done: true,
             },
+            change(b"three"),
         ];
         let by_way_of_json = value(serde_json::to_value(&frame).unwrap());
         assert_eq!(encode(frame).unwrap(), by_way_of_json);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use co_edit::{CharacterUnit, PlacedEdit};
+use co_edit::{CharacterUnit, FileText, NotText, PlacedEdit};
 use co_exec::{HostEnvironment, TerminalSize};
 use co_llm::transcript::Context;
 
@@ -227,12 +227,25 @@ pub struct BufferText {
     /// Its 'changedtick'.
     #[serde(default)]
     pub tick: u64,
+    /// Its 'fileencoding'.
+    #[serde(default)]
+    pub encoding: String,
     /// It has unsaved changes.
     #[serde(default)]
     pub modified: bool,
     /// The reason why co cannot read or change it.
     #[serde(default)]
     pub problem: Option<String>,
+}
+
+impl BufferText {
+    /// Returns the text as co has it.
+    ///
+    /// # Errors
+    /// It is not text.
+    pub fn file_text(&self) -> Result<FileText, NotText> {
+        FileText::of_buffer(&self.text, &self.encoding)
+    }
 }
 
 /// The result of a change of a buffer.

@@ -1,6 +1,6 @@
 //! The messages from the backend to Lua.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use co_exec::ScreenPatch;
 use co_llm::transcript::{Cost, Image, Usage};
@@ -229,7 +229,7 @@ pub struct BufferChange {
     /// The 'changedtick' of the text that the change is made for.
     pub tick: u64,
     /// The lines to replace, in order.
-    pub replacements: Vec<Replacement>,
+    pub replacements: Vec<BufferReplacement>,
     /// The text ends with a line break.
     pub final_newline: bool,
 }
@@ -277,6 +277,29 @@ pub enum EditorTopic {
     /// The edits that give a name another one. No topic of the tool `editor_context`.
     #[serde(skip_deserializing)]
     Rename,
+}
+
+/// New lines of a buffer in the place of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferReplacement {
+    /// The lines that are replaced, from 0, without the one at `end`.
+    pub start: usize,
+    pub end: usize,
+    /// The new lines, without line breaks.
+    pub lines: Vec<BufferLine>,
+}
+
+/// A line as Neovim has it in a buffer: UTF-8, unless the person has read the file in this way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BufferLine(pub Vec<u8>);
+
+impl Serialize for BufferLine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => serializer.serialize_bytes(&self.0),
+        }
+    }
 }
 
 /// New lines in the place of others.

@@ -198,7 +198,7 @@ describe('the buffers', function()
   it('are not changed to what their encoding has not', function()
     local nvim, file = open('on\xe9\n')
     same({
-      problem = 'its encoding, latin1, has not all characters of the new text',
+      problem = 'its encoding, latin1, has no character `☃`: leave that character out',
     }, change(nvim, file, lines(0, 1, { 'on☃' })))
     same('oné\n', read(nvim, file).text)
   end)

@@ -3,43 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::error::NotText;
+use crate::named::NamedEncoding;
+use crate::utf16;
+
 const UTF8_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-const UTF16_LE_MARK: &[u8] = &[0xff, 0xfe];
-const UTF16_BE_MARK: &[u8] = &[0xfe, 0xff];
 
 /// The start of an escape. An escape stands for one byte that is no part of a character, and ends with the byte's two
 /// hexadecimal digits. In a text with escapes, a replacement character of the file is three escapes.
 const ESCAPE: char = char::REPLACEMENT_CHARACTER;
-
-/// A file cannot be read or written as text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotText {
-    #[error("it is binary, not text")]
-    Binary,
-    #[error("it has NUL bytes, so it is binary or UTF-16 without a byte order mark")]
-    Nul,
-    #[error("it is not valid UTF-16, although it starts with the mark of UTF-16")]
-    Utf16,
-    #[error("its buffer has bytes that are no UTF-8")]
-    Buffer,
-    #[error("its encoding, {encoding}, has no character `{character}`: leave that character out")]
-    Missing { encoding: String, character: char },
-    #[error(
-        "it is not UTF-8, and co does not know its encoding, so `{0}` cannot be added: add ASCII characters only, or ask the \
-         person to open the file in Neovim with the right 'fileencoding', which co then uses"
-    )]
-    UnknownEncoding(char),
-    #[error(
-        "it is not UTF-8, and co does not know its encoding, so the change may break a character at `{0}`: keep the text beside \
-         `\u{fffd}` as it is, or ask the person to open the file in Neovim with the right 'fileencoding', which co then uses"
-    )]
-    BrokenCharacter(String),
-    #[error(
-        "it has bytes that are no UTF-8. `\u{fffd}` stands for one of them and needs the two digits behind it, as in \
-         `\u{fffd}E9`: copy them from the file, or leave them out with it"
-    )]
-    BadEscape,
-}
 
 /// The encoding of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +21,13 @@ pub(crate) enum Encoding {
         mark: bool,
         /// Bytes that are no UTF-8 stand as escapes.
         escapes: bool,
+        /// Neovim took it for latin-1: each byte is a character of the buffer.
+        in_latin1: bool,
     },
-    Utf16 {
-        little: bool,
-    },
+    /// UTF-16 with a byte order mark.
+    Utf16 { little: bool },
+    /// The encoding of a buffer.
+    Named(NamedEncoding),
     /// Not UTF-8. Each byte that is not ASCII stands as an escape.
     Unknown(Arc<[u8]>),
 }
@@ -60,28 +35,32 @@ pub(crate) enum Encoding {
 impl Encoding {
     /// Returns the encoding of a file, and its text.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Self, String), NotText> {
-        if let Some(rest) = bytes.strip_prefix(UTF16_LE_MARK) {
-            return utf16_text(rest, u16::from_le_bytes)
-                .map(|text| (Self::Utf16 { little: true }, text));
+        for little in [true, false] {
+            if let Some(rest) = bytes.strip_prefix(utf16::mark(little)) {
+                return Ok((Self::Utf16 { little }, utf16::text(rest, little)?));
+            }
         }
-        if let Some(rest) = bytes.strip_prefix(UTF16_BE_MARK) {
-            return utf16_text(rest, u16::from_be_bytes)
-                .map(|text| (Self::Utf16 { little: false }, text));
+        match bytes.strip_prefix(UTF8_MARK) {
+            Some(rest) => Self::decode_unmarked(rest, true),
+            None => Self::decode_unmarked(bytes, false),
         }
+    }
+
+    /// Returns the encoding and the text of a file that is not UTF-16, from the bytes after its mark.
+    fn decode_unmarked(bytes: &[u8], mark: bool) -> Result<(Self, String), NotText> {
         if memchr::memchr(0, bytes).is_some() {
             return Err(NotText::Nul);
         }
-        let (mark, rest) = match bytes.strip_prefix(UTF8_MARK) {
-            Some(rest) => (true, rest),
-            None => (false, bytes),
+        let utf8 = |escapes| Self::Utf8 {
+            mark,
+            escapes,
+            in_latin1: false,
         };
-        if let Ok(text) = str::from_utf8(rest) {
-            let escapes = false;
-            return Ok((Self::Utf8 { mark, escapes }, text.to_owned()));
+        if let Ok(text) = str::from_utf8(bytes) {
+            return Ok((utf8(false), text.to_owned()));
         }
-        if mark || is_mostly_utf8(rest) {
-            let escapes = true;
-            return Ok((Self::Utf8 { mark, escapes }, escape(rest)));
+        if mark || is_mostly_utf8(bytes) {
+            return Ok((utf8(true), escape(bytes)));
         }
         // Text has tabs, line breaks, form feeds and escapes, and no other control character.
         let is_control =
@@ -92,10 +71,51 @@ impl Encoding {
         }
     }
 
+    /// Returns the encoding of a buffer with a 'fileencoding', and its text. `bytes` are its lines as Neovim has them.
+    pub(crate) fn decode_buffer(
+        bytes: &[u8],
+        fileencoding: &str,
+    ) -> Result<(Self, String), NotText> {
+        if matches!(fileencoding, "" | "utf-8") {
+            return Self::decode_unmarked(bytes, false);
+        }
+        let named = NamedEncoding::new(fileencoding);
+        let text = str::from_utf8(bytes).map_err(|_| NotText::Buffer)?;
+        if memchr::memchr(0, bytes).is_some() {
+            return Err(NotText::Nul);
+        }
+        // Neovim takes for latin-1 what it cannot read otherwise, such as UTF-8 with a wrong byte.
+        if named.is_latin1()
+            && !text.is_ascii()
+            && let Ok(file) = named.encode(text)
+            && let Ok((Self::Utf8 { mark, escapes, .. }, text)) = Self::decode(&file)
+        {
+            let in_latin1 = true;
+            let encoding = Self::Utf8 {
+                mark,
+                escapes,
+                in_latin1,
+            };
+            return Ok((encoding, text));
+        }
+        Ok((Self::Named(named), text.to_owned()))
+    }
+
+    /// Returns the encoding and the text of another version of a file, whose text has this encoding.
+    pub(crate) fn decode_like(&self, bytes: &[u8]) -> Result<(Self, String), NotText> {
+        match self {
+            Self::Named(named) => {
+                let (named, text) = named.decode(bytes)?;
+                Ok((Self::Named(named), text))
+            }
+            _ => Self::decode(bytes),
+        }
+    }
+
     /// Returns the bytes of a text.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<u8>, NotText> {
         match self {
-            Self::Utf8 { mark, escapes } => {
+            Self::Utf8 { mark, escapes, .. } => {
                 let mut bytes = if *mark {
                     UTF8_MARK.to_owned()
                 } else {
@@ -107,8 +127,10 @@ impl Encoding {
                 }
                 Ok(bytes)
             }
-            Self::Utf16 { little: true } => Ok(utf16(UTF16_LE_MARK, text, u16::to_le_bytes)),
-            Self::Utf16 { little: false } => Ok(utf16(UTF16_BE_MARK, text, u16::to_be_bytes)),
+            Self::Utf16 { little } => {
+                Ok([utf16::mark(*little), &utf16::bytes(text, *little)].concat())
+            }
+            Self::Named(named) => named.encode(text),
             Self::Unknown(original) => {
                 if let Some(new) = text.chars().find(|it| !it.is_ascii() && *it != ESCAPE) {
                     return Err(NotText::UnknownEncoding(new));
@@ -124,8 +146,30 @@ impl Encoding {
     pub(crate) fn has_escapes(&self) -> bool {
         match self {
             Self::Utf8 { escapes, .. } => *escapes,
-            Self::Utf16 { .. } => false,
+            Self::Utf16 { .. } | Self::Named(_) => false,
             Self::Unknown(_) => true,
+        }
+    }
+
+    /// Returns the lines of a text as a buffer of Neovim has them.
+    pub(crate) fn encode_buffer(&self, text: &str) -> Result<Vec<u8>, NotText> {
+        match self {
+            Self::Utf8 {
+                in_latin1: true, ..
+            } => {
+                let bytes = self.encode(text)?.into_iter();
+                Ok(bytes.map(char::from).collect::<String>().into_bytes())
+            }
+            Self::Named(_) => Ok(text.as_bytes().to_owned()),
+            _ => self.encode(text),
+        }
+    }
+
+    /// Checks that a text can be stored, as far as co knows.
+    pub(crate) fn check(&self, text: &str) -> Result<(), NotText> {
+        match self {
+            Self::Named(named) => named.check(text),
+            _ => self.encode(text).map(drop),
         }
     }
 
@@ -139,12 +183,17 @@ impl Encoding {
         }
     }
 
-    /// Lets each of two unknown encodings have the characters of both.
-    pub(crate) fn share_characters(one: &mut Self, other: &mut Self) {
-        if let (Self::Unknown(one), Self::Unknown(other)) = (one, other) {
-            let both: Arc<[u8]> = [&**one, &**other].join(&b'\n').into();
-            *one = Arc::clone(&both);
-            *other = both;
+    /// Lets each unknown encoding have the characters of all.
+    pub(crate) fn share_characters(all: &mut [&mut Self]) {
+        let unknown = all.iter().filter_map(|it| match it {
+            Self::Unknown(original) => Some(&**original),
+            _ => None,
+        });
+        let shared: Arc<[u8]> = unknown.collect::<Vec<_>>().join(&b'\n').into();
+        for it in all {
+            if let Self::Unknown(original) = it {
+                *original = Arc::clone(&shared);
+            }
         }
     }
 
@@ -163,6 +212,16 @@ impl Encoding {
                 )),
             },
             _ => None,
+        }
+    }
+
+    /// Returns whether other programs count the characters of a line in the same way.
+    pub(crate) fn is_counted_alike(&self, line: &str) -> bool {
+        match self {
+            Self::Utf8 {
+                in_latin1: true, ..
+            } => line.is_ascii(),
+            _ => !self.has_escapes() || !line.contains(ESCAPE),
         }
     }
 
@@ -314,22 +373,4 @@ fn check_sequences(original: &[u8], bytes: &[u8]) -> Result<(), NotText> {
         Some(new) => Err(NotText::BrokenCharacter(escape_all(new))),
         None => Ok(()),
     }
-}
-
-fn utf16_text(bytes: &[u8], read: fn([u8; 2]) -> u16) -> Result<String, NotText> {
-    let (units, []) = bytes.as_chunks::<2>() else {
-        return Err(NotText::Utf16);
-    };
-    let text: String = char::decode_utf16(units.iter().map(|unit| read(*unit)))
-        .collect::<Result<_, _>>()
-        .map_err(|_| NotText::Utf16)?;
-    match text.contains('\0') {
-        true => Err(NotText::Binary),
-        false => Ok(text),
-    }
-}
-
-fn utf16(mark: &[u8], text: &str, write: fn(u16) -> [u8; 2]) -> Vec<u8> {
-    let units = text.encode_utf16().flat_map(write);
-    mark.iter().copied().chain(units).collect()
 }

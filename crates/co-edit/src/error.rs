@@ -3,6 +3,40 @@ use crate::nearest::NearestLines;
 /// The most places that a refusal lists.
 const MAX_LISTED_PLACES: usize = 10;
 
+/// A file cannot be read or written as text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotText {
+    #[error("it is binary, not text")]
+    Binary,
+    #[error("it has NUL bytes, so it is binary or UTF-16 without a byte order mark")]
+    Nul,
+    #[error("it is not valid UTF-16, although it starts with the mark of UTF-16")]
+    Utf16,
+    #[error("its buffer has bytes that are no UTF-8")]
+    Buffer,
+    #[error("it is not valid {0}, which its buffer has as 'fileencoding'")]
+    Invalid(String),
+    #[error("only Neovim can read and write its encoding, {0}")]
+    OnlyNeovim(String),
+    #[error("its encoding, {encoding}, has no character `{character}`: leave that character out")]
+    Missing { encoding: String, character: char },
+    #[error(
+        "it is not UTF-8, and co does not know its encoding, so `{0}` cannot be added: add ASCII characters only, or ask the \
+         person to open the file in Neovim with the right 'fileencoding', which co then uses"
+    )]
+    UnknownEncoding(char),
+    #[error(
+        "it is not UTF-8, and co does not know its encoding, so the change may break a character at `{0}`: keep the text beside \
+         `\u{fffd}` as it is, or ask the person to open the file in Neovim with the right 'fileencoding', which co then uses"
+    )]
+    BrokenCharacter(String),
+    #[error(
+        "it has bytes that are no UTF-8. `\u{fffd}` stands for one of them and needs the two digits behind it, as in \
+         `\u{fffd}E9`: copy them from the file, or leave them out with it"
+    )]
+    BadEscape,
+}
+
 /// An edit that cannot be applied. The text says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{refusal}", prefix(*.number, *.total))]

@@ -51,7 +51,7 @@ pub fn apply_placed(
     let offset = |(line, character): (usize, usize)| {
         let start = *lines.get(line).ok_or(MisplacedEdit::NoSuchLine)?;
         let end = lines.get(line + 1).map_or(text.len(), |next| next - 1);
-        if character > 0 && file.has_escape(start..end) {
+        if character > 0 && !file.is_counted_alike(start..end) {
             return Err(MisplacedEdit::Uncertain);
         }
         Ok(start + bytes(&text[start..end], character, unit))

@@ -7,7 +7,8 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::diff::{Hunk, hunks};
-use crate::encoding::{Encoding, NotText};
+use crate::encoding::Encoding;
+use crate::error::NotText;
 use crate::lines;
 
 /// The line breaks of a file.
@@ -39,39 +40,79 @@ impl FileText {
     /// # Errors
     /// The bytes are not text.
     pub fn decode(bytes: &[u8]) -> Result<Self, NotText> {
-        let (encoding, text) = Encoding::decode(bytes)?;
+        Encoding::decode(bytes).map(Self::of)
+    }
+
+    /// Reads the lines of a buffer of Neovim with a 'fileencoding'.
+    ///
+    /// # Errors
+    /// The lines are not text.
+    pub fn of_buffer(bytes: &[u8], fileencoding: &str) -> Result<Self, NotText> {
+        Encoding::decode_buffer(bytes, fileencoding).map(Self::of)
+    }
+
+    /// Reads the bytes of another version of this file.
+    ///
+    /// # Errors
+    /// The bytes are not text, or not in the encoding of this one.
+    pub fn decode_like(&self, bytes: &[u8]) -> Result<Self, NotText> {
+        self.encoding.decode_like(bytes).map(Self::of)
+    }
+
+    fn of((encoding, text): (Encoding, String)) -> Self {
         let breaks = Breaks::of(&text);
         let text = match breaks {
             Breaks::Lf => text,
             _ => text.replace("\r\n", "\n"),
         };
-        Ok(Self {
+        Self {
             text,
             encoding,
             breaks,
             cut: None,
-        })
+        }
     }
 
-    /// Returns two texts of the same file so that lines of one can be put into the other: the same bytes stand alike in both.
-    pub fn alike(mut one: Self, mut other: Self) -> (Self, Self) {
-        if one.encoding.has_escapes() || other.encoding.has_escapes() {
-            for file in [&mut one, &mut other] {
+    /// Returns versions of a file so that lines of one can be put into another: the same bytes stand alike in all.
+    pub fn alike<const N: usize>(mut files: [Self; N]) -> [Self; N] {
+        if files.iter().any(|it| it.encoding.has_escapes()) {
+            for file in &mut files {
                 file.encoding.add_escapes(&mut file.text);
             }
-            Encoding::share_characters(&mut one.encoding, &mut other.encoding);
+            Encoding::share_characters(&mut files.each_mut().map(|it| &mut it.encoding));
         }
-        (one, other)
+        files
     }
 
     /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// The encoding of the file has no such character, or a change may have broken one.
+    /// The encoding of the file has no such character, only Neovim knows the encoding, or a change may have broken a character.
     pub fn encode(&self) -> Result<Vec<u8>, NotText> {
+        self.encoding.encode(&self.stored()?)
+    }
+
+    /// Returns the lines of a buffer of Neovim that has this text.
+    ///
+    /// # Errors
+    /// As [`Self::encode`], but for encodings that only Neovim knows.
+    pub fn encode_buffer(&self) -> Result<Vec<u8>, NotText> {
+        self.encoding.encode_buffer(&self.stored()?)
+    }
+
+    /// Checks that the text can be stored, as far as co knows.
+    ///
+    /// # Errors
+    /// As [`Self::encode`], but for encodings that only Neovim knows well.
+    pub fn check(&self) -> Result<(), NotText> {
+        self.encoding.check(&self.stored()?)
+    }
+
+    /// Returns the text with its line breaks.
+    fn stored(&self) -> Result<Cow<'_, str>, NotText> {
         match &self.cut {
             Some(cut) => Err(cut.clone()),
-            None => self.encoding.encode(&self.breaks.restore(&self.text)),
+            None => Ok(self.breaks.restore(&self.text)),
         }
     }
 
@@ -127,9 +168,9 @@ impl FileText {
         !is_inside(at) && !is_inside(at + found.len())
     }
 
-    /// Returns whether a part of the text is an escape.
-    pub(crate) fn has_escape(&self, range: Range<usize>) -> bool {
-        self.encoding.has_escapes() && self.text[range].contains(char::REPLACEMENT_CHARACTER)
+    /// Returns whether other programs count the characters of a line in the same way.
+    pub(crate) fn is_counted_alike(&self, line: Range<usize>) -> bool {
+        self.encoding.is_counted_alike(&self.text[line])
     }
 
     /// Returns whether a replacement changes nothing but the text.

@@ -1,6 +1,8 @@
 //! Edits of files in all encodings and with all line breaks, byte for byte.
 
-use co_edit::{Edit, FileText, apply};
+use std::fmt;
+
+use co_edit::{Edit, FileText, apply, hunks};
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, GB18030, GBK, SHIFT_JIS, WINDOWS_1251};
 use proptest::prelude::*;
 
@@ -13,6 +15,8 @@ struct Storage {
     sample: &'static str,
     /// A character may be added that is not ASCII.
     is_known: bool,
+    /// The 'fileencoding' of its buffer in Neovim. In latin-1, each byte is a character of the buffer.
+    fileencoding: &'static str,
 }
 
 fn legacy(encoding: &'static encoding_rs::Encoding, text: &str) -> Vec<u8> {
@@ -38,33 +42,38 @@ const STORAGES: [Storage; 12] = [
         encode: |text| text.as_bytes().to_owned(),
         sample: "\u{e9}\u{2713}",
         is_known: true,
+        fileencoding: "utf-8",
     },
     Storage {
         name: "utf-8 with a mark",
         encode: |text| [b"\xef\xbb\xbf", text.as_bytes()].concat(),
         sample: "\u{e9}\u{2713}",
         is_known: true,
+        fileencoding: "utf-8",
     },
     Storage {
         name: "utf-8 but for some bytes",
         encode: with_stray_bytes,
         sample: "\u{e9}\u{2713} \u{e000}9\u{e000}",
         is_known: true,
+        fileencoding: "latin1",
     },
     Storage {
         name: "utf-16le",
         encode: |text| utf16(text, u16::to_le_bytes),
         sample: "\u{e9}\u{1f600}",
         is_known: true,
+        fileencoding: "utf-16le",
     },
     Storage {
         name: "utf-16be",
         encode: |text| utf16(text, u16::to_be_bytes),
         sample: "\u{e9}\u{1f600}",
         is_known: true,
+        fileencoding: "utf-16",
     },
     Storage {
-        name: "latin-1",
+        name: "latin1",
         encode: |text| {
             text.chars()
                 .map(|it| u8::try_from(it).expect("a character of latin-1"))
@@ -72,44 +81,70 @@ const STORAGES: [Storage; 12] = [
         },
         sample: "\u{fc}ber \u{c3}\u{a9}t\u{e9}, cat\u{e9}",
         is_known: false,
+        fileencoding: "latin1",
     },
     Storage {
         name: "cp1251",
         encode: |text| legacy(WINDOWS_1251, text),
         sample: "\u{43f}\u{440}\u{438}\u{432}\u{435}\u{442} \u{ab}\u{41c}\u{418}\u{420}\u{bb}",
         is_known: false,
+        fileencoding: "cp1251",
     },
     Storage {
         name: "gbk",
         encode: |text| legacy(GBK, text),
         sample: "\u{4f60}\u{597d}\u{4e02}|\u{8054}\u{901a}",
         is_known: false,
+        fileencoding: "cp936",
     },
     Storage {
         name: "sjis",
         encode: |text| legacy(SHIFT_JIS, text),
         sample: "\u{8868}\\\u{30bd}one\u{ff71}",
         is_known: false,
+        fileencoding: "sjis",
     },
     Storage {
         name: "gb18030",
         encode: |text| legacy(GB18030, text),
         sample: "\u{153}\u{1f600}1\u{4f60}",
         is_known: false,
+        fileencoding: "gb18030",
     },
     Storage {
         name: "big5",
         encode: |text| legacy(BIG5, text),
         sample: "\u{529f}\u{80fd}\u{4e00}x",
         is_known: false,
+        fileencoding: "big5",
     },
     Storage {
         name: "euc-kr",
         encode: |text| legacy(EUC_KR, text),
         sample: "\u{d55c}\u{ad6d}\u{c5b4}",
         is_known: false,
+        fileencoding: "euc-kr",
     },
 ];
+
+impl Storage {
+    /// Returns the lines of a buffer of Neovim with a text.
+    fn buffer(&self, text: &str) -> Vec<u8> {
+        match self.fileencoding {
+            "latin1" => {
+                let bytes = (self.encode)(text).into_iter();
+                bytes.map(char::from).collect::<String>().into_bytes()
+            }
+            _ => text.as_bytes().to_owned(),
+        }
+    }
+
+    /// Returns whether a buffer may have a text.
+    fn has(&self, text: &str) -> bool {
+        let table = encoding_rs::Encoding::for_label(self.name.as_bytes());
+        self.is_known || table.is_none_or(|it| !it.encode(text).2)
+    }
+}
 
 /// A change of the lines "one", the sample, "three".
 #[derive(Debug, Clone, Copy)]
@@ -196,43 +231,96 @@ impl Change {
     }
 }
 
-fn check(storage: Storage, breaks: [&'static str; 3], change: Change, added: &str) {
-    let name = format!("{} {breaks:?} {change:?} {added:?}", storage.name);
-    let lone = breaks.contains(&"\r");
-    let breaks = breaks.map(|it| if it == "\r" { "\n" } else { it });
-    let sample = if lone {
-        format!("{}\r", storage.sample) + "x"
-    } else {
-        storage.sample.to_owned()
-    };
-    let texts = ["one".to_owned(), sample, "three".to_owned()];
-    let lines: Vec<_> = texts.into_iter().zip(breaks).collect();
-    let bytes = |lines: &[(String, &str)]| {
-        let text: String = lines
-            .iter()
-            .map(|(text, end)| format!("{text}{end}"))
-            .collect();
-        (storage.encode)(&text)
-    };
-    let file = FileText::decode(&bytes(&lines)).expect("it is text");
-    let found = change
-        .of(&file, added)
-        .and_then(|new| new.encode().map_err(|error| error.to_string()));
-    if !storage.is_known && !added.is_ascii() && !matches!(change, Change::Delete | Change::Empty) {
-        let why = found.expect_err("the change should be refused");
-        assert!(
-            why.contains("co does not know its encoding"),
-            "{name}: {why}"
-        );
-        return;
+/// A file with three lines, and a change of it.
+struct Case {
+    storage: Storage,
+    breaks: [&'static str; 3],
+    change: Change,
+    added: &'static str,
+}
+
+impl Case {
+    /// Returns the text before and after the change.
+    fn texts(&self) -> [String; 2] {
+        let lone = self.breaks.contains(&"\r");
+        let breaks = self.breaks.map(|it| if it == "\r" { "\n" } else { it });
+        let sample = match lone {
+            true => format!("{}\rx", self.storage.sample),
+            false => self.storage.sample.to_owned(),
+        };
+        let texts = ["one".to_owned(), sample, "three".to_owned()];
+        let lines: Vec<_> = texts.into_iter().zip(breaks).collect();
+        [self.change.expected(&lines, self.added), lines].map(|lines| {
+            let lines = lines.iter().map(|(text, end)| format!("{text}{end}"));
+            lines.collect()
+        })
     }
-    let expected = bytes(&change.expected(&lines, added));
-    let expected = expected.escape_ascii().to_string();
-    assert_eq!(
-        found.map(|it| it.escape_ascii().to_string()),
-        Ok(expected),
-        "{name}"
-    );
+
+    fn check_file(&self) {
+        let storage = self.storage;
+        let [after, before] = self.texts();
+        let file = FileText::decode(&(storage.encode)(&before)).expect("it is text");
+        let found = self.change.of(&file, self.added);
+        let found = found.and_then(|new| new.encode().map_err(|error| error.to_string()));
+        let adds = !matches!(self.change, Change::Delete | Change::Empty);
+        if !storage.is_known && !self.added.is_ascii() && adds {
+            let why = found.expect_err("the change should be refused");
+            assert!(
+                why.contains("co does not know its encoding"),
+                "{self}: {why}"
+            );
+            return;
+        }
+        let expected = (storage.encode)(&after);
+        let found = found.map(|it| it.escape_ascii().to_string());
+        assert_eq!(found, Ok(expected.escape_ascii().to_string()), "{self}");
+    }
+
+    fn check_buffer(&self) {
+        let storage = self.storage;
+        if !storage.has(self.added) {
+            return;
+        }
+        let [after, before] = self.texts();
+        let buffer = FileText::of_buffer(&storage.buffer(&before), storage.fileencoding);
+        let buffer = buffer.expect("it is text");
+        let changed = self
+            .change
+            .of(&buffer, self.added)
+            .expect("it can be changed");
+        let found = changed.encode_buffer().expect("it can be stored");
+        let expected = storage.buffer(&after);
+        assert_eq!(
+            found.escape_ascii().to_string(),
+            expected.escape_ascii().to_string(),
+            "{self}"
+        );
+        // The file gets the same change.
+        let file = buffer
+            .decode_like(&(storage.encode)(&before))
+            .expect("it is text");
+        let [mut file, changed] = FileText::alike([file, changed]);
+        file.apply_hunks(&hunks(file.as_str(), changed.as_str()));
+        let found = file.encode().expect("it can be stored");
+        let expected = (storage.encode)(&after);
+        assert_eq!(
+            found.escape_ascii().to_string(),
+            expected.escape_ascii().to_string(),
+            "{self}"
+        );
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            storage,
+            breaks,
+            change,
+            added,
+        } = self;
+        write!(f, "{} {breaks:?} {change:?} {added:?}", storage.name)
+    }
 }
 
 #[test]
@@ -247,8 +335,16 @@ fn a_change_is_exact_in_every_encoding_with_every_kind_of_line_break() {
         ] {
             for end in ["\n", "\r\n", ""] {
                 for change in CHANGES {
-                    for added in ["new", "\u{e8}"] {
-                        check(storage, [breaks[0], breaks[1], end], change, added);
+                    for added in ["new", "\u{e8}", "\u{416}"] {
+                        let breaks = [breaks[0], breaks[1], end];
+                        let case = Case {
+                            storage,
+                            breaks,
+                            change,
+                            added,
+                        };
+                        case.check_file();
+                        case.check_buffer();
                     }
                 }
             }

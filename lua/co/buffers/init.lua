@@ -38,6 +38,7 @@ local function describe(buf, file)
     file = file,
     text = problem and '' or disk.unsaved(buf),
     tick = api.nvim_buf_get_changedtick(buf),
+    encoding = vim.bo[buf].fileencoding,
     modified = vim.bo[buf].modified,
     problem = problem,
   }
@@ -100,11 +101,18 @@ local function encoding_problem(buf, replacements)
   if encoding == '' or encoding == 'utf-8' then
     return nil
   end
+  local function has(text)
+    local stored = vim.iconv(text, 'utf-8', encoding)
+    return stored and vim.iconv(stored, encoding, 'utf-8') == text
+  end
   for _, replacement in ipairs(replacements) do
     for _, line in ipairs(replacement.lines) do
-      local stored = vim.iconv(line, 'utf-8', encoding)
-      if not stored or vim.iconv(stored, encoding, 'utf-8') ~= line then
-        return ('its encoding, %s, has not all characters of the new text'):format(encoding)
+      if not has(line) then
+        local missing = vim.tbl_filter(function(character)
+          return not has(character)
+        end, vim.fn.split(line, '\\zs'))
+        local problem = 'its encoding, %s, has no character `%s`: leave that character out'
+        return problem:format(encoding, missing[1] or line)
       end
     end
   end

@@ -177,6 +177,7 @@
 ---@field file string the real path, as it was asked for
 ---@field text string with a line break after each line, except perhaps the last one
 ---@field tick integer 'changedtick'
+---@field encoding string 'fileencoding'
 ---@field modified boolean
 ---@field problem? string why co cannot read or change it
 

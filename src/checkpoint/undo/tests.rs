@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::checkpoint::ChangedFile;
 use crate::checkpoint::tests::{Scene, paths};
+use crate::protocol::BufferLine;
 
 #[test]
 fn a_command_is_taken_back_and_that_too() {
@@ -297,7 +298,7 @@ fn unsaved_text_of_a_buffer_stays() {
         panic!("{change:?}");
     };
     assert_eq!((replaced.start, replaced.end), (1, 2));
-    assert_eq!(replaced.lines, ["2"]);
+    assert_eq!(replaced.lines, [BufferLine(b"2".to_vec())]);
 }
 
 #[test]
@@ -315,7 +316,82 @@ fn unsaved_text_with_several_kinds_of_line_breaks_keeps_them() {
         panic!("{change:?}");
     };
     assert_eq!((replaced.start, replaced.end), (1, 2));
-    assert_eq!(replaced.lines, ["2"]);
+    assert_eq!(replaced.lines, [BufferLine(b"2".to_vec())]);
+}
+
+#[test]
+fn unsaved_text_of_a_buffer_is_stored_in_its_encoding() {
+    // The file before and after the call, the buffer, and the bytes that the undo makes.
+    let check = |fileencoding: &str, files: [&[u8]; 2], lines: &str, line: &[u8], undone: &[u8]| {
+        let scene = Scene::new();
+        let store = &scene.workspace.store;
+        fs::write(scene.at("a"), files[0]).unwrap();
+        let found = scene.call(|| fs::write(scene.at("a"), files[1]).unwrap());
+        let (file, mut buffer) = unsaved(&scene, "a", lines);
+        buffer.encoding = fileencoding.to_owned();
+        let undo = scene.undo_with(&found.changes, &OpenBuffers::from([(file, buffer)]));
+        assert_eq!(undo.kept, [], "{fileencoding}");
+        let [(in_buffer, change)] = &undo.buffers[..] else {
+            panic!("{fileencoding} {undo:?}");
+        };
+        assert_eq!(in_buffer.replacements[0].lines, [BufferLine(line.to_vec())]);
+        let bytes = bytes_of(change.after.as_ref().unwrap(), store).unwrap();
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            undone.escape_ascii().to_string()
+        );
+    };
+    let zhe = "\u{436}".as_bytes();
+    check(
+        "cp1251",
+        [b"1\r\n\xe6\r\n3\r\n", b"1\r\nCO\r\n3\r\n"],
+        "1\nCO\n3\n\u{436}\n",
+        zhe,
+        b"1\r\n\xe6\r\n3\r\n\xe6\r\n",
+    );
+    check(
+        "cp936",
+        [b"1\n\xa8\xa6\n3\n", b"1\nCO\n3\n"],
+        "1\nCO\n3\nmine\n",
+        "\u{e9}".as_bytes(),
+        b"1\n\xa8\xa6\n3\nmine\n",
+    );
+    check(
+        "utf-16le",
+        [b"\xff\xfe\x36\x04\n\x003\0", b"\xff\xfeC\0\n\x003\0"],
+        "C\n3\nmine",
+        zhe,
+        &[&b"\xff\xfe\x36\x04\n\x003\0\n\0"[..], b"m\0i\0n\0e\0"].concat(),
+    );
+    check(
+        "latin1",
+        [b"\xe9t\xe9\n3\n", b"CO\n3\n"],
+        "CO\n3\nmine\n",
+        "\u{e9}t\u{e9}".as_bytes(),
+        b"\xe9t\xe9\n3\nmine\n",
+    );
+    // UTF-8 that Neovim took for latin-1.
+    check(
+        "latin1",
+        [b"\xc3\xa9\xff\nx\n\xc3\xa9", b"CO\nx\n\xc3\xa9"],
+        "CO\nx\n\u{c3}\u{a9}mine",
+        "\u{c3}\u{a9}\u{ff}".as_bytes(),
+        b"\xc3\xa9\xff\nx\n\xc3\xa9mine",
+    );
+}
+
+#[test]
+fn a_buffer_in_an_encoding_that_co_cannot_read_is_left_alone() {
+    let scene = Scene::new();
+    fs::write(scene.at("a"), b"1\n\x82\n").unwrap();
+    let found = scene.call(|| fs::write(scene.at("a"), b"CO\n\x82\n").unwrap());
+    let (file, mut buffer) = unsaved(&scene, "a", "CO\n\u{e9}\nmine\n");
+    buffer.encoding = "cp437".to_owned();
+    let undo = scene.undo_with(&found.changes, &OpenBuffers::from([(file, buffer)]));
+    assert_eq!(
+        undo.kept[0].1,
+        "only Neovim can read and write its encoding, cp437"
+    );
 }
 
 /// Returns the buffer of a file with unsaved text.
@@ -325,6 +401,7 @@ fn unsaved(scene: &Scene, name: &str, text: &str) -> (PathBuf, BufferText) {
         file: file.display().to_string(),
         text: text.into(),
         tick: 7,
+        encoding: "utf-8".to_owned(),
         modified: true,
         problem: None,
     };

@@ -71,7 +71,7 @@ pub async fn apply(
         if let Some(problem) = changed.problem {
             return Err(refused(&proposal, &problem));
         }
-        let reformatted = changed.text.map(|text| reformatted(&proposal, &text));
+        let reformatted = changed.text.and_then(|text| reformatted(&proposal, &text));
         return Ok(AppliedChange {
             proposal,
             unsaved: changed.unsaved,
@@ -113,17 +113,17 @@ fn refused(proposal: &Proposal, why: &str) -> EditRefused {
     EditRefused(format!("cannot change {}: {why}", proposal.path))
 }
 
-fn reformatted(proposal: &Proposal, text: &[u8]) -> AutocommandChange {
-    let text = String::from_utf8_lossy(text).into_owned();
+fn reformatted(proposal: &Proposal, lines: &[u8]) -> Option<AutocommandChange> {
+    let [proposed, text] = proposal.after_autocommands(lines)?;
     let names = Names {
         old: Some(&proposal.path),
         new: Some(&proposal.path),
     };
-    let proposed = proposal.new_text().unwrap_or_default();
-    AutocommandChange {
-        diff: unified(proposed, &hunks(proposed, &text), names),
-        text,
-    }
+    let changes = hunks(proposed.as_str(), text.as_str());
+    Some(AutocommandChange {
+        diff: unified(proposed.as_str(), &changes, names),
+        text: text.as_str().to_owned(),
+    })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -54,8 +54,8 @@ enum ProposedChange {
 pub enum PlannedEdit {
     /// A file has another text. It has the first one now, perhaps only in its buffer.
     Text {
-        old: String,
-        new: String,
+        old: Box<FileText>,
+        new: Box<FileText>,
     },
     /// A file with these bytes is made.
     Create(Vec<u8>),
@@ -236,6 +236,19 @@ impl Proposal {
         }
     }
 
+    /// Returns the text before and after autocommands changed the lines of the buffer, in which the change has been made; none
+    /// if there is no buffer, or it has no text.
+    pub(super) fn after_autocommands(&self, lines: &[u8]) -> Option<[FileText; 2]> {
+        let ProposedChange::Replace { old, new, .. } = &self.change else {
+            return None;
+        };
+        let Source::Buffer { encoding, .. } = &old.source else {
+            return None;
+        };
+        let text = FileText::of_buffer(lines, encoding).ok()?;
+        Some(FileText::alike([new.clone(), text]))
+    }
+
     /// Returns what becomes of the files of [`Self::files`].
     ///
     /// # Errors
@@ -246,8 +259,8 @@ impl Proposal {
                 PlannedEdit::Create(new.encode().map_err(|error| place.refuse(error))?)
             }
             ProposedChange::Replace { old, new, .. } => PlannedEdit::Text {
-                old: old.text.as_str().to_owned(),
-                new: new.as_str().to_owned(),
+                old: Box::new(old.text.clone()),
+                new: Box::new(new.clone()),
             },
             ProposedChange::Delete { .. } => PlannedEdit::Delete,
             ProposedChange::Move { .. } => PlannedEdit::Move,
@@ -354,8 +367,10 @@ pub(super) fn replacement(
     new: FileText,
     notes: Vec<String>,
 ) -> Result<Proposal, EditRefused> {
-    // Its encoding may not have all characters.
-    new.encode().map_err(|error| place.refuse(error))?;
+    // Its encoding may not have all characters. The person may have typed such a character.
+    if old.text.check().is_ok() {
+        new.check().map_err(|error| place.refuse(error))?;
+    }
     if new == old.text {
         return Err(place.refuse("it already has this text"));
     }

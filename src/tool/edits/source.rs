@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::EditRefused;
 use super::disk;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{BufferChange, Replacement};
+use crate::protocol::{BufferChange, BufferLine, BufferReplacement, Replacement};
 use co_edit::{FileText, Hunk, NotText, hunks};
 
 /// A file that may be changed.
@@ -31,8 +31,8 @@ pub(super) struct EditableText {
 pub(super) enum Source {
     /// The bytes of the file.
     Disk(Vec<u8>),
-    /// The 'changedtick' of its buffer.
-    Buffer { tick: u64 },
+    /// The 'changedtick' and the 'fileencoding' of its buffer.
+    Buffer { tick: u64, encoding: String },
 }
 
 impl EditPlace {
@@ -45,26 +45,26 @@ impl EditableText {
     /// Returns the text of a file; none if there is neither a buffer nor a file.
     pub(super) fn of(place: &EditPlace, open: &OpenBuffers) -> Result<Option<Self>, EditRefused> {
         let refuse = |why: &dyn std::fmt::Display| place.refuse(why);
-        let (bytes, source) = match open.get(&place.real) {
+        let (text, source) = match open.get(&place.real) {
             Some(buffer) => {
                 if let Some(problem) = &buffer.problem {
                     return Err(place.refuse(problem));
                 }
-                if str::from_utf8(&buffer.text).is_err() {
-                    return Err(place.refuse("its buffer has bytes that are no UTF-8"));
-                }
-                let source = Source::Buffer { tick: buffer.tick };
-                (buffer.text.clone(), source)
+                let source = Source::Buffer {
+                    tick: buffer.tick,
+                    encoding: buffer.encoding.clone(),
+                };
+                (buffer.file_text(), source)
             }
             None => match disk::read(&place.real).map_err(|error| refuse(&error))? {
-                Some(bytes) => (bytes.clone(), Source::Disk(bytes)),
+                Some(bytes) => (FileText::decode(&bytes), Source::Disk(bytes)),
                 None => return Ok(None),
             },
         };
         if place.real.exists() {
             disk::check_writable(&place.real).map_err(|error| refuse(&error))?;
         }
-        let text = FileText::decode(&bytes).map_err(|error| refuse(&error))?;
+        let text = text.map_err(|error| refuse(&error))?;
         Ok(Some(Self { text, source }))
     }
 
@@ -77,7 +77,7 @@ impl EditableText {
         file: &Path,
         new: &FileText,
     ) -> Result<Option<BufferChange>, NotText> {
-        let Source::Buffer { tick } = self.source else {
+        let Source::Buffer { tick, .. } = self.source else {
             return Ok(None);
         };
         buffer_change(file, tick, &self.text, new).map(Some)
@@ -94,17 +94,27 @@ pub(crate) fn buffer_change(
     old: &FileText,
     new: &FileText,
 ) -> Result<BufferChange, NotText> {
-    // With the carriage returns that lines of the buffer may end with.
-    let (before, after) = (old.encode()?, new.encode()?);
-    let (before, after) = (
-        String::from_utf8_lossy(&before),
-        String::from_utf8_lossy(&after),
-    );
+    let (before, after) = (old.encode_buffer()?, new.encode_buffer()?);
+    // Each byte is a character, because a buffer may have any bytes.
+    let text = |bytes: &[u8]| bytes.iter().copied().map(char::from).collect::<String>();
+    let line = |text: &str| {
+        BufferLine(
+            text.chars()
+                .filter_map(|it| u8::try_from(it).ok())
+                .collect(),
+        )
+    };
+    let changes = hunks(&text(&before), &text(&after));
+    let replacements = changes.iter().map(|hunk| BufferReplacement {
+        start: hunk.at.start,
+        end: hunk.at.end,
+        lines: hunk.text.split_terminator('\n').map(line).collect(),
+    });
     Ok(BufferChange {
         file: file.display().to_string(),
         tick,
-        replacements: hunks(&before, &after).iter().map(replacement).collect(),
-        final_newline: after.is_empty() || after.ends_with('\n'),
+        replacements: replacements.collect(),
+        final_newline: after.is_empty() || after.ends_with(b"\n"),
     })
 }
 

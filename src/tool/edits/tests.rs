@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::buffers::OpenBuffers;
+use crate::protocol::BufferText;
 use crate::tool::judge::{Judge, JudgeConfig};
 
 struct Scene {
@@ -49,16 +50,15 @@ impl Scene {
     }
 
     fn propose(&self, request: &Value) -> Result<Proposal, String> {
+        self.propose_with(request, &OpenBuffers::new())
+    }
+
+    fn propose_with(&self, request: &Value, open: &OpenBuffers) -> Result<Proposal, String> {
         let request = EditRequest::from_json(&request.to_string()).map_err(|it| it.to_string())?;
         let places = self.judge.edit_places(&request, &self.work);
         let places = places.map_err(|it| it.to_string())?;
-        propose(
-            &request,
-            &places,
-            &OpenBuffers::new(),
-            &SeenTexts::default(),
-        )
-        .map_err(|it| it.to_string())
+        let proposal = propose(&request, &places, open, &SeenTexts::default());
+        proposal.map_err(|it| it.to_string())
     }
 
     fn apply(&self, request: &Value) -> Result<Proposal, String> {
@@ -111,6 +111,75 @@ fn an_edit_changes_the_text_and_nothing_else() {
         assert_eq!(proposal.path, "f");
     }
     assert_eq!(scene.files(), [scene.at("f")], "no other file is left");
+}
+
+#[test]
+fn a_buffer_has_its_text_and_its_encoding() {
+    let scene = Scene::new();
+    let change = |fileencoding: &str, lines: &[u8], new: &str| {
+        let buffer = BufferText {
+            file: scene.at("f").display().to_string(),
+            text: lines.to_owned(),
+            encoding: fileencoding.to_owned(),
+            ..BufferText::default()
+        };
+        let open = OpenBuffers::from([(scene.at("f"), buffer)]);
+        let proposal = scene.propose_with(&edit("f", "x", new), &open)?;
+        let change = proposal.buffer_change().map_err(|it| it.to_string())?;
+        Ok::<_, String>(change.unwrap().replacements[0].lines[0].0.clone())
+    };
+    let check = |fileencoding: &str, lines: &[u8], new: &str, expected: &[u8]| {
+        let found = change(fileencoding, lines, new).map(|it| it.escape_ascii().to_string());
+        assert_eq!(
+            found,
+            Ok(expected.escape_ascii().to_string()),
+            "{fileencoding}"
+        );
+    };
+    check(
+        "utf-8",
+        "x = \u{e9}\n".as_bytes(),
+        "\u{2713}",
+        "\u{2713} = \u{e9}".as_bytes(),
+    );
+    check(
+        "",
+        b"\xc3\xa9 \xff x\n",
+        "\u{2713}",
+        b"\xc3\xa9 \xff \xe2\x9c\x93",
+    );
+    check(
+        "cp1251",
+        "\u{436} x\n".as_bytes(),
+        "\u{437}",
+        "\u{436} \u{437}".as_bytes(),
+    );
+    check(
+        "latin1",
+        "\u{e9}t\u{e9} x\n".as_bytes(),
+        "\u{e8}",
+        "\u{e9}t\u{e9} \u{e8}".as_bytes(),
+    );
+    let mojibake = "\u{c3}\u{a9} \u{ff} x\n".as_bytes();
+    check(
+        "latin1",
+        mojibake,
+        "\u{e8}",
+        "\u{c3}\u{a9} \u{ff} \u{c3}\u{a8}".as_bytes(),
+    );
+    check(
+        "latin1",
+        "\u{2713} x\n".as_bytes(),
+        "y",
+        "\u{2713} y".as_bytes(),
+    );
+    let why = change("latin1", b"x\n", "\u{2713}").unwrap_err();
+    assert_eq!(
+        why,
+        "cannot change f: its encoding, latin1, has no character `\u{2713}`: leave that character out"
+    );
+    let why = change("", b"\xe9t\xe9 x\n", "\u{2713}").unwrap_err();
+    assert!(why.contains("co does not know its encoding"), "{why}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::limits::{
     Deadline, FileFacts, FileQueryError, FileScope, cut_lines, number, open, shorten,
 };
 use crate::tool::schema::{self, BadCall, arguments};
-use co_edit::FileText;
+use co_edit::{FileText, NotText};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -178,7 +178,8 @@ struct Text {
 impl Text {
     fn open(scope: &FileScope) -> io::Result<Self> {
         if let Some(buffer) = scope.buffer(&scope.path) {
-            return Ok(Self::decoded(buffer.text.clone(), buffer.modified));
+            let text = buffer.file_text();
+            return Ok(Self::decoded(text, buffer.text.clone(), buffer.modified));
         }
         let (file, meta) = open(&scope.path)?;
         let size = meta.len();
@@ -187,12 +188,12 @@ impl Text {
         }
         let mut bytes = Vec::new();
         file.take(MAX_DECODED_BYTES).read_to_end(&mut bytes)?;
-        Ok(Self::decoded(bytes, false))
+        Ok(Self::decoded(FileText::decode(&bytes), bytes, false))
     }
 
-    fn decoded(bytes: Vec<u8>, unsaved: bool) -> Self {
+    fn decoded(text: Result<FileText, NotText>, bytes: Vec<u8>, unsaved: bool) -> Self {
         let size = bytes.len() as u64;
-        match FileText::decode(&bytes) {
+        match text {
             Ok(file) => {
                 let text = file.as_str().to_owned();
                 let reader = Box::new(Cursor::new(text.clone()));

@@ -263,7 +263,11 @@ impl<'a> Search<'a> {
         let searched = match self.scope.buffer(path) {
             Some(buffer) => {
                 sink.matches.unsaved += 1;
-                searcher.search_slice(&self.matcher, &buffer.text, &mut sink)
+                let text = buffer.file_text();
+                let text = text
+                    .as_ref()
+                    .map_or(&*buffer.text, |it| it.as_str().as_bytes());
+                searcher.search_slice(&self.matcher, text, &mut sink)
             }
             None => open(path).and_then(|(file, meta)| {
                 if meta.len() > LARGEST_FILE {

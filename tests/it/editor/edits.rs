@@ -1,5 +1,7 @@
 //! Changes of files by the model's tools.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::support::ROOT;
@@ -72,6 +74,72 @@ fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
     scene.wait_text("/undo");
     scene.answer("y");
     scene.wait_for(&format!("{BUFFER} == 'one|two|typed'"), "the undo");
+}
+
+#[test]
+fn a_file_keeps_its_encoding_and_its_stray_bytes_open_or_not() {
+    let edit = |file: &str, old: &str, new: &str| json!({ "path": file, "edits": [{ "old": old, "new": new }] });
+    let stray = |file: &str| edit(file, "two", "\u{2713} cat\u{e9}");
+    let cyrillic = edit("cyrillic", "two", "\u{436}");
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &stray("closed")),
+        Reply::new().call("c2", "edit_file", &stray("open")),
+        Reply::new().call("c3", "edit_file", &cyrillic),
+        Reply::new().call("c4", "edit_file", &edit("cyrillic", "one", "1")),
+        Reply::text("All through."),
+    ]);
+    let write =
+        |file: &str, bytes: &[u8]| fs::write(scene.workspace.path().join(file), bytes).unwrap();
+    let read = |file: &str| fs::read(scene.workspace.path().join(file)).unwrap();
+    write("closed", b"\xc3\xa9 \xff one\ntwo\n");
+    write("open", b"\xc3\xa9 \xfe one\ntwo\n");
+    write("cyrillic", b"\xe6\xe6 one\ntwo\n");
+    scene.command("edit open");
+    scene.co("change them");
+    scene.answer_text("\u{fffd}FF one", "y");
+    // The review shows the byte too.
+    scene.answer_text("\u{fffd}FE one", "d");
+    assert_eq!(
+        read("closed"),
+        b"\xc3\xa9 \xff one\n\xe2\x9c\x93 cat\xc3\xa9\n"
+    );
+    scene.wait_text("y accepts");
+    scene.wait_text("\u{fffd}FE one");
+    scene.type_keys("Y");
+    // The third call is refused, without a question.
+    scene.answer_text("\u{fffd}E6\u{fffd}E6 one", "y");
+    assert_eq!(
+        read("open"),
+        b"\xc3\xa9 \xfe one\n\xe2\x9c\x93 cat\xc3\xa9\n"
+    );
+    let told = scene.told(3);
+    assert!(told.contains("co does not know its encoding"), "{told}");
+    scene.wait_chat("All through.");
+    assert_eq!(read("cyrillic"), b"\xe6\xe6 1\ntwo\n");
+}
+
+#[test]
+fn a_buffer_in_another_encoding_takes_its_characters() {
+    let edit = json!({ "path": "notes.txt", "edits": [{ "old": "two", "new": "\u{436}" }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit),
+        Reply::text("All through."),
+    ]);
+    let file = scene.workspace.path().join("notes.txt");
+    fs::write(&file, b"\xe6\xe6 one\r\ntwo\r\n").unwrap();
+    scene.command("edit ++enc=cp1251 notes.txt");
+    scene.co("change it");
+    scene.answer_ask("1/1", "y");
+    scene.wait_chat("All through.");
+    assert_eq!(fs::read(&file).unwrap(), b"\xe6\xe6 one\r\n\xe6\r\n");
+    scene.command("call append('$', 'typed')");
+    scene.command("Co /undo");
+    scene.wait_text("/undo");
+    scene.answer("y");
+    scene.wait_for(
+        &format!("{BUFFER} == '\u{436}\u{436} one|two|typed'"),
+        "the undo",
+    );
 }
 
 #[test]
