@@ -18,6 +18,7 @@ mod model_jobs;
 mod providers;
 mod quit;
 mod random_keys;
+mod refusals;
 mod rename;
 mod resumed;
 mod run_options;
