@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::protocol::{ChatState, ToEditor};
 use co_exec::{Feed, Screen, ScreenPatch};
 
-/// The most bytes of output in one frame. More would delay keys noticeably.
+/// The most bytes of text and output in one frame. More would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
 /// The handle that sends messages to Neovim. It is cheap to clone and never waits.
@@ -191,7 +191,14 @@ impl Outbox {
         let mut frame = Frame::default();
         while let Some(entry) = queue.entries.pop_front() {
             match entry {
-                QueueEntry::Message(message) => frame.messages.push(message),
+                QueueEntry::Message(message) => {
+                    let rest = frame.push(message);
+                    if let Some(rest) = rest {
+                        queue.entries.push_front(QueueEntry::Message(rest));
+                        queue.filled = true;
+                        break;
+                    }
+                }
                 QueueEntry::Finish { live, then } => {
                     if !queue.drain(live, &mut frame) {
                         queue.entries.push_front(QueueEntry::Finish { live, then });
@@ -242,6 +249,7 @@ impl Queue {
                     text: more,
                 },
             ) if *chat == other => text.push_str(&more),
+            (Some(QueueEntry::Message(old)), new) if continues(old, &new) => append(old, new),
             (
                 Some(QueueEntry::Message(old @ ToEditor::State { .. })),
                 new @ ToEditor::State { .. },
@@ -315,8 +323,128 @@ struct Frame {
 }
 
 impl Frame {
+    /// Adds a message. Returns what has no room.
+    fn push(&mut self, message: ToEditor) -> Option<ToEditor> {
+        let room = FRAME_BYTES.saturating_sub(self.bytes);
+        let (first, rest) = split(message, room);
+        if let Some(first) = first {
+            self.bytes += match &first {
+                ToEditor::Append { text, .. } => text.len(),
+                ToEditor::Block {
+                    patch: Some(patch), ..
+                } => size(patch),
+                _ => 0,
+            };
+            self.messages.push(first);
+        }
+        rest
+    }
+
     fn full(&self) -> bool {
         self.bytes >= FRAME_BYTES
+    }
+}
+
+/// Divides a message with a long text, so that its first part has at most about `room` bytes. A message without a long text
+/// stays whole.
+fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>) {
+    match message {
+        ToEditor::Append { chat, mut text } if text.len() > room => {
+            let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
+            let rest = text.split_off(end.unwrap_or_default());
+            let first = (!text.is_empty()).then_some(ToEditor::Append { chat, text });
+            (first, Some(ToEditor::Append { chat, text: rest }))
+        }
+        ToEditor::Block {
+            chat,
+            block,
+            fold,
+            patch: Some(mut patch),
+            done,
+        } if size(&patch) > room && patch.styles.is_empty() => {
+            let mut bytes = 0;
+            let fitting = patch.lines.iter().take_while(|line| {
+                bytes += line.len() + 1;
+                bytes <= room
+            });
+            // A line stays whole, and a frame that is empty takes one.
+            let least = usize::from(room == FRAME_BYTES);
+            let count = fitting.count().max(least);
+            if count >= patch.lines.len() {
+                return (Some(block_of(chat, block, fold, patch, done)), None);
+            }
+            let lines = patch.lines.split_off(count);
+            let rest = ScreenPatch {
+                skipped: patch.skipped,
+                from: patch.from + count,
+                lines,
+                styles: Vec::new(),
+            };
+            let first = (count > 0).then(|| block_of(chat, block, fold, patch, false));
+            (first, Some(block_of(chat, block, fold, rest, done)))
+        }
+        whole => (Some(whole), None),
+    }
+}
+
+fn block_of(chat: u64, block: u64, fold: bool, patch: ScreenPatch, done: bool) -> ToEditor {
+    ToEditor::Block {
+        chat,
+        block,
+        fold,
+        patch: Some(patch),
+        done,
+    }
+}
+
+/// Returns whether `new` changes the end of the lines of `old`, as a thought does that arrives.
+fn continues(old: &ToEditor, new: &ToEditor) -> bool {
+    match (old, new) {
+        (
+            ToEditor::Block {
+                chat,
+                block,
+                patch: Some(patch),
+                done: false,
+                ..
+            },
+            ToEditor::Block {
+                chat: other_chat,
+                block: other,
+                patch: Some(more),
+                ..
+            },
+        ) => {
+            (chat, block, patch.skipped) == (other_chat, other, more.skipped)
+                && (patch.from..=patch.from + patch.lines.len()).contains(&more.from)
+                && patch.styles.is_empty()
+                && more.styles.is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Adds the lines of a block that continues another one.
+fn append(old: &mut ToEditor, new: ToEditor) {
+    if let (
+        ToEditor::Block {
+            fold,
+            patch: Some(patch),
+            done,
+            ..
+        },
+        ToEditor::Block {
+            fold: also_fold,
+            patch: Some(more),
+            done: now_done,
+            ..
+        },
+    ) = (old, new)
+    {
+        patch.lines.truncate(more.from - patch.from);
+        patch.lines.extend(more.lines);
+        *fold |= also_fold;
+        *done = now_done;
     }
 }
 

@@ -32,7 +32,7 @@ pub enum ChatEvent {
     AnswerStarted,
     /// A piece of the model's text.
     Text(String),
-    /// The model starts to think. This event and the next two are sent only if the settings show thoughts.
+    /// The model starts to think. This event and the next three are sent only if the settings show thoughts.
     ThinkingStarted,
     /// From line `from` on, the thought is now `lines`.
     Thinking {
@@ -40,11 +40,12 @@ pub enum ChatEvent {
         from: usize,
         lines: Vec<String>,
     },
-    /// A complete thought.
-    Thought {
+    /// The thought is complete.
+    ThinkingEnded {
         block: u64,
-        text: String,
     },
+    /// A complete thought of a transcript.
+    Thought(String),
     /// A call that runs a command, or a command that the person typed.
     Command {
         command: String,

@@ -207,10 +207,7 @@ impl<'a> Retelling<'a> {
                 self.start_turn();
                 if self.thoughts && !text.trim().is_empty() {
                     self.events.push(ChatEvent::ThinkingStarted);
-                    self.events.push(ChatEvent::Thought {
-                        block: 0,
-                        text: text.trim().to_owned(),
-                    });
+                    self.events.push(ChatEvent::Thought(text.trim().to_owned()));
                 }
             }
             Item::Surroundings(_) => self.start_turn(),

@@ -50,6 +50,64 @@ fn text_joins_text() {
     assert_eq!(outbox.take_frame(), []);
 }
 
+/// Takes all frames and checks that none is large.
+fn frames(outbox: &Outbox) -> Vec<Vec<ToEditor>> {
+    let frames = std::iter::repeat_with(|| outbox.take_frame());
+    frames.take_while(|frame| !frame.is_empty()).collect()
+}
+
+#[test]
+fn a_long_text_comes_in_several_frames() {
+    let (editor, outbox) = Editor::new();
+    let text = "é".repeat(100_000);
+    editor.tell(append("x"));
+    editor.tell(append(&text));
+    editor.tell(state(1, ChatState::Idle));
+    let frames = frames(&outbox);
+    assert_eq!(frames.len(), 4);
+    let mut whole = String::new();
+    for message in frames.iter().flatten() {
+        match message {
+            ToEditor::Append { text, .. } => {
+                assert!(text.len() <= FRAME_BYTES);
+                whole += text;
+            }
+            other => assert_eq!(other, &state(1, ChatState::Idle)),
+        }
+    }
+    assert!(whole == format!("x{text}"), "the text differs");
+    assert_eq!(frames[3].last(), Some(&state(1, ChatState::Idle)));
+}
+
+#[test]
+fn the_pieces_of_a_thought_are_joined_and_come_in_several_frames() {
+    let (editor, outbox) = Editor::new();
+    let piece = |from: usize, lines: &[&str], done| ToEditor::Block {
+        chat: 1,
+        block: 2,
+        fold: true,
+        patch: Some(ScreenPatch {
+            from,
+            lines: lines.iter().map(|&line| line.to_owned()).collect(),
+            ..ScreenPatch::default()
+        }),
+        done,
+    };
+    editor.tell(piece(3, &["a", "b"], false));
+    editor.tell(piece(4, &["bc", "d"], false));
+    editor.tell(piece(6, &["e"], true));
+    assert_eq!(frames(&outbox), [[piece(3, &["a", "bc", "d", "e"], true)]]);
+    let long = "x".repeat(30_000);
+    let lines = [&long[..]; 5];
+    editor.tell(piece(0, &lines, true));
+    let expected = [
+        [piece(0, &lines[..2], false)],
+        [piece(2, &lines[..2], false)],
+        [piece(4, &lines[..1], true)],
+    ];
+    assert!(frames(&outbox) == expected, "the lines differ");
+}
+
 #[test]
 fn texts_of_two_chats_are_not_joined() {
     let told = [

@@ -58,7 +58,7 @@ fn step(fault: &Fault) -> String {
         Fault::HtmlPage { url } => format!(
             "something between here and {url} answers for it, such as a proxy or a login page: log in there, or set base_url"
         ),
-        Fault::Malformed { .. } | Fault::Cut | Fault::Stalled(_) => {
+        Fault::Malformed { .. } | Fault::Cut | Fault::AnswerTooLong | Fault::Stalled(_) => {
             "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again".into()
         }
     };

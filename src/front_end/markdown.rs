@@ -10,8 +10,8 @@ use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, Decision, End};
 
-/// The fence around raw output; longer than a command is likely to print.
-const FENCE: &str = "~~~~~~";
+/// The least fence around the text of a command.
+const FENCE: usize = 6;
 
 /// The least fence around the output of a command, as Lua draws it.
 const OUTPUT_FENCE: usize = 4;
@@ -173,7 +173,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                 }
             }
             ChatEvent::Output { text, .. } => all.output(page, text, UNFOLDED),
-            ChatEvent::Thought { text, .. } => {
+            ChatEvent::Thought(text) => {
                 all.output(page, text, 0);
                 all.push_text(&page.gap());
             }
@@ -263,8 +263,16 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
     })
 }
 
+/// Returns a text as a block of code.
 fn fenced(language: &str, text: &str) -> String {
-    format!("{FENCE}{language}\n{}\n{FENCE}", text.trim_end())
+    let text = text.trim_end();
+    let inside = text.lines().map(|line| {
+        let line = line.trim_start();
+        line.len() - line.trim_start_matches('~').len()
+    });
+    let longer = inside.max().map_or(0, |run| run + 1);
+    let fence = "~".repeat(longer.max(FENCE));
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 /// Returns a prompt as it was sent.
@@ -317,7 +325,7 @@ fn job(request: &jobs::JobRequest) -> String {
     match &request.action {
         jobs::JobAction::Write { text, close } => {
             let typed = jobs::typed(text, *close);
-            format!("{line}\n\n{FENCE}text\n{typed}\n{FENCE}")
+            format!("{line}\n\n{}", fenced("text", &typed))
         }
         jobs::JobAction::Output { .. } | jobs::JobAction::Cancel => line,
     }

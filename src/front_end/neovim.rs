@@ -100,9 +100,8 @@ impl FrontEnd for NeovimChat {
                     done: false,
                 });
             }
-            ChatEvent::Thought { block, text } => {
-                self.editor
-                    .tell(self.block(block, Some(whole(&text)), true));
+            ChatEvent::ThinkingEnded { block } => {
+                self.editor.tell(self.block(block, None, true));
                 page.block();
                 self.append(page.gap());
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::provider::LONGEST_ANSWER;
+
 /// The reason why there is no answer, or no more of it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Fault {
@@ -88,6 +90,9 @@ pub enum Fault {
     HtmlPage { url: String },
     #[error("the answer broke off")]
     Cut,
+    /// The answer has more text and reasoning than co takes.
+    #[error("the answer is longer than {} MiB", LONGEST_ANSWER >> 20)]
+    AnswerTooLong,
     #[error("the answer could not be read")]
     Malformed { detail: String },
     #[error("no byte came for {0:?}")]

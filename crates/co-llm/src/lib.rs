@@ -29,7 +29,7 @@ pub use new_provider::{
     ProviderPreview, STALL_TIMEOUT, known_keys, make_provider, make_provider_with, preview_provider,
 };
 pub use price::{Price, Prices};
-pub use provider::{Delta, Provider, Stop};
+pub use provider::{Delta, Deltas, Provider, Stop, bounded};
 pub use request::{ModelRequest, ToolSpec};
 pub use server_memory::ServerMemory;
 pub use settings::ProviderSettings;

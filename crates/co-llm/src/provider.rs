@@ -1,7 +1,8 @@
 //! The interface of a provider: a request in, a stream of deltas out.
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 
 use crate::fault::Fault;
 use crate::price::Price;
@@ -50,6 +51,35 @@ pub trait Provider: Send + Sync {
     }
 }
 
+/// The most bytes of text and reasoning in one answer. It is far more than a model writes.
+pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
+
+/// The deltas of one answer.
+pub type Deltas = BoxStream<'static, Result<Delta, Fault>>;
+
+/// Ends an answer after [`LONGEST_ANSWER`] bytes of text and reasoning, with [`Fault::AnswerTooLong`].
+pub fn bounded(deltas: Deltas) -> Deltas {
+    let mut left = LONGEST_ANSWER;
+    deltas
+        .flat_map(move |delta| stream::iter(bound(delta, &mut left)))
+        .boxed()
+}
+
+/// Returns a delta, or its start and the fault if it is longer than what is left.
+fn bound(delta: Result<Delta, Fault>, left: &mut usize) -> Vec<Result<Delta, Fault>> {
+    let mut delta = delta;
+    if let Ok(Delta::Text(text) | Delta::Reasoning(text)) = &mut delta {
+        if text.len() > *left {
+            let end = (0..=*left).rev().find(|at| text.is_char_boundary(*at));
+            text.truncate(end.unwrap_or_default());
+            *left = 0;
+            return vec![delta, Err(Fault::AnswerTooLong)];
+        }
+        *left -= text.len();
+    }
+    vec![delta]
+}
+
 /// A piece of a model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
@@ -83,4 +113,35 @@ pub enum Stop {
     Length,
     /// The provider filtered the rest.
     Refused,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_ends_at_the_limit() {
+        let piece = "é".repeat(1 << 19);
+        let deltas = (0..9).map(move |index| {
+            let text = piece.clone();
+            Ok(match index % 2 {
+                0 => Delta::Text(text),
+                _ => Delta::Reasoning(text + "x"),
+            })
+        });
+        let mut bytes = 0;
+        let mut deltas = bounded(stream::iter(deltas).boxed());
+        let fault = loop {
+            match deltas.next().await {
+                Some(Ok(Delta::Text(text) | Delta::Reasoning(text))) => bytes += text.len(),
+                Some(Err(fault)) => break fault,
+                other => panic!("{other:?}"),
+            }
+        };
+        // Not in the middle of a character.
+        assert_eq!(bytes, LONGEST_ANSWER - 1);
+        assert_eq!(fault, Fault::AnswerTooLong);
+        assert_eq!(fault.to_string(), "the answer is longer than 4 MiB");
+        assert!(!fault.is_transient());
+    }
 }

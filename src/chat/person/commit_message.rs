@@ -189,7 +189,11 @@ fn reason(fault: &Fault) -> String {
     match fault {
         // Their usual hints are about the answers of a chat.
         Fault::Malformed { detail } => format!("{detail}; /commit asks again"),
-        Fault::Cut | Fault::Stalled(_) | Fault::RateLimited { .. } | Fault::Server { .. } => {
+        Fault::Cut
+        | Fault::AnswerTooLong
+        | Fault::Stalled(_)
+        | Fault::RateLimited { .. }
+        | Fault::Server { .. } => {
             format!("{fault}; /commit asks again")
         }
         _ => error::text_of(fault).plain(),

@@ -135,6 +135,25 @@ async fn an_answer_that_breaks_off_is_kept_and_goes_on_by_hand() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_is_kept_up_to_the_limit() {
+    let endless = vec![text(&"word ".repeat(1 << 20)), Part::Hang];
+    let mut chat = Chat::new([endless]);
+    assert_eq!(chat.turn("go").await, "failed");
+    let screen = chat.screen();
+    let end = &screen[screen.len() - 200..];
+    assert!(
+        end.contains("**the answer is longer than 4 MiB**") && end.contains("/continue"),
+        "{end}"
+    );
+    let disk = chat.disk();
+    let kept = disk.iter().filter_map(|item| match item {
+        Item::Text { text } => Some(text.len()),
+        _ => None,
+    });
+    assert_eq!(kept.sum::<usize>(), 4 << 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_of_an_answer_that_broke_off_are_not_run() {
     let mut answer = calls(&[("1", "mkdir out")]);
     answer.pop();

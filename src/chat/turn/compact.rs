@@ -118,7 +118,7 @@ pub(in crate::chat) async fn whole_text(
     request: ModelRequest,
     usage: &mut Usage,
 ) -> Result<(String, Stop), Fault> {
-    let mut stream = provider.stream(request).await?;
+    let mut stream = co_llm::bounded(provider.stream(request).await?);
     let mut text = String::new();
     while let Some(delta) = stream.next().await {
         match delta? {

@@ -135,10 +135,11 @@ impl Turn {
         self.state(ChatState::Thinking, "").await?;
         let cancel = self.cancel.clone();
         let provider = Arc::clone(&self.provider);
-        let mut stream = tokio::select! {
+        let stream = tokio::select! {
             () = cancel.cancelled() => return Err(Halt::Cancelled),
             stream = provider.stream(request) => stream.map_err(Halt::Fault)?,
         };
+        let mut stream = co_llm::bounded(stream);
         loop {
             let delta = tokio::select! {
                 () = cancel.cancelled() => return Err(Halt::Cancelled),

@@ -5,17 +5,20 @@ use super::super::events::ChatEvent;
 /// The most bytes that wait for the end of their line.
 const MAX_WAITING_BYTES: usize = 80;
 
+/// The most bytes of a line on the screen. A longer one is cut, because each piece replaces the last line.
+const MAX_LINE_BYTES: usize = 2_000;
+
 /// A thought of the model that is on the screen, but not complete.
 #[derive(Debug, Default)]
 pub(super) struct LiveThought {
     block: u64,
-    text: String,
-    /// The index of the last line on the screen.
+    /// The last line on the screen, and its index.
+    last: String,
     line: usize,
-    /// The byte at which that line begins.
-    line_start: usize,
-    /// The bytes on the screen.
-    shown: usize,
+    /// Text that is not on the screen yet.
+    waiting: String,
+    /// Some of it is on the screen.
+    begun: bool,
 }
 
 impl LiveThought {
@@ -28,38 +31,108 @@ impl LiveThought {
 
     /// Adds a piece. Returns the events that show it, none while a short piece waits for the end of its line.
     pub(super) fn push(&mut self, piece: &str) -> Vec<ChatEvent> {
-        let piece = match self.text.is_empty() {
+        let piece = match !self.begun && self.waiting.is_empty() {
             true => piece.trim_start(),
             false => piece,
         };
-        self.text.push_str(piece);
-        let new = &self.text[self.shown..];
-        if !new.contains('\n') && new.len() < MAX_WAITING_BYTES {
+        self.waiting.push_str(piece);
+        if !self.waiting.contains('\n') && self.waiting.len() < MAX_WAITING_BYTES {
             return Vec::new();
         }
-        let lines: Vec<String> = self.text[self.line_start..]
-            .split('\n')
-            .map(str::to_owned)
-            .collect();
+        self.show()
+    }
+
+    /// Returns the events that show the text that waits. Spaces at its end wait on, as the thought may end with them.
+    fn show(&mut self) -> Vec<ChatEvent> {
+        let kept = match self.waiting.trim_end().len() {
+            _ if self.waiting.len() > MAX_LINE_BYTES => self.waiting.len(),
+            0 => return Vec::new(),
+            kept => kept,
+        };
+        let rest = self.waiting.split_off(kept);
+        let shown = std::mem::replace(&mut self.waiting, rest);
+        let lines = lines(&(std::mem::take(&mut self.last) + &shown));
         let from = self.line;
-        let starts = (self.shown == 0).then_some(ChatEvent::ThinkingStarted);
-        self.shown = self.text.len();
-        self.line += lines.len() - 1;
-        self.line_start = self.shown - lines.last().map_or(0, String::len);
+        self.line += lines.len().saturating_sub(1);
+        self.last = lines.last().cloned().unwrap_or_default();
+        let starts = !std::mem::replace(&mut self.begun, true);
+        let starts = starts.then_some(ChatEvent::ThinkingStarted);
         let block = self.block;
         let shows = ChatEvent::Thinking { block, from, lines };
         starts.into_iter().chain([shows]).collect()
     }
 
     /// Returns the events that complete the thought; none if it is empty.
-    pub(super) fn end(self) -> Vec<ChatEvent> {
-        let text = self.text.trim_end().to_owned();
-        if text.is_empty() {
-            return Vec::new();
+    pub(super) fn end(mut self) -> Vec<ChatEvent> {
+        let mut events = self.show();
+        if self.begun {
+            events.push(ChatEvent::ThinkingEnded { block: self.block });
         }
-        let starts = (self.shown == 0).then_some(ChatEvent::ThinkingStarted);
-        let block = self.block;
-        let whole = ChatEvent::Thought { block, text };
-        starts.into_iter().chain([whole]).collect()
+        events
+    }
+}
+
+/// Returns the lines of a text. Long ones are cut.
+fn lines(text: &str) -> Vec<String> {
+    text.split('\n').flat_map(pieces).collect()
+}
+
+/// Returns a line in pieces that are short enough, at least one.
+fn pieces(line: &str) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let mut rest = line;
+    while rest.len() > MAX_LINE_BYTES {
+        let near = (0..=MAX_LINE_BYTES)
+            .rev()
+            .find(|at| rest.is_char_boundary(*at));
+        let near = near.unwrap_or(rest.len());
+        // After a space, if there is one in the second half.
+        let space = rest[..near].rfind(' ').map(|at| at + 1);
+        let end = space.filter(|at| *at > near / 2).unwrap_or(near);
+        pieces.push(rest[..end].to_owned());
+        rest = &rest[end..];
+    }
+    pieces.push(rest.to_owned());
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the lines on the screen after the pieces of a thought, and the bytes that were sent for them.
+    fn shown<'a>(thought: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
+        let mut live = LiveThought::new(1);
+        let mut events: Vec<_> = thought.into_iter().flat_map(|it| live.push(it)).collect();
+        events.extend(live.end());
+        let mut screen = Vec::new();
+        let mut bytes = 0;
+        for event in events {
+            if let ChatEvent::Thinking { from, lines, .. } = event {
+                screen.truncate(from);
+                bytes += lines.iter().map(String::len).sum::<usize>();
+                screen.extend(lines);
+            }
+        }
+        (screen, bytes)
+    }
+
+    #[test]
+    fn a_thought_is_shown_without_space_around_it() {
+        let pieces = ["\n ", "\nI th", "ink\n\n", " so. \n", "\n"];
+        assert_eq!(shown(pieces).0, ["I think", "", " so."]);
+        assert_eq!(shown(["  ", "\n"]).0, [""; 0]);
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_cut_and_sent_a_bounded_number_of_times() {
+        let text = "a word, ".repeat(50_000) + &"é".repeat(100_000);
+        let cut: Vec<_> = text.split_inclusive(' ').collect();
+        let (lines, bytes) = shown(cut);
+        assert_eq!(lines.concat(), text);
+        assert!(lines.iter().all(|line| line.len() <= MAX_LINE_BYTES));
+        assert!(bytes < 20 * text.len(), "{bytes} bytes");
+        let spaces = " ".repeat(100_000);
+        assert_eq!(shown(["x", &spaces, "y"]).0.concat(), format!("x{spaces}y"));
     }
 }

@@ -9,6 +9,7 @@ mod contexts;
 mod drill;
 mod edits;
 mod examples;
+mod hostile;
 mod idle;
 mod jobs;
 mod killed_edits;
