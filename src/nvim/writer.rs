@@ -134,14 +134,24 @@ fn message(message: ToEditor) -> serde_json::Result<Value> {
             ("patch", output(patch)),
             ("done", done.into()),
         ]),
-        ToEditor::ChangeBuffer { request, change } => map([
-            ("type", "change_buffer".into()),
-            ("request", request.into()),
-            ("file", change.file.into()),
-            ("tick", change.tick.into()),
-            ("replacements", replacements(change.replacements)),
-            ("final_newline", change.final_newline.into()),
-        ]),
+        ToEditor::ChangeBuffer {
+            request,
+            chat,
+            mut change,
+        } => {
+            let lines = replacements(std::mem::take(&mut change.replacements));
+            let rest = ToEditor::ChangeBuffer {
+                request,
+                chat,
+                change,
+            };
+            let mut message = value(serde_json::to_value(rest)?);
+            if let Value::Map(fields) = &mut message {
+                fields.retain(|(name, _)| name.as_str() != Some("replacements"));
+                fields.push(("replacements".into(), lines));
+            }
+            message
+        }
         other => value(serde_json::to_value(other)?),
     })
 }
@@ -242,6 +252,7 @@ mod tests {
     fn change(line: &[u8]) -> ToEditor {
         ToEditor::ChangeBuffer {
             request: 1,
+            chat: None,
             change: BufferChange {
                 file: "/a".to_owned(),
                 tick: 2,
@@ -291,6 +302,14 @@ mod tests {
             change(b"three"),
         ];
         let by_way_of_json = value(serde_json::to_value(&frame).unwrap());
-        assert_eq!(encode(frame).unwrap(), by_way_of_json);
+        let sorted = |value: &Value| {
+            let mut fields = value.as_map().unwrap().clone();
+            fields.sort_by_key(|(name, _)| name.to_string());
+            fields
+        };
+        let sorted = |messages: &Value| -> Vec<_> {
+            messages.as_array().unwrap().iter().map(sorted).collect()
+        };
+        assert_eq!(sorted(&encode(frame).unwrap()), sorted(&by_way_of_json));
     }
 }

@@ -126,6 +126,7 @@ async fn while_a_change_waits_for_a_command_of_the_person() {
         file: chat.work.join("note").display().to_string(),
         text: b"x\n".to_vec(),
         tick: 1,
+        encoding: String::new(),
         modified: false,
         problem: None,
     }]);
