@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::tool::edits::{EditPlace, EditRequest, Review, SeenTexts, propose};
+use co::tool::edits::{EditPlace, EditRequest, SeenTexts, propose};
 use co_edit::Edit;
 
 const LINES: usize = 50_000;
@@ -50,8 +50,7 @@ fn main() -> ExitCode {
         "a proposal of one edit: {one:?}; of {EDITS}: {many:?}, {each:?} each, target {EDIT_LIMIT:?}"
     );
     let proposal = propose(HUNKS);
-    let review = Review::of(&proposal).unwrap();
-    assert_eq!(review.hunks.len(), HUNKS);
+    assert_eq!(proposal.for_review().parts, HUNKS);
     let shown = median(review_in_neovim);
     println!("the review of {HUNKS} hunks on the screen: {shown:?}, target {REVIEW_LIMIT:?}");
     ExitCode::from(u8::from(each > EDIT_LIMIT || shown > REVIEW_LIMIT))

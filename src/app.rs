@@ -241,6 +241,12 @@ impl App {
                 }
             }
             FromEditor::Answer(answer) => self.answer(&answer),
+            FromEditor::ReadReview { id, file, from } => {
+                // As with answers, only the chat that asked knows the id.
+                for handle in self.chats.values() {
+                    handle.send(Msg::ReadReview { id, file, from });
+                }
+            }
             FromEditor::Run {
                 run,
                 command,

@@ -177,6 +177,7 @@ impl Chat {
             Msg::WriteCommit(commit) => self.write_commit(commit),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
+            Msg::ReadReview { id, file, from } => self.questions.show_part(id, file, from),
             Msg::Settings(services) => self.take_settings(&services),
         }
     }

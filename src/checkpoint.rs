@@ -2,13 +2,15 @@
 //! back.
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
-//! of the files in the state directory, `log` the changes of each chat. `undo` plans what takes changes back or makes those of
-//! a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes where git's HEAD was.
+//! of the files in the state directory, `log` the changes of each chat. `difference` shows a change. `undo` plans what takes
+//! changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes
+//! where git's HEAD was.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
 mod apply;
 mod change;
+mod difference;
 mod head;
 mod journal;
 mod log;
@@ -32,7 +34,7 @@ pub use change::{Change, Entry, files, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{By, History, Record, TurnChanges};
-pub use parts::{ChangedFile, Part};
+pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
 pub use store::Store;
 pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};

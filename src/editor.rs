@@ -479,6 +479,7 @@ fn is_urgent(message: &ToEditor) -> bool {
             | ToEditor::Refused { .. }
             | ToEditor::Question(_)
             | ToEditor::Settled { .. }
+            | ToEditor::ReviewPart { .. }
             | ToEditor::RunEnded { .. }
             | ToEditor::Choose { .. }
             | ToEditor::ReadBuffers { .. }

@@ -4,9 +4,11 @@
 //! batches of such maps, handed to `require('co.handlers').receive(messages)` in order. Neither side blocks to wait for
 //! the other. `docs/PROTOCOL.md` describes each message.
 
+mod change;
 mod from_editor;
 mod to_editor;
 
+pub use self::change::*;
 pub use self::from_editor::*;
 pub use self::to_editor::*;
 

@@ -107,6 +107,9 @@ local handlers = {
   changes = function(message)
     require('co.question.changes').open(message)
   end,
+  review_part = function(message)
+    require('co.question.review').receive(message)
+  end,
   no_undo = function(message)
     require('co.question').set_no_undo(message)
   end,

@@ -44,6 +44,12 @@ pub enum Msg {
         options: RunOptions,
     },
     Answer(QuestionAnswer),
+    /// Neovim shows a text under review, and needs its next part.
+    ReadReview {
+        id: u64,
+        file: usize,
+        from: usize,
+    },
     /// The settings changed. The services are those that a new chat gets.
     Settings(Arc<Services>),
 }

@@ -7,14 +7,24 @@ pub use co_policy::one_line;
 /// The longest difference that a question shows, in bytes. Neovim shows it at once.
 pub(super) const LONGEST_DIFF: usize = 256 << 10;
 
-/// The longest texts that are reviewed by their parts, in bytes. A message has at most 16 MiB.
-pub(super) const LONGEST_REVIEW: usize = 4 << 20;
-
 /// The most files that a text names.
 pub(super) const MOST_NAMED: usize = 20;
 
 /// Characters of a command in its short form.
 const SHORT_CHARS: usize = 60;
+
+/// Adds a printable difference to that of a question, as far as there is room. A line tells how much is left out.
+pub(super) fn add_diff(text: &mut String, diff: &str) {
+    let room = LONGEST_DIFF.saturating_sub(text.len());
+    if diff.len() <= room {
+        return text.push_str(diff);
+    }
+    let end = (0..=room).rev().find(|it| diff.is_char_boundary(*it));
+    let (shown, rest) = diff.split_at(end.unwrap_or_default());
+    text.push_str(shown);
+    let lines = rest.lines().count();
+    text.push_str(&format!("\n… {lines} more lines\n"));
+}
 
 /// Returns the start of the first line of a command.
 pub(super) fn short(command: &str) -> String {

@@ -3,27 +3,35 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::change::{Change, Entry};
+use super::change::{Change, Entry, shown};
 use super::log::{By, Record};
 use super::store::Store;
 use super::undo::bytes_of;
-use crate::protocol;
-use crate::tool::edits::printable_hunk;
-use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, rebase};
+use crate::protocol::{FileChange, ReviewText};
+use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, marked, rebase};
 
-/// The bytes that a file takes in a review besides its texts. So a review has some thousands of files at most, which an editor
-/// can show.
-const FILE_BYTES: usize = 1 << 10;
+/// The most bytes of the texts of one review. Neovim gets them in parts.
+pub const MOST_REVIEW_BYTES: usize = 32 << 20;
+/// The bytes that a file takes in a review besides its text. So a review has some thousands of files at most, which an editor
+/// can list.
+const FILE_BYTES: usize = 8 << 10;
 
-/// A file with all that a chat changed in it.
+/// A file with all that was changed in it.
 #[derive(Debug)]
 pub struct ChangedFile {
     /// Takes all of it back.
     undo: Change,
-    /// The text without the changes.
-    pub text: String,
-    /// The changes of that text, which make the text that the file has now.
+    /// The text without the changes; empty if they have no lines that can be taken back one by one.
+    text: String,
+    /// The changes of that text, which make the text that the file has now. If it cannot be changed by lines, there is one part
+    /// without lines.
     pub parts: Vec<Part>,
+    /// The text for a review.
+    review: ReviewText,
+    added: usize,
+    removed: usize,
+    /// It has no lines that can be taken back without the others.
+    is_whole: bool,
 }
 
 /// A part of a change.
@@ -62,11 +70,60 @@ impl ChangedFile {
                 records: by,
             });
         }
+        let hunks: Vec<_> = parts.iter().map(|it| it.hunk.clone()).collect();
+        let facts = undo.inverse().facts(store);
         (!parts.is_empty()).then(|| Self {
             undo: undo.clone(),
             text: text.to_owned(),
             parts,
+            review: ReviewText::new(&facts, &marked(text, &hunks)),
+            added: hunks.iter().map(Hunk::added).sum(),
+            removed: hunks.iter().map(Hunk::removed).sum(),
+            is_whole: false,
         })
+    }
+
+    /// Returns the files of some changes: each in parts if it has lines to compare, else as one part. None if all together are
+    /// too much for a review.
+    pub fn all<'a>(changes: impl Iterator<Item = &'a Change>, store: &Store) -> Vec<Self> {
+        let mut room = MOST_REVIEW_BYTES;
+        let files = changes.filter(|it| !it.is_directory()).map(|it| {
+            let undo = it.inverse();
+            let file = Self::of(&undo, &[], store).unwrap_or_else(|| Self::whole(&undo, store));
+            // The first file that is too much ends the search.
+            room = room.checked_sub(file.size())?;
+            Some(file)
+        });
+        files.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    fn whole(undo: &Change, store: &Store) -> Self {
+        let change = undo.inverse();
+        let lines = change.changed_lines(store);
+        let (old, hunks) = lines.map_or_else(Default::default, |it| (it.old, it.hunks));
+        // One line begins the only part, above all of the text.
+        let marked = marked(&old, &hunks);
+        let mut marked: String = (marked.split_inclusive('\n').filter(|it| *it != "@\n")).collect();
+        let facts = change.facts(store);
+        if marked.is_empty() && facts.is_empty() {
+            marked = "!a new empty file\n".to_owned();
+        }
+        Self {
+            undo: undo.clone(),
+            text: String::new(),
+            parts: vec![Part {
+                hunk: Hunk {
+                    at: 0..0,
+                    text: String::new(),
+                },
+                line: 1,
+                records: Vec::new(),
+            }],
+            review: ReviewText::new(&facts, &format!("@\n{marked}")),
+            added: hunks.iter().map(Hunk::added).sum(),
+            removed: hunks.iter().map(Hunk::removed).sum(),
+            is_whole: true,
+        }
     }
 
     /// Returns the path in the workspace.
@@ -76,20 +133,19 @@ impl ChangedFile {
 
     /// Returns the number of bytes that it takes in a review.
     pub fn size(&self) -> usize {
-        let added = self.parts.iter().map(|it| it.hunk.text.len());
-        FILE_BYTES + self.text.len() + added.sum::<usize>()
+        FILE_BYTES + self.review.as_str().len()
     }
 
     /// Returns the change with its parts for a review.
-    pub fn for_review(&self) -> protocol::Change {
-        let hunks = || self.parts.iter().map(|part| &part.hunk);
-        protocol::Change {
-            path: co_policy::printable(&self.path().display().to_string()),
-            added: hunks().map(Hunk::added).sum(),
-            removed: hunks().map(Hunk::removed).sum(),
-            text: Some(self.text.clone()),
-            hunks: hunks().map(printable_hunk).collect(),
-            ..protocol::Change::default()
+    pub fn for_review(&self) -> FileChange {
+        FileChange {
+            path: shown(self.path()),
+            added: self.added,
+            removed: self.removed,
+            parts: self.parts.len(),
+            whole: self.is_whole,
+            text: self.review.clone(),
+            calls: Vec::new(),
         }
     }
 
@@ -184,4 +240,69 @@ fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
         Some(Entry::Link { .. } | Entry::Dir { .. }) => return None,
     };
     FileText::decode(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_has_all_files_or_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), 1 << 20).unwrap();
+        let file = Entry::File {
+            mode: 0o644,
+            blob: Some(store.put(b"text\n").unwrap()),
+        };
+        let change = |number: usize| Change {
+            path: format!("file{number}").into(),
+            before: None,
+            after: Some(file.clone()),
+        };
+        for (count, expected) in [(1_000, 1_000), (10_000, 0)] {
+            let changes: Vec<_> = (0..count).map(change).collect();
+            assert_eq!(ChangedFile::all(changes.iter(), &store).len(), expected);
+        }
+    }
+
+    #[test]
+    fn a_change_without_lines_is_one_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), 1 << 20).unwrap();
+        let file = |bytes: &[u8], mode| {
+            let blob = Some(store.put(bytes).unwrap());
+            Some(Entry::File { mode, blob })
+        };
+        let link = Some(Entry::Link {
+            target: "/etc/passwd".into(),
+        });
+        for (before, after, expected) in [
+            (
+                file(b"one\n", 0o644),
+                link,
+                "@\n!the file becomes a link to /etc/passwd, outside the workspace\n-one\n+link to /etc/passwd\n",
+            ),
+            (
+                file(b"one\n", 0o644),
+                file(b"one\n", 0o755),
+                "@\n!mode 644 => 755\n one\n",
+            ),
+            (
+                file(b"\0\n", 0o644),
+                file(b"\0", 0o644),
+                "@\n!no text: 2 bytes => 1 byte\n",
+            ),
+            (None, file(b"", 0o644), "@\n!a new empty file\n"),
+        ] {
+            let path = "a".into();
+            let changes = [Change {
+                path,
+                before,
+                after,
+            }];
+            let files = ChangedFile::all(changes.iter(), &store);
+            assert_eq!(files[0].review.as_str(), expected);
+            assert_eq!(files[0].parts.len(), 1);
+        }
+    }
 }

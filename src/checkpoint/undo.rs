@@ -4,17 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::{Change, Entry, shown};
+use super::change::{Change, Entry};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::buffer_change;
-use co_edit::{FileText, Names, RebaseResult, apply_hunks, hunks, rebase, unified};
-
-/// The modes that new files and directories have with the usual masks. A diff names others.
-const USUAL_FILE_MODES: [u32; 2] = [0o644, 0o664];
-const USUAL_DIRECTORY_MODES: [u32; 2] = [0o755, 0o775];
+use co_edit::{FileText, RebaseResult, apply_hunks, hunks, rebase};
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -112,101 +108,6 @@ impl Change {
     pub fn is_directory(&self) -> bool {
         let is_file = |it: &Entry| !matches!(it, Entry::Dir { .. });
         !self.before.iter().chain(&self.after).any(is_file)
-    }
-
-    /// Returns the unified diff.
-    pub fn diff(&self, store: &Store) -> String {
-        let name = shown(&self.path);
-        let names = Names {
-            old: self.before.is_some().then_some(&name),
-            new: self.after.is_some().then_some(&name),
-        };
-        let with_link = |entry: &Option<Entry>, text| match entry {
-            Some(Entry::Link { target }) => Some(format!("link to {}\n", shown(target))),
-            _ => text,
-        };
-        let [old, new] = self.texts(store);
-        let mut diff = match (with_link(&self.before, old), with_link(&self.after, new)) {
-            (Some(mut old), Some(mut new)) => {
-                if is_crlf(&old) && is_crlf(&new) {
-                    for text in [&mut old, &mut new] {
-                        *text = text.replace("\r\n", "\n");
-                    }
-                }
-                unified(&old, &hunks(&old, &new), names)
-            }
-            _ => format!("Binary file {name} differs\n"),
-        };
-        let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
-        match (&self.before, &self.after) {
-            (None, after) if is_file(after) && diff.is_empty() => {
-                diff = format!("new empty file: {name}\n");
-            }
-            (before, None) if is_file(before) && diff.is_empty() => {
-                diff = format!("removed empty file: {name}\n");
-            }
-            _ => {}
-        }
-        let usual: &[u32] = match &self.after {
-            Some(Entry::Dir { .. }) => &USUAL_DIRECTORY_MODES,
-            _ => &USUAL_FILE_MODES,
-        };
-        if let (None, Some(mode)) = (&self.before, mode(&self.after))
-            && !usual.contains(&mode)
-        {
-            diff.push_str(&format!("mode of {name}: {mode:o}\n"));
-        }
-        if let (None, Some(Entry::Link { .. })) = (&self.before, &self.after) {
-            diff.insert_str(0, &format!("new link: {name}\n"));
-        }
-        if let (Some(old), Some(new)) = (mode(&self.before), mode(&self.after))
-            && old != new
-        {
-            diff.push_str(&format!("mode of {name}: {old:o} => {new:o}\n"));
-        }
-        diff
-    }
-
-    /// Returns the texts before and after, for a reader; none if it is binary or there is no copy. What is no file is empty.
-    fn texts(&self, store: &Store) -> [Option<String>; 2] {
-        let bytes = |entry: &Option<Entry>| match entry {
-            Some(entry) => bytes_of(entry, store).ok(),
-            None => Some(Vec::new()),
-        };
-        let both = [&self.before, &self.after].map(bytes);
-        let is_utf8 = both.iter().flatten().all(|it| str::from_utf8(it).is_ok());
-        both.map(|bytes| match bytes? {
-            bytes if bytes.contains(&0) => {
-                let utf16 = FileText::decode(&bytes).ok()?;
-                Some(utf16.as_str().to_owned())
-            }
-            bytes if is_utf8 => String::from_utf8(bytes).ok(),
-            bytes => Some(co_edit::escape(&bytes)),
-        })
-    }
-
-    /// Adds the diff to a text. If the text has `most` bytes already, adds only the numbers of the changed lines.
-    pub fn add_diff(&self, text: &mut String, store: &Store, most: usize) {
-        if text.len() < most {
-            text.push_str(&self.diff(store));
-        } else {
-            let (added, removed, _) = self.lines(store);
-            let name = shown(&self.path);
-            text.push_str(&format!("{name}: +{added} -{removed}\n"));
-        }
-    }
-
-    /// Returns the numbers of lines that are added and removed, and the first changed line of the new text.
-    pub fn lines(&self, store: &Store) -> (usize, usize, usize) {
-        let [old, new] = self.texts(store).map(Option::unwrap_or_default);
-        let hunks = hunks(&old, &new);
-        let added = hunks.iter().map(co_edit::Hunk::added).sum();
-        let removed = hunks.iter().map(co_edit::Hunk::removed).sum();
-        (
-            added,
-            removed,
-            hunks.first().map_or(1, |first| first.at.start + 1),
-        )
     }
 }
 
@@ -382,7 +283,8 @@ fn merged_text(base: &str, target: &str, now: &str, overlap: Overlap) -> Option<
     Some(apply_hunks(now, &moved?))
 }
 
-fn mode(entry: &Option<Entry>) -> Option<u32> {
+/// Returns the mode of a file or a directory.
+pub(super) fn mode(entry: &Option<Entry>) -> Option<u32> {
     match entry {
         Some(Entry::File { mode, .. } | Entry::Dir { mode }) => Some(*mode),
         Some(Entry::Link { .. }) | None => None,
@@ -398,11 +300,6 @@ pub(super) fn bytes_of(entry: &Entry, store: &Store) -> io::Result<Vec<u8>> {
         Entry::File { blob: None, .. } => Err(io::Error::other("co has no copy of it")),
         Entry::Link { .. } | Entry::Dir { .. } => Ok(Vec::new()),
     }
-}
-
-/// Returns whether each line break of a text is `\r\n`.
-fn is_crlf(text: &str) -> bool {
-    text.matches('\n').count() == text.matches("\r\n").count()
 }
 
 #[cfg(test)]

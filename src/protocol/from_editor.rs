@@ -86,6 +86,9 @@ pub enum FromEditor {
     /// The answer to a [`super::ToEditor::Question`], a [`super::ToEditor::Trust`], which takes `once` or `deny`, or a
     /// [`super::ToEditor::Changes`], which takes `reviewed` or `deny`.
     Answer(QuestionAnswer),
+    /// Asks for the part of a text under review after its first `from` bytes. `id` is the question or the review of
+    /// [`super::ToEditor::Changes`], `file` the place in its list of files, from 0.
+    ReadReview { id: u64, file: usize, from: usize },
     /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {
         run: u64,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::change::{Change, ChangesReview};
 use co_exec::ScreenPatch;
 use co_llm::transcript::{Cost, Image, Usage};
 
@@ -148,6 +149,16 @@ pub enum ToEditor {
     },
     /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
     Changes(ChangesReview),
+    /// The next part of the text of a file under review, which [`super::FromEditor::ReadReview`] asked for.
+    ReviewPart {
+        id: u64,
+        file: usize,
+        /// The bytes that came before.
+        from: usize,
+        text: String,
+        /// There is more text.
+        more: bool,
+    },
     /// Asks for the texts of the buffers of these files, which are real paths. Lua answers with [`super::FromEditor::Buffers`].
     ReadBuffers {
         request: u64,
@@ -433,51 +444,6 @@ pub struct TrialSummary {
     /// The command failed, perhaps because of the trial, or changed what cannot be kept. A yes runs it outside of one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub runs_again: bool,
-}
-
-/// A change of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// The path in the workspace, as it is shown.
-    pub path: String,
-    /// It takes changes of a turn back, or brings them back. `path` is empty, and `diff` begins with the number of files.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub undo: bool,
-    /// Its buffer has unsaved changes.
-    pub unsaved: bool,
-    pub added: usize,
-    pub removed: usize,
-    /// The unified diff, printable.
-    pub diff: String,
-    /// The text before the change, for a review by hunks; none if it is too long or there are no hunks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The hunks, with printable lines.
-    pub hunks: Vec<Replacement>,
-    /// The changes of a call that changes several files. Then `path` is empty, and `text` and `hunks` are those of the files.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<Change>,
-    /// In a [`ChangesReview`]: for each hunk the calls that made it, and their approvals.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<String>,
-}
-
-/// The changes that a chat has made, for a review of `/changes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ChangesReview {
-    pub id: u64,
-    pub chat: u64,
-    /// `text` is without the hunks.
-    pub files: Vec<Change>,
-}
-
-impl Change {
-    /// Returns the lines of the diff that differ, whatever their places are, and whether its buffer is unsaved.
-    pub fn changed_lines(&self) -> (bool, Vec<&str>) {
-        let lines = self.diff.lines();
-        let lines = lines.filter(|line| !line.starts_with([' ', '@']));
-        (self.unsaved, lines.collect())
-    }
 }
 
 /// A command of the person that a deny rule forbids.

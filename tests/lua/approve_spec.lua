@@ -260,13 +260,10 @@ describe('the approval float', function()
   it('shows the result of a trial, and what it changed', function()
     local tried =
       { status = 'exit 1, after 2 s', output = { 'one failed' }, notes = { 'x is dropped' } }
-    local change = {
-      path = '',
-      added = 1,
+    local change = messages.change({
       removed = 0,
       diff = '--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+2\n',
-      hunks = {},
-    }
+    })
     local nvim = asked(ask(1, { command = long, tried = tried, change = change }))
     nvim:wait_screen(
       'diff +1 -0',

@@ -16,14 +16,10 @@ local function ask_change(id, fields)
       confinement = '',
       reasons = { 'changes a file' },
       alone = 'read the difference first',
-      change = {
-        path = 'src/a.rs',
-        unsaved = false,
-        hunks = {},
+      change = messages.change({
         added = 2,
-        removed = 1,
         diff = '--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+--- 3\n',
-      },
+      }),
     }, fields or {})
   )
 end
@@ -86,8 +82,7 @@ describe('a question about a change', function()
     ]])
     local lines, long = ('+a line of text\n'):rep(500000), '+' .. ('long é '):rep(20000)
     for id, diff in ipairs({ lines .. '+the end\n', long .. '\n+the end\n' }) do
-      local change =
-        { path = 'a', unsaved = false, hunks = {}, added = 2, removed = 0, diff = diff }
+      local change = messages.change({ added = 2, removed = 0, diff = diff })
       nvim:receive(ask_change(id, { change = change }))
       nvim:wait_screen('edit_file src/a.rs  +2 -0')
       reach(nvim, 'd')
@@ -115,8 +110,7 @@ describe('a question about a change', function()
     nvim:wait_screen('+--- 3')
     same(false, nvim:shows('unsaved'))
     nvim:receive({ type = 'settled', id = 1, decision = 'deny' })
-    local change =
-      { path = 'a.rs', unsaved = true, hunks = {}, added = 1, removed = 1, diff = '-one\n+two\n' }
+    local change = messages.change({ unsaved = true, diff = '-one\n+two\n' })
     nvim:receive(ask_change(2, { change = change }))
     nvim:wait_screen('note its buffer has unsaved changes')
   end)

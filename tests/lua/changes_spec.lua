@@ -2,19 +2,6 @@ local messages = require('messages')
 local neovim = require('neovim')
 local questions = require('questions')
 
-local function change(path, hunks, calls)
-  return {
-    path = path,
-    unsaved = false,
-    added = 1,
-    removed = 1,
-    diff = '',
-    text = 'one\ntwo\nthree\n',
-    hunks = hunks,
-    calls = calls,
-  }
-end
-
 --- The review of two files, one with two parts.
 local function changes(id)
   return {
@@ -22,15 +9,12 @@ local function changes(id)
     id = id,
     chat = 1,
     files = {
-      change('a.rs', {
-        { start = 0, ['end'] = 1, lines = { '1' } },
-        { start = 3, ['end'] = 3, lines = { 'four' } },
-      }, { 'edit_file a.rs · approved', 'echo four >> a.rs · approved' }),
-      change(
-        'b.rs',
-        { { start = 1, ['end'] = 2, lines = { '2' } } },
-        { 'edit_file b.rs · approved' }
-      ),
+      messages.file('a.rs', '@\n-one\n+1\n two\n three\n@\n+four\n', {
+        calls = { 'edit_file a.rs · approved', 'echo four >> a.rs · approved' },
+      }),
+      messages.file('b.rs', ' one\n@\n-two\n+2\n three\n', {
+        calls = { 'edit_file b.rs · approved' },
+      }),
     },
   }
 end
@@ -124,7 +108,7 @@ describe('the review of /changes', function()
       timeout = vim.NIL,
       confinement = '',
       reasons = { 'changes a file' },
-      change = change('src/a.rs', { { start = 0, ['end'] = 1, lines = { '1' } } }),
+      change = messages.change({ files = { messages.file('src/a.rs', '@\n-one\n+1\n') } }),
     }))
     nvim:wait_screen('edit_file src/a.rs')
     questions.reach(nvim)

@@ -178,7 +178,7 @@ function object(class, depth)
       made[field.name] = PLACES[field.name]
     elseif field.name == 'type' then
       made.type = field.type:match("^'([%w_]+)'")
-    elseif not OWN[field.name] and not absent then
+    elseif (class == 'Fact' or not OWN[field.name]) and not absent then
       made[field.name] = without(NEVER[field.name], value(field.type, depth))
     end
   end
@@ -229,9 +229,9 @@ function M.message(type, fields)
   local message = vim.tbl_extend('force', object(by_type[type], 3), fields or {})
   if type == 'changes' then
     -- A review has files, and each has parts.
-    message.files[1] = message.files[1] or object('Change', 0)
+    message.files[1] = message.files[1] or object('FileChange', 0)
     for _, change in ipairs(message.files) do
-      change.text, change.hunks = M.text(), { object('Replacement', 1) }
+      change.text, change.parts = '@\n+' .. M.text() .. '\n', 1
     end
   end
   return message

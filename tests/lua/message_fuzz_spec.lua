@@ -170,7 +170,7 @@ describe('any text in the fields of a message', function()
       local message =
         hostile.message(math.random(4) == 1 and 'trust' or 'question', { chat = 1, id = id })
       if message.change then
-        message.change.hunks, message.change.files = {}, nil
+        message.change.files = {}
       end
       take(nvim, message)
       for _, keys in ipairs({ 'Yq', 'g?q', 'aq', 'd' }) do

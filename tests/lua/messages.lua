@@ -65,6 +65,31 @@ function M.patch(from, lines, fields)
   )
 end
 
+--- A change of a question: without files for a review.
+---@param fields? table
+---@return table
+function M.change(fields)
+  return vim.tbl_extend(
+    'force',
+    { unsaved = false, added = 1, removed = 1, facts = {}, diff = '', files = {} },
+    fields or {}
+  )
+end
+
+--- A file of a change, for a review.
+---@param path string
+---@param text string each line begins with its mark; `@` begins a part
+---@param fields? table
+---@return table
+function M.file(path, text, fields)
+  local _, parts = ('\n' .. text):gsub('\n@\n', '\n\n')
+  return vim.tbl_extend(
+    'force',
+    { path = path, added = 1, removed = 1, parts = parts, text = text, more = false },
+    fields or {}
+  )
+end
+
 ---@param text string
 ---@return table
 function M.append(text)

@@ -5,29 +5,36 @@ local ask = messages.ask
 local editor = questions.editor
 local reach = questions.reach
 
-local TEXT = 'one\ntwo\nthree\nfour\nfive\n'
+-- A change of three places: lines before the first, in the middle, and at the end.
+local TEXT = [[
+@
++zero
+ one
+@
+-two
+-three
++2
++3
+ four
+ five
+@
++six
+]]
 
---- A question about a change of three places: lines before the first, in the middle, and at the end.
-local function ask_change(id, path)
+--- A question about a change of a file.
+local function ask_change(id, path, text)
   return ask(id, {
     command = 'edit_file ' .. path,
     timeout = vim.NIL,
     confinement = '',
     reasons = { 'changes a file' },
     alone = 'read the difference first',
-    change = {
-      path = path,
-      unsaved = false,
+    change = messages.change({
       added = 3,
       removed = 2,
       diff = '--- a/f\n+++ b/f\n@@ -1 +1 @@\n+zero\n',
-      text = TEXT,
-      hunks = {
-        { start = 0, ['end'] = 0, lines = { 'zero' } },
-        { start = 1, ['end'] = 3, lines = { '2', '3' } },
-        { start = 5, ['end'] = 5, lines = { 'six' } },
-      },
-    },
+      files = { messages.file(path, text or TEXT, { added = 3, removed = 2 }) },
+    }),
   })
 end
 
@@ -55,22 +62,17 @@ end
 
 --- A question about a rename in two files.
 local function ask_rename(id)
-  local function file(path)
-    local change = ask_change(id, path).change
-    change.diff = ''
-    return change
-  end
   local question = ask_change(id, 'src/a.rs')
   question.command = 'rename_symbol one two in src/a.rs'
-  question.change = {
-    path = '',
-    unsaved = false,
+  question.change = messages.change({
     added = 6,
     removed = 4,
     diff = '--- a/src/a.rs\n+++ b/src/a.rs\n+zero\n--- a/src/b.rs\n+++ b/src/b.rs\n+zero\n',
-    hunks = {},
-    files = { file('src/a.rs'), file('src/b.rs') },
-  }
+    files = {
+      question.change.files[1],
+      messages.file('src/b.rs', TEXT, { added = 3, removed = 2 }),
+    },
+  })
   return question
 end
 
@@ -123,34 +125,123 @@ describe('the review of a change of several files', function()
 end)
 
 describe('the review of a change', function()
-  it('shows the file in a tab page, with the new lines between its own', function()
+  it('shows the file in a tab page, with the lines that go and come', function()
     local nvim = review(ask_change(1, 'src/a.rs'))
-    local screen = table.concat(nvim:screen(), '\n')
-    local at = 0
-    for _, text in ipairs({
-      'src/a.rs  +3 -2 · 0 of 3 answered',
-      'change 1 of 3 · y accepts · n refuses',
-      '+ zero',
+    nvim:wait_screen('src/a.rs  +3 -2 · 0 of 3 answered')
+    same({
+      '── change 1 of 3 · y accepts · n refuses',
+      'zero',
       'one',
-      '- two',
-      '- three',
-      'change 2 of 3',
-      '+ 2',
-      '+ 3',
+      '── change 2 of 3 · y accepts · n refuses',
+      'two',
+      'three',
+      '2',
+      '3',
       'four',
       'five',
-      'change 3 of 3',
-      '+ six',
-    }) do
-      local found = screen:find(text, at + 1, true)
-      at = assert(found, text .. ' is not in its place:\n' .. screen)
-    end
+      '── change 3 of 3 · y accepts · n refuses',
+      'six',
+    }, nvim:lua('return vim.api.nvim_buf_get_lines(0, 0, -1, false)'))
+    nvim:wait_screen('+ zero', '- two', '- three', '+ 2', '+ 3', '  four', '+ six')
     same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
-    same(
-      TEXT,
-      nvim:lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n') .. '\\n'")
-    )
     same(false, nvim:shows('chat 1'), 'the float is put away')
+  end)
+
+  it('shows all of a long line, and the blanks at the end of a line', function()
+    local hidden = 'a = 2' .. (' '):rep(120) .. '; evil()'
+    local long = 'start' .. ('é'):rep(2500) .. 'end'
+    local text = ('@\n-a = 1\n+%s\n+b = 3  \n+%s\n'):format(hidden, long)
+    local nvim = editor()
+    nvim:receive(ask_change(1, 'src/a.rs', text))
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'd')
+    nvim:wait_screen('; evil()', 'b = 3··')
+    same(true, vim.list_contains(nvim:lines('co://review/1'), hidden))
+    nvim:keys('G$')
+    nvim:wait_screen('end')
+    nvim:keys('gg/evil<CR>')
+    nvim:wait('return vim.fn.col(".") == ...', #hidden - 5)
+  end)
+
+  it('shows each of many new lines to the motions of the person', function()
+    local lines = neovim.numbered('+line ', 121)
+    local nvim = editor()
+    nvim:receive(ask_change(1, 'src/a.rs', ' one\n@\n' .. table.concat(lines, '\n') .. '\n two\n'))
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'd')
+    nvim:wait_screen('+ line 1 ', '+ line 9 ')
+    local seen = {}
+    for _ = 1, 12 do
+      nvim:wait_screen(nvim:lua('return vim.fn.getline(vim.fn.line("w$"))') --[[@as string]])
+      for _, row in ipairs(nvim:screen()) do
+        local number = row:match('^%+ line (%d+)')
+        seen[tonumber(number) or 0] = true
+      end
+      nvim:keys('<C-d>')
+    end
+    for number = 1, 121 do
+      yes(seen[number], number .. ' was never on the screen')
+    end
+    nvim:keys('y')
+    same({ { true } }, answers(nvim))
+  end)
+
+  it('cuts a line that Neovim cannot draw into rows, and edits it whole', function()
+    local long = ('x'):rep(9999) .. ('é'):rep(8000) .. 'end'
+    local nvim = editor()
+    nvim:receive(ask_change(1, 'src/a.rs', '@\n+' .. long .. '\n'))
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'd')
+    nvim:wait_screen('change 1 of 1')
+    local rows = nvim:lines('co://review/1')
+    same(4, #rows)
+    same(long, table.concat(vim.list_slice(rows, 2)))
+    nvim:keys('Ge')
+    nvim:wait_screen('Instead of change 1')
+    nvim:keys('A!<Esc><C-s>')
+    same({ { true, { long .. '!' } } }, answers(nvim))
+  end)
+
+  it('gets a long text in parts, and takes no answer for a part that is not there', function()
+    local first, second = ' one\n@\n+two\n+three', ' 3\n four\n@\n-five\n'
+    local question = ask_change(1, 'src/a.rs')
+    question.change.files = { messages.file('src/a.rs', first, { parts = 2, more = true }) }
+    local nvim = editor()
+    nvim:receive(question)
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'd')
+    nvim:wait_screen('change 1 of 2', '+ two')
+    local asked = nvim:wait_sent(1, 'read_review')
+    same({ 1, 0, #first }, { asked.id, asked.file, asked.from })
+    nvim:keys('y')
+    nvim:wait_screen('not all of it is there yet')
+    local part =
+      { type = 'review_part', id = 1, file = 0, from = #first, text = second, more = false }
+    -- It comes twice if the review was closed and opened again.
+    nvim:receive(part, part)
+    nvim:wait_screen('+ three 3', 'change 2 of 2')
+    same(
+      { '── change 2 of 2 · y accepts · n refuses', 'five' },
+      vim.list_slice(nvim:lines('co://review/1'), 6)
+    )
+    nvim:keys('Y')
+    same({ { true }, { true } }, answers(nvim))
+  end)
+
+  it('is a buffer that no plugin takes for the file', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1, 'README.md'))
+    nvim:wait_screen('edit_file README.md')
+    reach(nvim, 'd')
+    nvim:wait_screen('change 1 of 3')
+    same(
+      { '', '', 'co://review/1', false },
+      nvim:lua([[
+        local buf = vim.api.nvim_get_current_buf()
+        local name = vim.api.nvim_buf_get_name(buf)
+        return { vim.bo.filetype, vim.bo.syntax, name, vim.treesitter.highlighter.active[buf] ~= nil }
+      ]])
+    )
   end)
 
   it('answers each hunk and goes on to the next one', function()
@@ -235,10 +326,14 @@ describe('the review of a change', function()
     nvim:keys('=')
     nvim:wait_screen('after the change')
     same(
-      { 'zero', 'one', '2', '3', 'four', 'five', 'six' },
+      {
+        { 'one', 'two', 'three', 'four', 'five' },
+        { 'zero', 'one', '2', '3', 'four', 'five', 'six' },
+      },
       nvim:lua([[
-        local wins = vim.api.nvim_tabpage_list_wins(0)
-        return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(wins[2]), 0, -1, false)
+        return vim.tbl_map(function(win)
+          return vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false)
+        end, vim.api.nvim_tabpage_list_wins(0))
       ]])
     )
     nvim:keys('=')
@@ -289,15 +384,12 @@ describe('the review of a change', function()
   end)
 
   it('shows a new file', function()
-    local question = ask_change(1, 'src/a.rs')
-    question.change.text = ''
-    question.change.hunks = { { start = 0, ['end'] = 0, lines = { 'first', 'second' } } }
+    local question = ask_change(1, 'src/a.rs', '@\n+first\n+second\n')
     local nvim = editor()
     nvim:receive(question)
     nvim:wait_screen('edit_file src/a.rs')
     reach(nvim, 'd')
     nvim:wait_screen('+ second')
-    same(false, nvim:shows('---'))
   end)
 
   it('sends the answers also from the last window, and from a split of it', function()

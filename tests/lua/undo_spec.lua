@@ -12,15 +12,16 @@ local function ask_undo(id)
     confinement = '',
     reasons = { 'of the turn “fix it”', 'b stays: it was changed later, in the same place' },
     alone = 'read the difference first',
-    change = {
-      path = '',
+    change = messages.change({
       undo = true,
-      unsaved = false,
-      hunks = {},
-      added = 1,
-      removed = 1,
+      whole = true,
+      files = {
+        messages.file('one', '@\n-co\n+mine\n'),
+        messages.file('two', '@\n!deleted\n-co\n', { whole = true }),
+      },
+      facts = { { kind = 'deleted', path = 'two', text = 'deleted' } },
       diff = '2 files\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-co\n+mine\n--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-co\n',
-    },
+    }),
   })
 end
 
@@ -36,6 +37,21 @@ describe('a question of /undo', function()
       '+mine',
       '--- a/two'
     )
+  end)
+
+  it('shows all files in a review, where it takes no answer', function()
+    local nvim = asked(ask_undo(1))
+    nvim:wait_screen('gone two: deleted')
+    nvim:press('d')
+    nvim:wait_screen('file 1 of 2 · one  +1 -1', '- co', '+ mine')
+    nvim:keys('y')
+    nvim:wait_screen('answered as a whole')
+    nvim:keys(']f')
+    nvim:wait_screen('file 2 of 2 · two', '! deleted', '- co')
+    nvim:keys('q')
+    nvim:wait_screen('/undo  +1 -1')
+    reach(nvim, 'y')
+    wait_answers(nvim, { { 1, 'once' } })
   end)
 
   it('takes y and n only', function()

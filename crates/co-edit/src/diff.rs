@@ -81,6 +81,22 @@ pub fn apply_hunks(text: &str, hunks: &[Hunk]) -> String {
     whole
 }
 
+/// Returns the whole text with its changes. The first character of each line is its mark, as in a unified diff; a line `@` begins
+/// each change.
+pub fn marked(old: &str, hunks: &[Hunk]) -> String {
+    let old = lines(old);
+    let mut text = String::new();
+    let mut at = 0;
+    for hunk in hunks {
+        write_lines(&mut text, ' ', old[at..hunk.at.start].iter().copied());
+        text.push_str("@\n");
+        write_hunk(&mut text, &old, hunk);
+        at = hunk.at.end;
+    }
+    write_lines(&mut text, ' ', old[at..].iter().copied());
+    text
+}
+
 /// Returns the unified diff of changes of a text; it is empty if there are none.
 pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
     let old = lines(old);
@@ -125,12 +141,16 @@ fn write_group(diff: &mut String, old: &[&str], group: &[Hunk], moved: &mut isiz
     let mut at = from;
     for hunk in group {
         write_lines(diff, ' ', old[at..hunk.at.start].iter().copied());
-        write_lines(diff, '-', old[hunk.at.clone()].iter().copied());
-        write_lines(diff, '+', hunk.text.split_inclusive('\n'));
+        write_hunk(diff, old, hunk);
         at = hunk.at.end;
     }
     write_lines(diff, ' ', old[at..to].iter().copied());
     *moved += added.cast_signed() - removed.cast_signed();
+}
+
+fn write_hunk(diff: &mut String, old: &[&str], hunk: &Hunk) {
+    write_lines(diff, '-', old[hunk.at.clone()].iter().copied());
+    write_lines(diff, '+', hunk.text.split_inclusive('\n'));
 }
 
 /// Returns a range of lines as a unified diff writes it. An empty one is named by the line before.
@@ -189,6 +209,20 @@ mod tests {
         assert_eq!(
             unified("", &hunks("", "a\n"), new),
             "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+        );
+    }
+
+    #[test]
+    fn a_marked_text_is_whole() {
+        let check = |old: &str, new: &str, expected: &str| {
+            assert_eq!(marked(old, &hunks(old, new)), expected);
+        };
+        check("a\n", "a\n", " a\n");
+        check("", "a\nb\n", "@\n+a\n+b\n");
+        check(
+            "a\nb\nc\nd",
+            "a\nB\nc\n",
+            " a\n@\n-b\n+B\n c\n@\n-d\n\\ No newline at end of file\n",
         );
     }
 

@@ -14,7 +14,7 @@ mod rebase;
 mod text;
 mod utf16;
 
-pub use diff::{Hunk, Names, apply_hunks, hunks, unified};
+pub use diff::{Hunk, Names, apply_hunks, hunks, marked, unified};
 pub use edit::{Edit, EditedText, Note, apply};
 pub use encoding::escape;
 pub use error::{EditError, NotText, Refusal};

@@ -1,13 +1,23 @@
 --- The kind of question about a change of a file.
+local change_rows = require('co.question.change_rows')
 local command = require('co.question.command')
 local question_text = require('co.question.float_text')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add
 
---- The highlight group for the first character of a line in a diff.
+--- The labels of facts that the person must see first.
 ---@type table<string, string>
-local groups = { ['+'] = 'CoDiffAdded', ['-'] = 'CoDiffRemoved', ['@'] = 'CoApprovalLabel' }
+local labels = {
+  runs = 'runs',
+  link = 'link',
+  mode = 'mode',
+  bytes = 'byte',
+  moved = 'move',
+  deleted = 'gone',
+}
+-- The most facts of one kind.
+local MOST_FACTS = 200
 
 --- Returns the numbers of lines that the change adds and removes.
 ---@param change co.Change
@@ -16,7 +26,34 @@ local function counts(change)
   return ('+%d -%d'):format(change.added, change.removed)
 end
 
---- Returns the question: the file, the reasons and the difference.
+--- Adds the facts that the person must see first: each kind together, the most important kind first.
+---@param text co.QuestionText
+---@param facts co.Fact[]
+local function add_facts(text, facts)
+  ---@type table<string, integer>
+  local count = {}
+  for index, fact in ipairs(facts) do
+    local label, next = labels[fact.kind] or 'note', facts[index + 1]
+    count[fact.kind] = (count[fact.kind] or 0) + 1
+    if count[fact.kind] <= MOST_FACTS then
+      local group = fact.kind == 'runs' and 'CoApprovalDestructive' or 'CoApprovalReason'
+      add(text, ('%s %s: %s'):format(label, fact.path, fact.text), group, 5)
+    elseif not next or next.kind ~= fact.kind then
+      local more = count[fact.kind] - MOST_FACTS
+      add(text, ('%s and %d more'):format(label, more), 'CoApprovalReason', 5)
+    end
+  end
+end
+
+--- Returns the highlight group of a line of a diff.
+---@param line string
+---@return string?
+local function group_of(line)
+  local kind = change_rows.kinds[line:sub(1, 1)]
+  return kind and kind.group
+end
+
+--- Returns the question: the file, the reasons, the facts and the difference.
 ---@param question co.CommandQuestion
 ---@return co.QuestionText
 local function text_of(question)
@@ -38,15 +75,14 @@ local function text_of(question)
   if review_items.is_begun(question) then
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
+  add_facts(text, change.facts)
   add(text, '')
   local diff = change.diff
-  if not change.files and not question.tried then
+  if #change.files == 1 and not question.tried and not change.undo then
     -- The first line of the text names the file.
     diff = diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', '')
   end
-  question_text.add_text(text, diff, function(line)
-    return groups[line:sub(1, 1)]
-  end)
+  question_text.add_text(text, diff, group_of)
   return text
 end
 
@@ -70,7 +106,8 @@ return {
     if page == 'menu' then
       return question_text.menu(question)
     elseif page == 'help' then
-      return question_text.help(review_items.of(question)[1] and 'review' or 'plain', question)
+      local parts = review_items.of(question)[1] and not question.change.whole
+      return question_text.help(parts and 'review' or 'plain', question)
     end
     return text_of(question)
   end,

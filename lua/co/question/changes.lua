@@ -10,7 +10,7 @@ local review_words = require('co.question.review_words')
 ---@type { id: integer, items: co.ReviewItem[] }?
 local current
 
---- Sends the answers. Hunks without an answer stay; after a cancel, all do.
+--- Sends the answers. Parts without an answer stay; after a cancel, all do.
 ---@param cancelled? boolean
 local function finish(cancelled)
   local done = current
@@ -59,9 +59,11 @@ function M.open(message)
   for index, change in ipairs(message.files) do
     items[index] = {
       id = ('changes %d.%d'):format(message.id, index),
-      number = 'changes',
+      number = index == 1 and 'changes' or ('changes.%d'):format(index),
       chat = message.chat,
       change = change,
+      request = message.id,
+      file = index - 1,
       source = source,
     }
   end

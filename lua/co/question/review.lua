@@ -1,34 +1,43 @@
---- The review of changes: each file in a tab page of its own, where the person answers each hunk.
+--- The review of changes: each file in a tab page of its own, where the person answers each part of its change.
 ---
---- The buffer is a copy. The file, its buffer, language servers and formatters see nothing before the answer.
+--- The buffer is a copy, without the name and the type of the file: language servers, formatters and parsers see nothing of it.
 local M = {}
 
 local api = vim.api
+local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
+local change_rows = require('co.question.change_rows')
+local highlight = require('co.ui.highlight')
 local popup = require('co.ui.popup')
+local printable = require('co.ui.printable')
 local review_items = require('co.question.review_items')
 local review_state = require('co.question.review_state')
-local review_view = require('co.question.review_view')
+local review_text = require('co.question.review_text')
 local review_words = require('co.question.review_words')
 local select = require('co.ui.select')
 local windows = require('co.ui.windows')
+
+-- The most lines and bytes that can be edited, or shown side by side, at once. Neovim compares more for seconds.
+local MOST_LINES, MOST_BYTES = 5000, 256 * 1024
 
 --- The changes that are reviewed together, and what becomes of the answers.
 ---@class (exact) co.review.Source
 ---@field words co.review.Words
 ---@field items fun(): co.ReviewItem[]
 ---@field opened fun(item: co.ReviewItem)
----@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all hunks; returns the next item
+---@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all parts; returns the next item
 ---@field left fun(item: co.ReviewItem, cancelled?: boolean) the person closed the review
 
 ---@class (exact) co.Review
 ---@field item co.ReviewItem
 ---@field state co.review.State
+---@field text co.review.Text
 ---@field buf integer
 ---@field win integer
 ---@field from integer the tab page of the person
----@field side? integer the window with the text after the change
+---@field goal? integer the part to go to when it is there, if the cursor has not moved
+---@field side? integer a buffer of the tab page that shows both texts side by side
 ---@field quiet_until? integer keys before this time are ignored
 
 -- The review that is open.
@@ -86,35 +95,63 @@ local function source_of(item)
   return item.source or queue
 end
 
---- Returns the number of the hunk under the cursor.
+--- Returns the number of the part under the cursor; nil if it is not there yet.
 ---@param review co.Review
----@return integer
+---@return integer?
 local function here(review)
-  return review_state.at(review.state, api.nvim_win_get_cursor(review.win)[1] - 1)
+  return review.text:at_row(api.nvim_win_get_cursor(review.win)[1] - 1)
 end
 
+--- Moves the cursor to a part, and as much of it as possible onto the screen.
 ---@param review co.Review
 ---@param number integer
 local function go_to(review, number)
-  api.nvim_win_set_cursor(review.win, { review_state.row(review.state, number) + 1, 0 })
+  local row = review.text:row(number)
+  if not row or not api.nvim_win_is_valid(review.win) then
+    return
+  end
+  api.nvim_win_set_cursor(review.win, { row + 1, 0 })
+  api.nvim_win_call(review.win, function()
+    local last = math.min(review.text:last_row(number), row + api.nvim_win_get_height(review.win))
+    if last >= vim.fn.line('w$') then
+      vim.fn.winrestview({ topline = math.max(1, row - 2) })
+    end
+  end)
 end
 
---- Draws the hunks and the winbar.
+--- Goes to the part that the person should see first, once it is there. If they moved the cursor, it stays.
 ---@param review co.Review
-local function draw(review)
-  local state, change = review.state, review.item.change --[[@as co.Change]]
-  if not review.side then
-    review_view.draw(review.buf, state)
-    review_view.show_top(review.win, state)
+local function reach_goal(review)
+  local goal = review.goal
+  if not goal or not review.text:is_there(goal) then
+    return
   end
+  review.goal = nil
+  if api.nvim_win_get_cursor(review.win)[1] == 1 then
+    go_to(review, goal)
+  end
+end
+
+--- Draws the winbar.
+---@param review co.Review
+local function draw_winbar(review)
+  local state, change = review.state, review.item.change
   local all, file = source_of(review.item).items(), 1
   for index, item in ipairs(all) do
     file = item.id == review.item.id and index or file
   end
+  local answered = ('%d of %d answered'):format(
+    state.parts - #review_state.open(state),
+    state.parts
+  )
   local parts = {
-    ('%s  +%d -%d'):format((change.path:gsub('%%', '%%%%')), change.added, change.removed),
-    ('%d of %d answered'):format(#state.hunks - #review_state.open(state), #state.hunks),
-    '%<y n e c u  ]c  Y N  =  q  g?',
+    ('%s  +%d -%d'):format(
+      (printable.line(change.path):gsub('%%', '%%%%')),
+      change.added,
+      change.removed
+    ),
+    review.item.whole and 'q goes back to the question' or answered,
+    review.item.whole and '%<]c  =  q  g?' or '%<y n e c u  ]c  Y N  =  q  g?',
   }
   if #all > 1 then
     table.insert(parts, 1, ('file %d of %d'):format(file, #all))
@@ -122,16 +159,28 @@ local function draw(review)
   windows.options(review.win, { winbar = ' ' .. table.concat(parts, ' · ') })
 end
 
---- Closes the window with the text after the change.
+--- Shows the answers to some parts.
+---@param review co.Review
+---@param numbers integer[]
+local function draw(review, numbers)
+  for _, number in ipairs(numbers) do
+    review.text:refresh(number)
+  end
+  draw_winbar(review)
+end
+
+--- Closes the tab page with both texts.
 ---@param review co.Review
 local function close_side(review)
   local side = review.side
   review.side = nil
-  if side and api.nvim_win_is_valid(side) then
-    api.nvim_win_close(side, true)
-  end
-  if api.nvim_win_is_valid(review.win) then
-    api.nvim_win_call(review.win, vim.cmd.diffoff)
+  if side and api.nvim_buf_is_valid(side) then
+    for _, win in ipairs(vim.fn.win_findbuf(side)) do
+      local tab = api.nvim_win_get_tabpage(win)
+      if api.nvim_tabpage_is_valid(tab) and #api.nvim_list_tabpages() > 1 then
+        vim.cmd.tabclose(api.nvim_tabpage_get_number(tab))
+      end
+    end
   end
 end
 
@@ -152,7 +201,7 @@ local function close(review)
   end
 end
 
---- Closes a review whose hunks are all answered, then shows the next file.
+--- Closes a review whose parts are all answered, then shows the next file.
 ---@param review co.Review
 local function finish(review)
   local item, from = review.item, review.from
@@ -163,11 +212,17 @@ local function finish(review)
   end
 end
 
---- Answers some hunks. When all are answered, closes the review.
+--- Answers some parts. When all are answered, closes the review. A part that is not there as a whole gets no answer.
 ---@param review co.Review
 ---@param numbers integer[]
----@param fields co.review.HunkState
+---@param fields co.review.PartState
 local function decide(review, numbers, fields)
+  for _, number in ipairs(numbers) do
+    if not review.text:is_there(number) then
+      notify.warn('not all of it is there yet: answer it when you have seen it')
+      return
+    end
+  end
   for _, number in ipairs(numbers) do
     review_state.set(review.state, number, fields)
   end
@@ -176,7 +231,7 @@ local function decide(review, numbers, fields)
     finish(review)
     return
   end
-  draw(review)
+  draw(review, numbers)
   go_to(review, open[1])
 end
 
@@ -192,30 +247,43 @@ local function ask_text(review, about, done)
   end)
 end
 
---- Shows the text before and after the change side by side, or no longer does.
+--- Makes a buffer of some lines that lasts as long as its window.
+---@param lines string[]
+---@return integer
+local function frozen(lines)
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, 'wipe'
+  return buf
+end
+
+--- Shows the text before and after the change side by side in another tab page.
 ---@param review co.Review
 local function side_by_side(review)
-  if review.side then
-    close_side(review)
-    draw(review)
+  local bytes = api.nvim_buf_get_offset(review.buf, api.nvim_buf_line_count(review.buf))
+  if not review.text.done or review.text.rows > MOST_LINES or bytes > MOST_BYTES then
+    notify.warn('the text is too long to be shown side by side')
     return
   end
-  review_view.clear(review.buf)
-  local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(buf, 0, -1, false, review_state.proposed(review.state))
-  vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, 'wipe'
-  vim.bo[buf].syntax = vim.bo[review.buf].syntax
-  local win = api.nvim_open_win(buf, false, { split = 'right', win = review.win })
-  windows.options(win, { winbar = ' after the change · = closes' })
-  for _, each in ipairs({ review.win, win }) do
-    api.nvim_win_call(each, vim.cmd.diffthis)
+  local before, after = review.text:before_and_after()
+  local sides = { frozen(before), frozen(after) }
+  vim.cmd(('tab sbuffer %d'):format(sides[1]))
+  local left = api.nvim_get_current_win()
+  local wins = { left, api.nvim_open_win(sides[2], false, { split = 'right', win = left }) }
+  for index, win in ipairs(wins) do
+    windows.options(win, change_rows.window_options())
+    windows.options(win, {
+      winbar = index == 1 and ' before the change' or ' after the change · = closes',
+      signcolumn = 'no',
+    })
+    api.nvim_win_call(win, vim.cmd.diffthis)
+    for _, lhs in ipairs({ '=', 'q', '<C-c>' }) do
+      buffer.map(api.nvim_win_get_buf(win), 'n', lhs, function()
+        close_side(review)
+      end, 'close the texts before and after the change')
+    end
   end
-  for _, lhs in ipairs({ '=', 'q', '<C-c>' }) do
-    buffer.map(buf, 'n', lhs, function()
-      side_by_side(review)
-    end, 'close the text after the change')
-  end
-  review.side = win
+  review.side = sides[1]
 end
 
 --- Goes to the review of another file.
@@ -247,10 +315,12 @@ local function choose_file(review)
   select.show(items(), {
     prompt = 'Files',
     format_item = function(item)
-      local change = item.change --[[@as co.Change]]
-      local counts = ('%s  +%d -%d'):format(change.path, change.added, change.removed)
+      local change = item.change
+      local path = printable.line(change.path)
+      local counts = ('%s  +%d -%d'):format(path, change.added, change.removed)
       local answered = review_items.count(item)
-      return ('%s · %d of %d answered'):format(counts, answered, #change.hunks)
+      return item.whole and counts
+        or ('%s · %d of %d answered'):format(counts, answered, change.parts)
     end,
   }, function(item)
     -- Meanwhile the questions may have been withdrawn.
@@ -268,13 +338,14 @@ local function leave(review, cancelled)
   source_of(review.item).left(review.item, cancelled)
 end
 
----@type table<string, fun(review: co.Review)>
-local actions = {
-  y = function(review)
-    decide(review, { here(review) }, { accept = true })
+--- The answers to the part under the cursor.
+---@type table<string, fun(review: co.Review, number: integer)>
+local answers = {
+  y = function(review, number)
+    decide(review, { number }, { accept = true })
   end,
-  n = function(review)
-    decide(review, { here(review) }, { accept = false })
+  n = function(review, number)
+    decide(review, { number }, { accept = false })
   end,
   Y = function(review)
     decide(review, review_state.open(review.state), { accept = true })
@@ -290,40 +361,49 @@ local actions = {
       end
     )
   end,
-  e = function(review)
-    local number = here(review)
+  e = function(review, number)
+    local lines = review_state.answer(review.state, number).lines
+      or review.text:is_there(number) and review.text:added(number, MOST_LINES, MOST_BYTES)
+    if review.item.change.whole or not lines then
+      notify.warn('you cannot write another text for this change: refuse it, and say why with c')
+      return
+    end
     local about = {
       title = ('Instead of change %d'):format(number),
-      text = table.concat(review_state.lines(review.state, number), '\n'),
+      text = table.concat(lines, '\n'),
       single = false,
-      syntax = vim.bo[review.buf].syntax,
+      syntax = '',
     }
     ask_text(review, about, function(text)
-      local lines = text == '' and {} or vim.split(text, '\n', { plain = true })
-      decide(review, { number }, { accept = true, lines = lines })
+      local own = text == '' and {} or vim.split(text, '\n', { plain = true })
+      review_state.set(review.state, number, { lines = own })
+      review.text:rewrite(number)
+      decide(review, { number }, { accept = true })
     end)
   end,
-  c = function(review)
-    local number = here(review)
+  c = function(review, number)
     local comment = review_state.answer(review.state, number).comment or ''
     local title = ('Comment on change %d'):format(number)
     ask_text(review, { title = title, text = comment, single = true }, function(text)
       review_state.set(review.state, number, { comment = text })
-      draw(review)
+      draw(review, { number })
     end)
   end,
-  u = function(review)
-    review.state.answers[here(review)] = nil
-    draw(review)
+  u = function(review, number)
+    review.state.answers[number] = nil
+    draw(review, { number })
   end,
+}
+
+---@type table<string, fun(review: co.Review)>
+local actions = {
   ['='] = side_by_side,
   [']c'] = function(review)
-    go_to(review, math.min(here(review) + 1, #review.state.hunks))
+    go_to(review, math.min((here(review) or 0) + 1, math.max(review.text.part, 1)))
   end,
   ['[c'] = function(review)
-    local number = here(review)
-    local inside = api.nvim_win_get_cursor(review.win)[1] - 1
-      > review_state.row(review.state, number)
+    local number = here(review) or 1
+    local inside = api.nvim_win_get_cursor(review.win)[1] - 1 > (review.text:row(number) or 0)
     go_to(review, inside and number or math.max(number - 1, 1))
   end,
   [']f'] = function(review)
@@ -339,6 +419,16 @@ local actions = {
   end,
   ['<CR>'] = function() end,
 }
+for key, act in pairs(answers) do
+  actions[key] = function(review)
+    local number = here(review)
+    if review.item.whole then
+      notify.warn('these changes are answered as a whole: q goes back to the question')
+    elseif number then
+      act(review, number)
+    end
+  end
+end
 actions['g?'] = function(review)
   local lines = vim.tbl_map(function(entry)
     return (' %-8s %s '):format(entry[1], entry[2])
@@ -346,25 +436,13 @@ actions['g?'] = function(review)
   popup.enter(lines, ' co · q closes ', 'g?')
 end
 
---- Colours the text as the file would be. The buffer gets no file type, so that no plugin takes it for the file.
----@param buf integer
----@param path string
-local function colour(buf, path)
-  local filetype = vim.filetype.match({ filename = path, buf = buf }) or ''
-  local language = vim.treesitter.language.get_lang(filetype)
-  if not (language and pcall(vim.treesitter.start, buf, language)) then
-    vim.bo[buf].syntax = filetype
-  end
-end
-
 --- Makes the buffer of a review.
 ---@param review co.Review
 local function make_buffer(review)
-  local buf, change = review.buf, review.item.change --[[@as co.Change]]
-  api.nvim_buf_set_lines(buf, 0, -1, false, review.state.text)
-  pcall(api.nvim_buf_set_name, buf, ('co://review/%s/%s'):format(review.item.number, change.path))
-  vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
-  vim.bo[buf].modifiable, vim.bo[buf].modified, vim.bo[buf].swapfile = false, false, false
+  local buf, item = review.buf, review.item
+  pcall(api.nvim_buf_set_name, buf, ('co://review/%s'):format(item.number))
+  vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'acwrite', 'wipe', false
+  buffer.lock(buf)
   api.nvim_create_autocmd('BufWriteCmd', {
     buffer = buf,
     callback = function()
@@ -390,7 +468,15 @@ local function make_buffer(review)
       end
     end, 'review')
   end
-  colour(buf, change.path)
+end
+
+--- Takes the next part of the text of a file under review.
+---@param part co.ReviewPart
+function M.receive(part)
+  local review = current
+  if review and review.item.request == part.id and review.item.file == part.file then
+    review.text:receive(part)
+  end
 end
 
 --- Opens the review of a question about changes.
@@ -418,22 +504,47 @@ function M.open(item, from, quiet_until)
       source_of(other.item).left(other.item)
     end
   end
+  local buf, state = api.nvim_create_buf(false, true), review_items.state(item)
   ---@type co.Review
-  local review = {
+  local review
+  local text = review_text.new(buf, item.change, state, {
+    wants = function(start)
+      backend.send_if_running({
+        type = 'read_review',
+        id = item.request,
+        file = item.file,
+        from = start,
+      })
+    end,
+    grown = function()
+      reach_goal(review)
+    end,
+  })
+  review = {
     item = item,
-    state = review_items.state(item),
-    buf = api.nvim_create_buf(false, true),
+    state = state,
+    text = text,
+    buf = buf,
     win = -1,
     from = from,
+    goal = review_state.open(state)[1] or 1,
     quiet_until = quiet_until,
   }
+  highlight.ensure()
   make_buffer(review)
   vim.cmd(('tab sbuffer %d'):format(review.buf))
   review.win = api.nvim_get_current_win()
-  windows.options(review.win, { signcolumn = 'yes', foldenable = false, wrap = false })
+  windows.options(review.win, change_rows.window_options())
+  windows.options(review.win, {
+    signcolumn = 'yes',
+    smoothscroll = true,
+    diff = false,
+    scrollbind = false,
+    cursorbind = false,
+  })
   current = review
-  go_to(review, review_state.open(review.state)[1] or 1)
-  draw(review)
+  text:step()
+  draw_winbar(review)
 end
 
 --- Closes the review of an item that no longer waits, and forgets its answers.

@@ -5,45 +5,48 @@ local backend = require('co.backend')
 local review_state = require('co.question.review_state')
 local review_words = require('co.question.review_words')
 
---- A change that is reviewed: that of a question, one of its files, or a file of `/changes`.
+--- A file that is reviewed: one of a question, or one of `/changes`.
 ---@class co.ReviewItem
----@field id integer|string
----@field number integer|string for the name of the buffer
+---@field id string
+---@field number string for the name of the buffer
 ---@field chat? integer
----@field change? co.Change
----@field question? co.Question the question about several files, of which this is one
+---@field change co.FileChange
+---@field request integer the id of the message that has the file
+---@field file integer its place in that message, from 0
+---@field whole? boolean its parts cannot be answered, but the question can
+---@field question? co.Question
 ---@field source? co.review.Source nil: it belongs to a question of the queue
 
--- The files of questions about several.
+-- The files of questions.
 ---@type table<co.Question, co.ReviewItem[]>
 local files = setmetatable({}, { __mode = 'k' })
 
 -- The answers to items that still wait, by the ids of the items.
----@type table<integer|string, co.review.State>
+---@type table<string, co.review.State>
 local states = {}
 
---- Returns the items of a question: one for each file that it changes; none if they have no hunks to review.
+--- Returns the items of a question: one for each file that it changes; none if there are too many for a review.
 ---@param question co.Question
 ---@return co.ReviewItem[]
 function M.of(question)
-  local item = question --[[@as co.ReviewItem]]
+  local asked = question --[[@as co.CommandQuestion]]
+  local change = asked.change
   if not files[question] then
-    local items = { item }
-    for index, change in ipairs(item.change and item.change.files or {}) do
+    local items = {}
+    for index, file in ipairs(change and change.files or {}) do
       items[index] = {
         id = ('%d.%d'):format(question.id, index),
-        number = question.number,
-        chat = item.chat,
-        change = change,
+        number = index == 1 and tostring(question.number)
+          or ('%d.%d'):format(question.number, index),
+        chat = asked.chat,
+        change = file,
+        request = question.id,
+        file = index - 1,
+        whole = change and change.whole,
         question = question,
       }
     end
-    local possible = true
-    for _, each in ipairs(items) do
-      local change = each.change
-      possible = possible and change ~= nil and change.text ~= nil and change.hunks[1] ~= nil
-    end
-    files[question] = possible and items or {}
+    files[question] = items
   end
   return files[question]
 end
@@ -53,31 +56,31 @@ end
 ---@return co.review.State
 function M.state(item)
   local words = item.source and item.source.words or review_words.question
-  states[item.id] = states[item.id] or review_state.new(item.change --[[@as co.Change]], words)
+  words = item.whole and review_words.whole or words
+  states[item.id] = states[item.id] or review_state.new(item.change, words)
   return states[item.id]
 end
 
---- Returns the number of answered hunks of an item.
+--- Returns the number of answered parts of an item.
 ---@param item co.ReviewItem
 ---@return integer
 function M.count(item)
   local state = states[item.id]
-  return state and #state.hunks - #review_state.open(state) or 0
+  return state and state.parts - #review_state.open(state) or 0
 end
 
---- Returns the first of some items whose hunks are not all answered.
+--- Returns the first of some items whose parts are not all answered.
 ---@param items co.ReviewItem[]
 ---@return co.ReviewItem?
 function M.unanswered(items)
   for _, item in ipairs(items) do
-    local change = item.change --[[@as co.Change]]
-    if M.count(item) < #change.hunks then
+    if M.count(item) < item.change.parts then
       return item
     end
   end
 end
 
---- Returns the answers to the hunks of all these items, in their order. A hunk without an answer is accepted.
+--- Returns the answers to the parts of all these items, in their order. A part without an answer is accepted.
 ---@param items co.ReviewItem[]
 ---@return co.HunkAnswer[]
 function M.answers(items)

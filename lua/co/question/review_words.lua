@@ -3,7 +3,7 @@ local M = {}
 
 --- The texts of a review.
 ---@class (exact) co.review.Words
----@field open string a hunk without an answer
+---@field open string a part without an answer
 ---@field accepted string
 ---@field edited string accepted with another text
 ---@field refused string
@@ -28,6 +28,13 @@ M.question = {
   },
 }
 
+--- For changes that are made or dropped as a whole.
+---@type co.review.Words
+M.whole = vim.tbl_extend('force', M.question, {
+  open = '',
+  write = ':w answers nothing: q goes back to the question',
+})
+
 --- For changes that were made.
 ---@type co.review.Words
 M.made = {
@@ -49,6 +56,16 @@ M.made = {
 ---@param words co.review.Words
 ---@return [string, string][]
 function M.keys(words)
+  local looks = {
+    { ']c  [c', 'next, previous change' },
+    { ']f  [f', 'next, previous file' },
+    { 'f', words.keys.f },
+    { '=', 'the text before and after the change, side by side' },
+    { 'q', words.keys.q },
+  }
+  if words == M.whole then
+    return looks
+  end
   return {
     { ']c  [c', 'next, previous change' },
     { ']f  [f', 'next, previous file' },

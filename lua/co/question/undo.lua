@@ -8,7 +8,7 @@ local function help_text()
   return question_text.key_list({
     { 'y', 'yes: make these changes' },
     { 'n', 'no' },
-    { 'd', 'all of it, in a larger window' },
+    { 'd', 'all of it, file by file' },
     { 'Y', 'list all questions' },
     { 'gN', 'no to all questions, but for those about trust in a file' },
     { 'q', 'hide: it still waits, :Co /approve brings it back' },
@@ -19,7 +19,13 @@ end
 ---@type co.QuestionKind
 return {
   holds_turn = true,
-  keys = { question = { y = change.keys.question.y, n = change.keys.question.n } },
+  keys = {
+    question = {
+      y = change.keys.question.y,
+      n = change.keys.question.n,
+      d = change.keys.question.d,
+    },
+  },
   title = change.title,
   text = function(question, page)
     return page == 'help' and help_text() or change.text(question, page)
@@ -28,6 +34,7 @@ return {
   footer = function()
     return question_text.footer({ { 'y', 'yes' }, { 'n', 'no' } })
   end,
+  d = change.d,
   entry = change.entry,
   scopes = function()
     return {}

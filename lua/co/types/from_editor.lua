@@ -61,6 +61,13 @@
 ---@field type 'cancel'
 ---@field chat integer
 
+--- Asks for the next part of the text of a file under review.
+---@class (exact) co.ReadReview
+---@field type 'read_review'
+---@field id integer of the question, or of `co.ChangesReview`
+---@field file integer its place in the list of files, from 0
+---@field from integer the bytes that came before
+
 --- Asks for the part of a resumed text that belongs above the text of the chat.
 ---@class (exact) co.EarlierText
 ---@field type 'earlier_text'
@@ -229,7 +236,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.CheckPromptFile|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer
+---@alias co.FromEditor co.CheckPromptFile|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

@@ -206,23 +206,47 @@
 ---@field lines string[]
 
 ---@class (exact) co.Change
----@field path string as it is shown
----@field undo? boolean it takes changes of a turn back or brings them back; `path` is empty
----@field unsaved boolean its buffer has unsaved changes
+---@field whole? boolean its parts cannot be answered, but the question can
+---@field undo? boolean it takes changes of a turn back or brings them back
+---@field unsaved boolean the buffer of a file has unsaved changes
 ---@field added integer lines
 ---@field removed integer lines
+---@field facts co.Fact[] in the order of their kinds
 ---@field diff string
----@field text? string the text before the change, if it can be reviewed by hunks
----@field hunks co.Replacement[] with printable lines
----@field files? co.Change[] of a call that changes several files; then `path` is empty
----@field calls? string[] in `co.ChangesReview`: for each hunk the calls that made it, and their approvals
+---@field files co.FileChange[] none if there are too many for a review
+
+--- The change of a file, for a review.
+---@class (exact) co.FileChange
+---@field path string as it is shown
+---@field added integer lines
+---@field removed integer lines
+---@field parts integer
+---@field whole? boolean it has no lines that can be accepted without the others
+---@field text string the first part of its text
+---@field more boolean there is more text
+---@field calls? string[] in `co.ChangesReview`: for each part the calls that made it, and their approvals
+
+--- A property of a change that its lines do not show.
+---@class (exact) co.Fact
+---@field kind 'runs'|'link'|'mode'|'bytes'|'moved'|'deleted'
+---@field path string
+---@field text string
 
 --- The changes that a chat has made, for a review of `/changes`.
 ---@class (exact) co.ChangesReview
 ---@field type 'changes'
 ---@field id integer
 ---@field chat integer
----@field files co.Change[] `text` is without the hunks
+---@field files co.FileChange[]
+
+--- The next part of the text of a file under review.
+---@class (exact) co.ReviewPart
+---@field type 'review_part'
+---@field id integer
+---@field file integer its place in the list of files, from 0
+---@field from integer the bytes that came before
+---@field text string
+---@field more boolean
 
 --- A question about sending the text of a file to the model. Lua sets `command` and `destructive`.
 ---@class (exact) co.TrustQuestion: co.Question

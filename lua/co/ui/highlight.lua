@@ -24,6 +24,12 @@ M.links = {
   CoRunSkipped = 'Comment',
 }
 
+--- The backgrounds of changed lines in a review, below the colours of their text: for the option 'background', light and dark.
+M.backgrounds = {
+  CoReviewAdded = { light = { '#d8f3dc', 194 }, dark = { '#12351d', 22 } },
+  CoReviewRemoved = { light = { '#ffdcdc', 224 }, dark = { '#47191c', 52 } },
+}
+
 -- The colours of xterm, used if the colour scheme sets no `g:terminal_color_N`. The blue is lighter.
 local palette = {
   [0] = '#000000',
@@ -182,6 +188,10 @@ end
 local function define()
   for group, link in pairs(M.links) do
     api.nvim_set_hl(0, group, { link = link, default = true })
+  end
+  for group, colours in pairs(M.backgrounds) do
+    local bg = colours[vim.o.background]
+    api.nvim_set_hl(0, group, { bg = bg[1], ctermbg = bg[2], default = true })
   end
   for sgr, group in pairs(groups) do
     api.nvim_set_hl(0, group, M.definition(sgr) --[[@as vim.api.keyset.highlight]])

@@ -6,12 +6,20 @@ use crate::chat::Chat;
 use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
 use crate::protocol::{
-    Answer, ChangesReview, NoticeLevel, Question, QuestionAnswer, Scope, ToEditor, TrustQuestion,
+    Answer, ChangesReview, FileChange, NoticeLevel, Question, QuestionAnswer, ReviewText, Scope,
+    ToEditor, TrustQuestion,
 };
 
 pub(in crate::chat) struct OpenQuestions {
     editor: Editor,
-    open: Vec<(u64, oneshot::Sender<Reply>)>,
+    open: Vec<OpenQuestion>,
+}
+
+struct OpenQuestion {
+    id: u64,
+    reply: oneshot::Sender<Reply>,
+    /// The texts of the files for a review.
+    texts: Vec<ReviewText>,
 }
 
 impl OpenQuestions {
@@ -24,7 +32,11 @@ impl OpenQuestions {
 
     /// Asks the person a question.
     pub(in crate::chat) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
-        self.open.push((question.id, reply));
+        self.open.push(OpenQuestion {
+            id: question.id,
+            reply,
+            texts: texts(question.change.iter().flat_map(|it| &it.files)),
+        });
         self.editor.tell(ToEditor::Question(Box::new(question)));
     }
 
@@ -34,7 +46,11 @@ impl OpenQuestions {
         review: ChangesReview,
         reply: oneshot::Sender<Reply>,
     ) {
-        self.open.push((review.id, reply));
+        self.open.push(OpenQuestion {
+            id: review.id,
+            reply,
+            texts: texts(&review.files),
+        });
         self.editor.tell(ToEditor::Changes(review));
     }
 
@@ -44,13 +60,32 @@ impl OpenQuestions {
         question: TrustQuestion,
         reply: oneshot::Sender<Reply>,
     ) {
-        self.open.push((question.id, reply));
+        self.open.push(OpenQuestion {
+            id: question.id,
+            reply,
+            texts: Vec::new(),
+        });
         self.editor.tell(ToEditor::Trust(question));
+    }
+
+    /// Sends the part of a text under review after its first `from` bytes. Does nothing if the question is not open.
+    pub(in crate::chat) fn show_part(&self, id: u64, file: usize, from: usize) {
+        let open = self.open.iter().find(|open| open.id == id);
+        if let Some(text) = open.and_then(|open| open.texts.get(file)) {
+            let (text, more) = text.part(from);
+            self.editor.tell(ToEditor::ReviewPart {
+                id,
+                file,
+                from,
+                text: text.to_owned(),
+                more,
+            });
+        }
     }
 
     /// Settles a question. Does nothing if the question is not open, so a second answer is harmless.
     pub(in crate::chat) fn answer(&mut self, id: u64, reply: Reply) {
-        let Some(index) = self.open.iter().position(|(open, _)| *open == id) else {
+        let Some(index) = self.open.iter().position(|open| open.id == id) else {
             return;
         };
         let word = match &reply {
@@ -61,19 +96,18 @@ impl OpenQuestions {
             Reply::Reviewed(_) => "reviewed",
             Reply::Try { .. } => "tried",
         };
-        let (_, sender) = self.open.swap_remove(index);
-        let heard = sender.send(reply).is_ok();
+        let heard = self.open.swap_remove(index).reply.send(reply).is_ok();
         self.settled(id, if heard { word } else { "withdrawn" });
     }
 
     /// Returns true if the question waits for an answer.
     pub(in crate::chat) fn is_open(&self, id: u64) -> bool {
-        self.open.iter().any(|(open, _)| *open == id)
+        self.open.iter().any(|open| open.id == id)
     }
 
     /// Withdraws a question that needs no answer any more.
     pub(in crate::chat) fn withdraw(&mut self, id: u64) {
-        if let Some(index) = self.open.iter().position(|(open, _)| *open == id) {
+        if let Some(index) = self.open.iter().position(|open| open.id == id) {
             self.open.swap_remove(index);
             self.settled(id, "withdrawn");
         }
@@ -81,8 +115,8 @@ impl OpenQuestions {
 
     /// Withdraws all questions.
     pub(in crate::chat) fn withdraw_all(&mut self) {
-        for (id, _) in std::mem::take(&mut self.open) {
-            self.settled(id, "withdrawn");
+        for open in std::mem::take(&mut self.open) {
+            self.settled(open.id, "withdrawn");
         }
     }
 
@@ -92,6 +126,11 @@ impl OpenQuestions {
             decision: decision.to_owned(),
         });
     }
+}
+
+/// Returns the texts of files for a review.
+fn texts<'a>(files: impl IntoIterator<Item = &'a FileChange>) -> Vec<ReviewText> {
+    files.into_iter().map(|file| file.text.clone()).collect()
 }
 
 impl Chat {

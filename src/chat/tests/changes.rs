@@ -65,12 +65,11 @@ async fn a_review_names_the_call_and_the_approval_of_each_part() {
         panic!("{review:?}");
     };
     assert_eq!((a.path.as_str(), new.path.as_str()), ("a", "dir/new"));
-    assert_eq!(a.text.as_deref(), Some(TEXT));
     let edit = "edit_file a · approved";
     assert_eq!(a.calls, [edit, edit, "echo nine >> a · approved"]);
-    let starts: Vec<_> = a.hunks.iter().map(|it| it.start).collect();
-    assert_eq!(starts, [1, 4, 8]);
-    assert_eq!(new.text.as_deref(), Some(""));
+    let expected = " 1\n@\n-2\n+two\n 3\n 4\n@\n-5\n+five\n 6\n 7\n 8\n@\n+nine\n";
+    assert_eq!(a.text.as_str(), expected);
+    assert_eq!(new.text.as_str(), "@\n+co\n");
     assert_eq!(new.calls, ["write_file dir/new · approved"]);
 }
 
@@ -87,7 +86,7 @@ async fn parts_are_taken_back_and_brought_back() {
     assert!(!chat.work.join("dir").exists());
     let left = review(&mut chat).await;
     assert_eq!(left.files.len(), 1, "{left:?}");
-    assert_eq!(left.files[0].hunks.len(), 2);
+    assert_eq!(left.files[0].parts, 2);
     chat.answer(left.id, Answer::Deny);
     chat.command("redo", "");
     let ask = chat.asked().await;
@@ -97,7 +96,7 @@ async fn parts_are_taken_back_and_brought_back() {
     assert_eq!(chat.read("a"), "mine\n1\ntwo\n3\n4\nfive\n6\n7\n8\nnine\n");
     assert_eq!(chat.read("dir/new"), "co\n");
     let all = review(&mut chat).await;
-    assert_eq!(all.files[0].hunks.len(), 3, "{all:?}");
+    assert_eq!(all.files[0].parts, 3, "{all:?}");
     chat.answer(all.id, Answer::Deny);
     assert_eq!(chat.turn_with("go on", says("I see.")).await, "done");
     let told = |item: &Item| matches!(item, Item::Note { text, .. } if text.contains("took parts of your changes back"));
@@ -135,7 +134,7 @@ async fn what_the_person_changed_later_is_not_in_the_review() {
     let mut chat = two_turns().await;
     chat.write("a", "1\nmine\n3\n4\nfive\n6\n7\n8\nnine\n");
     let review = review(&mut chat).await;
-    assert_eq!(review.files[0].hunks.len(), 2, "{review:?}");
+    assert_eq!(review.files[0].parts, 2, "{review:?}");
     chat.review(review.id, answers([false, false, true]));
     noticed(&mut chat).await;
     assert_eq!(chat.read("a"), "1\nmine\n3\n4\n5\n6\n7\n8\n");

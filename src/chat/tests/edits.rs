@@ -24,7 +24,7 @@ async fn a_change_is_shown_asked_and_made() {
     assert_eq!(ask.prefix.as_deref(), Some("edit_file src/**"));
     let change = ask.change.unwrap();
     assert_eq!(
-        (change.path.as_str(), change.added, change.removed),
+        (change.files[0].path.as_str(), change.added, change.removed),
         ("src/a", 2, 1)
     );
     assert!(change.diff.contains("\n-two\n+2\n+3\n"), "{}", change.diff);
@@ -64,9 +64,10 @@ async fn each_hunk_of_a_change_can_be_answered() {
     chat.write("src/a", "a\nb\nc\nd\ne\nf");
     let ask = chat.question("write it").await;
     let change = ask.change.unwrap();
-    assert_eq!(change.text.as_deref(), Some("a\nb\nc\nd\ne\nf"));
-    let starts: Vec<_> = change.hunks.iter().map(|hunk| hunk.start).collect();
-    assert_eq!(starts, [0, 2, 4]);
+    assert_eq!(change.files[0].parts, 3);
+    let end = " d\n@\n-e\n+E\n f\n\\ No newline at end of file\n";
+    let expected = format!("@\n-a\n+A\n b\n@\n-c\n+C\n{end}");
+    assert_eq!(change.files[0].text.as_str(), expected);
     let hunks = vec![
         accept(true, None, None),
         accept(false, None, Some("keep this one")),

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
-use super::super::text::{LONGEST_REVIEW, one_line};
+use super::super::text::{add_diff, one_line};
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
-use crate::protocol::{Change, ChatState, HunkAnswer, Question};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question, sorted, with_first_parts};
 use crate::tool::edits::{
-    self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, Review,
-    SeenTexts, propose,
+    self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
+    propose,
 };
 use crate::tool::judge::Judge;
 use co_exec::secrets::redact::RedactedText;
@@ -112,14 +112,12 @@ impl Turn {
     ) -> Question {
         let reasons = question.reasons.iter().map(|reason| &reason.text);
         let notes = edit.proposals.iter().flat_map(|it| &it.notes);
-        let change = change_of(&edit.proposals);
+        let reasons: Vec<_> = reasons.chain(notes).map(|it| one_line(it)).collect();
+        let change = change_of(&edit.proposals, &reasons);
         let command = co_policy::printable(&edit.judged.command);
         Question {
             cwd: one_line(&self.cwd.display().to_string()),
-            reasons: reasons
-                .chain(notes)
-                .map(|reason| one_line(reason))
-                .collect(),
+            reasons,
             destructive: question.destructive,
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
             review: (self.range.as_ref()).map(|range| range.file().display().to_string()),
@@ -353,36 +351,21 @@ fn summary_of(applied: &[AppliedChange]) -> String {
     }
 }
 
-/// Returns the change of a question.
-fn change_of(proposals: &[Proposal]) -> Change {
-    if let [proposal] = proposals {
-        return Change {
-            diff: co_policy::printable(&proposal.diff),
-            ..change_of_file(proposal)
-        };
+/// Returns the change of a question. Facts that are among its reasons are left out.
+fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
+    let mut diff = String::new();
+    for proposal in proposals {
+        add_diff(&mut diff, &co_policy::printable(&proposal.diff));
     }
-    let diff: String = proposals.iter().map(|it| it.diff.as_str()).collect();
+    let facts = proposals.iter().flat_map(Proposal::facts);
+    let facts = facts.filter(|fact| !reasons.contains(&fact.text)).collect();
     Change {
         unsaved: proposals.iter().any(|it| it.unsaved),
         added: proposals.iter().map(Proposal::added).sum(),
         removed: proposals.iter().map(Proposal::removed).sum(),
-        diff: co_policy::printable(&diff),
-        files: proposals.iter().map(change_of_file).collect(),
-        ..Change::default()
-    }
-}
-
-/// Returns the change of a file, without its diff.
-fn change_of_file(proposal: &Proposal) -> Change {
-    let review = Review::of(proposal).filter(|it| it.text.len() <= LONGEST_REVIEW);
-    let (text, hunks) = review.map_or((None, Vec::new()), |it| (Some(it.text), it.hunks));
-    Change {
-        path: co_policy::printable(&proposal.path),
-        unsaved: proposal.unsaved,
-        added: proposal.added(),
-        removed: proposal.removed(),
-        text,
-        hunks,
+        facts: sorted(facts),
+        diff,
+        files: with_first_parts(proposals.iter().map(Proposal::for_review).collect()),
         ..Change::default()
     }
 }
@@ -403,7 +386,7 @@ fn accepted(
         let own = if index == last {
             rest.len()
         } else {
-            proposal.hunk_count().min(rest.len())
+            proposal.parts().min(rest.len())
         };
         let (own, others) = rest.split_at(own);
         rest = others;

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::text::{LONGEST_DIFF, LONGEST_REVIEW, MOST_NAMED, one_line};
+use super::super::text::{LONGEST_DIFF, MOST_NAMED, add_diff, one_line};
 use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
-use crate::protocol::{Change, HunkAnswer, TrialSummary};
+use crate::protocol::{Change, HunkAnswer, TrialSummary, with_first_parts};
 use crate::tool::edits::accepted_hunks;
 use crate::trial::{Fate, IgnoredFiles, Layer, TrialChanges};
 use co_edit::Hunk;
@@ -34,7 +34,7 @@ pub(super) struct EndedTrial {
     pub changes: TrialChanges,
     pub summary: TrialSummary,
     pub change: Option<Change>,
-    /// The changed files in parts; empty if one of the changes has no lines to review.
+    /// The changed files in parts; empty if there are too many.
     pub files: Vec<ChangedFile>,
     pub result: CallResult,
     /// The layer, if its ignored files may still stay for later trials; else none.
@@ -124,21 +124,6 @@ pub(super) fn accepted(
     Ok(all)
 }
 
-/// Returns the changed files in parts; none if one of the changes has no lines to review, or there are too many.
-pub(super) fn files_in_parts(changes: &TrialChanges, store: &Store) -> Vec<ChangedFile> {
-    let changes = changes.changes.iter().filter(|it| !it.is_directory());
-    let mut room = LONGEST_REVIEW;
-    let files: Option<Vec<_>> = changes
-        .map(|it| {
-            let file = ChangedFile::of(&it.inverse(), &[], store)?;
-            // The first file that is too much ends the search.
-            room = room.checked_sub(file.size())?;
-            Some(file)
-        })
-        .collect();
-    files.unwrap_or_default()
-}
-
 /// Returns the result of a trial for the question. `failed` is true if the command may have failed because of the trial.
 pub(super) fn summary(
     outcome: &CommandOutcome,
@@ -184,49 +169,29 @@ pub(super) fn summary(
     }
 }
 
-/// Returns the difference for the question; none if nothing can be kept.
+/// Returns the difference for the question; none if nothing can be kept. With `whole`, the person does not answer its parts.
 pub(super) fn shown_change(
     changes: &TrialChanges,
     files: &[ChangedFile],
+    whole: bool,
     store: &Store,
 ) -> Option<Change> {
     if changes.changes.is_empty() {
         return None;
     }
     let (added, removed) = changes.lines(store);
+    let mut diff = String::new();
+    add_diff(
+        &mut diff,
+        &co_policy::printable(&changes.diff(store, LONGEST_DIFF)),
+    );
     Some(Change {
+        whole,
         added,
         removed,
-        diff: co_policy::printable(&changes.diff(store, LONGEST_DIFF)),
-        files: files.iter().map(ChangedFile::for_review).collect(),
+        facts: changes.facts(store),
+        diff,
+        files: with_first_parts(files.iter().map(ChangedFile::for_review).collect()),
         ..Change::default()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checkpoint::Entry;
-
-    #[test]
-    fn a_review_has_all_files_or_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), 1 << 20).unwrap();
-        let file = Entry::File {
-            mode: 0o644,
-            blob: Some(store.put(b"text\n").unwrap()),
-        };
-        let change = |number: usize| checkpoint::Change {
-            path: format!("file{number}").into(),
-            before: None,
-            after: Some(file.clone()),
-        };
-        for (count, expected) in [(1_000, 1_000), (10_000, 0)] {
-            let changes = TrialChanges {
-                changes: (0..count).map(change).collect(),
-                ..TrialChanges::default()
-            };
-            assert_eq!(files_in_parts(&changes, &store).len(), expected);
-        }
-    }
 }

@@ -11,7 +11,7 @@ use super::event::Halt;
 use super::permissions::Allowance;
 use super::question::Resolution;
 use super::run::StartedCommand;
-use super::trial::{EndedTrial, Trial, files_in_parts, shown_change, summary};
+use super::trial::{EndedTrial, Trial, shown_change, summary};
 use super::trial_keep::DROPPED;
 use crate::blocking::blocking;
 use crate::checkpoint::ChangedFile;
@@ -223,12 +223,10 @@ impl Turn {
                 store,
             } = place;
             changes.settle_ignored(may_stay, &layer, judge.root(), &judge.readable());
-            // A yes would run the command again, so there is nothing to review.
-            let files = match failed || !changes.git.is_empty() {
-                true => Vec::new(),
-                false => files_in_parts(&changes, &store),
-            };
-            let change = shown_change(&changes, &files, &store);
+            let files = ChangedFile::all(changes.changes.iter(), &store);
+            // A yes may run the command again, so there is nothing to answer in parts.
+            let whole = failed || !changes.git.is_empty();
+            let change = shown_change(&changes, &files, whole, &store);
             Ok::<_, String>(ReadTrial {
                 layer: Some(layer).filter(|_| changes.ignored.fate == Fate::Undecided),
                 changes,

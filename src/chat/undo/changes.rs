@@ -7,15 +7,19 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::Chat;
-use super::super::text::{LONGEST_REVIEW, one_line};
+use super::super::text::one_line;
 use super::super::turn::Reply;
 use super::plan::Plan;
 use super::texts::{call_words, entries};
 use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Overlap, Part, Record, Store, Undo};
-use crate::protocol::{Change, ChangesReview, HunkAnswer, NoticeLevel, ToEditor};
+use crate::checkpoint::{
+    self, By, ChangedFile, Checkpoints, MOST_REVIEW_BYTES, Overlap, Part, Record, Store, Undo,
+};
+use crate::protocol::{
+    ChangesReview, FileChange, HunkAnswer, NoticeLevel, ToEditor, with_first_parts,
+};
 use crate::tool::edits::accepted_hunks;
 use co_edit::Hunk;
 
@@ -113,7 +117,7 @@ impl UndoTask {
             move || Ok::<_, io::Error>((by_workspace(&checkpoints, &chat), checkpoints.store()?));
         let (all, store) = blocking(read).await?;
         let mut reviewed = Vec::new();
-        let mut room = LONGEST_REVIEW;
+        let mut room = MOST_REVIEW_BYTES;
         for changes in all {
             let files: Vec<_> = (changes.all.iter())
                 .map(|it| changes.workspace.join(&it.path))
@@ -140,7 +144,7 @@ impl UndoTask {
         let review = ChangesReview {
             id: self.services.id(),
             chat: self.chat,
-            files,
+            files: with_first_parts(files),
         };
         let (reply, answer) = oneshot::channel();
         let asked = UndoEvent::Review(review, reply);
@@ -235,8 +239,8 @@ impl ReviewedFiles {
     }
 
     /// Returns the changes for the review.
-    fn changes(&self) -> impl Iterator<Item = Change> {
-        self.files.iter().map(|file| Change {
+    fn changes(&self) -> impl Iterator<Item = FileChange> {
+        self.files.iter().map(|file| FileChange {
             calls: file.parts.iter().map(|it| self.calls(it)).collect(),
             ..file.for_review()
         })

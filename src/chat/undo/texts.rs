@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::text::{LONGEST_DIFF, MOST_NAMED, one_line, short};
-use crate::checkpoint::{self, By, Record, Store, TurnChanges, Undo, UndoResult, files};
-use crate::protocol::{Change, QuickfixEntry};
+use super::super::text::{LONGEST_DIFF, MOST_NAMED, add_diff, one_line, short};
+use crate::checkpoint::{
+    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files,
+};
+use crate::protocol::{Change, QuickfixEntry, sorted, with_first_parts};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
@@ -105,19 +107,24 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let (mut added, mut removed) = (0, 0);
     let mut diff = files(without_directories(all.iter().copied()).len());
     diff.push('\n');
-    for change in all {
+    for change in &all {
         let (more, fewer, _) = change.lines(store);
         (added, removed) = (added + more, removed + fewer);
         change.add_diff(&mut diff, store, LONGEST_DIFF);
     }
+    let facts = all.iter().flat_map(|it| it.facts(store)).collect();
+    let files = ChangedFile::all(all.iter().copied(), store);
+    let mut shown = String::new();
+    add_diff(&mut shown, &co_policy::printable(&diff));
     Change {
-        path: String::new(),
+        whole: true,
         undo: true,
         unsaved: !undo.buffers.is_empty(),
         added,
         removed,
-        diff: co_policy::printable(&diff),
-        ..Change::default()
+        facts: sorted(facts),
+        diff: shown,
+        files: with_first_parts(files.iter().map(ChangedFile::for_review).collect()),
     }
 }
 

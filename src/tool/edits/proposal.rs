@@ -1,5 +1,6 @@
 //! Changes that are made but not applied.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::EditRefused;
@@ -8,8 +9,9 @@ use super::request::EditRequest;
 use super::seen::SeenTexts;
 use super::source::{EditPlace, EditableText, Source};
 use crate::buffers::OpenBuffers;
-use crate::protocol::BufferChange;
-use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, rebase, unified};
+use crate::protocol::{BufferChange, Fact, FactKind};
+use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, marked, rebase, unified};
+use co_policy::{obeyed, one_line};
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,8 @@ enum ProposedChange {
     Move {
         from: PathBuf,
         to: PathBuf,
+        /// `from` as it is shown.
+        shown_from: String,
     },
 }
 
@@ -133,7 +137,7 @@ impl Proposal {
     /// Returns the files that change, by their real paths.
     pub fn files(&self) -> Vec<PathBuf> {
         match &self.change {
-            ProposedChange::Move { from, to } => vec![from.clone(), to.clone()],
+            ProposedChange::Move { from, to, .. } => vec![from.clone(), to.clone()],
             _ => vec![self.file().to_owned()],
         }
     }
@@ -147,14 +151,66 @@ impl Proposal {
     pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.change {
             ProposedChange::Delete { path, .. } => Some((path, None)),
-            ProposedChange::Move { from, to } => Some((from, Some(to))),
+            ProposedChange::Move { from, to, .. } => Some((from, Some(to))),
             ProposedChange::Create { .. } | ProposedChange::Replace { .. } => None,
         }
     }
 
     /// Returns the number of parts that the person can answer.
-    pub fn hunk_count(&self) -> usize {
-        self.hunks.len()
+    pub fn parts(&self) -> usize {
+        self.hunks.len().max(1)
+    }
+
+    /// Returns whether parts of it can be made without the others.
+    pub(super) fn is_by_lines(&self) -> bool {
+        self.new_text().is_some() && !self.hunks.is_empty()
+    }
+
+    /// Returns the facts that the lines do not show, or that a person must see first.
+    pub fn facts(&self) -> Vec<Fact> {
+        let fact = |kind, text: String| Fact {
+            kind,
+            path: one_line(&self.path),
+            text: one_line(&text),
+        };
+        let mut facts = Vec::new();
+        if !matches!(self.change, ProposedChange::Delete { .. }) {
+            let why = obeyed::reason(Path::new(&self.path));
+            facts.extend(why.map(|why| fact(FactKind::Runs, why)));
+        }
+        match &self.change {
+            ProposedChange::Delete { before, .. } => {
+                if self.hunks.is_empty() && !before.is_empty() {
+                    facts.push(fact(
+                        FactKind::Bytes,
+                        format!("no text: {} bytes", before.len()),
+                    ));
+                }
+                facts.push(fact(FactKind::Deleted, "deleted".to_owned()));
+            }
+            ProposedChange::Move { shown_from, .. } => {
+                facts.push(fact(FactKind::Moved, format!("moved from {shown_from}")));
+            }
+            ProposedChange::Create { .. } | ProposedChange::Replace { .. } => {}
+        }
+        facts
+    }
+
+    /// Returns the text with its changes; see [`co_edit::marked`].
+    pub(super) fn marked(&self) -> String {
+        let old = match &self.change {
+            ProposedChange::Replace { old, .. } => Cow::Borrowed(old.text.as_str()),
+            ProposedChange::Delete { before, .. } => match FileText::decode(before) {
+                Ok(old) => Cow::Owned(old.as_str().to_owned()),
+                Err(_) => Cow::Borrowed(""),
+            },
+            ProposedChange::Create { .. } | ProposedChange::Move { .. } => Cow::Borrowed(""),
+        };
+        match (&self.hunks[..], &self.change) {
+            ([], ProposedChange::Create { .. }) => "@\n!a new empty file\n".to_owned(),
+            ([], _) => "@\n".to_owned(),
+            (hunks, _) => marked(&old, hunks),
+        }
     }
 
     /// Returns the number of lines that are added.
@@ -342,7 +398,7 @@ impl Proposal {
                 }
             }
             ProposedChange::Delete { path, before } => disk::remove(path, before),
-            ProposedChange::Move { from, to } => disk::rename(from, to),
+            ProposedChange::Move { from, to, .. } => disk::rename(from, to),
         };
         applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
     }
@@ -423,6 +479,7 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
     let change = ProposedChange::Move {
         from: from.real.clone(),
         to: to.real.clone(),
+        shown_from: from.shown.clone(),
     };
     let renamed = format!("rename from {}\nrename to {}\n", from.shown, to.shown);
     Ok(proposal(to, Difference::told(renamed), change))

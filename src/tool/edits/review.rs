@@ -4,34 +4,21 @@ use co_edit::Hunk;
 
 use super::EditRefused;
 use super::proposal::Proposal;
-use super::source::replacement;
-use crate::protocol::{HunkAnswer, Replacement};
+use crate::protocol::{FileChange, HunkAnswer, ReviewText};
 
-/// The text and the hunks of a proposal, for the person.
-pub struct Review {
-    /// The text before the change.
-    pub text: String,
-    pub hunks: Vec<Replacement>,
-}
-
-impl Review {
-    /// Returns the review of a proposal; none if it has no hunks.
-    pub fn of(proposal: &Proposal) -> Option<Self> {
-        proposal.new_text()?;
-        Some(Self {
-            text: proposal.old_text().unwrap_or_default().to_owned(),
-            hunks: proposal.hunks().iter().map(printable_hunk).collect(),
-        })
+impl Proposal {
+    /// Returns the change of the file for a review.
+    pub fn for_review(&self) -> FileChange {
+        FileChange {
+            path: co_policy::one_line(&self.path),
+            added: self.added(),
+            removed: self.removed(),
+            parts: self.parts(),
+            whole: !self.is_by_lines(),
+            text: ReviewText::new(&self.facts(), &self.marked()),
+            calls: Vec::new(),
+        }
     }
-}
-
-/// Returns a hunk for the person, with printable lines.
-pub fn printable_hunk(hunk: &Hunk) -> Replacement {
-    let mut hunk = replacement(hunk);
-    for line in &mut hunk.lines {
-        *line = co_policy::printable(line);
-    }
-    hunk
 }
 
 /// Returns the hunks that the person accepted, with the lines that they wrote instead.
@@ -59,12 +46,20 @@ pub fn reviewed(
     proposal: Proposal,
     answers: &[HunkAnswer],
 ) -> Result<Option<Proposal>, EditRefused> {
-    let (old, all) = (proposal.old_text().unwrap_or_default(), proposal.hunks());
-    if all.len() != answers.len() {
+    if proposal.parts() != answers.len() {
         return Err(EditRefused(
             "the review is not one of this change".to_owned(),
         ));
     }
+    if !proposal.is_by_lines() && answers.iter().any(|answer| answer.lines.is_some()) {
+        let why = "the change can only be made as a whole, without another text";
+        return Err(EditRefused(why.to_owned()));
+    }
+    if !proposal.is_by_lines() {
+        let accepted = answers.iter().all(|answer| answer.accept);
+        return Ok(accepted.then_some(proposal));
+    }
+    let (old, all) = (proposal.old_text().unwrap_or_default(), proposal.hunks());
     let accepted = accepted_hunks(all, answers);
     let mut notes = Vec::new();
     for (number, (hunk, answer)) in all.iter().zip(answers).enumerate() {

@@ -1,0 +1,49 @@
+--- The rows that show a change, in the approval float and in a review: their marks, and the length of a row.
+local M = {}
+
+-- The most bytes of a row. A longer line takes several: Neovim draws one of some MB for seconds.
+M.LONGEST_ROW = 10000
+
+---@class (exact) co.RowKind
+---@field group? string the highlight group of its mark
+---@field line_group? string the highlight group of the row in a review
+---@field sign? string
+
+--- The kinds of rows, by their marks: the first characters of lines in the text of a change.
+---@type table<string, co.RowKind>
+M.kinds = {
+  [' '] = {},
+  ['+'] = { group = 'CoDiffAdded', line_group = 'CoReviewAdded', sign = '+' },
+  ['-'] = { group = 'CoDiffRemoved', line_group = 'CoReviewRemoved', sign = '-' },
+  ['!'] = { group = 'CoApprovalReason', line_group = 'CoApprovalReason', sign = '!' },
+  ['@'] = { group = 'CoApprovalLabel' },
+  ['\\'] = { group = 'CoApprovalLabel', line_group = 'CoApprovalLabel' },
+}
+
+--- Returns the byte after the first row of a line that begins at `from`.
+---@param text string
+---@param from integer
+---@return integer
+function M.row_end(text, from)
+  local stop = from + M.LONGEST_ROW
+  -- Not within a character.
+  return stop + vim.str_utf_start(text, stop)
+end
+
+--- The options of a window that shows rows: all of a line is on the screen, and blanks at its end are visible.
+---@return table<string, any>
+function M.window_options()
+  -- A character of two cells is no value of 'listchars'.
+  local blank = vim.fn.strdisplaywidth('·') == 1 and '·' or '-'
+  return {
+    wrap = true,
+    linebreak = false,
+    list = true,
+    listchars = ('tab:> ,trail:%s,nbsp:+'):format(blank),
+    conceallevel = 0,
+    foldenable = false,
+    spell = false,
+  }
+end
+
+return M

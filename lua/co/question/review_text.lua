@@ -1,0 +1,505 @@
+--- The buffer of a review: the whole file as real lines, with those that the change removes and adds.
+---
+--- The text comes in parts, and goes into the buffer in short steps, so that Neovim handles keys meanwhile. A long line takes
+--- several rows. The buffer has extmarks for all that co must find again.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+local change_rows = require('co.question.change_rows')
+local printable = require('co.ui.printable')
+local review_state = require('co.question.review_state')
+
+-- The longest time of one step.
+local STEP_NS = 8 * 1000000
+-- Rows between two looks at the clock.
+local ROWS = 128
+-- Neovim 0.10 shows a sign only in the first row of an extmark.
+local RANGES = vim.fn.has('nvim-0.11') == 1
+
+-- The headings. The id of a mark is the number of the part.
+local headings = api.nvim_create_namespace('co.review.headings')
+-- Rows of one kind that follow each other.
+local runs = api.nvim_create_namespace('co.review')
+-- Rows that continue the line above.
+local continued = api.nvim_create_namespace('co.review.continued')
+
+--- Rows of one kind that follow each other in a part.
+---@class (exact) co.review.Run
+---@field kind string
+---@field part integer
+---@field first integer the rows, when they were written
+---@field last integer
+---@field marks integer[]
+
+---@class (exact) co.review.Text
+---@field buf integer
+---@field change co.FileChange
+---@field state co.review.State
+---@field on co.review.TextEvents
+---@field pending string text that is not in the buffer yet
+---@field at integer the first byte of `pending` that is not
+---@field received integer the bytes that came
+---@field more boolean more will come
+---@field stepping boolean a step is under way
+---@field done boolean all is in the buffer
+---@field rows integer
+---@field part integer the number of the last part
+---@field inside? string the kind of the line of which a part is in the buffer
+---@field own? string[] lines of the person for the last part, which are not in the buffer yet
+---@field run? co.review.Run the last rows
+---@field runs table<integer, co.review.Run[]> by the numbers of the parts
+local Text = {}
+Text.__index = Text
+
+---@class (exact) co.review.TextEvents
+---@field wants fun(from: integer) the text after so many bytes is needed
+---@field grown fun() more of the text is in the buffer
+
+--- The rows of one step.
+---@class (exact) co.review.Step
+---@field lines string[]
+---@field runs co.review.Run[]
+---@field headings { row: integer, part: integer }[]
+---@field continued integer[]
+
+--- Returns the words for the answer to a part, and their highlight group.
+---@param answer co.review.PartState
+---@param texts co.review.Words
+---@return string
+---@return string
+local function outcome(answer, texts)
+  local words, group = texts.open, 'CoApprovalLabel'
+  if answer.accept == false then
+    words, group = texts.refused, 'CoDiffRemoved'
+  elseif answer.accept then
+    words, group = answer.lines and texts.edited or texts.accepted, 'CoDiffAdded'
+  end
+  return answer.comment and ('%s · "%s"'):format(words, answer.comment) or words, group
+end
+
+--- Creates the text of a change in an empty buffer. `step` starts to write it.
+---@param buf integer
+---@param change co.FileChange
+---@param state co.review.State
+---@param on co.review.TextEvents
+---@return co.review.Text
+function M.new(buf, change, state, on)
+  return setmetatable({
+    buf = buf,
+    change = change,
+    state = state,
+    on = on,
+    pending = change.text,
+    at = 1,
+    received = #change.text,
+    more = change.more,
+    stepping = false,
+    done = false,
+    rows = 0,
+    part = 0,
+    runs = {},
+  }, Text)
+end
+
+--- Takes the next part of the text.
+---@param part co.ReviewPart
+function Text:receive(part)
+  if part.from ~= self.received or not self.more then
+    return
+  end
+  self.pending, self.at = self.pending:sub(self.at) .. part.text, 1
+  self.received, self.more = self.received + #part.text, part.more
+  self:step()
+end
+
+--- Returns the next row that can be written: its kind, its text, and whether it continues a line.
+---@return string?
+---@return string
+---@return boolean
+function Text:next_row()
+  local pending, from = self.pending, self.at
+  local kind, continues = self.inside, self.inside ~= nil
+  if not kind then
+    kind = pending:sub(from, from)
+    from = from + 1
+  end
+  local stop = pending:find('\n', from, true)
+  local left = (stop or #pending + 1) - from
+  if left > change_rows.LONGEST_ROW then
+    stop = change_rows.row_end(pending, from)
+    self.inside, self.at = kind, stop
+    return kind, pending:sub(from, stop - 1), continues
+  elseif not stop and (self.more or kind == '') then
+    return nil, '', false
+  end
+  self.inside, self.at = nil, (stop or #pending) + 1
+  return kind, pending:sub(from, (stop or #pending + 1) - 1), continues
+end
+
+--- Adds a row to a step.
+---@param step co.review.Step
+---@param kind string
+---@param line string
+---@param continues boolean
+function Text:push(step, kind, line, continues)
+  local row, run = self.rows, self.run
+  self.rows = row + 1
+  step.lines[#step.lines + 1] = line
+  if continues then
+    step.continued[#step.continued + 1] = row
+  end
+  if kind == ' ' then
+    self.run = nil
+    return
+  end
+  if run and run.kind == kind and run.part == self.part then
+    run.last = row
+  else
+    run = { kind = kind, part = self.part, first = row, last = row, marks = {} }
+    self.run = run
+    self.runs[self.part] = self.runs[self.part] or {}
+    table.insert(self.runs[self.part], run)
+  end
+  if step.runs[#step.runs] ~= run then
+    step.runs[#step.runs + 1] = run
+  end
+end
+
+--- Returns the rows of a line.
+---@param line string
+---@return string[]
+local function rows_of(line)
+  local rows, from = {}, 1
+  while #line - from + 1 > change_rows.LONGEST_ROW do
+    local stop = change_rows.row_end(line, from)
+    rows[#rows + 1], from = line:sub(from, stop - 1), stop
+  end
+  rows[#rows + 1] = line:sub(from)
+  return rows
+end
+
+--- Adds the lines that the person wrote for the last part, if there are some and they are not in the buffer yet.
+---@param step co.review.Step
+function Text:push_own(step)
+  local own = self.own
+  self.own = nil
+  for _, line in ipairs(own or {}) do
+    for index, row in ipairs(rows_of(line)) do
+      self:push(step, '+', row, index > 1)
+    end
+  end
+end
+
+--- Adds a row of the change, or what stands in its place.
+---@param step co.review.Step
+---@param kind string
+---@param line string
+---@param continues boolean
+function Text:add(step, kind, line, continues)
+  if kind == '@' then
+    self:push_own(step)
+    self.part, self.run = self.part + 1, nil
+    self.own = review_state.answer(self.state, self.part).lines
+    step.headings[#step.headings + 1] = { row = self.rows, part = self.part }
+    self.rows = self.rows + 1
+    step.lines[#step.lines + 1] = self:heading(self.part)
+    return
+  elseif kind == '+' and review_state.answer(self.state, self.part).lines then
+    self:push_own(step)
+    return
+  elseif kind == ' ' then
+    self:push_own(step)
+  end
+  self:push(step, kind, line, continues)
+end
+
+--- Writes rows until the time of a step is over. Then goes on later, or asks for more text.
+function Text:step()
+  if self.stepping or self.done or not buffer.alive(self.buf) then
+    return
+  end
+  local deadline = vim.uv.hrtime() + STEP_NS
+  ---@type co.review.Step
+  local step = { lines = {}, runs = {}, headings = {}, continued = {} }
+  local starved = false
+  repeat
+    for _ = 1, ROWS do
+      local kind, line, continues = self:next_row()
+      if not kind then
+        starved = true
+        break
+      end
+      self:add(step, kind, line, continues)
+    end
+  until starved or vim.uv.hrtime() > deadline
+  if starved and not self.more then
+    self:push_own(step)
+    self.done = true
+  end
+  self:write(step)
+  if not starved then
+    self.stepping = true
+    -- A timer lets Neovim handle keys and messages before the next step.
+    vim.defer_fn(function()
+      self.stepping = false
+      self:step()
+    end, 1)
+  elseif self.more then
+    self.on.wants(self.received)
+  end
+  self.on.grown()
+end
+
+--- Writes the rows of a step at the end of the buffer.
+---@param step co.review.Step
+function Text:write(step)
+  local from = self.rows - #step.lines
+  buffer.write(self.buf, function()
+    api.nvim_buf_set_lines(self.buf, from == 0 and 0 or -1, -1, false, step.lines)
+  end)
+  for _, run in ipairs(step.runs) do
+    self:mark(run, run.first, run.last)
+  end
+  for _, heading in ipairs(step.headings) do
+    self:mark_heading(heading.part, heading.row)
+  end
+  for _, row in ipairs(step.continued) do
+    api.nvim_buf_set_extmark(self.buf, continued, row, 0, {
+      sign_text = '…',
+      sign_hl_group = 'CoApprovalLabel',
+      priority = 5000,
+    })
+  end
+end
+
+--- Returns the heading of a part, and its highlight group.
+---@param number integer
+---@return string
+---@return string
+function Text:heading(number)
+  local words, group = outcome(review_state.answer(self.state, number), self.state.words)
+  local heading = ('── change %d of %d'):format(number, self.state.parts)
+  for _, word in ipairs({ words, (self.change.calls or {})[number] }) do
+    if word ~= '' then
+      heading = heading .. ' · ' .. word
+    end
+  end
+  return printable.line(heading), group
+end
+
+---@param number integer
+---@param row integer
+function Text:mark_heading(number, row)
+  local _, group = self:heading(number)
+  api.nvim_buf_set_extmark(self.buf, headings, row, 0, { id = number, line_hl_group = group })
+end
+
+--- Sets the marks of rows of one kind.
+---@param run co.review.Run
+---@param first integer
+---@param last integer
+function Text:mark(run, first, last)
+  local kind = change_rows.kinds[run.kind] or {}
+  local refused = review_state.answer(self.state, run.part).accept == false
+  local grey = refused and run.kind == '+'
+  ---@type vim.api.keyset.set_extmark
+  local options = {
+    sign_text = kind.sign,
+    sign_hl_group = kind.group,
+    line_hl_group = grey and 'CoApprovalLabel' or not refused and kind.line_group or nil,
+    strict = false,
+  }
+  if RANGES then
+    options.id, options.end_row = run.marks[1], last
+    run.marks[1] = api.nvim_buf_set_extmark(self.buf, runs, first, 0, options)
+    return
+  end
+  for row = first, last do
+    options.id = run.marks[row - first + 1]
+    run.marks[row - first + 1] = api.nvim_buf_set_extmark(self.buf, runs, row, 0, options)
+  end
+end
+
+--- Returns the first and the last row where rows of one kind are now.
+---@param run co.review.Run
+---@return integer
+---@return integer
+function Text:place(run)
+  local function at(id)
+    return api.nvim_buf_get_extmark_by_id(self.buf, runs, id, { details = true })
+  end
+  local first, last = at(run.marks[1]), at(run.marks[#run.marks])
+  local details = last[3] or {}
+  return first[1], RANGES and details.end_row or last[1]
+end
+
+--- Returns the row of the heading of a part; nil if it is not in the buffer yet.
+---@param number integer
+---@return integer?
+function Text:row(number)
+  return api.nvim_buf_get_extmark_by_id(self.buf, headings, number, {})[1]
+end
+
+--- Returns the last row of a part.
+---@param number integer
+---@return integer
+function Text:last_row(number)
+  local own = self.runs[number]
+  if not own then
+    return self:row(number) or 0
+  end
+  local _, last = self:place(own[#own])
+  return last
+end
+
+--- Returns the number of the part at a row, or else of the one before it, or else the first one; nil if none is there yet.
+---@param row integer
+---@return integer?
+function Text:at_row(row)
+  local found = api.nvim_buf_get_extmarks(self.buf, headings, { row, -1 }, 0, { limit = 1 })[1]
+  return found and found[1] or self.part > 0 and 1 or nil
+end
+
+--- Returns whether the whole part is in the buffer.
+---@param number integer
+---@return boolean
+function Text:is_there(number)
+  return self.done or self.part > number
+end
+
+--- Shows the answer to a part.
+---@param number integer
+function Text:refresh(number)
+  local row = self:row(number)
+  if not row then
+    return
+  end
+  buffer.write(self.buf, function()
+    api.nvim_buf_set_lines(self.buf, row, row + 1, false, { (self:heading(number)) })
+  end)
+  self:mark_heading(number, row)
+  for _, run in ipairs(self.runs[number] or {}) do
+    self:mark(run, self:place(run))
+  end
+end
+
+--- Returns the rows with the new lines of a part, if it has some.
+---@param number integer
+---@return co.review.Run?
+---@return integer? index
+function Text:added_run(number)
+  for index, run in ipairs(self.runs[number] or {}) do
+    if run.kind == '+' then
+      return run, index
+    end
+  end
+end
+
+--- Returns the new lines of a part; nil if they have more rows or bytes.
+---@param number integer
+---@param most_rows integer
+---@param most_bytes integer
+---@return string[]?
+function Text:added(number, most_rows, most_bytes)
+  local run = self:added_run(number)
+  if not run then
+    return {}
+  end
+  local first, last = self:place(run)
+  local bytes = api.nvim_buf_get_offset(self.buf, last + 1)
+    - api.nvim_buf_get_offset(self.buf, first)
+  if last - first + 1 > most_rows or bytes > most_bytes then
+    return nil
+  end
+  return self:lines(first, last)
+end
+
+--- Returns the lines in some rows. Rows that continue a line are joined.
+---@param first integer
+---@param last integer
+---@return string[]
+function Text:lines(first, last)
+  local joined = {}
+  for _, mark in
+    ipairs(api.nvim_buf_get_extmarks(self.buf, continued, { first, 0 }, { last, -1 }, {}))
+  do
+    joined[mark[2]] = true
+  end
+  local lines = {}
+  for index, row in ipairs(api.nvim_buf_get_lines(self.buf, first, last + 1, false)) do
+    if joined[first + index - 1] and #lines > 0 then
+      lines[#lines] = lines[#lines] .. row
+    else
+      lines[#lines + 1] = row
+    end
+  end
+  return lines
+end
+
+--- Writes the lines that the person wrote for a part in the place of its new lines.
+---@param number integer
+function Text:rewrite(number)
+  local rows, cuts = {}, {}
+  for _, line in ipairs(review_state.answer(self.state, number).lines or {}) do
+    for index, row in ipairs(rows_of(line)) do
+      rows[#rows + 1] = row
+      cuts[#rows] = index > 1
+    end
+  end
+  local run, index = self:added_run(number)
+  local own = self.runs[number] or {}
+  self.runs[number] = own
+  local first, last = self:last_row(number) + 1, self:last_row(number)
+  if run then
+    first, last = self:place(run)
+    for _, mark in ipairs(run.marks) do
+      api.nvim_buf_del_extmark(self.buf, runs, mark)
+    end
+    table.remove(own, index)
+  end
+  api.nvim_buf_clear_namespace(self.buf, continued, first, last + 1)
+  buffer.write(self.buf, function()
+    api.nvim_buf_set_lines(self.buf, first, last + 1, false, rows)
+  end)
+  self.rows = api.nvim_buf_line_count(self.buf)
+  if #rows > 0 then
+    run = { kind = '+', part = number, first = first, last = first + #rows - 1, marks = {} }
+    table.insert(own, index or #own + 1, run)
+    self:mark(run, run.first, run.last)
+  end
+end
+
+--- Returns the text before and after the change, without the parts that the person refused.
+---@return string[]
+---@return string[]
+function Text:before_and_after()
+  ---@type table<integer, string>
+  local kinds = {}
+  for number = 0, self.part do
+    local row = self:row(number)
+    if row and number > 0 then
+      kinds[row] = '@'
+    end
+    for _, run in ipairs(self.runs[number] or {}) do
+      local refused = review_state.answer(self.state, number).accept == false
+      local first, last = self:place(run)
+      for each = first, last do
+        kinds[each] = refused and ({ ['-'] = ' ', ['+'] = '@' })[run.kind] or run.kind
+      end
+    end
+  end
+  local before, after = {}, {}
+  for index, line in ipairs(api.nvim_buf_get_lines(self.buf, 0, -1, false)) do
+    local kind = kinds[index - 1] or ' '
+    if kind == ' ' or kind == '-' then
+      before[#before + 1] = line
+    end
+    if kind == ' ' or kind == '+' then
+      after[#after + 1] = line
+    end
+  end
+  return before, after
+end
+
+return M
