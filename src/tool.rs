@@ -9,6 +9,7 @@ pub mod confinement_hint;
 pub mod edits;
 pub mod facts;
 pub mod files;
+pub(crate) mod git_index;
 pub mod job_input;
 pub mod jobs;
 pub mod judge;

@@ -10,7 +10,6 @@ mod content;
 mod git;
 mod head;
 mod ignored;
-mod index;
 mod layer;
 mod report;
 mod rules;

@@ -339,11 +339,11 @@ impl Judge {
         self.facts.git()
     }
 
-    /// Returns the files that git tracks, by their paths below the workspace, if git may be asked.
+    /// Returns the files that git tracks, by their paths below the workspace; none without an index that can be read.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
-        self.tracked.list(&self.facts.git()?, self.facts.root())
+        self.tracked.list(self.facts.root())
     }
 
     /// Returns a filter for a walk through the workspace: false for secrets, for files of git, and for files of co's own.

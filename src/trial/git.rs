@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::index::{Index, MOST_INDEX};
 use super::tree::{self, Kind, Node, Tree};
 use crate::checkpoint::shown;
+use crate::tool::git_index::{Index, MOST_INDEX};
 
 /// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.
 const MOST_BYTES: u64 = 64 << 20;

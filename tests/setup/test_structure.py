@@ -139,6 +139,29 @@ class ModulesTest(unittest.TestCase):
         often = {name: files for name, files in declared.items() if len(files) > 2 and name not in ("Error", "Result")}
         self.assertEqual({}, often, "rename some of them by what they hold")
 
+    def test_git_starts_in_one_place(self) -> None:
+        # Anything else goes through `tool::own_git`, at the read-only level.
+        reasons = {
+            "crates/co-exec/src/sandbox/git/configured.rs": "a level needs the places of hooks before it exists",
+            "lua/co/install.lua": "the checkout of the plugin, which the person chose",
+        }
+        starts = {".rs": r'Command::new\(&?(?:self\.)?"?git\b', ".lua": r"""['"]git['"],"""}
+        found = set()
+        for file in [*ROOT.glob("src/**/*.rs"), *ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("lua/**/*.lua")]:
+            of_tests = "tests" in file.stem or "tests" in file.parent.parts
+            if not of_tests and re.search(starts[file.suffix], without_tests(file)):
+                found.add(str(file.relative_to(ROOT)))
+        self.assertEqual(reasons.keys(), found)
+
+    def test_the_contexts_of_a_prompt_come_from_the_backend(self) -> None:
+        reasons = {
+            "lsp_context.lua": "the places that language servers name; the backend leaves out secrets",
+            "prompt_files.lua": "the person trusts the exact text before it is sent",
+        }
+        reads = re.compile(r"io\.open|fs_open|readfile|readblob|disk\.read")
+        chat = (ROOT / "lua" / "co" / "chat").glob("*.lua")
+        self.assertEqual(reasons.keys(), {file.name for file in chat if reads.search(file.read_text())})
+
     def test_policy_and_edit_touch_no_file_process_or_network(self) -> None:
         # The methods are those of `Path` that read the disk.
         system = r"std::(?:fs|process|net|env|os)\b|\.(?:canonicalize|exists|is_dir|is_file|is_symlink|(?:symlink_)?metadata|read_(?:dir|link))\("

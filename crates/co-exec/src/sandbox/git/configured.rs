@@ -61,27 +61,43 @@ impl ConfiguredPaths {
         let Some(git) = program(query) else {
             return Ok(found);
         };
-        let mut todo = match found.read(query, &git, ConfigSource::Workspace) {
-            Err(_) if !query.trusted => found.read(query, &git, ConfigSource::Person)?,
-            todo => todo?,
-        };
         // Git ignores a repository of another owner, but that owner's git would obey it. So its files are read
-        // directly.
+        // directly, and first: git would wait for the writer of a FIFO.
+        let mut todo = Vec::new();
         for file in own_files(query.workspace) {
+            check_regular(&file)?;
             match found.read(query, &git, ConfigSource::File(&file)) {
                 Err(_) if !query.trusted => {}
                 more => todo.extend(more?),
             }
         }
         let mut seen = Vec::new();
+        found.read_included(query, &git, todo, &mut seen)?;
+        let todo = match found.read(query, &git, ConfigSource::Workspace) {
+            Err(_) if !query.trusted => found.read(query, &git, ConfigSource::Person)?,
+            todo => todo?,
+        };
+        found.read_included(query, &git, todo, &mut seen)?;
+        Ok(found)
+    }
+
+    /// Reads included files, with those that they include, except files in `seen`, which gets them.
+    fn read_included(
+        &mut self,
+        query: &GitQuery<'_>,
+        git: &Path,
+        mut todo: Vec<PathBuf>,
+        seen: &mut Vec<PathBuf>,
+    ) -> Result<(), SandboxRefusal> {
         while let Some(file) = todo.pop() {
-            if seen.len() == MAX_INCLUDED_FILES || seen.contains(&file) || !file.is_file() {
+            if seen.len() == MAX_INCLUDED_FILES || seen.contains(&file) || !file.exists() {
                 continue;
             }
-            todo.extend(found.read(query, &git, ConfigSource::File(&file))?);
+            check_regular(&file)?;
+            todo.extend(self.read(query, git, ConfigSource::File(&file))?);
             seen.push(file);
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Reads one source; returns the included files that git did not read with it.
@@ -156,7 +172,18 @@ fn own_files(workspace: &Path) -> Vec<PathBuf> {
     dirs.dedup();
     let names = ["config", "config.worktree"];
     let files = dirs.iter().flat_map(|dir| names.map(|name| dir.join(name)));
-    files.filter(|file| file.is_file()).collect()
+    files.filter(|file| file.exists()).collect()
+}
+
+/// Refuses a file that is not regular, such as a FIFO.
+fn check_regular(file: &Path) -> Result<(), SandboxRefusal> {
+    match file.is_file() {
+        true => Ok(()),
+        false => Err(SandboxRefusal::Unable(format!(
+            "git's configuration {} is not a regular file, so co cannot protect hooks here: remove it, or the include that names it",
+            file.display()
+        ))),
+    }
 }
 
 fn refused(why: &str) -> SandboxRefusal {

@@ -120,3 +120,42 @@ fn configuration_names_further_files() {
         [home.join("more"), home.join("ignored")]
     );
 }
+
+#[test]
+fn configuration_that_is_no_regular_file_is_refused_at_once() {
+    let include = |name: &str| format!("[include]\n\tpath = {name}\n");
+    for (files, fifo) in [
+        (vec![], "config"),
+        (vec![("config", include("pipe"))], "pipe"),
+        (
+            vec![("config", include("more")), ("more", include("pipe"))],
+            "pipe",
+        ),
+        (
+            vec![(
+                "config",
+                "[includeIf \"gitdir:/nowhere\"]\n\tpath = pipe\n".to_owned(),
+            )],
+            "pipe",
+        ),
+    ] {
+        let (_top, top) = lay(&[".git/HEAD", ".git/objects/x", ".git/refs/x"]);
+        let dot = top.join(".git");
+        for (name, text) in &files {
+            fs::write(dot.join(name), text).unwrap();
+        }
+        nix::unistd::mkfifo(&dot.join(fifo), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+        let refused = ConfiguredPaths::ask(&GitQuery {
+            workspace: &top,
+            home: &top,
+            env: &env,
+            trusted: true,
+        });
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains(fifo) && refused.contains("is not a regular file"),
+            "{refused}"
+        );
+    }
+}

@@ -1,6 +1,11 @@
 //! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use co_exec::{regular, repository};
 
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
@@ -13,14 +18,17 @@ const EXTENDED: u16 = 0x4000;
 /// The bits of the stage.
 const STAGE: u16 = 0x3000;
 /// The most bytes of an index that is read, about two million files.
-pub(super) const MOST_INDEX: u64 = 256 << 20;
+pub(crate) const MOST_INDEX: u64 = 256 << 20;
+
+/// The lengths of names of objects.
+const HASHES: [usize; 2] = [20, 32];
 
 /// The most bytes of all paths, for each byte of an index. Version 4 writes what a path has in common with the one before only once.
 const MOST_PATHS: usize = 8;
 
 /// The files that an index lists, without what git knows of them on the disk.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Index {
+pub(crate) struct Index {
     entries: BTreeMap<Vec<u8>, Vec<Entry>>,
     /// The extensions without which the list means something else, such as that of a split index.
     extensions: Vec<u8>,
@@ -37,9 +45,27 @@ struct Entry {
     flags: (u16, u16),
 }
 
+/// Reads the index of a workspace, and its shared index if it is split. There is none if it is too large, or has another form.
+pub(crate) fn read(root: &Path) -> Vec<Index> {
+    let dir = match repository::find(root) {
+        Ok(Some(dirs)) => dirs.own,
+        Ok(None) => return Vec::new(),
+        // Only its index is read, and what that lists is hidden less.
+        Err(_) => root.join(".git"),
+    };
+    let read = |name: &str| {
+        let bytes = regular::read(&dir.join(name), MOST_INDEX).ok()?;
+        HASHES.iter().find_map(|hash| Index::parse(&bytes, *hash))
+    };
+    let own = read("index");
+    let shared = own.as_ref().and_then(Index::shared);
+    let shared = shared.and_then(|name| read(&format!("sharedindex.{name}")));
+    own.into_iter().chain(shared).collect()
+}
+
 impl Index {
     /// Reads an index whose objects have names of `hash` bytes; none if it has another form.
-    pub(super) fn parse(index: &[u8], hash: usize) -> Option<Self> {
+    pub(crate) fn parse(index: &[u8], hash: usize) -> Option<Self> {
         let header = index.get(..12)?;
         let (version, count) = (number(&header[4..8])?, number(&header[8..12])?);
         if &header[..4] != b"DIRC" || !(2..=4).contains(&version) {
@@ -96,20 +122,27 @@ impl Index {
     }
 
     /// Returns whether two indexes list the same files with the same objects, whatever the length of the objects' names.
-    pub(super) fn are_same(one: &[u8], other: &[u8]) -> bool {
-        [20, 32].iter().any(|hash| {
+    pub(crate) fn are_same(one: &[u8], other: &[u8]) -> bool {
+        HASHES.iter().any(|hash| {
             let one = Self::parse(one, *hash);
             one.is_some() && one == Self::parse(other, *hash)
         })
     }
 
     /// Returns the name of the index that it shares files with; none if it is not split.
-    pub(super) fn shared(&self) -> Option<&str> {
+    fn shared(&self) -> Option<&str> {
         self.shared.as_deref()
     }
 
+    /// Returns the paths of the files that it lists, below the work tree.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        // A split index has entries without a name for those that it replaces in the shared one.
+        let named = self.entries.keys().filter(|path| !path.is_empty());
+        named.map(|path| Path::new(OsStr::from_bytes(path)))
+    }
+
     /// Returns whether it lists the file at a path, or one below it.
-    pub(super) fn lists(&self, path: &[u8]) -> bool {
+    pub(crate) fn lists(&self, path: &[u8]) -> bool {
         let below = [path, b"/"].concat();
         let mut from = self.entries.range(below.clone()..);
         let is_above = from
@@ -186,6 +219,25 @@ mod tests {
         };
         assert!(index(1000, 200).is_some());
         assert!(index(1000, 10_000).is_none());
+    }
+
+    #[test]
+    fn the_index_is_read_without_git_also_if_it_is_split_and_the_configuration_a_fifo() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        git(dir, &["init", "-q"]);
+        fs::write(dir.join("one"), "1").unwrap();
+        git(dir, &["add", "one"]);
+        git(dir, &["update-index", "--split-index"]);
+        fs::write(dir.join("two"), "2").unwrap();
+        git(dir, &["add", "two"]);
+        fs::remove_file(dir.join(".git/config")).unwrap();
+        nix::unistd::mkfifo(&dir.join(".git/config"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let indexes = read(dir);
+        let mut paths: Vec<_> = indexes.iter().flat_map(Index::paths).collect();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths, [Path::new("one"), Path::new("two")]);
     }
 
     #[test]
