@@ -199,6 +199,12 @@ describe('a hostile text in a chat', function()
     local cheat = ('{'):rep(990) .. '\n    ```\n```x\n~~~\n'
     answer(nvim, '\n~~~~lua\n' .. cheat:rep(50) .. '~~~~\n', 5000)
     same(nil, text_of(nvim):match('~~~lua'))
+    -- One that was open when the buffer was loaded again.
+    answer(nvim, '\n```lua\n' .. ('{'):rep(99), 5000)
+    nvim:lua("vim.api.nvim_buf_call(chat.buf, function() vim.cmd('edit') end)")
+    nvim:wait('return #vim.api.nvim_buf_get_lines(chat.buf, 0, -1, false) > 9')
+    answer(nvim, (('{'):rep(99) .. '\n'):rep(1000), 5000)
+    same(nil, text_of(nvim):match('```lua'))
     -- Its end was shown before its beginning.
     nvim:receive({ type = 'replace', chat = 1, text = ('{'):rep(999), above = 9 + 99000 })
     nvim:receive({ type = 'earlier', chat = 1, text = '\n```lua\n' .. ('{'):rep(99000), above = 1 })
@@ -238,7 +244,7 @@ describe('a hostile text in a chat', function()
     nvim:receive({
       type = 'replace',
       chat = 1,
-      text = '## You\n' .. long .. '\n## Co\n' .. long .. '\nx\n\n## You\nhi\n',
+      text = '## You\n\rx' .. long .. '\n## Co\n' .. long .. '\nx\n\n## You\nhi\n',
       messages = { 0, 2, 6 },
       folds = { { 3, 4 } },
       above = 0,

@@ -210,7 +210,7 @@ function Bounds:lines(text, before)
   before = before or ''
   if text:find('[\r%z]') then
     -- The parser takes a carriage return for the end of a line, and a NUL for the end of the text.
-    text = text:gsub('\r\n', '\n'):gsub('\r$', ''):gsub('\r', '\n'):gsub('%z', '␀')
+    text = text:gsub('\r\n', '\n'):gsub('\r$', ''):gsub('\r', '␍'):gsub('%z', '␀')
   end
   local whole = vim.split(text, '\n', { plain = true })
   ---@type string[], integer[]

@@ -45,6 +45,7 @@ function M.new(buf, lines, rows, above)
     bounds = bounds.new(buf),
     folded_answers = folded_answers.new(buf),
   }, ChatText)
+  self:note_lines(0, lines or {})
   self:set_messages(rows or {})
   if markdown.supported() then
     self.markdown = markdown.new(buf, function(first, last, complete)

@@ -2,6 +2,8 @@
 local M = {}
 
 local KEPT = 500
+-- The most bytes of a line.
+local LONGEST = 4000
 
 ---@type string[]
 local lines = {}
@@ -12,7 +14,8 @@ local lines = {}
 function M.add(source, text)
   local stamp = os.date('%H:%M:%S')
   for line in vim.gsplit(text, '\n', { trimempty = true }) do
-    lines[#lines + 1] = ('%s %s: %s'):format(stamp, source, line)
+    local cut = #line > LONGEST and line:sub(1, LONGEST) .. ' …' or line
+    lines[#lines + 1] = ('%s %s: %s'):format(stamp, source, cut)
   end
   if #lines > KEPT then
     lines = vim.list_slice(lines, #lines - KEPT + 1)
