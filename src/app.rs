@@ -268,6 +268,11 @@ impl App {
                 options,
             }),
             FromEditor::RunInput { run, data, close } => self.runs.input(run, data, close),
+            FromEditor::ReadOutput {
+                request,
+                file,
+                lines,
+            } => self.runs.read_output(request, file, lines),
             FromEditor::Saved { file } => {
                 let file = PathBuf::from(OsString::from_vec(file));
                 self.services.checkpoints.saved(&file);

@@ -89,6 +89,15 @@ impl Runs {
         tokio::spawn(follow(Arc::clone(&self.services), run, cancel, done));
     }
 
+    /// Sends the first lines of a file with an output to the editor.
+    pub fn read_output(&self, request: u64, file: PathBuf, most: usize) {
+        let editor = self.services.editor.clone();
+        tokio::task::spawn_blocking(move || {
+            let lines = co_exec::shown_lines(&file, most).unwrap_or_default();
+            editor.tell(ToEditor::OutputRead { request, lines });
+        });
+    }
+
     /// Ends a run and its processes.
     pub fn cancel(&mut self, run: u64) {
         let running = self.runs.remove(&run);

@@ -95,6 +95,9 @@ local handlers = {
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
   end,
+  output_read = function(message)
+    require('co.run.errors').receive(message)
+  end,
   context_read = function(message)
     require('co.chat.workspace_context').receive(message)
   end,

@@ -121,6 +121,12 @@ pub enum FromEditor {
     CancelRun { run: u64 },
     /// A model's job outlives its chat, or no longer does.
     KeepRun { run: u64, keep: bool },
+    /// Asks for the first lines of a file with an output, as the screen shows lines.
+    ReadOutput {
+        request: u64,
+        file: PathBuf,
+        lines: usize,
+    },
     /// The person saves a file, or has saved it. `file` is its real path.
     Saved {
         #[serde(deserialize_with = "bytes")]

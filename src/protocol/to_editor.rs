@@ -78,6 +78,8 @@ pub enum ToEditor {
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
+    /// The answer to a [`super::FromEditor::ReadOutput`]; no lines if the file cannot be read.
+    OutputRead { request: u64, lines: Vec<String> },
     /// The answer to a [`super::FromEditor::ReadContext`].
     ContextRead {
         request: u64,

@@ -70,24 +70,47 @@ describe('the output of a run', function()
     nvim:wait_notice('there is no :compiler none')
   end)
 
-  it('<C-q> reads the earlier lines of a long output from its file', function()
+  it('<C-q> reads the earlier lines of a long output as the backend shows them', function()
     local nvim = neovim.start()
-    local file = vim.fn.tempname()
-    vim.fn.writefile({ '\27[1mx.c:2:1:\27[m error: no\r', '1', '2', '3' }, file)
     nvim:keys(':Co! cc<CR>')
     local shown = patch(0, { '2', 'x.c:4: end' })
     shown.skipped = 2
     local done = ended(1, 1)
-    done.spill = file
+    done.spill = '/output of 1'
     nvim:receive(output(1, shown), done)
     wait_line(nvim, 'x.c:4: end')
     enter(nvim)
     nvim:keys('<C-q>')
+    local asked = nvim:wait_sent(1, 'read_output')
+    same({ '/output of 1', 2 }, { asked.file, asked.lines })
+    local lines = { 'x.c:2:1: error: no', '1' }
+    nvim:receive({ type = 'output_read', request = asked.request, lines = lines })
     nvim:wait("return vim.bo.filetype == 'qf'")
     same(
       { 2, 4 },
       nvim:lua('return vim.tbl_map(function(item) return item.lnum end, vim.fn.getqflist())')
     )
+  end)
+
+  it('<C-q> makes no entry of a name that is no file', function()
+    local nvim = neovim.start()
+    nvim:keys(':Co! cc<CR>')
+    local names =
+      { 'term://touch made', 'http://x', 'scp://host/x', 'zipfile:x.zip', 'x.c', '/a:b' }
+    local lines = vim.tbl_map(function(name)
+      return name .. ':3:1: error: no'
+    end, names)
+    nvim:receive(output(1, patch(0, lines)), ended(1, 1))
+    wait_line(nvim, 'x.c:3:1: error: no')
+    enter(nvim)
+    nvim:keys('<C-q>')
+    nvim:wait("return vim.bo.filetype == 'qf'")
+    local found = nvim:lua([[
+      return vim.tbl_map(function(item)
+        return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(item.bufnr), ':t')
+      end, vim.fn.getqflist())
+    ]])
+    same({ 'x.c', 'a' }, found)
   end)
 
   it('<C-q> fills the quickfix list through errorformat', function()

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local backend = require('co.backend')
 local last_window = require('co.ui.last_window')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
@@ -55,42 +56,52 @@ local function formats(shell)
   return found
 end
 
---- Returns the lines of a run before those that the shell buffer shows, from the file with the whole output.
+-- The functions that wait for the lines of a file, by request.
+---@type table<integer, fun(lines: string[])>
+local waiting = {}
+local newest = 0
+
+--- Calls `done` with the lines of a run before those that the shell buffer shows, from the file with the whole output. The
+--- backend reads them as it reads the shown ones.
 ---@param run co.Run
 ---@param count integer
----@return string[]
-local function earlier_lines(run, count)
-  local file = count > 0 and run.spill and io.open(run.spill, 'rb')
-  ---@type string[]
-  local found = {}
-  if not file then
-    return found
+---@param done fun(lines: string[])
+local function earlier_lines(run, count, done)
+  if count == 0 or not run.spill then
+    return done({})
   end
-  for line in file:lines() do
-    -- The file has what the command printed, with its colours.
-    local text = line --[[@as string]]
-    found[#found + 1] = text:gsub('\27%[[%d;:]*%a', ''):gsub('\r$', '')
-    if #found >= math.min(count, MAX_EARLIER_LINES) then
-      break
-    end
+  newest = newest + 1
+  waiting[newest] = done
+  local most = math.min(count, MAX_EARLIER_LINES)
+  local message = { type = 'read_output', request = newest, file = run.spill, lines = most }
+  if not backend.send(message) then
+    waiting[newest] = nil
+    done({})
   end
-  file:close()
-  return found
+end
+
+--- Takes the answer of the backend.
+---@param message co.OutputRead
+function M.receive(message)
+  local done = waiting[message.request]
+  waiting[message.request] = nil
+  if done then
+    done(message.lines)
+  end
 end
 
 --- Returns the errors in the output of a run by the first format that fits a line.
 ---@param run co.Run
 ---@param tried co.ErrorFormat[]
 ---@param block co.Block its block
----@param earlier integer the number of lines before the shown ones to read
+---@param lines string[] those before the shown ones
 ---@return vim.quickfix.entry[]
 ---@return co.ErrorFormat? format nil if none fits
-local function parse(run, tried, block, earlier)
+local function parse(run, tried, block, lines)
   local first, tail = block:content()
   if not first or not tail then
     return {}
   end
-  local lines = earlier_lines(run, earlier)
   vim.list_extend(lines, api.nvim_buf_get_lines(block.buf, first, tail, false))
   for _, format in ipairs(tried) do
     local items = locations.parse(lines, run.cwd, format.errorformat)
@@ -101,22 +112,13 @@ local function parse(run, tried, block, earlier)
   return {}
 end
 
---- Fills the quickfix list from the output of a run with the first format that fits a line. A notice names the format.
+--- Fills the quickfix list from the output of a run, of which `lines` are not shown.
 ---@param run co.Run
----@param compiler? string the only one to try
-function M.quickfix(run, compiler)
-  local block = shell_buffer.block(run)
-  if not block or not block:content() then
-    notify.info('the output of this run is not in the shell buffer')
-    return
-  end
-  local only = compiler and of_compiler(compiler)
-  if compiler and not only then
-    notify.error(('there is no :compiler %s'):format(compiler))
-    return
-  end
-  local tried = only and { only } or formats(block.buf)
-  local items, format = parse(run, tried, block, block.skipped)
+---@param tried co.ErrorFormat[]
+---@param block co.Block its block
+---@param lines string[]
+local function list(run, tried, block, lines)
+  local items, format = parse(run, tried, block, lines)
   if block.skipped > MAX_EARLIER_LINES and run.spill then
     local text = 'co read only the first %d and the shown lines of this run'
     notify.info(text:format(MAX_EARLIER_LINES))
@@ -134,6 +136,26 @@ function M.quickfix(run, compiler)
   notify.info('no line of this run fits ' .. table.concat(names, ', '))
 end
 
+--- Fills the quickfix list from the output of a run with the first format that fits a line. A notice names the format.
+---@param run co.Run
+---@param compiler? string the only one to try
+function M.quickfix(run, compiler)
+  local block = shell_buffer.block(run)
+  if not block or not block:content() then
+    notify.info('the output of this run is not in the shell buffer')
+    return
+  end
+  local only = compiler and of_compiler(compiler)
+  if compiler and not only then
+    notify.error(('there is no :compiler %s'):format(compiler))
+    return
+  end
+  local tried = only and { only } or formats(block.buf)
+  earlier_lines(run, block.skipped, function(lines)
+    list(run, tried, block, lines)
+  end)
+end
+
 --- Returns the type of an entry; if the format has none, that which its text begins with.
 ---@param item vim.quickfix.entry
 ---@return string
@@ -149,7 +171,7 @@ function M.show_diagnostics(run)
   local block = shell_buffer.block(run)
   local items, format = {}, nil
   if block then
-    items, format = parse(run, formats(block.buf), block, 0)
+    items, format = parse(run, formats(block.buf), block, {})
   end
   for _, item in ipairs(items) do
     item.type = type_of(item)

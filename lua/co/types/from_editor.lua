@@ -154,6 +154,13 @@
 ---@field builds_image? boolean
 ---@field host { shell: string[], variables: string[] } the words of the shell, and `NAME=value` for each variable
 
+--- A request for the first lines of a file with an output. `co.OutputRead` answers it.
+---@class (exact) co.ReadOutput
+---@field type 'read_output'
+---@field request integer
+---@field file string
+---@field lines integer
+
 ---@class (exact) co.RunInput
 ---@field type 'run_input'
 ---@field run integer
@@ -236,7 +243,7 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.CheckPromptFile|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview
+---@alias co.FromEditor co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

@@ -259,6 +259,12 @@
 ---@field slash? string the slash command that sends it; nil if it goes with each prompt
 ---@field context? boolean it is a context of one prompt
 
+--- The answer to `co.ReadOutput`.
+---@class (exact) co.OutputRead
+---@field type 'output_read'
+---@field request integer
+---@field lines string[]
+
 --- The answer to `co.ReadContext`.
 ---@class (exact) co.ContextRead
 ---@field type? 'context_read'

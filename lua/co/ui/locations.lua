@@ -137,6 +137,15 @@ function M.open_at_cursor(cwd)
   return true
 end
 
+--- Returns whether the name of a buffer is that of a file, and not one that a plugin or Neovim opens in a way of its own: `term://`
+--- runs a command. 'errorformat' takes any word before a colon for a name.
+---@param buf integer
+---@return boolean
+local function names_file(buf)
+  local name = buf > 0 and api.nvim_buf_get_name(buf) or ''
+  return not name:find('^%a[%w+.-]*:') or vim.uv.fs_stat(name) ~= nil
+end
+
 --- Returns the locations in `lines`, parsed by 'errorformat', as entries of a quickfix list.
 ---@param lines string[]
 ---@param cwd string
@@ -153,7 +162,7 @@ function M.parse(lines, cwd, errorformat)
     efm = "%Dco: Entering directory `%f'," .. errorformat,
   }).items
   return vim.tbl_filter(function(item)
-    return item.valid == 1
+    return item.valid == 1 and names_file(item.bufnr)
   end, parsed)
 end
 

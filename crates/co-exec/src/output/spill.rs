@@ -2,8 +2,8 @@
 
 mod file;
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -11,12 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::file::SpillFile;
 use crate::outcome::OutputGap;
+use crate::output::capture::BLOCK_BYTES;
+use crate::output::text::{Encoding, LineDecoder};
 
 /// The most reads that may wait for the disk, 1 MiB. Then the command waits too.
 const QUEUE_CAPACITY: usize = 16;
 /// The time for the disk to write the rest, and the additional time for each part of this size.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 const BYTES_PER_TIMEOUT: u64 = 100 << 20;
+/// The most bytes of the lines that are shown of a file. A message to the editor has at most 16 MiB.
+const MOST_SHOWN: usize = 12 << 20;
 const SUFFIX: &str = "out";
 /// Ends the name of the file that holds the last part while a command prints.
 const TAIL_SUFFIX: &str = "tail";
@@ -60,6 +64,34 @@ enum WriteMessage {
     Bytes(Vec<u8>),
     /// The output has ended after this number of bytes.
     End(u64),
+}
+
+/// Returns the first lines of a file with an output, as a screen shows them: at most `most` lines, of at most
+/// [`MOST_SHOWN`] bytes together.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn shown_lines(path: &Path, most: usize) -> io::Result<Vec<String>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; BLOCK_BYTES];
+    let mut length = file.read(&mut bytes)?;
+    let mut decoder = LineDecoder::new(Encoding::of(&bytes[..length]));
+    let (mut lines, mut room) = (Vec::new(), MOST_SHOWN);
+    while length > 0 {
+        decoder.feed(&bytes[..length]);
+        for line in decoder.take() {
+            let Some(left) = room.checked_sub(line.text.len()) else {
+                return Ok(lines);
+            };
+            if lines.len() == most {
+                return Ok(lines);
+            }
+            room = left;
+            lines.push(line.text);
+        }
+        length = file.read(&mut bytes)?;
+    }
+    Ok(lines)
 }
 
 /// A file that its own thread writes, so that a slow disk stops nothing else.
