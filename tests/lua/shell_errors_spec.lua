@@ -110,7 +110,7 @@ describe('the output of a run', function()
         return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(item.bufnr), ':t')
       end, vim.fn.getqflist())
     ]])
-    same({ 'x.c', 'a' }, found)
+    same({ 'zipfile:x.zip', 'x.c', 'a:b' }, found)
   end)
 
   it('<C-q> fills the quickfix list through errorformat', function()

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::provider::LONGEST_ANSWER;
+/// The most bytes of text and reasoning in one answer. It is far more than a model writes.
+pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
 
 /// The reason why there is no answer, or no more of it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

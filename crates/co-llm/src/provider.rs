@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, LONGEST_ANSWER};
 use crate::price::Price;
 use crate::provider_table::DEFAULT_WINDOW;
 use crate::request::ModelRequest;
@@ -50,9 +50,6 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 }
-
-/// The most bytes of text and reasoning in one answer. It is far more than a model writes.
-pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
 
 /// The deltas of one answer.
 pub type Deltas = BoxStream<'static, Result<Delta, Fault>>;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::EditRefused;
 use super::disk;
 use crate::buffers::OpenBuffers;
-use crate::protocol::{BufferChange, BufferLine, BufferReplacement, Replacement};
-use co_edit::{FileText, Hunk, NotText, hunks};
+use crate::protocol::{BufferChange, BufferLine, BufferReplacement};
+use co_edit::{FileText, NotText, hunks};
 
 /// A file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,17 +116,4 @@ pub(crate) fn buffer_change(
         replacements: replacements.collect(),
         final_newline: after.is_empty() || after.ends_with(b"\n"),
     })
-}
-
-/// Returns a hunk for the editor.
-pub(crate) fn replacement(hunk: &Hunk) -> Replacement {
-    Replacement {
-        start: hunk.at.start,
-        end: hunk.at.end,
-        lines: hunk
-            .text
-            .split_terminator('\n')
-            .map(str::to_owned)
-            .collect(),
-    }
 }
