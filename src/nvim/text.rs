@@ -1,12 +1,12 @@
-//! Replaces invalid UTF-8 in prompts, from buffers in another encoding or from binary files.
+//! Escapes invalid UTF-8 in prompts, from buffers in another encoding or from binary files.
 
 use rmpv::{Utf8String, Value};
 
 /// The warning about a changed prompt.
 pub(super) const REPLACED: &str =
-    "what you sent was not all UTF-8: each part that was not is now \u{fffd}";
+    "what you sent was not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// Replaces invalid UTF-8 in the text and the context of a prompt. Returns whether there was any.
+/// Escapes invalid UTF-8 in the text and the context of a prompt. Returns whether there was any.
 ///
 /// Directories and commands are not changed: they would mean something else.
 pub(super) fn replace_invalid(message: &mut Value) -> bool {
@@ -44,7 +44,7 @@ fn replace(value: &mut Value) -> bool {
     if odd.is_str() {
         return false;
     }
-    let text = String::from_utf8_lossy(odd.as_bytes()).into_owned();
+    let text = co_edit::escape(odd.as_bytes());
     *value = Value::String(Utf8String::from(text));
     true
 }
@@ -85,8 +85,8 @@ mod tests {
         let FromEditor::Prompt { text, context, .. } = decoded else {
             panic!("{decoded:?}");
         };
-        assert_eq!(text, "d\u{fffd}j\u{fffd} \u{e9}");
-        assert_eq!(context[0].text, "a\u{fffd}b");
+        assert_eq!(text, "d\u{fffd}E9j\u{fffd}E0 \u{e9}");
+        assert_eq!(context[0].text, "a\u{fffd}FFb");
     }
 
     #[test]

@@ -296,6 +296,13 @@ fn unescape(text: &str) -> Result<Vec<u8>, NotText> {
     Ok(bytes)
 }
 
+/// Returns what looks like an escape in a text.
+pub(crate) fn escapes_in(text: &str) -> impl Iterator<Item = &str> {
+    let places = text.match_indices(ESCAPE).map(|(at, _)| at);
+    let escape = |at: usize| text.get(at..at + ESCAPE.len_utf8() + 2);
+    places.filter_map(escape).filter(|it| unescape(it).is_ok())
+}
+
 /// Returns whether a place of a text with escapes is inside of one.
 fn is_inside_escape(text: &str, at: usize) -> bool {
     text[..at].chars().rev().take(2).any(|it| it == ESCAPE)

@@ -35,6 +35,11 @@ pub enum NotText {
          `\u{fffd}E9`: copy them from the file, or leave them out with it"
     )]
     BadEscape,
+    #[error(
+        "`{0}` stands for a byte that is no UTF-8, which this file cannot have: write the character that is meant, or copy the \
+         text by a command"
+    )]
+    NewEscape(String),
 }
 
 /// An edit that cannot be applied. The text says what to do next.

@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::diff::{Hunk, hunks};
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, escapes_in};
 use crate::error::NotText;
 use crate::lines;
 
@@ -106,6 +106,25 @@ impl FileText {
     /// As [`Self::encode`], but for encodings that only Neovim knows well.
     pub fn check(&self) -> Result<(), NotText> {
         self.encoding.check(&self.stored()?)
+    }
+
+    /// Checks that the text can take the place of an older one, as far as co knows. Escapes of another file are no text of this
+    /// one, unless the older text has them too.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_after(&self, older: Option<&Self>) -> Result<(), NotText> {
+        let older_text = older.map_or("", Self::as_str);
+        if !self.encoding.has_escapes()
+            && let Some(new) = escapes_in(&self.text).find(|it| !older_text.contains(it))
+        {
+            return Err(NotText::NewEscape(new.to_owned()));
+        }
+        // The person may have typed a character that cannot be stored.
+        match older.is_none_or(|it| it.check().is_ok()) {
+            true => self.check(),
+            false => Ok(()),
+        }
     }
 
     /// Returns the text with its line breaks.

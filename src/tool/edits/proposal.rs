@@ -99,7 +99,7 @@ pub fn propose(
         (EditRequest::Write { text, .. }, [place]) => match EditableText::of(place, open)? {
             None => {
                 let new = FileText::decode(text.as_bytes());
-                Ok(creation(place, new.map_err(|error| place.refuse(error))?))
+                creation(place, new.map_err(|error| place.refuse(error))?)
             }
             Some(old) => {
                 check(place, &old)?;
@@ -242,7 +242,7 @@ impl Proposal {
                 new.apply_hunks(&hunks(new.as_str(), text));
                 Self {
                     notes: all,
-                    ..creation(&place, new)
+                    ..creation(&place, new)?
                 }
             }
             change => Self {
@@ -404,7 +404,9 @@ impl Proposal {
     }
 }
 
-fn creation(place: &EditPlace, new: FileText) -> Proposal {
+fn creation(place: &EditPlace, new: FileText) -> Result<Proposal, EditRefused> {
+    let check = new.check_after(None);
+    check.map_err(|error| place.refuse(error))?;
     let names = Names {
         old: None,
         new: Some(&place.shown),
@@ -414,7 +416,7 @@ fn creation(place: &EditPlace, new: FileText) -> Proposal {
         place: place.clone(),
         new,
     };
-    proposal(place, difference, change)
+    Ok(proposal(place, difference, change))
 }
 
 pub(super) fn replacement(
@@ -423,10 +425,8 @@ pub(super) fn replacement(
     new: FileText,
     notes: Vec<String>,
 ) -> Result<Proposal, EditRefused> {
-    // Its encoding may not have all characters. The person may have typed such a character.
-    if old.text.check().is_ok() {
-        new.check().map_err(|error| place.refuse(error))?;
-    }
+    let check = new.check_after(Some(&old.text));
+    check.map_err(|error| place.refuse(error))?;
     if new == old.text {
         return Err(place.refuse("it already has this text"));
     }

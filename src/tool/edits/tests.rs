@@ -114,6 +114,28 @@ fn an_edit_changes_the_text_and_nothing_else() {
 }
 
 #[test]
+fn an_escape_of_another_file_is_no_text() {
+    let scene = Scene::new();
+    let expected = "`\u{fffd}E9` stands for a byte that is no UTF-8, which this file cannot have";
+    scene.write("f", b"x\n");
+    for request in [
+        edit("f", "x", "cat\u{fffd}E9"),
+        json!({ "path": "f", "text": "cat\u{fffd}E9" }),
+        json!({ "path": "new", "text": "cat\u{fffd}E9" }),
+    ] {
+        let why = scene.propose(&request).unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    }
+    // A text of the file may look like one.
+    scene.write("f", "\u{fffd}E9 x\n".as_bytes());
+    scene.apply(&edit("f", "x", "\u{fffd}E9 \u{fffd}")).unwrap();
+    assert_eq!(
+        scene.read("f"),
+        "\u{fffd}E9 \u{fffd}E9 \u{fffd}\n".as_bytes()
+    );
+}
+
+#[test]
 fn a_buffer_has_its_text_and_its_encoding() {
     let scene = Scene::new();
     let change = |fileencoding: &str, lines: &[u8], new: &str| {

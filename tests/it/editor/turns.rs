@@ -43,7 +43,7 @@ fn a_long_output_is_bounded_for_the_model_and_folded_on_the_screen() {
 }
 
 #[test]
-fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_replaced() {
+fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_escaped() {
     let scene = Scene::scripted([Reply::text("I see.")]);
     std::fs::write(scene.workspace.path().join("odd.txt"), b"r\xe9sum\xe9\n").unwrap();
     scene.lua(r"vim.cmd('Co d\233j\224 with @file:odd.txt')", json!([]));
@@ -51,7 +51,7 @@ fn a_prompt_that_is_no_text_is_sent_with_its_odd_bytes_replaced() {
     scene.wait_turns(1);
     scene.wait_text("was not all UTF-8");
     let asked = scene.server.requests()[0].last("user").unwrap();
-    assert!(asked.contains("d\u{fffd}j\u{fffd} with"), "{asked}");
+    assert!(asked.contains("d\u{fffd}E9j\u{fffd}E0 with"), "{asked}");
     assert!(asked.contains("sum"), "{asked}");
 }
 
