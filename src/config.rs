@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use given::GivenSettings;
-pub use help::{help, help_environment, help_inherit, help_secret_names, help_unasked};
+pub use help::{
+    help, help_environment, help_inherit, help_obeyed, help_secret_names, help_unasked,
+};
 pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
 pub use setting::Applies;

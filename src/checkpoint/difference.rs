@@ -295,7 +295,7 @@ mod tests {
         for (change, expected) in [
             (
                 change(".envrc", None, text()),
-                "Runs programs or agents run or obey `.envrc` without asking",
+                "Runs `.envrc`: a shell runs it when it enters the directory",
             ),
             (
                 change("a", text(), link("/etc/passwd")),

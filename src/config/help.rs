@@ -5,7 +5,7 @@
 use super::setting::Setting;
 use super::table::settings;
 use co_exec::Caller;
-use co_policy::{programs, secret_names};
+use co_policy::{obeyed, programs, secret_names};
 
 /// Columns of a help file.
 const WIDTH: usize = 78;
@@ -115,6 +115,23 @@ pub fn help_secret_names() -> String {
             sources.join(", "),
         ),
     ])
+}
+
+/// Returns the names of files that others run or obey, by the reason.
+pub fn help_obeyed() -> String {
+    let list = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(", ");
+    let mut parts: Vec<(&str, String)> = obeyed::rows()
+        .map(|(reason, names)| (reason, list(&mut names.into_iter())))
+        .collect();
+    parts.push((
+        "Other names that begin with a dot, except:",
+        list(&mut obeyed::harmless()),
+    ));
+    parts.push((
+        "Of all these, commands that are confined to the workspace cannot change:",
+        list(&mut obeyed::held()),
+    ));
+    listed(&parts)
 }
 
 /// Returns the programs that may run unasked.

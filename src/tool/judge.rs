@@ -204,11 +204,20 @@ impl Judge {
         match (problems, fact.inside) {
             (Some(reason), _) => Err(refuse(&reason.text)),
             (None, None) => Err(refuse(&format!("`{path}` is outside the workspace"))),
-            (None, Some(inside)) => Ok(EditPlace {
-                shown: inside.real.display().to_string(),
-                real: self.facts.root().join(inside.real),
-                is_link: cwd.join(path).is_symlink(),
-            }),
+            (None, Some(inside)) => {
+                // Others may know the file by the name of a link.
+                let named = cwd.join(path);
+                let named = match named.strip_prefix(self.facts.root()) {
+                    Ok(below) => below,
+                    Err(_) => Path::new(named.file_name().unwrap_or_default()),
+                };
+                Ok(EditPlace {
+                    obeyed: obeyed::reason(&inside.real).or_else(|| obeyed::reason(named)),
+                    shown: inside.real.display().to_string(),
+                    real: self.facts.root().join(inside.real),
+                    is_link: cwd.join(path).is_symlink(),
+                })
+            }
         }
     }
 
@@ -229,9 +238,7 @@ impl Judge {
             ..CommandAssessment::default()
         };
         let found = self.add_workspace_rules(of_tool(words, changes, None));
-        let obeyed = places
-            .iter()
-            .find_map(|it| obeyed::reason(Path::new(&it.shown)));
+        let obeyed = places.iter().find_map(|it| it.obeyed.clone());
         match (self.verdict(&found, chat_rules), obeyed) {
             (Verdict::Allow(_) | Verdict::Ask(_), Some(why)) => {
                 Verdict::Ask(co_policy::ApprovalQuestion {

@@ -1,61 +1,194 @@
-//! Files that other programs run, or that co and other agents obey. An edit of one asks each time.
+//! Files that other programs run, or that co and other agents obey. An edit of one asks each time. Reads no file.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Component, Path};
+use std::sync::LazyLock;
 
-/// Files that editors, shells, build tools and agents run or obey when somebody opens or builds the project.
-const FILES: &str = ".envrc .nvim.lua .nvimrc .exrc .lazy.lua .gitattributes .gitmodules .gitlab-ci.yml .travis.yml \
-    .pre-commit-config.yaml lefthook.yml Jenkinsfile azure-pipelines.yml agents.md claude.md gemini.md co.md .cursorrules \
-    .windsurfrules .clinerules copilot-instructions.md build.rs setup.py conftest.py sitecustomize.py noxfile.py \
-    build.gradle build.gradle.kts makefile gnumakefile justfile rakefile package.json";
+use serde::Deserialize;
 
-/// Directories whose files are run or obeyed.
-const DIRECTORIES: &str = ".co .vscode .idea .github .gitlab .circleci .husky .githooks .cargo .claude .cursor .devcontainer hooks";
+use crate::text::one_line;
+
+/// A row of the table: names of files and directories, and the reason why they are in it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// One sentence without a subject for the file: "git obeys it".
+    reason: String,
+    #[serde(default)]
+    names: String,
+    /// Names that ask and that commands confined to the workspace cannot change.
+    #[serde(default)]
+    held: String,
+}
+
+impl Row {
+    fn all(&self) -> impl Iterator<Item = &str> {
+        let texts = [&self.names, &self.held].into_iter();
+        texts.flat_map(|names| names.split_whitespace())
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableFile {
+    /// The reason for names that begin with a dot and have no row.
+    hidden: String,
+    /// Names that begin with a dot and do not ask.
+    harmless: String,
+    row: Vec<Row>,
+}
+
+static FILE: LazyLock<TableFile> = LazyLock::new(|| {
+    toml::from_str(include_str!("obeyed.toml")).expect("the built-in table is tested to parse")
+});
+static OBEYED: LazyLock<Names> = LazyLock::new(|| {
+    let rows = FILE.row.iter();
+    rows.flat_map(|row| row.all().map(|name| (name, row.reason.as_str())))
+        .collect()
+});
+static HARMLESS: LazyLock<Names> = LazyLock::new(|| {
+    let names = FILE.harmless.split_whitespace();
+    names.map(|name| (name, "")).collect()
+});
 
 /// Returns the reason why an edit of a file asks each time: others run it, or co obeys it.
+///
+/// The path is relative to the workspace: each of its names counts.
 pub fn reason(path: &Path) -> Option<String> {
-    let has = |list: &str, name: &str| {
-        let name = name.to_ascii_lowercase();
-        list.split_whitespace()
-            .any(|it| it.eq_ignore_ascii_case(&name))
-    };
-    let file = path.file_name()?.to_str()?;
-    let directories = path.parent().into_iter().flat_map(Path::iter);
-    let mut directories = directories.filter_map(|name| name.to_str());
-    let named = match has(FILES, file) {
-        true => Some(file),
-        false => directories.find(|name| has(DIRECTORIES, name)),
-    };
-    named.map(|name| format!("programs or agents run or obey `{name}` without asking"))
+    let names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy()),
+        _ => None,
+    });
+    let shown: Vec<_> = names.collect();
+    let folded: Vec<String> = shown.iter().map(|name| folded(name)).collect();
+    let names: Vec<&str> = folded.iter().map(String::as_str).collect();
+    let last = names.len().checked_sub(1)?;
+    let found = OBEYED.find(&names).or_else(|| {
+        let hidden = |at: usize| match at == last {
+            true => HARMLESS.file(&names).is_none(),
+            false => HARMLESS.directory(names[at]).is_none(),
+        };
+        let at = (0..=last).find(|at| names[*at].starts_with('.') && hidden(*at))?;
+        Some((at, FILE.hidden.as_str()))
+    });
+    found.map(|(at, reason)| format!("`{}`: {reason}", one_line(&shown[at])))
+}
+
+/// Returns the paths below a workspace that commands confined to it cannot change. They run or are obeyed although nobody
+/// starts them.
+pub fn held() -> impl Iterator<Item = &'static str> {
+    let rows = FILE.row.iter();
+    let names = rows.flat_map(|row| row.held.split_whitespace());
+    names.map(|name| name.trim_end_matches('/'))
+}
+
+/// Returns each reason with the names that have it, as the help lists them.
+pub fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let rows = FILE.row.iter();
+    rows.map(|row| (row.reason.as_str(), row.all().collect()))
+}
+
+/// Returns the names that begin with a dot and do not ask.
+pub fn harmless() -> impl Iterator<Item = &'static str> {
+    FILE.harmless.split_whitespace()
+}
+
+/// Returns a name in the form in which two names of one file are equal on a file system that ignores case.
+fn folded(name: &str) -> String {
+    match name.is_ascii() {
+        true => name.to_ascii_lowercase(),
+        // Some capitals have the same small letter as an ASCII one, and some small letters the same capital.
+        false => name.to_uppercase().to_lowercase(),
+    }
+}
+
+/// Names of files and directories with their reasons, split once.
+#[derive(Default)]
+struct Names {
+    files: HashMap<String, &'static str>,
+    directories: HashMap<String, &'static str>,
+    patterns: Vec<Pattern>,
+}
+
+/// A name of a file that needs more than one comparison.
+struct Pattern {
+    /// The directories above.
+    above: Vec<String>,
+    start: String,
+    /// The text after a `*`. Without a `*`, the name is `start`.
+    end: Option<String>,
+    reason: &'static str,
+}
+
+impl Names {
+    /// Returns the position of the first name of a path that has a row, and the reason.
+    fn find(&self, names: &[&str]) -> Option<(usize, &'static str)> {
+        let (_, above) = names.split_last()?;
+        let mut directories = above.iter().enumerate();
+        directories
+            .find_map(|(at, name)| Some((at, self.directory(name)?)))
+            .or_else(|| Some((above.len(), self.file(names)?)))
+    }
+
+    fn directory(&self, name: &str) -> Option<&'static str> {
+        self.directories.get(name).copied()
+    }
+
+    fn file(&self, names: &[&str]) -> Option<&'static str> {
+        let (name, above) = names.split_last()?;
+        let pattern = || self.patterns.iter().find(|it| it.is_match(above, name));
+        let exact = self.files.get(*name).copied();
+        exact.or_else(|| pattern().map(|it| it.reason))
+    }
+}
+
+impl Pattern {
+    fn is_match(&self, above: &[&str], name: &str) -> bool {
+        let is_named = match &self.end {
+            Some(end) => {
+                let rest = name.strip_prefix(self.start.as_str());
+                rest.is_some_and(|rest| rest.ends_with(end.as_str()))
+            }
+            None => name == self.start,
+        };
+        let mut below = above.iter().rev();
+        is_named
+            && self
+                .above
+                .iter()
+                .rev()
+                .all(|dir| below.next() == Some(&dir.as_str()))
+    }
+}
+
+impl FromIterator<(&'static str, &'static str)> for Names {
+    fn from_iter<T: IntoIterator<Item = (&'static str, &'static str)>>(rows: T) -> Self {
+        let mut all = Self::default();
+        for (name, reason) in rows {
+            let name = folded(name);
+            if let Some(directory) = name.strip_suffix('/') {
+                all.directories.insert(directory.to_owned(), reason);
+                continue;
+            }
+            let (above, last) = name.rsplit_once('/').unwrap_or(("", &name));
+            let (start, end) = match last.split_once('*') {
+                Some((start, end)) => (start, Some(end.to_owned())),
+                None => (last, None),
+            };
+            if above.is_empty() && end.is_none() {
+                all.files.insert(name, reason);
+                continue;
+            }
+            all.patterns.push(Pattern {
+                above: above.split_terminator('/').map(str::to_owned).collect(),
+                start: start.to_owned(),
+                end,
+                reason,
+            });
+        }
+        all
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_that_others_run_or_obey_are_known() {
-        for path in [
-            ".nvim.lua",
-            "deep/.exrc",
-            "AGENTS.md",
-            "docs/Agents.md",
-            ".co/policy.toml",
-            ".github/workflows/ci.yml",
-            "build.rs",
-            "Makefile",
-            ".husky/pre-commit",
-            "tools/hooks/check",
-        ] {
-            assert!(reason(Path::new(path)).is_some(), "{path}");
-        }
-        for path in [
-            "src/main.rs",
-            "src/build.rs.md",
-            "README.md",
-            "src/co/mod.rs",
-            "hooks",
-        ] {
-            assert_eq!(reason(Path::new(path)), None, "{path}");
-        }
-    }
-}
+mod tests;

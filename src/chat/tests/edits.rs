@@ -220,7 +220,7 @@ async fn always_holds_for_the_directory_and_not_for_files_that_others_run() {
     let obeyed = asked_about(&mut chat, "edit_file src/build.rs").await;
     assert_eq!(
         obeyed.reasons[0],
-        "programs or agents run or obey `build.rs` without asking"
+        "`build.rs`: Cargo builds and runs it or what it names, also for an editor"
     );
     assert_eq!(obeyed.prefix, None);
     chat.answer(obeyed.id, Answer::Deny);
@@ -269,6 +269,33 @@ async fn every_edit_can_be_allowed_and_deletions_still_ask() {
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.read("src/a"), "1\n");
     assert_eq!(chat.read("b"), "x\n");
+}
+
+#[tokio::test]
+async fn a_file_that_others_run_asks_by_each_of_its_names() {
+    let paths = [".clinerules/a.md", "Makefile", "run/tasks.json"];
+    let calls = paths.map(|path| {
+        let text = json!({ "path": path, "text": "x\n" });
+        asks_for(path, "write_file", text)
+    });
+    let mut chat = Chat::trusting(calls.into_iter().chain([says("I see.")]));
+    chat.write("rules/a", "one\n");
+    chat.write(".vscode/tasks.json", "one\n");
+    std::os::unix::fs::symlink("rules/a", chat.work.join("Makefile")).unwrap();
+    std::os::unix::fs::symlink(".vscode", chat.work.join("run")).unwrap();
+    chat.say("write them");
+    for (name, path) in [
+        (".clinerules", ".clinerules/a.md"),
+        ("Makefile", "rules/a"),
+        (".vscode", ".vscode/tasks.json"),
+    ] {
+        let ask = asked_about(&mut chat, &format!("write_file {path}")).await;
+        let start = format!("`{name}`: ");
+        assert!(ask.reasons[0].starts_with(&start), "{:?}", ask.reasons);
+        chat.answer(ask.id, Answer::Deny);
+    }
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.read("rules/a"), "one\n");
 }
 
 #[tokio::test]

@@ -42,6 +42,7 @@ impl EditRange {
             shown: self.file.display().to_string(),
             real: self.file.clone(),
             is_link: false,
+            obeyed: None,
         };
         let text = EditableText::of(&place, open).ok().flatten();
         self.text = text.map(|it| it.text.as_str().to_owned());

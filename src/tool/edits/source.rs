@@ -17,6 +17,8 @@ pub struct EditPlace {
     pub real: PathBuf,
     /// True if the path is a link to that file.
     pub is_link: bool,
+    /// The reason why a change of it asks each time, if others run or obey the file or a link to it.
+    pub obeyed: Option<String>,
 }
 
 /// The text of a file that may be changed.

@@ -78,6 +78,11 @@ fn the_help_lists_the_names_of_secrets_as_policy_does() {
 }
 
 #[test]
+fn the_help_lists_what_others_obey_as_policy_does() {
+    has("*co-obeyed*", &co::config::help_obeyed());
+}
+
+#[test]
 fn the_help_says_the_times_that_the_code_has() {
     let seconds = co::tool::shell::DEFAULT_TIMEOUT.as_secs();
     has(

@@ -42,6 +42,43 @@ fn what_the_person_types_during_the_question_stays() {
 }
 
 #[test]
+fn files_that_run_later_ask_although_every_edit_is_allowed() {
+    let write = |path: &str| json!({ "path": path, "text": "x\n" });
+    let later = [
+        "mise.toml",
+        ".mcp.json",
+        ".pnpmfile.cjs",
+        ".clinerules/a.md",
+        "deep/.bazelrc",
+        ".luarc.json",
+        ".hg/hgrc",
+        "sub/.jj/repo/config.toml",
+        "bare.git/HEAD",
+    ];
+    let mut replies = vec![
+        Reply::new().call("c1", "write_file", &write("notes.txt")),
+        Reply::new().call("c2", "write_file", &write("src/free.rs")),
+    ];
+    for path in later {
+        replies.push(Reply::new().call(path, "write_file", &write(path)));
+    }
+    replies.push(Reply::text("All through."));
+    let scene = Scene::scripted(replies);
+    scene.co("write them");
+    scene.answer_ask("1/1", "a");
+    scene.press("f");
+    for path in later {
+        scene.wait_text(&format!("write_file {path}"));
+        scene.answer_ask("1/1", "n");
+    }
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("notes.txt") && scene.workspace.exists("src/free.rs"));
+    for path in later {
+        assert!(!scene.workspace.exists(path), "{path}");
+    }
+}
+
+#[test]
 fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
     let edit = |old: &str, new: &str| json!({ "path": "notes.txt", "edits": [{ "old": old, "new": new }] });
     let all = json!({ "path": "notes.txt", "text": "one\ntwo\nthree\nfour\nfive\n" });

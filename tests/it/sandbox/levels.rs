@@ -45,6 +45,13 @@ const HELD: &[&str] = &[
     "mv .vscode x",
     "echo x > .co/policy.toml",
     "rm -r .co",
+    "echo x > .mcp.json",
+    "echo x > mise.toml",
+    "echo x > new; mv new mise.toml",
+    "echo x > .hg/hgrc",
+    "mv .hg x",
+    "echo x > .jj/repo/config.toml",
+    "mv .jj x",
 ];
 
 /// Commands that would change a file outside of it.
@@ -75,6 +82,10 @@ fn furnish(scene: &Scene) {
         ".lazy.lua",
         ".vscode/tasks.json",
         ".co/policy.toml",
+        ".mcp.json",
+        "mise.toml",
+        ".hg/hgrc",
+        ".jj/repo/config.toml",
     ] {
         fs::create_dir_all(scene.ws.join(name).parent().unwrap()).unwrap();
         fs::write(scene.ws.join(name), "before\n").unwrap();
@@ -105,6 +116,10 @@ fn each_is_held(user: Option<u32>, lines: &[&str]) {
                 ".lazy.lua",
                 ".vscode",
                 ".co",
+                ".mcp.json",
+                "mise.toml",
+                ".hg/hgrc",
+                ".jj/repo/config.toml",
             ];
             // The times of a submodule's directory show the placeholders in it.
             let placed = below == std::path::Path::new(".git/modules/sub");

@@ -1,5 +1,4 @@
-//! Names of files and directories: readable ones, secret ones, and those that other programs run later. Contains no
-//! code.
+//! Names of files and directories: readable and secret ones. Contains no code.
 
 /// Paths that are readable on every system, if they exist.
 pub const SYSTEM: &[&str] = &[
@@ -218,17 +217,6 @@ pub(super) const SECRETS: &[&str] = &[
     "Library/Cookies",
     "Library/Application Support/Google",
     "Library/Application Support/Firefox",
-];
-
-/// Names in a workspace that other programs run or obey without asking.
-pub(super) const RUN_LATER: &[&str] = &[
-    ".envrc",
-    ".nvim.lua",
-    ".nvimrc",
-    ".exrc",
-    ".lazy.lua",
-    ".vscode",
-    ".co",
 ];
 
 /// Keys in git's configuration that name further files, or a directory of hooks.

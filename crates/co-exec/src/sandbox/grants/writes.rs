@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use co_policy::obeyed;
+
+use super::super::SandboxRefusal;
 use super::super::git::{self, ConfiguredPaths, Layout, SearchLimits};
 use super::super::plan::{Grant, Mounts, PathBytes, Right};
-use super::super::{SandboxRefusal, names};
 use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
 
 /// The paths that are protected while a command writes.
@@ -80,10 +82,7 @@ impl ProtectedWrites {
     ) -> Result<Self, SandboxRefusal> {
         let limits = layout.limits();
         let inside = |path: &PathBuf| writable.iter().any(|it| path.starts_with(it) && path != it);
-        let mut later: Vec<PathBuf> = names::RUN_LATER
-            .iter()
-            .map(|name| kept.real.join(name))
-            .collect();
+        let mut later: Vec<PathBuf> = obeyed::held().map(|name| kept.real.join(name)).collect();
         let ConfiguredPaths { hooks, files } = kept.configured(request)?;
         let hooks: Vec<PathBuf> = hooks.iter().map(|path| resolved(path)).collect();
         if let Some(hooks) = hooks.iter().find(|hooks| kept.real.starts_with(hooks)) {
