@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 # The tests that generate their input.
 GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair text:: no_edit_breaks remote::message secrets:: \
-	editor::random_keys cli::message_fuzz
+	editor::random_keys editor::random_edits cli::message_fuzz
 # The tests that kill, cut off and fill up.
 CHAOS := cli::message editor::surroundings editor::backend editor::drill editor::killed_edits \
 	editor::quit editor::turns exec::faults exec::watchdog exec::leftovers sandbox::bombs
