@@ -284,6 +284,7 @@ impl App {
                 self.services.buffers.set_hooked(before_command);
             }
             FromEditor::Buffers { request, buffers } => reply(request, BufferReply::Read(buffers)),
+            FromEditor::Failed { request } => self.services.buffers.fail(request),
             FromEditor::BufferChanged { request, changed } => {
                 reply(request, BufferReply::Changed(changed));
             }

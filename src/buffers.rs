@@ -191,7 +191,12 @@ impl Buffers {
         }
     }
 
-    /// Sends a request with a new number. Returns the answer; none if Neovim ended.
+    /// Ends the wait for an answer that does not come.
+    pub fn fail(&self, request: u64) {
+        self.waiting().remove(&request);
+    }
+
+    /// Sends a request with a new number. Returns the answer; none if Neovim ended or failed.
     async fn ask(&self, message: impl FnOnce(u64) -> ToEditor) -> Option<BufferReply> {
         self.send(message).answer().await
     }

@@ -162,13 +162,24 @@ local handlers = {
   end,
 }
 
+-- The types of messages that the backend waits for an answer to, other than questions.
+local requests =
+  { read_buffers = true, change_buffer = true, editor_query = true, before_command = true }
+
+--- Returns whether a value is a number that the backend may have given.
+---@param value any
+---@return boolean
+local function is_id(value)
+  return type(value) == 'number' and value >= 0 and value % 1 == 0
+end
+
 --- Tells the backend that a message failed for whose answer a turn may wait.
 ---@param message table
 local function give_up(message)
-  local id = message.id
-  local asks = message.type == 'question' or message.type == 'changes'
-  if asks and type(id) == 'number' and id >= 0 and id % 1 == 0 then
-    require('co.question').deny_unshown(id --[[@as integer]])
+  if is_id(message.id) and (message.type == 'question' or message.type == 'changes') then
+    require('co.question').deny_unshown(message.id)
+  elseif is_id(message.request) and requests[message.type] then
+    backend.send_if_running({ type = 'failed', request = message.request })
   end
 end
 

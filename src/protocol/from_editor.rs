@@ -143,6 +143,8 @@ pub enum FromEditor {
         #[serde(flatten)]
         changed: BufferChanged,
     },
+    /// Lua cannot answer a request, because its code has failed.
+    Failed { request: u64 },
     /// Plugins have hooks before a command, or no longer have any.
     Hooks { before_command: bool },
     /// The answer to a [`super::ToEditor::BeforeCommand`].

@@ -84,12 +84,13 @@ impl FileQuery {
 
     /// Returns the query in a line, for a person.
     pub fn line(&self) -> String {
-        match self {
+        let line = match self {
             Self::Read(query) => query.line(),
             Self::List(query) => query.line(),
             Self::Search(query) => query.line(),
             Self::Editor(query) => query.line(),
-        }
+        };
+        co_policy::one_line(&line)
     }
 
     /// Runs the query. It blocks on files: call it from `spawn_blocking`.

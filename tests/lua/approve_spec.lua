@@ -53,6 +53,9 @@ describe('the approval float', function()
     -- It fails before it is in the queue.
     nvim:receive(ask(4, { change = 7 }))
     wait_answers(nvim, { { 1, 'once' }, { 2, 'deny' }, { 3, 'once' }, { 4, 'deny' } })
+    -- So does a request that is no question.
+    nvim:receive({ type = 'read_buffers', request = 5, files = 7 })
+    same({ type = 'failed', request = 5 }, nvim:wait_sent(1, 'failed'))
     same('', nvim:lua('return vim.v.errmsg:match("^E.*") or ""'))
   end)
 

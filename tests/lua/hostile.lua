@@ -173,7 +173,7 @@ function object(class, depth)
   local made = {}
   for _, field in ipairs(classes[class]) do
     -- A change has changes: the deeper it gets, the fewer it has.
-    local absent = field.optional and (depth < 0 or math.random(3) == 1)
+    local absent = field.optional and field.name ~= 'request' and (depth < 0 or math.random(3) == 1)
     if PLACES[field.name] and field.type ~= 'boolean' then
       made[field.name] = PLACES[field.name]
     elseif field.name == 'type' then
@@ -185,11 +185,13 @@ function object(class, depth)
   return made
 end
 
---- Reads the annotations.
-local function read()
+--- Reads the annotations of a file.
+---@param file string
+---@param received boolean Lua gets its messages
+local function read(file, received)
   ---@type string?
   local class
-  for line in io.lines(co_root .. '/lua/co/types/to_editor.lua') do
+  for line in io.lines(co_root .. '/lua/co/types/' .. file) do
     local name, parent = line:match('^%-%-%-@class [%(%)exact ]*co%.(%w+):? ?c?o?%.?(%w*)')
     local alias, meaning = line:match('^%-%-%-@alias co%.(%w+) (.*)')
     local field, optional, about = line:match('^%-%-%-@field ([%w_]+)(%??)%s+(.*)')
@@ -204,14 +206,15 @@ local function read()
       local fields = classes[class] --[[@as co.test.Field[] ]]
       fields[#fields + 1] = { name = field, optional = optional ~= '', type = type }
       local kind = field == 'type' and type:match("^'([%w_]+)'")
-      if kind then
+      if kind and received then
         by_type[kind] = class
       end
     end
   end
 end
 
-read()
+read('from_editor.lua', false)
+read('to_editor.lua', true)
 
 --- Returns the types of all messages, sorted.
 ---@return string[]

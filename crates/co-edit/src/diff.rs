@@ -105,10 +105,14 @@ pub fn unified(old: &str, hunks: &[Hunk], names: Names<'_>) -> String {
         return diff;
     }
     let name = |side: &str, name: Option<&str>| match name {
-        Some(name) => match name.strip_prefix('"') {
-            Some(quoted) => format!("\"{side}/{quoted}"),
-            None => format!("{side}/{name}"),
-        },
+        Some(name) => {
+            // A name takes one line, so that it cannot pass for lines of the diff.
+            let name = name.replace('\n', "\\n");
+            match name.strip_prefix('"') {
+                Some(quoted) => format!("\"{side}/{quoted}"),
+                None => format!("{side}/{name}"),
+            }
+        }
         None => "/dev/null".to_owned(),
     };
     // Writing to a string does not fail.
@@ -202,13 +206,17 @@ mod tests {
             "x\n1\n2\n3\n4\n5\n6\n7\n8\n",
             "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n+x\n 1\n 2\n 3\n@@ -6,4 +7,3 @@\n 6\n 7\n 8\n-9\n",
         );
-        let new = Names {
-            old: None,
-            new: Some("f"),
+        let diff = |new| {
+            let names = Names {
+                old: None,
+                new: Some(new),
+            };
+            unified("", &hunks("", "a\n"), names)
         };
+        assert_eq!(diff("f"), "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(
-            unified("", &hunks("", "a\n"), new),
-            "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+            diff("f\n+b"),
+            "--- /dev/null\n+++ b/f\\n+b\n@@ -0,0 +1 @@\n+a\n"
         );
     }
 

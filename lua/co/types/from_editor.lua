@@ -243,7 +243,12 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
----@alias co.FromEditor co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview
+---@alias co.FromEditor co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
+
+--- A request cannot be answered, because the handler of its message has failed.
+---@class (exact) co.Failed
+---@field type 'failed'
+---@field request integer
 
 ---@class (exact) co.Saved
 ---@field type 'saved'

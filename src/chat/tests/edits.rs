@@ -46,6 +46,42 @@ async fn a_change_is_shown_asked_and_made() {
     }
 }
 
+#[tokio::test]
+async fn a_name_with_line_breaks_takes_one_line_in_a_question() {
+    let name = "a\n+b\u{202e}";
+    let mut chat = Chat::new([
+        asks_for("1", "edit_file", edit(name, "two", "2")),
+        asks_for(
+            "2",
+            "move_file",
+            json!({ "from": name, "to": "src\nc/\nd" }),
+        ),
+        says("Done."),
+    ]);
+    chat.write(name, "two\n");
+    let ask = chat.question("change it").await;
+    assert_eq!(ask.command, r"edit_file 'a\n+b\u{202e}'");
+    let change = ask.change.unwrap();
+    assert_eq!(change.files[0].path, r"a\n+b\u{202e}");
+    assert!(
+        change
+            .diff
+            .starts_with("--- a/a\\n+b\\u{202e}\n+++ b/a\\n+b\\u{202e}\n@@"),
+        "{}",
+        change.diff
+    );
+    chat.answer(ask.id, Answer::Once);
+    let ask = chat.asked().await;
+    let change = ask.change.unwrap();
+    assert_eq!(
+        change.diff,
+        "rename from a\\n+b\\u{202e}\nrename to src\\nc/\\nd\n"
+    );
+    chat.answer(ask.id, Answer::Deny);
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.read(name), "2\n");
+}
+
 fn accept(accept: bool, lines: Option<&[&str]>, comment: Option<&str>) -> HunkAnswer {
     HunkAnswer {
         accept,

@@ -114,7 +114,7 @@ impl Turn {
         let notes = edit.proposals.iter().flat_map(|it| &it.notes);
         let reasons: Vec<_> = reasons.chain(notes).map(|it| one_line(it)).collect();
         let change = change_of(&edit.proposals, &reasons);
-        let command = co_policy::printable(&edit.judged.command);
+        let command = one_line(&edit.judged.command);
         Question {
             cwd: one_line(&self.cwd.display().to_string()),
             reasons,

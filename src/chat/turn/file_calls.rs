@@ -153,7 +153,7 @@ impl Turn {
             decision,
             running,
         } = started;
-        let line = co_policy::printable(&query.line());
+        let line = query.line();
         self.show(ChatEvent::FileCall(line)).await?;
         let Some(running) = running else {
             let Decision::Forbidden { why } = &decision else {

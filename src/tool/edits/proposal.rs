@@ -462,7 +462,10 @@ fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
     };
     let difference = match old {
         Ok(old) => Difference::of(old.as_str(), "", names),
-        Err(_) => Difference::told(format!("Binary file a/{} is deleted\n", place.shown)),
+        Err(_) => {
+            let name = co_policy::one_line(&place.shown);
+            Difference::told(format!("Binary file a/{name} is deleted\n"))
+        }
     };
     Ok(proposal(place, difference, change))
 }
@@ -481,7 +484,8 @@ fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
         to: to.real.clone(),
         shown_from: from.shown.clone(),
     };
-    let renamed = format!("rename from {}\nrename to {}\n", from.shown, to.shown);
+    let [old, new] = [from, to].map(|place| co_policy::one_line(&place.shown));
+    let renamed = format!("rename from {old}\nrename to {new}\n");
     Ok(proposal(to, Difference::told(renamed), change))
 }
 

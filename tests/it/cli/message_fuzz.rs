@@ -7,7 +7,7 @@ use crate::support::cases;
 use crate::support::wire::{Wire, notification, packed};
 
 /// The types of messages, and one that there is not.
-const TYPES: [&str; 16] = [
+const TYPES: [&str; 17] = [
     "hello",
     "settings",
     "sandbox",
@@ -23,6 +23,7 @@ const TYPES: [&str; 16] = [
     "saved",
     "buffers",
     "editor_answer",
+    "failed",
     "bogus",
 ];
 const FIELDS: [&str; 17] = [

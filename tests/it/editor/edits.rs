@@ -79,6 +79,30 @@ fn files_that_run_later_ask_although_every_edit_is_allowed() {
 }
 
 #[test]
+fn a_name_with_line_breaks_can_be_answered_and_reviewed() {
+    let name = "odd\n+name\r\u{202e}";
+    let edit =
+        |old: &str, new: &str| json!({ "path": name, "edits": [{ "old": old, "new": new }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit("one", "1")),
+        Reply::new().call("c2", "edit_file", &edit("two", "2")),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write(name, "one\ntwo\n");
+    scene.co("change it");
+    let lines = scene.answer_ask("1/1", "y");
+    let shown = r"edit_file 'odd\n+name\u{d}\u{202e}'  +1 -1";
+    assert!(lines.iter().any(|line| line.contains(shown)), "{lines:?}");
+    scene.wait_chat("*+1 -1*");
+    // Through the review.
+    scene.answer_ask("1/1", "d");
+    scene.wait_text("y accepts");
+    scene.type_keys("y");
+    scene.wait_chat("All through.");
+    assert_eq!(scene.workspace.read(name).unwrap(), "1\n2\n");
+}
+
+#[test]
 fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
     let edit = |old: &str, new: &str| json!({ "path": "notes.txt", "edits": [{ "old": old, "new": new }] });
     let all = json!({ "path": "notes.txt", "text": "one\ntwo\nthree\nfour\nfive\n" });

@@ -40,3 +40,38 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     assert_eq!(scene.lua(kept, json!([])), json!(17 << 20));
     assert_eq!(scene.server.requests().len(), 1);
 }
+
+/// Notes the longest processor time that Neovim takes between two looks at its events.
+const WATCH: &str = "local last, timer = os.clock(), vim.uv.new_timer()
+    _G.slowest = 0
+    timer:start(0, 1, function()
+        local now = os.clock()
+        _G.slowest = math.max(_G.slowest, now - last)
+        last = now
+    end)";
+
+#[test]
+fn a_question_about_half_a_million_lines_is_there_at_once_and_shows_all_with_d() {
+    let text = "line\n".repeat(500_000) + "the last line\n";
+    let scene = Scene::scripted([
+        Reply::new().call(
+            "c1",
+            "write_file",
+            &json!({ "path": "b", "text": "small\n" }),
+        ),
+        Reply::new().call("c2", "write_file", &json!({ "path": "a", "text": text })),
+    ]);
+    scene.co("write it");
+    scene.wait_ask("1/1");
+    scene.lua(WATCH, json!([]));
+    scene.answer("y");
+    scene.wait_text("write_file a  +500001 -0");
+    scene.answer("d");
+    scene.wait_for("vim.fn.getline('$'):find('the last line')", "all");
+    scene.type_keys("q");
+    scene.answer_ask("1/1", "y");
+    scene.wait_chat("*+500001 -0*");
+    assert_eq!(scene.workspace.read("a").unwrap(), text);
+    let slowest = scene.lua("return _G.slowest", json!([])).as_f64().unwrap();
+    assert!(slowest < 0.05, "{slowest} s");
+}
