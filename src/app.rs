@@ -19,8 +19,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::buffers::BufferReply;
+use crate::chat::person::model::list_models;
 use crate::chat::services::Services;
 use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, instructions};
+use crate::config::ModelChoice;
 use crate::editor::Editor;
 use crate::logging;
 use crate::nvim::{self, Connection};
@@ -218,6 +220,7 @@ impl App {
             FromEditor::CheckPromptFile { chat, cwd, check } => {
                 self.tell(chat, &cwd, Msg::CheckPromptFile(check));
             }
+            FromEditor::ListModels { chat, head } => self.list_models(chat, head),
             FromEditor::WriteCommit { chat, cwd, commit } => {
                 self.tell(chat, &cwd, Msg::WriteCommit(commit));
             }
@@ -313,6 +316,24 @@ impl App {
                 NoticeLevel::Error,
                 "this chat ended after an internal error; `:Co /resume` brings it back, `:Co /log` says more",
             );
+        }
+    }
+
+    /// Lists the models of the provider of a chat; of the usual one, if the chat has not begun.
+    fn list_models(&self, chat: Option<u64>, head: String) {
+        match chat.and_then(|chat| self.chats.get(&chat)) {
+            Some(handle) => {
+                handle.send(Msg::ListModels { head });
+            }
+            None => {
+                let provider = self.services.provider(&ModelChoice::default()).ok();
+                tokio::spawn(list_models(
+                    Arc::clone(&self.services),
+                    provider,
+                    chat,
+                    head,
+                ));
+            }
         }
     }
 

@@ -151,6 +151,7 @@ impl Chat {
                 }
                 question = self.contexts.question() => self.ask_about_context(question),
                 usage = self.commit.used() => self.count_commit(usage),
+                found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
             }
         }
@@ -174,6 +175,7 @@ impl Chat {
             Msg::Cancel => self.cancel_turn(),
             Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
+            Msg::ListModels { head } => self.list_models(head),
             Msg::WriteCommit(commit) => self.write_commit(commit),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
@@ -195,7 +197,7 @@ impl Chat {
             // The prompt came just before the chat was closed.
             return;
         }
-        if self.running.is_some() {
+        if self.running.is_some() || self.model.is_looking_up() {
             self.queue.push(prompt);
             return self.show_state();
         }

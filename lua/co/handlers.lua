@@ -78,6 +78,9 @@ local handlers = {
       require('co.chat').choose(message)
     end
   end,
+  models = function(message)
+    require('co.user_command.models').receive(message)
+  end,
   question = function(message)
     local change = message.change
     if change and change.undo then
@@ -223,7 +226,7 @@ local function try(message)
 end
 
 -- Messages that change no text are handled at once. A greeting that waits would count as none.
-local immediate = { ready = true, refused = true, notice = true, run_data = true }
+local immediate = { ready = true, refused = true, notice = true, run_data = true, models = true }
 
 --- Returns a key for the output that a message shows.
 ---@param message table

@@ -36,6 +36,10 @@ pub enum Msg {
         name: String,
         args: String,
     },
+    /// The editor completes the argument of `/model`: its text up to the first slash is `head`.
+    ListModels {
+        head: String,
+    },
     /// The model writes a message for a commit.
     WriteCommit(CommitPlace),
     /// A `!` line.

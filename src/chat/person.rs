@@ -3,7 +3,7 @@
 pub mod command;
 pub(super) mod commit_message;
 mod kept_chats;
-pub(super) mod model;
+pub mod model;
 pub(super) mod questions;
 mod rule_list;
 mod slash_commands;

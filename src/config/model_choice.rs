@@ -6,6 +6,8 @@ use co_llm::transcript::Item;
 /// The model that a chat asks for in place of the one in the settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelChoice {
+    /// A provider of the table, which is asked for `model`. None: the usual one, or the profile that `model` names.
+    pub provider: Option<String>,
     /// A model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,
     pub effort: Option<co_llm::Effort>,
@@ -17,10 +19,12 @@ impl ModelChoice {
         let chosen = items.iter().rev().find_map(|item| match item {
             Item::ModelChosen {
                 model,
+                provider,
                 profile,
                 effort,
             } => Some((
                 Self {
+                    provider: provider.clone(),
                     model: model.clone(),
                     effort: effort.as_deref().and_then(|name| name.parse().ok()),
                 },
@@ -53,28 +57,30 @@ impl Config {
         env: Env<'_>,
     ) -> co_llm::ProviderSettings {
         let wanted = self.wanted(choice);
-        let profile = wanted.and_then(|name| self.profile(name));
-        let mut settings = match (profile, wanted) {
-            (Some(profile), _) => profile,
-            (None, Some(model)) => self.llm.with_model(model, env),
-            (None, None) => self.llm.clone(),
+        let profile = self.chosen_profile(choice);
+        let mut settings = match (profile, &choice.provider, wanted) {
+            (Some(profile), ..) => profile,
+            (None, Some(provider), Some(model)) => self.llm.with_provider(provider, model, env),
+            (None, None, Some(model)) => self.llm.with_model(model, env),
+            (None, _, None) => self.llm.clone(),
         };
         settings.effort = choice.effort.or(settings.effort);
         settings
     }
 
-    /// Returns the name that means a model of the provider which a chat asks for: `work/some-model` for one of a profile.
-    pub fn model_name(&self, choice: &ModelChoice, model: &str) -> String {
-        match self.profile_name(choice) {
-            Some(profile) => format!("{profile}/{model}"),
-            None => model.to_owned(),
-        }
-    }
-
     /// Returns the name of the profile that a chat asks for.
     pub fn profile_name(&self, choice: &ModelChoice) -> Option<String> {
-        let profile = self.wanted(choice).and_then(|name| self.profile(name));
-        profile?.name
+        self.chosen_profile(choice)?.name
+    }
+
+    /// Returns true if a name is that of a profile, or begins with one.
+    pub fn names_profile(&self, name: &str) -> bool {
+        self.profile(name).is_some()
+    }
+
+    fn chosen_profile(&self, choice: &ModelChoice) -> Option<co_llm::ProviderSettings> {
+        let wanted = self.wanted(choice).filter(|_| choice.provider.is_none());
+        self.profile(wanted?)
     }
 
     fn wanted<'a>(&'a self, choice: &'a ModelChoice) -> Option<&'a str> {
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(problems, [""; 0]);
         let chosen = |model: Option<&str>| {
             let choice = ModelChoice {
+                provider: None,
                 model: model.map(str::to_owned),
                 effort: None,
             };
@@ -158,6 +165,7 @@ mod tests {
             let (config, problems) = load(None, &lua, &|_| None);
             assert_eq!(problems, [""; 0]);
             let choice = ModelChoice {
+                provider: None,
                 model: Some(model.to_owned()),
                 effort: None,
             };
@@ -187,6 +195,7 @@ mod tests {
     #[test]
     fn a_transcript_holds_the_last_choice_of_a_model() {
         let chosen = |model: &str, profile: Option<&str>| Item::ModelChosen {
+            provider: None,
             model: Some(model.to_owned()),
             profile: profile.map(str::to_owned),
             effort: Some("low".to_owned()),
@@ -194,6 +203,7 @@ mod tests {
         assert_eq!(ModelChoice::recorded(&[]), (ModelChoice::default(), None));
         let items = [chosen("gpt-5.1", None), chosen("work/other", Some("work"))];
         let choice = ModelChoice {
+            provider: None,
             model: Some("work/other".to_owned()),
             effort: Some(co_llm::Effort::Low),
         };

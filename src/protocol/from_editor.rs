@@ -74,6 +74,14 @@ pub enum FromEditor {
         #[serde(default)]
         options: RunOptions,
     },
+    /// Asks for the names that complete the argument of `/model`. Lua gets them with [`super::ToEditor::Models`].
+    ListModels {
+        /// The chat whose provider is asked; none if there is no chat yet.
+        #[serde(default)]
+        chat: Option<u64>,
+        /// The typed text up to its first slash, which may be a profile; else empty.
+        head: String,
+    },
     /// `/commit`: asks the model of the chat for a commit message. The chat does not show it.
     WriteCommit {
         chat: u64,

@@ -144,6 +144,13 @@ pub enum ToEditor {
         title: String,
         choices: Vec<Choice>,
     },
+    /// The answer to [`super::FromEditor::ListModels`].
+    Models {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chat: Option<u64>,
+        head: String,
+        words: Vec<String>,
+    },
     /// Fills the quickfix list and opens it.
     Quickfix {
         title: String,

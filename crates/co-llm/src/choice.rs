@@ -110,6 +110,31 @@ impl ProviderSettings {
     }
 }
 
+impl ProviderSettings {
+    /// Returns the settings for a model of a provider of the table, whatever the name of the model says.
+    ///
+    /// The key, headers, fields and limits of these settings stay only if they are meant for that provider.
+    pub fn with_provider(
+        &self,
+        provider: &str,
+        model: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let is_same = pick(self, env).is_ok_and(|(own, _)| own.name == provider);
+        let kept = if is_same {
+            self.clone()
+        } else {
+            Self::default()
+        };
+        Self {
+            provider: Some(provider.to_owned()),
+            model: Some(model.to_owned()),
+            effort: self.effort,
+            ..kept
+        }
+    }
+}
+
 /// Returns the provider, and whether it is a guess.
 fn pick(
     settings: &ProviderSettings,
@@ -266,6 +291,27 @@ mod tests {
             (local.provider.protocol, local.guessed),
             (Protocol::Ollama, false)
         );
+    }
+
+    #[test]
+    fn a_provider_that_was_chosen_keeps_a_model_whose_name_means_another() {
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "key".to_owned());
+        let at = |settings: &ProviderSettings, provider: &str| {
+            let chosen = settings.with_provider(provider, "gpt-oss:20b", &env);
+            (
+                chosen.base_url.clone(),
+                Choice::new(&chosen, &env).unwrap().provider.name,
+            )
+        };
+        let usual = ProviderSettings::default();
+        assert_eq!(at(&usual, "ollama"), (None, "ollama"));
+        let own = ProviderSettings {
+            provider: Some("ollama".into()),
+            base_url: Some("http://box:11434".into()),
+            ..usual
+        };
+        assert_eq!(at(&own, "ollama"), (own.base_url.clone(), "ollama"));
+        assert_eq!(at(&own, "openai"), (None, "openai"));
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub trait Provider: Send + Sync {
     /// Returns the names of the models that the server offers.
     async fn models(&self) -> Result<Vec<String>, Fault>;
 
+    /// Returns true if the server offers this model.
+    async fn offers(&self, model: &str) -> Result<bool, Fault> {
+        Ok(self.models().await?.iter().any(|name| name == model))
+    }
+
     /// Returns the tokens that the model's context window holds, as far as is known. May ask the server once.
     async fn window(&self) -> u64 {
         DEFAULT_WINDOW

@@ -455,6 +455,15 @@ impl Provider for Remote {
         Ok(models.iter().map(|model| model.name.clone()).collect())
     }
 
+    async fn offers(&self, model: &str) -> Result<bool, Fault> {
+        let has = |models: &[ListedModel]| models.iter().any(|listed| listed.name == model);
+        let known = self.memory.models(&self.name, &self.choice.base_url);
+        if known.is_some_and(|models| has(&models)) {
+            return Ok(true);
+        }
+        Ok(has(&self.list().await?))
+    }
+
     async fn window(&self) -> u64 {
         if self.choice.protocol == Protocol::Ollama {
             return self.ollama_window().await;

@@ -385,6 +385,13 @@
 ---@field title string
 ---@field choices co.Choice[]
 
+--- The answer to `co.ListModels`.
+---@class (exact) co.Models
+---@field type 'models'
+---@field chat? integer
+---@field head string
+---@field words string[]
+
 ---@class (exact) co.Event
 ---@field type 'event'
 ---@field name string

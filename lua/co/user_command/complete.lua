@@ -99,8 +99,9 @@ end
 --- Returns the arguments of a slash command that start with `lead`.
 ---@param name string of a slash command
 ---@param lead string
+---@param wait boolean wait for a list that the backend must ask for
 ---@return string[]
-local function arguments(name, lead)
+local function arguments(name, lead, wait)
   if name == 'approve' or name == 'deny' or name == 'always' then
     local numbered = require('co.user_command.slash').numbered
     local questions = vim.tbl_map(numbered, require('co.question').pending())
@@ -110,6 +111,10 @@ local function arguments(name, lead)
     return starting(questions, lead)
   elseif name == 'sandbox' then
     return starting({ 'auto', 'build', 'clean', 'docker', 'landlock', 'subprocess' }, lead)
+  elseif name == 'model' then
+    return starting(require('co.user_command.models').words(lead, wait), lead)
+  elseif name == 'effort' then
+    return starting({ 'none', 'low', 'medium', 'high', 'max' }, lead)
   elseif name == 'errors' then
     return vim.fn.getcompletion(lead, 'compiler')
   elseif name == 'cd' then
@@ -158,7 +163,7 @@ function M.command_line(lead, line, position)
   end
   local slash = rest and rest:match('^/([%w_-]+)%s')
   if slash then
-    return arguments(slash, lead)
+    return arguments(slash, lead, true)
   elseif lead:sub(1, 1) == '/' and vim.trim(rest or '') == '' then
     return slashes(lead, vim.fn.getcwd())
   elseif lead:sub(1, 1) == '@' then
@@ -192,7 +197,7 @@ function M.at(line, column, automatic)
   if command then
     return start, shell_words(before:sub(2), base, require('co.run.options').for_chats)
   elseif slash then
-    found = arguments(slash, base)
+    found = arguments(slash, base, not automatic)
   elseif base:sub(1, 1) == '@' then
     return start, contexts(base)
   elseif base:sub(1, 1) == '/' and before:match('^%s*$') then

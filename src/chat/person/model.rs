@@ -1,14 +1,25 @@
 //! The model of a chat: the person's choice with `/model` and `/effort`, and the provider that answers.
+//!
+//! A bare name means the provider that answers now, if it has a model of that name. Otherwise the person chooses among the providers
+//! that could be meant: nothing goes to another one without its name on the screen.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
+use crate::chat::services::Services;
 use crate::chat::turn::RequestHistory;
 use crate::config::{Config, ModelChoice};
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
+use co_llm::provider_table;
 use co_llm::transcript::Item;
 use co_llm::{Effort, Fault, Provider, UnknownEffort};
+
+/// The longest wait for the list of a server. Then it counts as one that does not have the model.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The model of one chat.
 #[derive(Default)]
@@ -19,6 +30,8 @@ pub(in crate::chat) struct ChatModel {
     choice: ModelChoice,
     /// What this provider took and refused in this chat.
     pub(in crate::chat) history: Arc<RequestHistory>,
+    /// The model that is looked up in the list of the provider. Its result is true if it is there.
+    lookup: Option<(String, JoinHandle<bool>)>,
 }
 
 impl ChatModel {
@@ -29,31 +42,184 @@ impl ChatModel {
 
     /// Returns the name of the model for the winbar; empty if no model is known yet.
     pub(in crate::chat) fn label(&self, config: &Config) -> String {
-        let configured = || {
-            self.choice
-                .model
-                .clone()
-                .or_else(|| config.llm.model.clone())
-        };
-        match &self.provider {
-            Some(provider) => provider.label(),
-            None => configured().unwrap_or_default(),
+        match (&self.provider, &self.choice) {
+            (Some(provider), _) => provider.label(),
+            (
+                None,
+                ModelChoice {
+                    provider: Some(provider),
+                    model: Some(model),
+                    ..
+                },
+            ) => format!("{provider}/{model}"),
+            (None, choice) => {
+                let model = choice.model.as_ref().or(config.llm.model.as_ref());
+                model.cloned().unwrap_or_default()
+            }
         }
+    }
+
+    /// Returns true while a model is looked up. A prompt waits for the result.
+    pub(in crate::chat) fn is_looking_up(&self) -> bool {
+        self.lookup.is_some()
+    }
+
+    /// Waits until a model was looked up. Returns its name, and whether the provider has it.
+    pub(in crate::chat) async fn looked_up(&mut self) -> (String, bool) {
+        let found = match &mut self.lookup {
+            Some((_, task)) => task.await.unwrap_or(false),
+            None => std::future::pending().await,
+        };
+        let name = self.lookup.take().map(|(name, _)| name);
+        (name.unwrap_or_default(), found)
     }
 }
 
+/// A provider that a name of a model could mean.
+struct Candidate {
+    /// Its name, and the model's.
+    label: String,
+    choice: ModelChoice,
+}
+
 impl Chat {
-    pub(in crate::chat) async fn switch_model(&mut self, model: &str) {
-        if model.is_empty() {
-            return self.choose_model().await;
+    /// Carries out `/model [name [provider]]`.
+    pub(in crate::chat) fn switch_model(&mut self, args: &str) {
+        if args.is_empty() {
+            return self.choose_model();
         }
-        let choice = ModelChoice {
-            model: Some(model.to_owned()),
-            ..self.model.choice.clone()
-        };
-        self.switch(choice, |label| {
-            format!("{label} answers from now on, and reads the chat from its start")
+        if let Some((model, provider)) = args.rsplit_once(char::is_whitespace)
+            && let Some(choice) = self.choice_at(provider, model.trim_end())
+        {
+            return self.use_model(choice);
+        }
+        if self.services.config.names_profile(args) {
+            return self.use_model(ModelChoice {
+                provider: None,
+                model: Some(args.to_owned()),
+                effort: self.model.choice.effort,
+            });
+        }
+        match self.provider() {
+            Ok(provider) => self.look_up(provider, args.to_owned()),
+            // The model may be what makes a provider possible.
+            Err(_) => self.offer_providers(args),
+        }
+    }
+
+    /// Looks a model up in the list of the provider, in another task, so that a slow server delays nothing.
+    fn look_up(&mut self, provider: Arc<dyn Provider>, name: String) {
+        let wanted = name.clone();
+        let task = tokio::spawn(async move {
+            let found = tokio::time::timeout(LIST_TIMEOUT, provider.offers(&wanted)).await;
+            matches!(found, Ok(Ok(true)))
         });
+        if let Some((_, earlier)) = self.model.lookup.replace((name, task)) {
+            earlier.abort();
+        }
+    }
+
+    /// Uses a model that was looked up, or asks which provider is meant. Prompts that waited for it go on.
+    pub(in crate::chat) async fn found_model(&mut self, (name, found): (String, bool)) {
+        let current = self.provider_name();
+        let own = current.as_ref().and_then(|current| {
+            // As the winbar shows it.
+            let rest = name.strip_prefix(current.as_str());
+            rest.and_then(|rest| rest.strip_prefix('/'))
+        });
+        let own = if found { Some(name.as_str()) } else { own };
+        let choice = own.zip(current.as_deref());
+        match choice.and_then(|(model, current)| self.choice_at(current, model)) {
+            Some(choice) => self.use_model(choice),
+            None => self.offer_providers(&name),
+        }
+        if self.running.is_none()
+            && let Some(prompt) = self.queue.next()
+        {
+            Box::pin(self.prompt(prompt)).await;
+        }
+    }
+
+    /// Returns the choice of a model at a provider: a profile, one of the table, or the one that answers now.
+    fn choice_at(&mut self, provider: &str, model: &str) -> Option<ModelChoice> {
+        let effort = self.model.choice.effort;
+        if self.services.config.names_profile(provider) {
+            return Some(ModelChoice {
+                provider: None,
+                model: Some(format!("{provider}/{model}")),
+                effort,
+            });
+        }
+        let known = provider_table::NAMES.contains(&provider)
+            || self.provider_name().as_deref() == Some(provider);
+        known.then(|| ModelChoice {
+            provider: Some(provider.to_owned()),
+            model: Some(model.to_owned()),
+            effort,
+        })
+    }
+
+    /// Returns the name of the provider that answers now: a profile's, or one of the table.
+    fn provider_name(&mut self) -> Option<String> {
+        let profile = self.services.config.profile_name(&self.model.choice);
+        if profile.is_some() {
+            return profile;
+        }
+        let label = self.provider().ok()?.label();
+        label.split('/').next().map(str::to_owned)
+    }
+
+    /// Lets the person choose the provider that a name means. The only one that is possible is used at once.
+    fn offer_providers(&mut self, name: &str) {
+        let mut candidates = self.candidates(name);
+        if candidates.len() < 2 {
+            let bare = ModelChoice {
+                provider: None,
+                model: Some(name.to_owned()),
+                effort: self.model.choice.effort,
+            };
+            return self.use_model(candidates.pop().map_or(bare, |it| it.choice));
+        }
+        let title = match self.provider_name() {
+            Some(current) => format!("{current} does not list {name}. Ask"),
+            None => "Ask".to_owned(),
+        };
+        let choice = |candidate: &Candidate| Choice {
+            label: candidate.label.clone(),
+            value: spelled(&candidate.label),
+            confirm: None,
+        };
+        self.offer("model", &title, candidates.iter().map(choice).collect());
+    }
+
+    /// Returns the providers that could answer for a model: the one that answers now, the profiles, the usual one, the maker of the model,
+    /// and the one that the name begins with.
+    fn candidates(&mut self, name: &str) -> Vec<Candidate> {
+        let profiles = self.services.config.providers.iter();
+        let profiles: Vec<_> = profiles.filter_map(|it| it.name.clone()).collect();
+        let providers = self.provider_name().into_iter().chain(profiles);
+        let mut choices: Vec<Option<ModelChoice>> = providers
+            .map(|provider| self.choice_at(&provider, name))
+            .collect();
+        let usual = ModelChoice {
+            model: Some(name.to_owned()),
+            ..ModelChoice::default()
+        };
+        choices.push(Some(usual));
+        if let Some((provider, model)) = name.split_once('/') {
+            choices.push(self.choice_at(provider, model));
+        }
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for choice in choices.into_iter().flatten() {
+            let Ok(provider) = self.services.provider(&choice) else {
+                continue;
+            };
+            let label = provider.label();
+            if !candidates.iter().any(|known| known.label == label) {
+                candidates.push(Candidate { label, choice });
+            }
+        }
+        candidates
     }
 
     /// Sets the effort with which the model thinks in this chat.
@@ -80,6 +246,12 @@ impl Chat {
         }
     }
 
+    fn use_model(&mut self, choice: ModelChoice) {
+        self.switch(choice, |label| {
+            format!("{label} answers from now on, and reads the chat from its start")
+        });
+    }
+
     /// Uses another model or effort from the next turn on. `words` makes the notice from the provider's label.
     fn switch(&mut self, choice: ModelChoice, words: impl FnOnce(&str) -> String) {
         match self.services.provider(&choice) {
@@ -95,31 +267,41 @@ impl Chat {
     }
 
     /// Asks the provider for its models in another task, so that a slow server delays nothing.
-    async fn choose_model(&mut self) {
+    fn choose_model(&mut self) {
         let provider = match self.provider() {
             Ok(provider) => provider,
             Err(fault) => return self.show(ChatEvent::ProviderFailed(fault)),
         };
+        let name = self.provider_name().unwrap_or_default();
         let (services, chat) = (Arc::clone(&self.services), self.id);
-        let (front_end, used) = (Arc::clone(&self.front_end), self.model.choice.clone());
+        let front_end = Arc::clone(&self.front_end);
         tokio::spawn(async move {
-            match provider.models().await {
-                Ok(models) => services.editor.tell(ToEditor::Choose {
-                    chat,
-                    name: "model".to_owned(),
-                    title: "Model".to_owned(),
-                    choices: models
-                        .into_iter()
-                        .map(|model| Choice {
-                            value: services.config.model_name(&used, &model),
-                            label: model,
-                            confirm: None,
-                        })
-                        .collect(),
-                }),
-                Err(fault) => front_end.show(ChatEvent::ProviderFailed(fault)),
-            }
+            let models = match provider.models().await {
+                Ok(models) => models,
+                Err(fault) => return front_end.show(ChatEvent::ProviderFailed(fault)),
+            };
+            let choice = |model: String| {
+                let label = format!("{name}/{model}");
+                Choice {
+                    value: spelled(&label),
+                    label,
+                    confirm: None,
+                }
+            };
+            services.editor.tell(ToEditor::Choose {
+                chat,
+                name: "model".to_owned(),
+                title: "Model".to_owned(),
+                choices: models.into_iter().map(choice).collect(),
+            });
         });
+    }
+
+    /// Sends the editor what completes the argument of `/model`.
+    pub(in crate::chat) fn list_models(&mut self, head: String) {
+        let provider = self.provider().ok();
+        let services = Arc::clone(&self.services);
+        tokio::spawn(list_models(services, provider, Some(self.id), head));
     }
 
     pub(in crate::chat) fn provider(&mut self) -> Result<Arc<dyn Provider>, Fault> {
@@ -137,6 +319,7 @@ impl Chat {
         if ModelChoice::recorded(self.recorder.items()).0 != self.model.choice {
             let config = &self.services.config;
             let chosen = Item::ModelChosen {
+                provider: self.model.choice.provider.clone(),
                 model: self.model.choice.model.clone(),
                 profile: config.profile_name(&self.model.choice),
                 effort: self.model.choice.effort.map(|effort| effort.to_string()),
@@ -165,5 +348,48 @@ impl Chat {
             );
             self.services.notice(NoticeLevel::Warn, text);
         }
+    }
+}
+
+/// Sends the editor what completes the argument of `/model`: the models of the profile that `head` names, or else those of the provider
+/// and the names of all profiles.
+pub async fn list_models(
+    services: Arc<Services>,
+    provider: Option<Arc<dyn Provider>>,
+    chat: Option<u64>,
+    head: String,
+) {
+    let config = &services.config;
+    let profile = head.strip_suffix('/').filter(|it| config.names_profile(it));
+    let asked = match profile {
+        Some(profile) => {
+            let choice = ModelChoice {
+                model: Some(profile.to_owned()),
+                ..ModelChoice::default()
+            };
+            services.provider(&choice).ok()
+        }
+        None => provider,
+    };
+    let mut words = Vec::new();
+    if let Some(asked) = asked {
+        let models = tokio::time::timeout(LIST_TIMEOUT, asked.models()).await;
+        words = models.ok().and_then(Result::ok).unwrap_or_default();
+    }
+    match profile {
+        Some(_) => words.iter_mut().for_each(|word| word.insert_str(0, &head)),
+        None => {
+            let profiles = config.providers.iter();
+            words.extend(profiles.filter_map(|it| Some(format!("{}/", it.name.as_ref()?))));
+        }
+    }
+    services.editor.tell(ToEditor::Models { chat, head, words });
+}
+
+/// Returns the arguments of `/model` that mean a provider and a model, and nothing else: `some-model work` for `work/some-model`.
+fn spelled(label: &str) -> String {
+    match label.split_once('/') {
+        Some((provider, model)) => format!("{model} {provider}"),
+        None => label.to_owned(),
     }
 }

@@ -20,7 +20,7 @@ impl Chat {
     /// Carries out `/name args`.
     pub(in crate::chat) async fn command(&mut self, name: &str, args: &str) {
         match name {
-            "model" => self.switch_model(args).await,
+            "model" => self.switch_model(args),
             "effort" => self.switch_effort(args),
             "retry" => self.retry().await,
             "continue" => self.go_on().await,

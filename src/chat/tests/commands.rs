@@ -237,7 +237,11 @@ async fn rules_are_shown_and_removed() {
 #[tokio::test]
 async fn model_lists_and_switches() {
     let mut chat = Chat::new([]);
-    assert_eq!(chat.command_offers("model").await[0].value, "scripted");
+    let offered = chat.command_offers("model").await.remove(0);
+    assert_eq!(
+        (offered.label.as_str(), offered.value.as_str()),
+        ("scripted/scripted", "scripted scripted")
+    );
     chat.command("model", "other");
     chat.until(|message| {
         matches!(message, ToEditor::State { model, .. } if model == "scripted").then_some(())
@@ -257,13 +261,19 @@ async fn a_model_from_the_list_is_one_of_the_provider_that_was_asked() {
             .into();
         config.llm.model = Some("home".into());
     });
-    assert_eq!(chat.command_offers("model").await[0].value, "home/scripted");
+    assert_eq!(chat.command_offers("model").await[0].value, "scripted home");
     for model in ["work", "work/other"] {
         chat.command("model", model);
-        assert_eq!(chat.command_offers("model").await[0].value, "work/scripted");
+        assert_eq!(chat.command_offers("model").await[0].value, "scripted work");
     }
-    chat.command("model", "plain");
-    assert_eq!(chat.command_offers("model").await[0].value, "scripted");
+    // A bare name is one of the provider that answers.
+    for model in ["scripted", "plain", "scripted work", "scripted home"] {
+        chat.command_works("model", model, "answers from now on")
+            .await;
+        let provider = model.split(' ').nth(1).unwrap_or("work");
+        let offered = chat.command_offers("model").await.remove(0);
+        assert_eq!(offered.value, format!("scripted {provider}"), "{model}");
+    }
 }
 
 #[tokio::test]

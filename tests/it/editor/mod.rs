@@ -17,6 +17,7 @@ mod killed_edits;
 mod large;
 mod model;
 mod model_jobs;
+mod models;
 mod providers;
 mod quit;
 mod random_edits;

@@ -73,6 +73,9 @@ pub enum Item {
     ModelChosen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// The provider of the table that answers, if the person chose it with the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
         /// The profile that `model` begins with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
