@@ -9,6 +9,75 @@ local FIRST, PART = 64 * 1024, 256 * 1024
 -- The most milliseconds of one turn of the event loop.
 local BOUND = 50
 
+-- The cases follow from the seed.
+local SEED = math.floor(tonumber(vim.env.CO_TEST_SEED) or 7)
+local CASES = math.max(6, math.floor((tonumber(vim.env.CO_TEST_CASES) or 0) / 50))
+
+-- Pieces of which a text is made that is short enough for a parser.
+local PIECES = {
+  '{',
+  '}',
+  '(',
+  ')',
+  '[',
+  ']',
+  '[[',
+  ']]',
+  '[=[',
+  '"',
+  "'",
+  '`',
+  '```',
+  '~~~',
+  '\\',
+  '/*',
+  '*/',
+  '//',
+  '--',
+  '--[[',
+  '#',
+  '#if',
+  '#define x(',
+  '*',
+  '_',
+  '**',
+  '<',
+  '>',
+  '> ',
+  '- ',
+  '1. ',
+  '|',
+  '$',
+  '$(',
+  '${',
+  '=',
+  ';',
+  ',',
+  ':',
+  '@',
+  'a',
+  'function',
+  'end',
+  'if ',
+  'then',
+  'local ',
+  'for',
+  'é',
+  '中',
+  ' ',
+  '  ',
+  '\t',
+  '\n',
+  '\n\n',
+  '\n    ',
+  '&',
+  '!',
+  '~',
+  '%',
+}
+-- Neovim ships parsers of these.
+local PATHS = { 'a.lua', 'a.c', 'README.md', 'a.vim', 'a.query', 'doc/a.txt' }
+
 -- Counts the milliseconds that one turn of the event loop takes, not those that other programs take meanwhile.
 local WATCH = [[
   local function spent()
@@ -106,6 +175,41 @@ describe('the review of a long text', function()
       local nvim = open(path, ('@\n-old\n+%s\n'):format(line))
       nvim:settle()
       accept(nvim)
+    end
+  end)
+
+  it('takes any short text', function()
+    math.randomseed(SEED)
+    for case = 1, CASES do
+      local path = PATHS[case % #PATHS + 1] --[[@as string]]
+      local pieces = {}
+      -- Some texts have a few pieces over and over; in some, each line is short.
+      local few, length = math.random(2) == 1 and math.random(1, 4) or #PIECES, 0
+      local from = math.random(#PIECES)
+      local breaks = math.random(3) > 1
+      while length < 22 * 1024 do
+        local piece = PIECES[(from + math.random(few)) % #PIECES + 1] --[[@as string]]
+        if breaks and math.random(12) == 1 then
+          piece = '\n'
+        end
+        pieces[#pieces + 1], length = piece, length + #piece
+      end
+      local text = table.concat(pieces)
+      local nvim = open(path, '@\n+' .. text:gsub('\n', '\n+') .. '\n')
+      -- The work of the parser ends or is given up.
+      local last = -1
+      neovim.wait('the colours', function()
+        local marks = nvim:lua([[
+          local namespace = vim.api.nvim_get_namespaces()['co.review.colours']
+          vim.wait(300)
+          return #vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})
+        ]])
+        local same_number = marks == last
+        last = marks --[[@as integer]]
+        return same_number
+      end)
+      accept(nvim)
+      nvim:stop()
     end
   end)
 end)

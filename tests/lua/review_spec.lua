@@ -228,6 +228,41 @@ describe('the review of a change', function()
     same({ { true }, { true } }, answers(nvim))
   end)
 
+  it('colours the text before and after the change, each by itself', function()
+    local nvim = editor()
+    -- Either text alone has whole strings, both together have not.
+    local text = 'local a = 1\n@\n-b = "one\n-two"\n+b = [=[one\n+two]=]\n c = 2\n'
+    nvim:receive(ask_change(1, 'a.lua', ' ' .. text))
+    nvim:wait_screen('edit_file a.lua')
+    reach(nvim, 'd')
+    nvim:wait_screen('change 1 of 1')
+    local function group(row, column)
+      return nvim:lua(
+        [[
+          local namespace = vim.api.nvim_get_namespaces()['co.review.colours']
+          local row, column = ...
+          local groups = {}
+          for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, namespace, { row, 0 }, { row, -1 }, { details = true })) do
+            if mark[3] <= column and mark[4].end_col > column then
+              groups[#groups + 1] = mark[4].hl_group
+            end
+          end
+          return table.concat(groups, ' ')
+        ]],
+        row,
+        column
+      ) --[[@as string]]
+    end
+    neovim.wait('the colours', function()
+      return group(6, 4):find('@number', 1, true)
+    end)
+    yes(group(0, 0):find('@keyword', 1, true), 'a line that stays')
+    yes(group(4, 7):find('@string', 1, true), 'an added line')
+    yes(group(5, 1):find('@string', 1, true), 'the next added line')
+    same(false, group(6, 0):find('@string', 1, true) ~= nil)
+    nvim:wait('return vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] == nil')
+  end)
+
   it('is a buffer that no plugin takes for the file', function()
     local nvim = editor()
     nvim:receive(ask_change(1, 'README.md'))

@@ -38,6 +38,8 @@ function M.window_options()
   return {
     wrap = true,
     linebreak = false,
+    -- A line may be higher than the window.
+    smoothscroll = true,
     list = true,
     listchars = ('tab:> ,trail:%s,nbsp:+'):format(blank),
     conceallevel = 0,

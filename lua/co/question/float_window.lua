@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local change_rows = require('co.question.change_rows')
 local float_place = require('co.question.float_place')
 
 local spans = api.nvim_create_namespace('co.approval')
@@ -139,17 +140,12 @@ function M.set_options(win, destructive)
   local title = destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'
   local options = {
     winhighlight = ('NormalFloat:CoApproval,FloatBorder:%s,FloatTitle:%s'):format(border, title),
-    wrap = true,
-    linebreak = false,
     winfixbuf = true,
-    foldenable = false,
     number = false,
     relativenumber = false,
     signcolumn = 'no',
-    spell = false,
-    list = false,
   }
-  for name, value in pairs(options) do
+  for name, value in pairs(vim.tbl_extend('error', options, change_rows.window_options())) do
     api.nvim_set_option_value(name, value, { win = win, scope = 'local' })
   end
 end

@@ -537,7 +537,6 @@ function M.open(item, from, quiet_until)
   windows.options(review.win, change_rows.window_options())
   windows.options(review.win, {
     signcolumn = 'yes',
-    smoothscroll = true,
     diff = false,
     scrollbind = false,
     cursorbind = false,

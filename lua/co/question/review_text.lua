@@ -8,6 +8,7 @@ local api = vim.api
 local buffer = require('co.ui.buffer')
 local change_rows = require('co.question.change_rows')
 local printable = require('co.ui.printable')
+local review_colours = require('co.question.review_colours')
 local review_state = require('co.question.review_state')
 
 -- The longest time of one step.
@@ -249,6 +250,9 @@ function Text:step()
     self.on.wants(self.received)
   end
   self.on.grown()
+  if self.done then
+    review_colours.paint(self)
+  end
 end
 
 --- Writes the rows of a step at the end of the buffer.
@@ -307,7 +311,11 @@ function Text:mark(run, first, last)
   local options = {
     sign_text = kind.sign,
     sign_hl_group = kind.group,
-    line_hl_group = grey and 'CoApprovalLabel' or not refused and kind.line_group or nil,
+    line_hl_group = not refused and kind.line_group or nil,
+    -- Above the colours of the text.
+    hl_group = grey and 'CoApprovalLabel' or nil,
+    priority = grey and 200 or nil,
+    end_col = grey and 2 * change_rows.LONGEST_ROW or nil,
     strict = false,
   }
   if RANGES then
@@ -470,26 +478,33 @@ function Text:rewrite(number)
   end
 end
 
---- Returns the text before and after the change, without the parts that the person refused.
----@return string[]
----@return string[]
-function Text:before_and_after()
+--- Returns the kinds of the rows: the headings have `@`.
+---@param answered boolean as if the change were made as the person answered
+---@return table<integer, string> by rows; nil is a row that stays
+function Text:kinds(answered)
   ---@type table<integer, string>
   local kinds = {}
   for number = 0, self.part do
-    local row = self:row(number)
-    if row and number > 0 then
+    local row = number > 0 and self:row(number)
+    if row then
       kinds[row] = '@'
     end
+    local refused = answered and review_state.answer(self.state, number).accept == false
     for _, run in ipairs(self.runs[number] or {}) do
-      local refused = review_state.answer(self.state, number).accept == false
       local first, last = self:place(run)
       for each = first, last do
         kinds[each] = refused and ({ ['-'] = ' ', ['+'] = '@' })[run.kind] or run.kind
       end
     end
   end
-  local before, after = {}, {}
+  return kinds
+end
+
+--- Returns the text before and after the change, without the parts that the person refused.
+---@return string[]
+---@return string[]
+function Text:before_and_after()
+  local kinds, before, after = self:kinds(true), {}, {}
   for index, line in ipairs(api.nvim_buf_get_lines(self.buf, 0, -1, false)) do
     local kind = kinds[index - 1] or ' '
     if kind == ' ' or kind == '-' then
@@ -500,6 +515,28 @@ function Text:before_and_after()
     end
   end
   return before, after
+end
+
+--- Returns the text before the change, whose removed rows get its colours, and that after it, for all other rows.
+---@return co.review.Side
+---@return co.review.Side
+function Text:sides()
+  ---@type co.review.Side, co.review.Side
+  local old, new = { lines = {}, rows = {}, shown = {} }, { lines = {}, rows = {}, shown = {} }
+  local kinds = self:kinds(false)
+  for index, line in ipairs(api.nvim_buf_get_lines(self.buf, 0, -1, false)) do
+    local row = index - 1
+    local kind = kinds[row] or ' '
+    for _, side in ipairs(({ [' '] = { old, new }, ['-'] = { old }, ['+'] = { new } })[kind] or {}) do
+      side.lines[#side.lines + 1], side.rows[#side.rows + 1] = line, row
+    end
+    if kind == '-' then
+      old.shown[row] = true
+    elseif kind == '+' or kind == ' ' then
+      new.shown[row] = true
+    end
+  end
+  return old, new
 end
 
 return M

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local change_rows = require('co.question.change_rows')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
@@ -69,7 +70,7 @@ function M.open(name, text, closed)
   buffer.lock(buf)
   vim.bo[buf].bufhidden = 'wipe'
   vim.cmd(('tab sbuffer %d'):format(buf))
-  windows.options(0, { foldenable = false, wrap = true, spell = false, list = false })
+  windows.options(0, change_rows.window_options())
   api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = vim.schedule_wrap(closed) })
   buffer.map(buf, 'n', 'q', function()
     api.nvim_buf_delete(buf, { force = true })

@@ -138,6 +138,25 @@ fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
 }
 
 #[test]
+fn every_line_of_a_very_long_change_can_be_seen_before_the_answer() {
+    let text = "a line\n".repeat(500_000);
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "write_file", &json!({ "path": "a.txt", "text": text })),
+        Reply::text("All through."),
+    ]);
+    scene.co("write it");
+    scene.answer_ask("1/1", "d");
+    scene.wait_text("change 1 of 1");
+    let count = "vim.api.nvim_buf_line_count(0) == 500001";
+    scene.wait_for(count, "the whole text");
+    scene.type_keys("G");
+    scene.wait_text("500001,1");
+    scene.type_keys("y");
+    scene.wait_chat("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap().len(), text.len());
+}
+
+#[test]
 fn a_file_keeps_its_encoding_and_its_stray_bytes_open_or_not() {
     let edit = |file: &str, old: &str, new: &str| json!({ "path": file, "edits": [{ "old": old, "new": new }] });
     let stray = |file: &str| edit(file, "two", "\u{2713} cat\u{e9}");

@@ -216,6 +216,82 @@ fn a_review_keeps_the_parts_that_are_accepted() {
 }
 
 #[test]
+fn what_matters_is_named_before_a_long_difference() {
+    let scene = commands([
+        "seq 100000 > a.txt; printf x > bytes.png; printf '\\0' >> bytes.png; printf '\\350\\n' > latin.txt; chmod 755 run.sh; \
+         rm gone.txt file; ln -s /etc/passwd file; ln -s /etc/passwd zlink; echo 1 > z.txt; \
+         mkdir z; echo 'evil()' > z/.nvim.lua; echo evil > z/Makefile",
+    ]);
+    scene.workspace.write("gone.txt", "gone\n");
+    scene.workspace.write("file", "link to /etc/passwd\n");
+    scene.workspace.write("run.sh", "echo\n");
+    let latin = scene.workspace.path().join("latin.txt");
+    std::fs::write(&latin, b"\xe9\n").unwrap();
+    scene.try_command("t");
+    scene.nvim.wait_text("ran  as a trial: exit 0");
+    let question = scene.nvim.lua(
+        "for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+            if vim.bo[buf].filetype == 'co-approval' then
+                return table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), '\\n')
+            end
+        end",
+        json!([]),
+    );
+    let question = question.as_str().unwrap();
+    let outside = "/etc/passwd, outside the workspace";
+    let first = [
+        "runs z/.nvim.lua: programs or agents run or obey `.nvim.lua` without asking".to_owned(),
+        "runs z/Makefile: programs or agents run or obey `Makefile` without asking".to_owned(),
+        format!("link file: the file becomes a link to {outside}"),
+        format!("link zlink: a new link to {outside}"),
+        "mode run.sh: mode 644 => 755".to_owned(),
+        "byte bytes.png: no text: no file => 2 bytes".to_owned(),
+        "byte latin.txt: it has bytes that are not UTF-8, such as \u{fffd}E9".to_owned(),
+        "gone gone.txt: deleted".to_owned(),
+    ];
+    let mut rest = question;
+    for fact in first {
+        let found = rest.find(&fact);
+        rest = &rest[found.unwrap_or_else(|| panic!("no {fact}: {question}"))..];
+    }
+    assert!(rest.contains("+++ b/a.txt"), "{question}");
+    scene.answer("d");
+    scene.nvim.wait_text("file 1 of 10");
+    for (name, shown) in [
+        ("bytes.png", "! no text: no file => 2 bytes"),
+        ("file", "! the file becomes a link to /etc/passwd"),
+        ("gone.txt", "! deleted"),
+        ("latin.txt", "+ \u{fffd}E8"),
+        ("run.sh", "! mode 644 => 755"),
+        ("z/.nvim.lua", "+ evil()"),
+    ] {
+        scene.nvim.type_keys("f");
+        scene.nvim.wait_text("Type number");
+        let files = [
+            "a.txt", "bytes.png", "file", "gone.txt", "latin.txt", "run.sh", "z/.nvim.lua",
+        ];
+        let at = files.iter().position(|it| *it == name).unwrap() + 1;
+        scene.nvim.type_keys(&format!("{at}<CR>"));
+        scene.nvim.wait_text(&format!("file {at} of 10"));
+        scene.nvim.wait_text(shown);
+    }
+    scene.nvim.type_keys("n");
+    scene.nvim.wait_for("vim.api.nvim_buf_line_count(0) == 100001", "all of a.txt");
+    for next in [2, 3, 4, 5, 6, 8, 9, 10] {
+        scene.nvim.type_keys("y");
+        scene.nvim.wait_text(&format!("file {next} of 10"));
+    }
+    scene.nvim.type_keys("y");
+    scene.nvim.wait_text("All through.");
+    assert!(!scene.workspace.exists("z/.nvim.lua"));
+    assert!(!scene.workspace.exists("gone.txt"));
+    assert_eq!(scene.workspace.read("z/Makefile").unwrap(), "evil\n");
+    assert_eq!(std::fs::read(latin).unwrap(), b"\xe8\n");
+    let link = std::fs::read_link(scene.workspace.path().join("file")).unwrap();
+    assert_eq!(link, std::path::Path::new("/etc/passwd"));
+}
+
+#[test]
 fn a_commit_is_named_and_a_yes_makes_it() {
     let scene = commands([&format!(
         "echo new > new.txt && git add new.txt && {COMMIT}"

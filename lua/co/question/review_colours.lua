@@ -1,0 +1,203 @@
+--- Colours the text of a review: the text before and the text after the change are parsed apart, outside of the buffer.
+---
+--- A parser may take minutes for the wrong text, or crash. So a text that is long, has long lines or is nested deep has no colours.
+--- The work is done in short steps between which Neovim handles keys. Injected languages have no colours.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+
+local colours = api.nvim_create_namespace('co.review.colours')
+
+-- Neovim 0.10 cannot interrupt a parser.
+local INTERRUPTS = vim.fn.has('nvim-0.11') == 1
+-- The most bytes of a text.
+local MOST_BYTES = INTERRUPTS and 24 * 1024 or 2000
+-- The most bytes of a line. Neovim draws one with thousands of colours slowly.
+local LONGEST_LINE = 1000
+-- The most brackets that are open at a time, and the most bytes of indent, lists and quotes in front of a line.
+local MOST_OPEN, MOST_INDENT = 100, 160
+-- The most colours of a text.
+local MOST_COLOURS = 8000
+-- The most milliseconds that a parser may work: at once, and in all.
+local ONE_PARSING, MOST_PARSING = 10, 100
+-- The most milliseconds of all other work on a text, and of one step of it. The pause after a step.
+local MOST_WORK, STEP, PAUSE = 400, 4, 5
+-- Captures between two looks at the clock.
+local TOGETHER = 16
+
+--- The text before or after a change.
+---@class (exact) co.review.Side
+---@field lines string[]
+---@field rows integer[] the row of each line in the buffer
+---@field shown table<integer, true> the rows that get their colours from this text
+
+--- Returns whether a text has long lines, or is nested so deep that a parser may crash or work for minutes.
+---@param side co.review.Side
+---@return boolean
+local function is_wild(side)
+  local open = 0
+  for _, line in ipairs(side.lines) do
+    if #line > LONGEST_LINE or #line:match('^[%s>*+%-%d.)]*') > MOST_INDENT then
+      return true
+    end
+    for bracket in line:gmatch('[%(%)%[%]{}]') do
+      local opens = bracket == '(' or bracket == '[' or bracket == '{'
+      open = math.max(0, open + (opens and 1 or -1))
+      if open > MOST_OPEN then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+--- Returns the language of a file, if there is a parser of it.
+---@param path string
+---@return string?
+local function language_of(path)
+  local ok, filetype = pcall(vim.filetype.match, { filename = path })
+  local language = ok and filetype and vim.treesitter.language.get_lang(filetype)
+  if not language then
+    return nil
+  end
+  local added, found = pcall(vim.treesitter.language.add, language)
+  return added and found ~= false and language or nil
+end
+
+--- Returns the milliseconds that Neovim has computed so far. Unlike the clock, they do not grow while other programs run.
+---@return number
+local function computed()
+  return os.clock() * 1e3
+end
+
+--- Colours the part of a row that a capture covers.
+---@param buf integer
+---@param side co.review.Side
+---@param range Range6
+---@param group string
+---@param priority integer
+local function colour(buf, side, range, group, priority)
+  for line = range[1], math.min(range[4], #side.lines - 1) do
+    local row = side.rows[line + 1]
+    if side.shown[row] then
+      local last = line == range[4] and range[5] or #side.lines[line + 1]
+      api.nvim_buf_set_extmark(buf, colours, row, line == range[1] and range[2] or 0, {
+        end_col = last,
+        hl_group = group,
+        priority = priority,
+        strict = false,
+      })
+    end
+  end
+end
+
+--- Colours the rows of a text. It yields now and then.
+---@param text co.review.Text
+---@param side co.review.Side
+---@param tree TSTree
+---@param language string
+---@async
+local function colour_side(text, side, tree, language)
+  local query = vim.treesitter.query.get(language, 'highlights')
+  if not query then
+    return
+  end
+  coroutine.yield()
+  local source, count = table.concat(side.lines, '\n') .. '\n', 0
+  for id, node, metadata in query:iter_captures(tree:root(), source, 0, -1) do
+    local name, own = query.captures[id], metadata[id] or {}
+    if not (vim.startswith(name, '_') or name == 'spell' or name == 'nospell') then
+      local range = vim.treesitter.get_range(node, source, own)
+      local priority = math.floor(tonumber(metadata.priority or own.priority) or 100)
+      colour(text.buf, side, range, '@' .. name .. '.' .. language, priority)
+    end
+    count = count + 1
+    if count > MOST_COLOURS then
+      return
+    elseif count % TOGETHER == 0 then
+      coroutine.yield()
+    end
+  end
+end
+
+--- Runs `thread` in steps, until it ends or took too long, or the buffer is gone.
+---@param buf integer
+---@param thread thread
+---@param took number milliseconds so far
+local function run(buf, thread, took)
+  local began, ok = computed(), true
+  ---@type number
+  local passed = 0
+  while ok and passed < STEP and coroutine.status(thread) ~= 'dead' do
+    -- A query that another plugin broke fails: there are no colours then.
+    ok = coroutine.resume(thread)
+    passed = computed() - began
+  end
+  if ok and coroutine.status(thread) ~= 'dead' and took + passed < MOST_WORK then
+    vim.defer_fn(function()
+      if buffer.alive(buf) then
+        run(buf, thread, took + passed)
+      end
+    end, PAUSE)
+  end
+end
+
+--- Parses a text, or gives up. `done` gets the tree.
+---@param parser vim.treesitter.LanguageTree
+---@param began number the computed milliseconds at the start
+---@param done fun(tree: TSTree)
+local function parse(parser, began, done)
+  if not INTERRUPTS then
+    local tree = (parser:parse() or {})[1]
+    if tree then
+      done(tree)
+    end
+    return
+  end
+  local function after(interrupted, trees)
+    if trees and trees[1] then
+      done(trees[1])
+    elseif interrupted and computed() - began < MOST_PARSING then
+      vim.defer_fn(function()
+        parse(parser, began, done)
+      end, PAUSE)
+    end
+  end
+  -- Neovim looks at 'redrawtime' once, for the time that the parser may work.
+  local before = vim.o.redrawtime
+  vim.cmd(('noautocmd set redrawtime=%d'):format(ONE_PARSING))
+  pcall(parser.parse, parser, nil, after)
+  vim.cmd(('noautocmd set redrawtime=%d'):format(before))
+end
+
+--- Colours a text whose rows are all in the buffer.
+---@param text co.review.Text
+function M.paint(text)
+  local bytes = api.nvim_buf_get_offset(text.buf, api.nvim_buf_line_count(text.buf))
+  local language = bytes <= MOST_BYTES and language_of(text.change.path)
+  if not language then
+    return
+  end
+  for _, side in ipairs({ text:sides() }) do
+    if not is_wild(side) and #side.lines > 0 then
+      vim.defer_fn(function()
+        local source = table.concat(side.lines, '\n') .. '\n'
+        local ok, parser = pcall(vim.treesitter.get_string_parser, source, language)
+        if not ok or not buffer.alive(text.buf) then
+          return
+        end
+        parse(parser, computed(), function(tree)
+          if buffer.alive(text.buf) then
+            local thread = coroutine.create(function()
+              colour_side(text, side, tree, language)
+            end)
+            run(text.buf, thread, 0)
+          end
+        end)
+      end, PAUSE)
+    end
+  end
+end
+
+return M
