@@ -212,6 +212,7 @@ fn a_buffer_in_another_encoding_takes_its_characters() {
     scene.answer_ask("1/1", "y");
     scene.wait_chat("All through.");
     assert_eq!(fs::read(&file).unwrap(), b"\xe6\xe6 one\r\n\xe6\r\n");
+    scene.command("wincmd t");
     scene.command("call append('$', 'typed')");
     scene.command("Co /undo");
     scene.wait_text("/undo");
