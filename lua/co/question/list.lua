@@ -82,6 +82,11 @@ end
 ---@param win integer
 function M.note_displayed(list, win)
   local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
+  -- With 'smoothscroll', the top line may be shown without its beginning.
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  if (view.skipcol or 0) > 0 then
+    first = first + 1
+  end
   -- If one line is higher than the window, its end is not visible.
   local row = { start_row = first - 1, end_row = first - 1 }
   if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
