@@ -2,6 +2,7 @@
 -- The functions of libuv that the plugin uses. Neovim does not declare them.
 ---@class uv
 ---@field hrtime fun(): integer
+---@field now fun(): integer
 ---@field fs_realpath fun(path: string): string?
 ---@field fs_stat fun(path: string): { type: string, size: integer }?
 ---@field fs_open fun(path: string, flags: string, mode: integer, done: fun(problem?: string, file?: integer))

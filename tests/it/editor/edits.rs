@@ -141,7 +141,11 @@ fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
 fn every_line_of_a_very_long_change_can_be_seen_before_the_answer() {
     let text = "a line\n".repeat(500_000);
     let scene = Scene::scripted([
-        Reply::new().call("c1", "write_file", &json!({ "path": "a.txt", "text": text })),
+        Reply::new().call(
+            "c1",
+            "write_file",
+            &json!({ "path": "a.txt", "text": text }),
+        ),
         Reply::text("All through."),
     ]);
     scene.co("write it");

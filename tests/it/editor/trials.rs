@@ -268,7 +268,13 @@ fn what_matters_is_named_before_a_long_difference() {
         scene.nvim.type_keys("f");
         scene.nvim.wait_text("Type number");
         let files = [
-            "a.txt", "bytes.png", "file", "gone.txt", "latin.txt", "run.sh", "z/.nvim.lua",
+            "a.txt",
+            "bytes.png",
+            "file",
+            "gone.txt",
+            "latin.txt",
+            "run.sh",
+            "z/.nvim.lua",
         ];
         let at = files.iter().position(|it| *it == name).unwrap() + 1;
         scene.nvim.type_keys(&format!("{at}<CR>"));
@@ -276,7 +282,9 @@ fn what_matters_is_named_before_a_long_difference() {
         scene.nvim.wait_text(shown);
     }
     scene.nvim.type_keys("n");
-    scene.nvim.wait_for("vim.api.nvim_buf_line_count(0) == 100001", "all of a.txt");
+    scene
+        .nvim
+        .wait_for("vim.api.nvim_buf_line_count(0) == 100001", "all of a.txt");
     for next in [2, 3, 4, 5, 6, 8, 9, 10] {
         scene.nvim.type_keys("y");
         scene.nvim.wait_text(&format!("file {next} of 10"));
