@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         shown: "long.txt".to_owned(),
         real: file,
         is_link: false,
+        obeyed: None,
     };
     let propose = |edits| {
         let request = EditRequest::Edit {
