@@ -59,7 +59,7 @@ pub trait Provider: Send + Sync {
 /// The deltas of one answer.
 pub type Deltas = BoxStream<'static, Result<Delta, Fault>>;
 
-/// Ends an answer after [`LONGEST_ANSWER`] bytes of text and reasoning, with [`Fault::AnswerTooLong`].
+/// Ends an answer after 4 MiB of text and reasoning, with [`Fault::AnswerTooLong`].
 pub fn bounded(deltas: Deltas) -> Deltas {
     let mut left = LONGEST_ANSWER;
     deltas
