@@ -140,12 +140,11 @@ fn lines_at_the_end_of_an_open_file_get_no_blank_line_after_them() {
 #[test]
 fn every_line_of_a_very_long_change_can_be_seen_before_the_answer() {
     let text = "a line\n".repeat(500_000);
-    let scene = Scene::scripted([
-        Reply::new().call(
-            "c1",
-            "write_file",
-            &json!({ "path": "a.txt", "text": text }),
-        ),
+    // Else co would sum the text up.
+    let scene = Scene::with(json!({ "context_window": 10_000_000 }), &[]);
+    let write = json!({ "path": "a.txt", "text": text });
+    scene.replies([
+        Reply::new().call("c1", "write_file", &write),
         Reply::text("All through."),
     ]);
     scene.co("write it");

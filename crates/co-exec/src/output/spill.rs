@@ -67,7 +67,7 @@ enum WriteMessage {
 }
 
 /// Returns the first lines of a file with an output, as a screen shows them: at most `most` lines, of at most
-/// [`MOST_SHOWN`] bytes together.
+/// 12 MiB together.
 ///
 /// # Errors
 /// The file cannot be read.
