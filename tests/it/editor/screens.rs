@@ -12,7 +12,7 @@ use crate::support::workspace::Workspace;
 use super::scene::Scene;
 
 /// The start of an image.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0IEND";
 
 #[test]
 fn chats_share_a_window_and_a_session_file_brings_one_back() {
@@ -112,13 +112,13 @@ fn a_prompt_names_its_contexts_and_the_images_that_the_model_does_not_take() {
     scene.run("echo out");
     scene.wait_text("exit 0");
     scene.command("edit notes.txt | call setline(1, 'unsaved')");
-    scene.type_keys(":Co see @diff @unsaved @git:HEAD @output @search:needle @file:shot.png<CR>");
+    scene.type_keys(":Co see @diff @unsaved @git:HEAD @output @search:more @file:shot.png<CR>");
     for text in [
         "with @diff, ",
         "with @unsaved",
         "with @git:HEAD",
         "with @output",
-        "with @search:needle",
+        "with @search:more",
         "with @file:shot.png, an image",
         "left out: @file:shot.png",
         "Aye.",

@@ -240,8 +240,9 @@ fn what_matters_is_named_before_a_long_difference() {
     let question = question.as_str().unwrap();
     let outside = "/etc/passwd, outside the workspace";
     let first = [
-        "runs z/.nvim.lua: programs or agents run or obey `.nvim.lua` without asking".to_owned(),
-        "runs z/Makefile: programs or agents run or obey `Makefile` without asking".to_owned(),
+        "runs z/.nvim.lua: `.nvim.lua`: Vim or Neovim runs it when it starts in the directory"
+            .to_owned(),
+        "runs z/Makefile: `Makefile`: a task runner runs it or its commands".to_owned(),
         format!("link file: the file becomes a link to {outside}"),
         format!("link zlink: a new link to {outside}"),
         "mode run.sh: mode 644 => 755".to_owned(),
