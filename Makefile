@@ -21,7 +21,7 @@ test: ## Run every test: the set-up, the backend, Lua, and all of it together
 
 fuzz: ## Run the tests with generated input, with more of it (CASES=40000)
 	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --workspace --locked --no-fail-fast -- $(GENERATED)
-	CO_TEST_CASES=$(or $(CASES),40000) "$$(python3 scripts/tools.py nvim)" --headless --clean -l tests/lua/run.lua 'generated texts'
+	CO_TEST_CASES=$(or $(CASES),40000) "$$(python3 scripts/tools.py nvim)" --headless --clean -l tests/lua/run.lua 'any text in the fields'
 	CO_TEST_CASES=$(or $(CASES),40000) "$$(python3 scripts/tools.py nvim)" --headless --clean -l tests/lua/run.lua generated
 
 chaos: ## Kill, cut off and fill up all that co uses, again and again (ROUNDS=3)
