@@ -1,4 +1,4 @@
-//! Escapes invalid UTF-8 in prompts, from buffers in another encoding or from binary files.
+//! Escapes invalid UTF-8 in prompts, their contexts and answers, from buffers in another encoding or from binary files.
 
 use rmpv::{Utf8String, Value};
 
@@ -6,25 +6,54 @@ use rmpv::{Utf8String, Value};
 pub(super) const REPLACED: &str =
     "what you sent was not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// Escapes invalid UTF-8 in the text and the context of a prompt. Returns whether there was any.
+/// Escapes invalid UTF-8 in the texts of a prompt, of a request for one of its contexts, and of an answer. Returns whether
+/// there was any.
 ///
 /// Directories and commands are not changed: they would mean something else.
 pub(super) fn replace_invalid(message: &mut Value) -> bool {
-    if field(message, "type").and_then(|kind| kind.as_str()) != Some("prompt") {
-        return false;
+    let kind = field(message, "type").and_then(|kind| kind.as_str().map(str::to_owned));
+    match kind.as_deref() {
+        Some("prompt") => {
+            let replaced = replace_fields(message, &["text"]);
+            let pieces = list(field(message, "context"));
+            pieces.fold(replaced, |replaced, piece| {
+                replace_fields(piece, &["name", "text"]) | replaced
+            })
+        }
+        // The text may be cut inside a character, and is only shown: the prompt has it whole.
+        Some("read_context") => {
+            replace_fields(message, &["word"]);
+            if let Some(query) = field(message, "query") {
+                replace_fields(query, &["text", "revision"]);
+            }
+            false
+        }
+        Some("answer") => {
+            let replaced = replace_fields(message, &["reason"]);
+            let hunks = list(field(message, "hunks"));
+            hunks.fold(replaced, |replaced, hunk| {
+                let lines = list(field(hunk, "lines"))
+                    .fold(false, |replaced, line| replace(line) | replaced);
+                replace_fields(hunk, &["comment"]) | lines | replaced
+            })
+        }
+        _ => false,
     }
-    let mut replaced = false;
-    replaced |= field(message, "text").is_some_and(replace);
-    let pieces = field(message, "context").and_then(|context| match context {
-        Value::Array(pieces) => Some(pieces),
+}
+
+fn replace_fields(of: &mut Value, names: &[&str]) -> bool {
+    let each = names
+        .iter()
+        .map(|name| field(of, name).is_some_and(replace));
+    each.fold(false, |replaced, one| replaced | one)
+}
+
+fn list(value: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    let values = value.and_then(|value| match value {
+        Value::Array(values) => Some(values),
         _ => None,
     });
-    for piece in pieces.into_iter().flatten() {
-        for name in ["name", "text"] {
-            replaced |= field(piece, name).is_some_and(replace);
-        }
-    }
-    replaced
+    values.into_iter().flatten()
 }
 
 fn field<'a>(message: &'a mut Value, name: &str) -> Option<&'a mut Value> {
@@ -87,6 +116,38 @@ mod tests {
         };
         assert_eq!(text, "d\u{fffd}E9j\u{fffd}E0 \u{e9}");
         assert_eq!(context[0].text, "a\u{fffd}FFb");
+    }
+
+    #[test]
+    fn what_is_no_text_in_a_context_or_an_answer_is_replaced() {
+        let query = map(vec![
+            ("kind", "text".into()),
+            ("path", "/a".into()),
+            ("text", packed(b"cut \xe2\x98")),
+        ]);
+        let mut message = map(vec![
+            ("type", "read_context".into()),
+            ("chat", 1.into()),
+            ("request", 1.into()),
+            ("cwd", "/".into()),
+            ("word", packed(b"@file:\xff")),
+            ("query", query),
+        ]);
+        assert!(!replace_invalid(&mut message), "nothing is sent yet");
+        rmpv::ext::from_value::<FromEditor>(message).unwrap();
+        let hunk = map(vec![
+            ("accept", true.into()),
+            ("lines", Value::Array(vec![packed(b"a\xff")])),
+        ]);
+        let mut message = map(vec![
+            ("type", "answer".into()),
+            ("id", 1.into()),
+            ("decision", "reviewed".into()),
+            ("reason", packed(b"\xff")),
+            ("hunks", Value::Array(vec![hunk])),
+        ]);
+        assert!(replace_invalid(&mut message));
+        rmpv::ext::from_value::<FromEditor>(message).unwrap();
     }
 
     #[test]
