@@ -445,7 +445,7 @@ pub struct TrialSummary {
     pub status: String,
     /// The last lines of its output, printable.
     pub output: Vec<String>,
-    /// What it changed in `.git`, which is never kept.
+    /// Its changes in `.git`, which are never kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
     /// Remarks for the person, one sentence each.

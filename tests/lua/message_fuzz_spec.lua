@@ -114,7 +114,7 @@ local WATCH = [[
   end
 ]]
 
--- What went wrong since the last time. Notices of co are no errors of Neovim.
+-- The errors since the last time. Notices of co are no errors of Neovim.
 local FAILURES = [[
   local failures = _G.failures
   if vim.v.errmsg ~= '' and not vim.startswith(vim.v.errmsg, 'co: ') then

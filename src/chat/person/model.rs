@@ -28,7 +28,7 @@ pub(in crate::chat) struct ChatModel {
     provider: Option<Arc<dyn Provider>>,
     /// The model and the effort that the person chose for this chat.
     choice: ModelChoice,
-    /// What this provider took and refused in this chat.
+    /// The requests that this provider accepted and refused in this chat.
     pub(in crate::chat) history: Arc<RequestHistory>,
     /// The model that is looked up in the list of the provider. Its result is true if it is there.
     lookup: Option<(String, JoinHandle<bool>)>,

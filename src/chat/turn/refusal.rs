@@ -1,4 +1,4 @@
-//! What a step does after the provider refused its request: the next request differs from it, so that no chat is stuck.
+//! Changes the request of a step after the provider refused it. No refused request is sent again, so no chat is stuck.
 //!
 //! The first refusal is answered by a note for the model, or by a shorter request if length may be the reason. After the second one,
 //! the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times.
@@ -72,7 +72,7 @@ pub(super) struct PendingRequest {
     tokens: u64,
     /// Its last items, which the transcript does not have yet.
     added: Vec<Item>,
-    /// What the reduced form changed, as a person reads it.
+    /// A sentence for the person about the changes of the reduced form.
     reduction: Option<String>,
     too_long: Option<u64>,
 }

@@ -171,7 +171,7 @@ struct Text {
     /// None if the file is too large or is not text.
     whole: Option<String>,
     unsaved: bool,
-    /// What the reader must know of its bytes.
+    /// A remark about its bytes for the reader.
     note: Option<String>,
 }
 

@@ -20,12 +20,12 @@ const WINDOW: u64 = 60_000;
 /// A server with a mind of its own.
 struct Moody {
     chance: Rng,
-    /// What it refused with 400, 413 or 422.
+    /// The requests that it refused with 400, 413 or 422.
     refused: HashSet<Vec<u8>>,
     /// The ids of calls, and pictures, that it does not take any more.
     hated: HashSet<String>,
     hates_pictures: bool,
-    /// How often it refused, by kind.
+    /// The number of refusals by kind.
     kinds: HashMap<&'static str, usize>,
     calls: usize,
     calm: bool,
@@ -33,7 +33,7 @@ struct Moody {
     taken: Vec<Value>,
     /// The requests that did not begin like the one before.
     breaks: usize,
-    /// What must never happen.
+    /// The faults that must not occur.
     wrongs: Vec<String>,
 }
 
