@@ -108,7 +108,7 @@ impl Place {
             if let Some(status) = reaper.try_wait().unwrap() {
                 break status;
             }
-            bombs(&token).into_iter().for_each(proc::kill9);
+            end_all(&token);
         };
         // A reaper that had to be killed left processes, which fill the place.
         assert!(status.success(), "{what}: {status}");
@@ -179,6 +179,21 @@ fn bombs(token: &str) -> Vec<i32> {
         !String::from_utf8_lossy(&line).contains(REAPER)
     });
     found
+}
+
+/// Ends all processes with `token`. Those that are stopped keep their places, so that none of the others can start one
+/// more in the place of one that has ended.
+fn end_all(token: &str) {
+    let mut stopped = Vec::new();
+    loop {
+        let found = bombs(token);
+        if found == stopped {
+            break;
+        }
+        found.iter().copied().for_each(proc::stop);
+        stopped = found;
+    }
+    stopped.into_iter().for_each(proc::kill9);
 }
 
 fn token() -> String {

@@ -136,6 +136,13 @@ pub(crate) fn kill9(pid: i32) {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
+/// Stops `pid`, which keeps its place among the processes.
+pub(crate) fn stop(pid: i32) {
+    let pid = nix::unistd::Pid::from_raw(pid);
+    // It may have ended by itself.
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP);
+}
+
 struct Stat {
     state: char,
     parent: i32,
