@@ -2,12 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use super::tree::{self, Kind, Node};
 use crate::checkpoint::{Entry, Store};
 use crate::tool::edits::disk;
+use co_exec::beneath::{Dir, Kind, Node};
 
 /// The most bytes of a file that can be kept, as of one that `/undo` can take back.
 const MOST_BYTES: u64 = disk::MAX_FILE_BYTES;
@@ -28,19 +27,19 @@ impl Content {
     ///
     /// # Errors
     /// The reason why it cannot be kept, as a clause.
-    pub(super) fn read(dir: &OwnedFd, name: &OsStr, node: Node) -> Result<Self, String> {
+    pub(super) fn read(dir: &Dir, name: &OsStr, node: Node) -> Result<Self, String> {
         let unreadable = |error: io::Error| format!("it cannot be read: {error}");
         match node.kind {
-            Kind::File if node.size > MOST_BYTES => {
+            Kind::File if node.size() > MOST_BYTES => {
                 Err(format!("it is larger than {} MiB", MOST_BYTES >> 20))
             }
             Kind::File => Ok(Self::File {
                 mode: node.mode,
-                bytes: tree::bytes(dir, name, MOST_BYTES).map_err(unreadable)?,
+                bytes: dir.read(name, MOST_BYTES).map_err(unreadable)?,
             }),
             Kind::Dir => Ok(Self::Dir { mode: node.mode }),
             Kind::Link => {
-                let target = PathBuf::from(tree::target(dir, name).map_err(unreadable)?);
+                let target = dir.target(name).map_err(unreadable)?;
                 match target.to_str() {
                     Some(_) => Ok(Self::Link { target }),
                     None => Err("its target is not UTF-8".to_owned()),

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::tree::{self, Kind, Node, Tree};
+use super::tree;
 use crate::checkpoint::shown;
 use crate::tool::git_index::{Index, MOST_INDEX};
+use co_exec::beneath::{Dir, Kind, Node};
 
 /// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.
 const MOST_BYTES: u64 = 64 << 20;
@@ -120,7 +120,7 @@ impl GitChanges {
     /// is no change.
     pub(super) fn read(
         &mut self,
-        (layer, workspace): (&Tree, &Tree),
+        (layer, workspace): (&Dir, &Dir),
         dir: &Path,
         path: &Path,
     ) -> io::Result<()> {
@@ -134,26 +134,25 @@ impl GitChanges {
                 self.add_in(dir, &path);
                 continue;
             }
-            let (Some(new_dir), old_dir) = (layer.parent(&path)?, workspace.parent(&path)?) else {
+            let (Some(new_dir), old_dir) =
+                (tree::parent(layer, &path)?, tree::parent(workspace, &path)?)
+            else {
                 continue;
             };
             let name = path.file_name().unwrap_or_default();
-            let Some(new) = Node::of(&new_dir, name)? else {
+            let Some(new) = new_dir.node(name)? else {
                 continue;
             };
-            let old = old_dir
-                .as_ref()
-                .map(|dir| Node::of(dir, name))
-                .transpose()?;
+            let old = old_dir.as_ref().map(|dir| dir.node(name)).transpose()?;
             match (old.flatten(), &old_dir) {
                 (Some(old), Some(old_dir)) => {
                     if !is_same((&new_dir, new), (old_dir, old), name)? {
                         self.add_in(dir, &path);
                     }
                     if (new.kind, old.kind) == (Kind::Dir, Kind::Dir)
-                        && let Some(opened) = layer.dir(&path)?
+                        && let Some(opened) = layer.find(&path)?
                     {
-                        let mut names = tree::names(&opened)?;
+                        let mut names = opened.names()?;
                         names.sort_unstable_by(|a, b| b.cmp(a));
                         todo.extend(names.iter().map(|name| path.join(name)));
                     }
@@ -172,8 +171,8 @@ impl GitChanges {
 
 /// Returns whether a file of the layer is as that of the workspace, apart from the files in it.
 fn is_same(
-    (new_dir, new): (&OwnedFd, Node),
-    (old_dir, old): (&OwnedFd, Node),
+    (new_dir, new): (&Dir, Node),
+    (old_dir, old): (&Dir, Node),
     name: &OsStr,
 ) -> io::Result<bool> {
     if (new.kind, new.mode) != (old.kind, old.mode) {
@@ -181,10 +180,10 @@ fn is_same(
     }
     let is_index = name == "index";
     let most = if is_index { MOST_INDEX } else { MOST_BYTES };
-    let bytes = |dir| tree::bytes(dir, name, most);
+    let bytes = |dir: &Dir| dir.read(name, most);
     Ok(match new.kind {
-        Kind::Dir => !tree::is_opaque(&tree::open(new_dir, name)?),
-        Kind::Link => tree::target(new_dir, name)? == tree::target(old_dir, name)?,
+        Kind::Dir => !tree::is_opaque(&new_dir.dir(name)?),
+        Kind::Link => new_dir.target(name)? == old_dir.target(name)?,
         Kind::File => match (bytes(new_dir), bytes(old_dir)) {
             (Ok(new), Ok(old)) => new == old || is_index && Index::are_same(&new, &old),
             _ => false,

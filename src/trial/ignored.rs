@@ -23,9 +23,10 @@ use self::merge::Merge;
 pub use self::sizes::Cleared;
 pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
-use super::tree::Time;
 use crate::paths::{private_dir, workspace_name};
 use crate::tool::files::PathFilter;
+use co_exec::beneath::Dir;
+use co_exec::regular::ChangeTime;
 use co_exec::sandbox::Removals;
 
 /// The directory of the files.
@@ -57,7 +58,7 @@ pub(super) struct IgnoredLayer {
 pub(super) struct EndedTrial<'a> {
     /// The directory of its changed files.
     pub(super) upper: PathBuf,
-    pub(super) start: Time,
+    pub(super) start: ChangeTime,
     /// The workspace.
     pub(super) root: &'a Path,
     /// Returns false for secrets.
@@ -191,7 +192,7 @@ impl Drop for IgnoredLayer {
 
 /// Removes all files of a workspace. The caller has the exclusive lock.
 fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
-    trash.take(&open_dir(top)?, FILES.as_ref())?;
+    trash.take(&Dir::open_own(top)?, FILES.as_ref())?;
     match fs::remove_file(top.join(MOVING)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

@@ -2,15 +2,16 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
-use super::tree::{Time, Tree};
 use crate::paths::{self, private_dir};
 use crate::tool::files::PathFilter;
 use co_exec::Confinement;
+use co_exec::beneath::Dir;
+use co_exec::regular::{ChangeTime, FileStamp};
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
 
 /// The longest wait for the clock of the file system.
@@ -21,7 +22,7 @@ const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
 pub struct Layer {
     /// Locked until it is removed.
     dir: PrivateTmp,
-    start: Time,
+    start: ChangeTime,
     /// The ignored files of earlier trials, below this layer.
     ignored: Option<IgnoredLayer>,
 }
@@ -59,7 +60,7 @@ impl Layer {
         let changed = || {
             fs::set_permissions(&trial, Permissions::from_mode(0o700))?;
             let meta = fs::metadata(&trial)?;
-            Ok::<_, io::Error>(Time(meta.ctime(), meta.ctime_nsec()))
+            Ok::<_, io::Error>(FileStamp::from(&meta).changed())
         };
         let (begin, made) = (Instant::now(), changed()?);
         let mut start = changed()?;
@@ -127,13 +128,13 @@ impl Layer {
     }
 
     /// Returns the ignored files of earlier trials, which the trial sees.
-    pub(super) fn ignored(&self) -> io::Result<Option<Tree>> {
+    pub(super) fn ignored(&self) -> io::Result<Option<Dir>> {
         let path = self.ignored.as_ref().map(IgnoredLayer::path);
-        path.map(|path| Tree::open(&path)).transpose()
+        path.map(|path| Dir::open_own(&path)).transpose()
     }
 
     /// Returns the time before which no file changed during the trial.
-    pub(super) fn start(&self) -> Time {
+    pub(super) fn start(&self) -> ChangeTime {
         self.start
     }
 

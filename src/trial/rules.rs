@@ -1,11 +1,10 @@
 //! Git's rules about ignored files, in a workspace and above it.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use super::tree::{self, Kind, Node};
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use co_exec::beneath::{Dir, Kind, Node};
 
 /// The rules of ignored files that hold in a directory.
 #[derive(Clone)]
@@ -28,13 +27,7 @@ impl Rules {
 
     /// Returns those in the directory `dir`, a whole path. `was_dir` is true if the workspace has it. `layers` are the same
     /// directory in layers, the uppermost first, which may hide that of the workspace.
-    pub(super) fn below(
-        &self,
-        dir: &Path,
-        was_dir: bool,
-        layers: &[&OwnedFd],
-        merged: bool,
-    ) -> Self {
+    pub(super) fn below(&self, dir: &Path, was_dir: bool, layers: &[&Dir], merged: bool) -> Self {
         let old = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
         let new = |name: &Path| {
             // Changes of `.git` are dropped.
@@ -44,7 +37,7 @@ impl Rules {
             match first_of(layers, name) {
                 Ok(None) if merged => old(name),
                 Ok(Some((layer, node))) if node.kind == Kind::File => {
-                    tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).ok()
+                    layer.read(name, ignore_rules::MOST_BYTES).ok()
                 }
                 _ => None,
             }
@@ -66,12 +59,12 @@ impl Rules {
 
 /// Returns whether a new directory ignores all in it, as the caches of many tools do. Git then shows no change. `layers` are as for
 /// [`Rules::below`].
-pub(super) fn ignores_all(layers: &[&OwnedFd]) -> bool {
+pub(super) fn ignores_all(layers: &[&Dir]) -> bool {
     let name = Path::new(".gitignore");
     let text = match first_of(layers, name) {
-        Ok(Some((layer, node))) if node.kind == Kind::File => {
-            tree::bytes(layer, name.as_os_str(), ignore_rules::MOST_BYTES).unwrap_or_default()
-        }
+        Ok(Some((layer, node))) if node.kind == Kind::File => layer
+            .read(name, ignore_rules::MOST_BYTES)
+            .unwrap_or_default(),
         _ => return false,
     };
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -80,9 +73,9 @@ pub(super) fn ignores_all(layers: &[&OwnedFd]) -> bool {
 }
 
 /// Returns the first of these directories that has a file, with the facts about it.
-fn first_of<'a>(layers: &[&'a OwnedFd], name: &Path) -> io::Result<Option<(&'a OwnedFd, Node)>> {
+fn first_of<'a>(layers: &[&'a Dir], name: &Path) -> io::Result<Option<(&'a Dir, Node)>> {
     for layer in layers {
-        if let Some(node) = Node::of(layer, name.as_os_str())? {
+        if let Some(node) = layer.node(name)? {
             return Ok(Some((layer, node)));
         }
     }

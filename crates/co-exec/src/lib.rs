@@ -10,6 +10,7 @@
 //! - `output`: what it prints, for an editor, a terminal and a model.
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
 //! - [`container`]: the engine, docker or podman, that runs containers.
+//! - [`beneath`], [`regular`]: the files of a workspace, below its handle and through no link; other files, by their paths.
 //! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it knows only the names of secrets.
@@ -19,6 +20,7 @@ compile_error!(
     "co-exec needs Linux 5.13 or later: it confines and finds commands by features of that kernel"
 );
 
+pub mod beneath;
 mod command;
 pub mod container;
 mod directory_lock;

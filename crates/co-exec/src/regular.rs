@@ -1,14 +1,14 @@
-//! Reads regular files only. A read of a FIFO or device at the same path might never end.
+//! Reads regular files only, by paths that may have links. A read of a FIFO or device at the same path might never end.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nix::libc;
-use rustix::fs::{AtFlags, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, Stat};
 
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;
@@ -22,9 +22,12 @@ pub struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
-    seconds: i64,
-    nanos: i64,
+    changed: ChangeTime,
 }
+
+/// The time of the last change of a file, in seconds and nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChangeTime(i64, i64);
 
 impl FileStamp {
     /// Returns the stamp of the file at a path, or none if there is no file.
@@ -33,24 +36,23 @@ impl FileStamp {
     }
 
     /// Returns the stamp of the file at a path below an open directory. This is faster than by its whole path.
-    pub fn below(dir: &OwnedFd, path: &Path, flags: AtFlags) -> Option<Self> {
+    pub fn below(dir: impl AsFd, path: &Path, flags: AtFlags) -> Option<Self> {
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
             false => path,
         };
         let stat = rustix::fs::statat(dir, path, flags).ok()?;
-        Some(Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            size: stat.st_size.cast_unsigned(),
-            seconds: stat.st_ctime,
-            nanos: stat.st_ctime_nsec.cast_signed(),
-        })
+        Some(Self::from(&stat))
     }
 
     /// Returns the number of bytes of the file.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the time of the last change.
+    pub fn changed(&self) -> ChangeTime {
+        self.changed
     }
 
     /// Returns the device and the inode, which a file keeps under another name.
@@ -61,13 +63,24 @@ impl FileStamp {
     /// Returns whether every later change will change the stamp. A change within the resolution of file times may
     /// not.
     pub fn is_settled(&self) -> bool {
-        let (Ok(seconds), Ok(nanos)) = (u64::try_from(self.seconds), u32::try_from(self.nanos))
-        else {
+        let ChangeTime(seconds, nanos) = self.changed;
+        let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else {
             return false;
         };
         let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
         let passed = SystemTime::now().duration_since(changed);
         passed.is_ok_and(|passed| passed > FILE_TIME_RESOLUTION)
+    }
+}
+
+impl ChangeTime {
+    /// Returns whether a file that changed last at this time had changed before `start`.
+    pub fn is_before(self, start: Self) -> bool {
+        match self {
+            // Some file systems know seconds only.
+            Self(seconds, 0) => seconds < start.0,
+            it => it < start,
+        }
     }
 }
 
@@ -77,8 +90,18 @@ impl From<&Metadata> for FileStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
-            seconds: meta.ctime(),
-            nanos: meta.ctime_nsec(),
+            changed: ChangeTime(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+impl From<&Stat> for FileStamp {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size.cast_unsigned(),
+            changed: ChangeTime(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }
 }
@@ -94,6 +117,14 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path)?;
+    read_open(file, most)
+}
+
+/// Returns the contents of an open file.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
     fits(&file.metadata()?, most)?;
     let mut bytes = Vec::new();
     // The file may grow meanwhile.
@@ -104,20 +135,6 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Fills a buffer with the contents of a regular file in an open directory, and returns how many bytes they are. Follows
-/// no link. This takes fewer system calls than [`read`].
-///
-/// # Errors
-/// It cannot be read, is not a regular file, or does not fit into the buffer.
-pub(crate) fn fill(dir: &OwnedFd, name: &Path, buffer: &mut [u8]) -> io::Result<usize> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?);
-    let meta = file.metadata()?;
-    fits(&meta, buffer.len() as u64)?;
-    let size = usize::try_from(meta.len()).unwrap_or(buffer.len());
-    (&file).read(&mut buffer[..size])
-}
-
 /// Returns the text of a regular file of at most [`SMALL_FILE_BYTES`] bytes.
 ///
 /// # Errors
@@ -126,12 +143,16 @@ pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, SMALL_FILE_BYTES)?).map_err(io::Error::other)
 }
 
-fn fits(meta: &fs::Metadata, most: u64) -> io::Result<()> {
+pub(crate) fn fits(meta: &Metadata, most: u64) -> io::Result<()> {
     match meta.is_file() {
         true if meta.len() > most => Err(too_large(most)),
         true => Ok(()),
-        false => Err(io::Error::other("it is not a regular file")),
+        false => Err(not_regular()),
     }
+}
+
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file")
 }
 
 fn too_large(most: u64) -> io::Error {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use super::super::content::Content;
@@ -11,11 +10,13 @@ use super::super::git;
 use super::super::layer::Layer;
 use super::super::rules::{Rules, ignores_all};
 use super::super::tracked::TrackedFiles;
-use super::super::tree::{self, Kind, Node, Time, Tree};
+use super::super::tree;
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
 use crate::tool::files::ignore_rules::IgnoreRules;
+use co_exec::beneath::{Dir, Kind, Node};
+use co_exec::regular::ChangeTime;
 use co_exec::repository;
 use co_exec::secrets::content;
 
@@ -30,10 +31,10 @@ const LINKED: &str = "it has several names (hard links)";
 
 /// Compares the layer with the workspace.
 pub(super) struct Comparison<'a> {
-    pub(super) workspace: Tree,
-    layer: Tree,
+    pub(super) workspace: Dir,
+    layer: Dir,
     /// The ignored files of earlier trials, which the trial saw over those of the workspace.
-    ignored: Option<Tree>,
+    ignored: Option<Dir>,
     /// The path of the layer's files.
     upper: PathBuf,
     pub(super) root: &'a Path,
@@ -43,7 +44,7 @@ pub(super) struct Comparison<'a> {
     git_dirs: Vec<PathBuf>,
     allowed: &'a PathFilter,
     store: &'a Store,
-    start: Time,
+    start: ChangeTime,
     /// The bytes of the copies.
     bytes: u64,
     /// The directories of the layer that were made readable, with their modes.
@@ -64,8 +65,8 @@ struct DirTask {
 struct DirPair {
     path: PathBuf,
     merged: bool,
-    layer: OwnedFd,
-    workspace: Option<OwnedFd>,
+    layer: Dir,
+    workspace: Option<Dir>,
     rules: Option<Rules>,
     /// It is a git directory, and that of the workspace is none.
     is_new_git: bool,
@@ -74,7 +75,7 @@ struct DirPair {
 impl DirPair {
     /// Returns whether the trial sees a git directory.
     fn is_git_dir(&self) -> bool {
-        let kind = |dir: &OwnedFd, name: &str| Node::of(dir, name.as_ref()).ok()?.map(|it| it.kind);
+        let kind = |dir: &Dir, name: &str| dir.node(name).ok()?.map(|it| it.kind);
         repository::has_git_names(|name| match kind(&self.layer, name) {
             Some(kind) => kind != Kind::Whiteout,
             None => {
@@ -129,9 +130,9 @@ impl<'a> Comparison<'a> {
         store: &'a Store,
     ) -> io::Result<Self> {
         Ok(Self {
-            layer: Tree::open(&layer.upper())?,
+            layer: Dir::open_own(&layer.upper())?,
             ignored: layer.ignored()?,
-            workspace: Tree::open(root)?,
+            workspace: Dir::open(root)?,
             upper: layer.upper(),
             tracked: TrackedFiles::of(root),
             git_dirs: repository::inside(root),
@@ -178,15 +179,15 @@ impl<'a> Comparison<'a> {
 
     /// Compares a directory of the layer. Returns those in it.
     fn compare_dir(&mut self, task: DirTask) -> Result<Vec<DirTask>, Stop> {
-        let Some(layer) = self.layer.dir(&task.path)? else {
+        let Some(layer) = self.layer.find(&task.path)? else {
             return Ok(Vec::new());
         };
         self.make_readable(&layer, &task.path)?;
-        let names = tree::names(&layer)?;
-        let workspace = self.workspace.dir(&task.path)?;
+        let names = layer.names()?;
+        let workspace = self.workspace.find(&task.path)?;
         let merged = task.merged && !tree::is_opaque(&layer);
         let whole = self.root.join(&task.path);
-        let ignored = self.ignored.as_ref().map(|it| it.dir(&task.path));
+        let ignored = self.ignored.as_ref().map(|it| it.find(&task.path));
         let ignored = ignored.transpose()?.flatten().filter(|_| merged);
         let layers: Vec<_> = [&layer].into_iter().chain(&ignored).collect();
         let rules = task
@@ -212,7 +213,7 @@ impl<'a> Comparison<'a> {
         }
         if let Some(dir) = pair.workspace.as_ref().filter(|_| !merged) {
             let names: HashSet<_> = names.into_iter().collect();
-            for name in tree::names(dir)?.iter().filter(|it| !names.contains(*it)) {
+            for name in dir.names()?.iter().filter(|it| !names.contains(*it)) {
                 self.remove(dir, &pair.path.join(name), pair.old_rules())?;
             }
         }
@@ -226,11 +227,11 @@ impl<'a> Comparison<'a> {
         path: &Path,
         name: &OsStr,
     ) -> Result<Option<DirTask>, Stop> {
-        let Some(new) = Node::of(&pair.layer, name)? else {
+        let Some(new) = pair.layer.node(name)? else {
             return Ok(None);
         };
         let old = match &pair.workspace {
-            Some(dir) => Node::of(dir, name)?.map(|node| (dir, node)),
+            Some(dir) => dir.node(name)?.map(|node| (dir, node)),
             None => None,
         };
         let whole = self.root.join(path);
@@ -280,8 +281,8 @@ impl<'a> Comparison<'a> {
         let is_dir = after.is_dir();
         if before.as_ref() != Some(&after) {
             let is_file = |node: Node| node.kind == Kind::File;
-            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.has_hard_links);
-            if is_file(new) && (new.has_hard_links || was_file) {
+            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.names > 1);
+            if is_file(new) && (new.names > 1 || was_file) {
                 return Err(LINKED.into());
             }
             if after.adds_setuid(before.as_ref()) {
@@ -309,17 +310,16 @@ impl<'a> Comparison<'a> {
     }
 
     /// Reads a file of the layer.
-    fn after(&self, dir: &OwnedFd, path: &Path, new: Node) -> Result<Content, Stop> {
+    fn after(&self, dir: &Dir, path: &Path, new: Node) -> Result<Content, Stop> {
         let name = path.file_name().unwrap_or_default();
         let closed = new.kind == Kind::File && new.mode & 0o400 == 0;
-        let closed = closed.then(|| tree::open(dir, name)).transpose()?;
-        if let Some(file) = &closed {
-            tree::set_mode(file, new.mode | 0o400)?;
+        if closed {
+            dir.set_mode(name, new.mode | 0o400)?;
         }
         let is_secret = new.kind == Kind::File && content::is_secret(&self.upper.join(path));
         let after = Content::read(dir, name, new);
-        if let Some(file) = &closed {
-            tree::set_mode(file, new.mode)?;
+        if closed {
+            dir.set_mode(name, new.mode)?;
         }
         match is_secret {
             true => Err(SECRET.into()),
@@ -328,12 +328,12 @@ impl<'a> Comparison<'a> {
     }
 
     /// Reads a file of the workspace.
-    pub(super) fn before(&self, dir: &OwnedFd, name: &OsStr, old: Node) -> Result<Content, Stop> {
+    pub(super) fn before(&self, dir: &Dir, name: &OsStr, old: Node) -> Result<Content, Stop> {
         let before = Content::read(dir, name, old)?;
         // Each new file in a directory changes its time.
         let is_dir = before.is_dir();
-        match Node::of(dir, name)? {
-            Some(now) if is_dir || now == old && now.changed.is_before(self.start) => Ok(before),
+        match dir.node(name)? {
+            Some(now) if is_dir || now == old && now.changed().is_before(self.start) => Ok(before),
             _ => Err(CHANGED.into()),
         }
     }
@@ -345,9 +345,9 @@ impl<'a> Comparison<'a> {
         }
         // A file may have been moved by the trial. A copied directory keeps its place.
         let mut above = pair.path.ancestors();
-        let dir = above.find_map(|path| self.workspace.dir(path).transpose());
+        let dir = above.find_map(|path| self.workspace.find(path).transpose());
         let changed = match dir.transpose()? {
-            Some(dir) => !Node::itself(&dir)?.changed.is_before(self.start),
+            Some(dir) => !dir.itself()?.changed().is_before(self.start),
             None => true,
         };
         Ok(changed || new.kind == Kind::Dir)
@@ -378,8 +378,8 @@ impl<'a> Comparison<'a> {
 
     /// Returns whether a directory that the workspace lacks ignores all in it.
     fn ignores_all(&self, path: &Path) -> io::Result<bool> {
-        let ignored = self.ignored.as_ref().map(|it| it.dir(path)).transpose()?;
-        let layer = self.layer.dir(path)?;
+        let ignored = self.ignored.as_ref().map(|it| it.find(path)).transpose()?;
+        let layer = self.layer.find(path)?;
         let layers: Vec<_> = layer.iter().chain(ignored.iter().flatten()).collect();
         Ok(ignores_all(&layers))
     }
@@ -389,7 +389,7 @@ impl<'a> Comparison<'a> {
         if node.kind != Kind::Dir {
             self.found.ignored.files += 1;
             self.found.ignored.bytes += if node.kind == Kind::File {
-                node.size
+                node.size()
             } else {
                 0
             };
@@ -397,12 +397,12 @@ impl<'a> Comparison<'a> {
         }
         let mut todo = vec![path.to_owned()];
         while let Some(path) = todo.pop() {
-            let Some(dir) = self.layer.dir(&path)? else {
+            let Some(dir) = self.layer.find(&path)? else {
                 continue;
             };
             self.make_readable(&dir, &path)?;
-            for name in tree::names(&dir)? {
-                match Node::of(&dir, &name)? {
+            for name in dir.names()? {
+                match dir.node(&name)? {
                     // What is deeper does not stay.
                     Some(_) if tree::is_too_deep(&path.join(&name)) => {}
                     Some(node) if node.kind == Kind::Dir => todo.push(path.join(name)),
@@ -415,10 +415,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// Makes a directory of the layer readable, until all is read.
-    fn make_readable(&mut self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
-        let mode = Node::itself(dir)?.mode;
+    fn make_readable(&mut self, dir: &Dir, path: &Path) -> io::Result<()> {
+        let mode = dir.itself()?.mode;
         if mode & 0o700 != 0o700 {
-            tree::set_mode(dir, mode | 0o700)?;
+            dir.set_mode("", mode | 0o700)?;
             self.opened.push((path.to_owned(), mode));
         }
         Ok(())
@@ -427,8 +427,8 @@ impl<'a> Comparison<'a> {
     /// Gives the directories that were made readable their modes again.
     pub(super) fn close(&self) -> io::Result<()> {
         for (path, mode) in self.opened.iter().rev() {
-            if let Some(dir) = self.layer.dir(path)? {
-                tree::set_mode(&dir, *mode)?;
+            if let Some(dir) = self.layer.find(path)? {
+                dir.set_mode("", *mode)?;
             }
         }
         Ok(())

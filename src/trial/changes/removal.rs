@@ -1,13 +1,13 @@
 //! The removals of a trial, which are those of all files below a removed directory.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::super::git;
-use super::super::tree::{self, Kind, Node};
+use super::super::tree;
 use super::Error;
 use super::comparison::{Comparison, DEEP, Stop};
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use co_exec::beneath::{Dir, Kind};
 use co_exec::repository;
 
 const STAYS: &str = "files below it stay: they are ignored, or cannot be removed";
@@ -17,7 +17,7 @@ impl Comparison<'_> {
     /// `rules`, all is ignored that git does not track. Returns false if something stays.
     pub(super) fn remove(
         &mut self,
-        dir: &OwnedFd,
+        dir: &Dir,
         path: &Path,
         rules: Option<&IgnoreRules>,
     ) -> Result<bool, Error> {
@@ -27,12 +27,12 @@ impl Comparison<'_> {
 
     fn try_remove(
         &mut self,
-        dir: &OwnedFd,
+        dir: &Dir,
         path: &Path,
         rules: Option<&IgnoreRules>,
     ) -> Result<bool, Stop> {
         let name = path.file_name().unwrap_or_default();
-        let Some(old) = Node::of(dir, name)? else {
+        let Some(old) = dir.node(name)? else {
             return Ok(true);
         };
         let whole = self.root.join(path);
@@ -69,14 +69,14 @@ impl Comparison<'_> {
         if tree::is_too_deep(path) {
             return Err(DEEP.into());
         }
-        let Some(dir) = self.workspace.dir(path)? else {
+        let Some(dir) = self.workspace.find(path)? else {
             return Ok(false);
         };
         let whole = self.root.join(path);
         let text = |name: &Path| ignore_rules::text(&whole.join(name));
         let rules = above.map(|above| above.below(&whole, text));
         let mut is_empty = true;
-        for name in tree::names(&dir)? {
+        for name in dir.names()? {
             is_empty &= self.remove(&dir, &path.join(name), rules.as_ref())?;
         }
         Ok(is_empty)

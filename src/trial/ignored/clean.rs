@@ -1,7 +1,6 @@
 //! Removes the files that a trial must not see.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
@@ -9,7 +8,9 @@ use rustix::fs::AtFlags;
 use super::trash::Trash;
 use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
-use crate::trial::tree::{self, Kind, Node, Time, Tree};
+use crate::trial::tree;
+use co_exec::beneath::{Dir, Kind, Node};
+use co_exec::regular::ChangeTime;
 
 /// The choice to remove the files, or only to look for them.
 pub(super) enum Removes<'a, 'b> {
@@ -32,7 +33,7 @@ struct DirToClean {
 /// # Errors
 /// The files cannot be read or removed.
 pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> io::Result<bool> {
-    let (layer, workspace) = (Tree::open(files)?, Tree::open(root)?);
+    let (layer, workspace) = (Dir::open_own(files)?, Dir::open(root)?);
     let mut todo = vec![DirToClean {
         path: PathBuf::new(),
         above: Some(Rules::above(root)),
@@ -40,29 +41,29 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
     let mut visited = Vec::new();
     let tracked = TrackedFiles::of(root);
     while let Some(DirToClean { path, above }) = todo.pop() {
-        let (Some(dir), Some(old_dir)) = (layer.dir(&path)?, workspace.dir(&path)?) else {
+        let (Some(dir), Some(old_dir)) = (layer.find(&path)?, workspace.find(&path)?) else {
             continue;
         };
-        let mode = Node::itself(&dir)?.mode;
+        let mode = dir.itself()?.mode;
         if mode & 0o700 != 0o700 {
             match removes {
                 Removes::No => return Ok(false),
-                Removes::Yes(_) => tree::set_mode(&dir, mode | 0o700)?,
+                Removes::Yes(_) => dir.set_mode("", mode | 0o700)?,
             }
         }
         let whole = root.join(&path);
         let rules = above.map(|above| above.below(&whole, true, &[&dir], true));
-        for name in tree::names(&dir)? {
-            let Some(new) = Node::of(&dir, &name)? else {
+        for name in dir.names()? {
+            let Some(new) = dir.node(&name)? else {
                 continue;
             };
             let inner = path.join(&name);
-            let old = Node::of(&old_dir, &name)?;
+            let old = old_dir.node(&name)?;
             let is_ignored =
                 (rules.as_ref()).is_none_or(|it| it.ignore(&whole.join(&name), old, new));
             let is_new_dir = old.is_none() && new.kind == Kind::Dir;
             let is_ignored = is_ignored
-                || is_new_dir && layer.dir(&inner)?.is_some_and(|dir| ignores_all(&[&dir]));
+                || is_new_dir && layer.find(&inner)?.is_some_and(|dir| ignores_all(&[&dir]));
             let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
             let stays = match is_ignored {
                 true if both => true,
@@ -95,37 +96,37 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
 pub(super) fn is_hidden_by(
     new: Node,
     old: Option<Node>,
-    workspace: &Tree,
+    workspace: &Dir,
     path: &Path,
 ) -> io::Result<bool> {
     match old {
         None => Ok(new.kind == Kind::Whiteout),
         Some(old) => match (new.kind, old.kind) {
             (Kind::Dir, Kind::Dir) => Ok(false),
-            (_, Kind::Dir) => has_newer(workspace, path, new.changed),
-            _ => Ok(old.changed >= new.changed),
+            (_, Kind::Dir) => has_newer(workspace, path, new.changed()),
+            _ => Ok(old.changed() >= new.changed()),
         },
     }
 }
 
 /// Returns whether something at or below a path has changed since.
-fn has_newer(workspace: &Tree, path: &Path, since: Time) -> io::Result<bool> {
+fn has_newer(workspace: &Dir, path: &Path, since: ChangeTime) -> io::Result<bool> {
     let mut todo = vec![path.to_owned()];
     while let Some(path) = todo.pop() {
-        let Some(dir) = workspace.dir(&path)? else {
+        let Some(dir) = workspace.find(&path)? else {
             continue;
         };
-        if Node::itself(&dir)?.changed >= since {
+        if dir.itself()?.changed() >= since {
             return Ok(true);
         }
         // What cannot be read counts as changed.
-        let Ok(names) = tree::names(&dir) else {
+        let Ok(names) = dir.names() else {
             return Ok(true);
         };
         for name in names {
-            match Node::of(&dir, &name)? {
+            match dir.node(&name)? {
                 Some(node) if node.kind == Kind::Dir => todo.push(path.join(name)),
-                Some(node) if node.changed >= since => return Ok(true),
+                Some(node) if node.changed() >= since => return Ok(true),
                 _ => {}
             }
         }
@@ -136,25 +137,25 @@ fn has_newer(workspace: &Tree, path: &Path, since: Time) -> io::Result<bool> {
 /// Gives a directory its mode again, and a time that is not before that of the workspace. With `only_above`, it is not ignored
 /// itself: then it has the mode and the time of the workspace, or is removed if it is empty.
 pub(super) fn restore(
-    layer: &Tree,
-    workspace: &Tree,
+    layer: &Dir,
+    workspace: &Dir,
     path: &Path,
     mode: u32,
     only_above: bool,
 ) -> io::Result<()> {
-    let Some(dir) = layer.dir(path)? else {
+    let Some(dir) = layer.find(path)? else {
         return Ok(());
     };
-    let old = workspace.dir(path)?;
+    let old = workspace.find(path)?;
     if only_above {
-        let parent = layer.parent(path)?;
+        let parent = tree::parent(layer, path)?;
         if let (Some(parent), Some(name)) = (parent, path.file_name())
             && rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
         {
             return Ok(());
         }
         if let Some(old) = old {
-            return set_attributes(&dir, Node::itself(&old)?.mode, tree::modified(&old)?);
+            return set_attributes(&dir, old.itself()?.mode, tree::modified(&old)?);
         }
     }
     let own = tree::modified(&dir)?;
@@ -164,16 +165,12 @@ pub(super) fn restore(
 }
 
 /// Sets what differs of the mode and the time of a directory.
-pub(super) fn set_attributes(
-    dir: &OwnedFd,
-    mode: u32,
-    time: rustix::fs::Timespec,
-) -> io::Result<()> {
+pub(super) fn set_attributes(dir: &Dir, mode: u32, time: rustix::fs::Timespec) -> io::Result<()> {
     if tree::modified(dir)? != time {
         tree::set_modified(dir, time)?;
     }
-    if Node::itself(dir)?.mode != mode {
-        tree::set_mode(dir, mode)?;
+    if dir.itself()?.mode != mode {
+        dir.set_mode("", mode)?;
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, Timespec};
@@ -15,16 +14,17 @@ use super::trash::Trash;
 use crate::trial::git;
 use crate::trial::rules::{Rules, ignores_all};
 use crate::trial::tracked::TrackedFiles;
-use crate::trial::tree::{self, Kind, Node, Tree};
+use crate::trial::tree;
+use co_exec::beneath::{Dir, Kind, Node};
 
 /// The bits of a mode that let a program run as another user or group.
 const SETUID: u32 = 0o6000;
 
 /// The move of one trial's ignored files. Times stay, because files are renamed.
 pub(super) struct Merge<'a, 'b> {
-    upper: Tree,
-    files: Tree,
-    workspace: Tree,
+    upper: Dir,
+    files: Dir,
+    workspace: Dir,
     trial: &'a EndedTrial<'a>,
     tracked: TrackedFiles<'a>,
     trash: &'a mut Trash<'b>,
@@ -54,9 +54,9 @@ impl<'a, 'b> Merge<'a, 'b> {
         trash: &'a mut Trash<'b>,
     ) -> io::Result<Self> {
         Ok(Self {
-            upper: Tree::open(&trial.upper)?,
-            files: Tree::open(files)?,
-            workspace: Tree::open(trial.root)?,
+            upper: Dir::open_own(&trial.upper)?,
+            files: Dir::open_own(files)?,
+            workspace: Dir::open(trial.root)?,
             tracked: TrackedFiles::of(trial.root),
             trial,
             trash,
@@ -80,7 +80,7 @@ impl<'a, 'b> Merge<'a, 'b> {
         for dir in self.visited.iter().rev() {
             if !dir.is_ignored {
                 restore(&self.files, &self.workspace, &dir.path, dir.mode, true)?;
-            } else if let Some(kept) = self.files.dir(&dir.path)? {
+            } else if let Some(kept) = self.files.find(&dir.path)? {
                 set_attributes(&kept, dir.mode, dir.modified)?;
             }
         }
@@ -89,11 +89,12 @@ impl<'a, 'b> Merge<'a, 'b> {
 
     /// Moves what is in a directory of the trial. Returns the directories in it.
     fn merge_dir(&mut self, task: DirToMove) -> io::Result<Vec<DirToMove>> {
-        let (Some(upper), Some(kept)) = (self.upper.dir(&task.path)?, self.files.dir(&task.path)?)
+        let (Some(upper), Some(kept)) =
+            (self.upper.find(&task.path)?, self.files.find(&task.path)?)
         else {
             return Ok(Vec::new());
         };
-        let facts = Node::itself(&upper)?;
+        let facts = upper.itself()?;
         self.visited.push(VisitedDir {
             path: task.path.clone(),
             mode: facts.mode,
@@ -101,27 +102,27 @@ impl<'a, 'b> Merge<'a, 'b> {
             is_ignored: task.above.is_none(),
         });
         // Of the trial, the directory is removed later. Of the earlier trials, it gets its mode again.
-        tree::set_mode(&upper, facts.mode | 0o700)?;
-        tree::set_mode(&kept, facts.mode | 0o700)?;
-        let workspace = self.workspace.dir(&task.path)?;
+        upper.set_mode("", facts.mode | 0o700)?;
+        kept.set_mode("", facts.mode | 0o700)?;
+        let workspace = self.workspace.find(&task.path)?;
         let whole = self.trial.root.join(&task.path);
         let rules = task
             .above
             .map(|above| above.below(&whole, workspace.is_some(), &[&upper, &kept], !task.opaque));
-        let names = tree::names(&upper)?;
+        let names = upper.names()?;
         let mut inner = Vec::new();
         for name in &names {
             let path = task.path.join(name);
-            let Some(new) = Node::of(&upper, name)? else {
+            let Some(new) = upper.node(name)? else {
                 continue;
             };
             let old = match &workspace {
-                Some(dir) => Node::of(dir, name)?,
+                Some(dir) => dir.node(name)?,
                 None => None,
             };
             // The rules tell files from directories, so they need the one that was removed.
             let removed = match new.kind {
-                Kind::Whiteout => Node::of(&kept, name)?,
+                Kind::Whiteout => kept.node(name)?,
                 _ => None,
             };
             let is_ignored = rules
@@ -172,13 +173,13 @@ impl<'a, 'b> Merge<'a, 'b> {
     /// Moves one ignored file, or makes the directory for those of a directory, which it returns.
     fn merge_one(
         &mut self,
-        (upper, kept): (&OwnedFd, &OwnedFd),
+        (upper, kept): (&Dir, &Dir),
         path: &Path,
         (new, old): (Node, Option<Node>),
         opaque: bool,
     ) -> io::Result<Option<DirToMove>> {
         let name = path.file_name().unwrap_or_default();
-        let there = Node::of(kept, name)?;
+        let there = kept.node(name)?;
         if new.kind == Kind::Dir {
             let replaces = there.is_some_and(|there| there.kind != Kind::Dir);
             let opaque = opaque || replaces || self.is_opaque(path)?;
@@ -192,7 +193,7 @@ impl<'a, 'b> Merge<'a, 'b> {
                 opaque,
             }));
         }
-        let is_older = |there: Node| there.kind != Kind::Dir && there.changed > new.changed;
+        let is_older = |there: Node| there.kind != Kind::Dir && there.changed() > new.changed();
         if there.is_some_and(is_older) {
             // Another trial has written it since.
             return Ok(None);
@@ -212,7 +213,7 @@ impl<'a, 'b> Merge<'a, 'b> {
 
     /// Returns whether a directory that the workspace lacks ignores all in it.
     fn ignores_all(&self, path: &Path) -> io::Result<bool> {
-        let dirs = [self.upper.dir(path)?, self.files.dir(path)?];
+        let dirs = [self.upper.find(path)?, self.files.find(path)?];
         let dirs: Vec<_> = dirs.iter().flatten().collect();
         Ok(ignores_all(&dirs))
     }
@@ -220,13 +221,13 @@ impl<'a, 'b> Merge<'a, 'b> {
     fn is_opaque(&self, path: &Path) -> io::Result<bool> {
         Ok(self
             .upper
-            .dir(path)?
+            .find(path)?
             .is_some_and(|dir| tree::is_opaque(&dir)))
     }
 
     /// Makes a directory, unless it is there.
-    fn make_dir(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
-        if Node::of(dir, name)?.is_some_and(|there| there.kind != Kind::Dir) {
+    fn make_dir(&mut self, dir: &Dir, name: &OsStr) -> io::Result<()> {
+        if dir.node(name)?.is_some_and(|there| there.kind != Kind::Dir) {
             self.trash.take(dir, name)?;
         }
         match rustix::fs::mkdirat(dir, name, Mode::RWXU) {
@@ -240,16 +241,16 @@ impl<'a, 'b> Merge<'a, 'b> {
     fn hide_rest(
         &self,
         path: &Path,
-        (workspace, kept): (&OwnedFd, &OwnedFd),
+        (workspace, kept): (&Dir, &Dir),
         names: Vec<OsString>,
     ) -> io::Result<()> {
         let names: HashSet<_> = names.into_iter().collect();
-        for name in tree::names(workspace)? {
-            let Some(old) = Node::of(workspace, &name)?.filter(|_| !names.contains(&name)) else {
+        for name in workspace.names()? {
+            let Some(old) = workspace.node(&name)?.filter(|_| !names.contains(&name)) else {
                 continue;
             };
-            let stays = self.tracked.has(&path.join(&name)) || Node::of(kept, &name)?.is_some();
-            if old.changed.is_before(self.trial.start) && !stays {
+            let stays = self.tracked.has(&path.join(&name)) || kept.node(&name)?.is_some();
+            if old.changed().is_before(self.trial.start) && !stays {
                 make_whiteout(kept, &name)?;
             }
         }
@@ -258,7 +259,7 @@ impl<'a, 'b> Merge<'a, 'b> {
 }
 
 /// Makes the mark of a file that was removed.
-fn make_whiteout(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn make_whiteout(dir: &Dir, name: &OsStr) -> io::Result<()> {
     let kind = FileType::CharacterDevice;
     Ok(rustix::fs::mknodat(dir, name, kind, Mode::empty(), 0)?)
 }

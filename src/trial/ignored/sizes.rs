@@ -11,7 +11,8 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Stat, statat};
 
 use super::trash::Trash;
 use super::{FILES, is_at, lock, open_dir};
-use crate::trial::tree::{self, MOST_DEPTH, Node, Tree};
+use crate::trial::tree::MOST_DEPTH;
+use co_exec::beneath::Dir;
 use co_exec::sandbox::Removals;
 
 /// The file with the number of bytes that a workspace takes, written after each of its trials.
@@ -132,13 +133,13 @@ fn remove(all: &Path, left: &Left, trash: &mut Trash<'_>) -> io::Result<bool> {
     if !lock(&held, FlockOperation::NonBlockingLockExclusive)? || !is_at(&held, &files) {
         return Ok(false);
     }
-    trash.take(&open_dir(all)?, &left.name)?;
+    trash.take(&Dir::open_own(all)?, &left.name)?;
     Ok(true)
 }
 
 /// Returns the bytes of the disk that a directory takes, and whether all of it was counted. A file with several names counts once.
 fn measure(top: &Path) -> (u64, bool) {
-    let Ok(tree) = Tree::open(top) else {
+    let Ok(tree) = Dir::open_own(top) else {
         return (0, false);
     };
     let (mut bytes, mut whole, mut linked) = (0, true, HashSet::new());
@@ -160,8 +161,8 @@ fn measure(top: &Path) -> (u64, bool) {
     }
     for (path, mode) in closed.iter().rev() {
         // It may be gone.
-        if let Ok(Some(dir)) = tree.dir(path) {
-            let _stays_open = tree::set_mode(&dir, *mode);
+        if let Ok(Some(dir)) = tree.find(path) {
+            let _stays_open = dir.set_mode("", *mode);
         }
     }
     (bytes, whole)
@@ -169,23 +170,23 @@ fn measure(top: &Path) -> (u64, bool) {
 
 /// Lists a directory. If a trial closed it, opens it, and notes that.
 fn list(
-    tree: &Tree,
+    tree: &Dir,
     path: &Path,
     closed: &mut Vec<(PathBuf, u32)>,
 ) -> io::Result<Vec<(OsString, Stat)>> {
     if path.components().count() > MOST_COUNTED_DEPTH {
         return Err(io::Error::other("it is too deep"));
     }
-    let Some(dir) = tree.dir(path)? else {
+    let Some(dir) = tree.find(path)? else {
         // Another process has removed it.
         return Ok(Vec::new());
     };
-    let mode = Node::itself(&dir)?.mode;
+    let mode = dir.itself()?.mode;
     if mode & 0o500 != 0o500 {
-        tree::set_mode(&dir, mode | 0o500)?;
+        dir.set_mode("", mode | 0o500)?;
         closed.push((path.to_owned(), mode));
     }
-    let names = tree::names(&dir)?.into_iter();
+    let names = dir.names()?.into_iter();
     let facts = |name| {
         let facts = statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((name, facts))

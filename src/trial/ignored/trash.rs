@@ -2,13 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 
-use super::super::tree;
+use co_exec::beneath::Dir;
 use co_exec::sandbox::{PrivateTmp, Removals};
 
 /// The directory of what is being removed, made when it is needed. It is removed in the background when this is dropped.
@@ -34,14 +33,13 @@ impl<'a> Trash<'a> {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn take(&mut self, dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    pub(super) fn take(&mut self, dir: &Dir, name: &OsStr) -> io::Result<()> {
         match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}
             done => return Ok(done?),
         }
         // Moving a directory writes to it, because it names its parent.
-        let itself = tree::open(dir, name)?;
-        tree::set_mode(&itself, 0o700)?;
+        dir.set_mode(name, 0o700)?;
         let trash = match &self.dir {
             Some(trash) => trash,
             None => self

@@ -11,7 +11,8 @@ use std::thread;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::content;
-use crate::regular::{self, FileStamp};
+use crate::beneath::Dir;
+use crate::regular::FileStamp;
 use crate::repository;
 use co_policy::secret_names as names;
 
@@ -356,19 +357,19 @@ impl Walk<'_> {
         {
             return Arc::default();
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(dir) = rustix::fs::open(dir, flags, Mode::empty()) else {
+        let Ok(dir) = Dir::open(dir) else {
             return Arc::default();
         };
         let buffer = &mut self.buffer;
         let files = entries.iter().filter(|(_, kind)| kind.is_file());
         let keys = files.map(|(path, _)| path).filter(|path| {
-            let file = Path::new(path.file_name().unwrap_or_default());
+            let file = path.file_name().unwrap_or_default();
             let name = file.to_string_lossy();
             let unknown = !content::decides(&name) && !names::is_secret(&name);
             unknown
                 && content::may_hold_key(&name)
-                && regular::fill(&dir, file, buffer)
+                && dir
+                    .fill(file, buffer)
                     .is_ok_and(|size| content::holds_key(&buffer[..size]))
         });
         keys.cloned().collect()

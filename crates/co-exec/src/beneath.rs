@@ -1,0 +1,526 @@
+//! Opens, makes and removes the files of a workspace: below the handle of its directory, and through no link.
+//!
+//! A confined command may replace a directory by a link at any moment, while co has the rights of the person. So a path is
+//! resolved once, when its call is judged. From then on, co uses the resolved path here, and each part that has become a link is
+//! an error. A directory that is moved meanwhile is no danger: it stays where the command itself may write.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, openat, openat2,
+    renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::regular::{self, ChangeTime, FileStamp};
+
+/// Opens a file only to name it, which needs no permission to read.
+const NAMED: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = NAMED.union(OFlags::DIRECTORY);
+/// Opens a file to read it. A FIFO does not wait for its writer.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+const LIST: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// The name of a directory in itself.
+const ITSELF: &str = ".";
+
+/// The most attempts to open a path while something is renamed, and to find a name that nobody has.
+const MAX_TRIES: usize = 100;
+
+/// An open directory. The paths of its methods are below it and have no `..`; an empty path is the directory itself.
+#[derive(Debug)]
+pub struct Dir(OwnedFd);
+
+/// The kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Dir,
+    Link,
+    /// The mark of an overlay's layer for a file that was removed: a character device with the number 0.
+    Whiteout,
+    /// Another kind, in words.
+    Special(&'static str),
+}
+
+/// The facts about a file, which may be a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    pub kind: Kind,
+    pub mode: u32,
+    /// The number of its names (hard links).
+    pub names: u64,
+    /// The user and the group.
+    pub owner: (u32, u32),
+    pub stamp: FileStamp,
+}
+
+/// A file or link under a temporary name, which is removed unless it gets another name.
+#[derive(Debug)]
+pub struct Unfinished<'a> {
+    dir: &'a Dir,
+    name: Option<String>,
+}
+
+impl Dir {
+    /// Opens a directory by its real path, no part of which may be a link.
+    ///
+    /// # Errors
+    /// It cannot be opened, or a part of the path has become a link.
+    pub fn open(real: &Path) -> io::Result<Self> {
+        let below = real.strip_prefix("/").map_err(io::Error::other)?;
+        Self(openat(CWD, "/", DIRECTORY, Mode::empty())?).dir(below)
+    }
+
+    /// Opens a directory of co's own, which no confined command can replace. The path to it may have links.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_own(path: &Path) -> io::Result<Self> {
+        Ok(Self(openat(CWD, path, DIRECTORY, Mode::empty())?))
+    }
+
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// It cannot be opened, or a part of the path is a link.
+    pub fn dir(&self, path: impl AsRef<Path>) -> io::Result<Self> {
+        self.beneath(path.as_ref(), DIRECTORY)
+            .map(Self)
+            .map_err(error)
+    }
+
+    /// Opens a directory. Returns none if there is none, or a part of the path is a link.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn find(&self, path: impl AsRef<Path>) -> io::Result<Option<Self>> {
+        found(self.beneath(path.as_ref(), DIRECTORY)).map(|dir| dir.map(Self))
+    }
+
+    /// Opens the directory that a path is in. Returns it with the name in it.
+    ///
+    /// # Errors
+    /// It cannot be opened, or a part of its path is a link.
+    pub fn parent<'a>(&self, path: &'a Path) -> io::Result<(Self, &'a OsStr)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let above = path.parent().unwrap_or(Path::new(""));
+        Ok((self.dir(above)?, name))
+    }
+
+    /// Returns the facts about a file or link. Returns none if there is none, or a part of the path above it is a link.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn node(&self, path: impl AsRef<Path>) -> io::Result<Option<Node>> {
+        let path = path.as_ref();
+        let stat = match path.components().nth(1) {
+            // One call is enough.
+            None => statat(self, checked(path)?, AtFlags::SYMLINK_NOFOLLOW),
+            Some(_) => self.beneath(path, NAMED).and_then(rustix::fs::fstat),
+        };
+        Ok(found(stat)?.as_ref().map(Node::from))
+    }
+
+    /// Returns the facts about the directory itself.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn itself(&self) -> io::Result<Node> {
+        Ok(Node::from(&rustix::fs::fstat(self)?))
+    }
+
+    /// Opens a regular file. Other kinds are not opened, because opening some devices has effects.
+    ///
+    /// # Errors
+    /// It cannot be read, is another kind of file, or a part of the path is a link.
+    pub fn file(&self, path: impl AsRef<Path>) -> io::Result<(File, Node)> {
+        let path = path.as_ref();
+        let named = self.beneath(path, NAMED).map_err(error)?;
+        let is_regular = |file: BorrowedFd<'_>| {
+            let node = Node::from(&rustix::fs::fstat(file)?);
+            match node.kind {
+                Kind::File => Ok(node),
+                Kind::Link => Err(error(Errno::LOOP)),
+                _ => Err(regular::not_regular()),
+            }
+        };
+        is_regular(named.as_fd())?;
+        let file = File::from(self.beneath(path, READ).map_err(error)?);
+        let node = is_regular(file.as_fd())?;
+        Ok((file, node))
+    }
+
+    /// Returns the bytes of a regular file.
+    ///
+    /// # Errors
+    /// As for [`Self::file`], or it has more than `most` bytes.
+    pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+        regular::read_open(self.file(path)?.0, most)
+    }
+
+    /// Fills a buffer with the contents of a regular file in this directory, and returns how many bytes they are. Takes fewer
+    /// system calls than [`Self::read`].
+    ///
+    /// # Errors
+    /// It cannot be read, is another kind of file, or does not fit into the buffer.
+    pub(crate) fn fill(&self, name: &OsStr, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = File::from(openat(self, name, READ, Mode::empty())?);
+        let meta = file.metadata()?;
+        regular::fits(&meta, buffer.len() as u64)?;
+        let size = usize::try_from(meta.len()).unwrap_or(buffer.len());
+        (&file).read(&mut buffer[..size])
+    }
+
+    /// Returns the names in the directory.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let names = self.list()?.map(|entry| Ok(entry?.0));
+        names.collect()
+    }
+
+    /// Reads the directory: returns each name with the kind of the file.
+    ///
+    /// # Errors
+    /// It cannot be read. An entry is an error if the rest of them cannot be read.
+    pub fn list(
+        &self,
+    ) -> io::Result<impl Iterator<Item = io::Result<(OsString, FileType)>> + use<>> {
+        let listed = openat(self, ITSELF, LIST, Mode::empty())?;
+        let place = listed.try_clone()?;
+        let entries = rustix::fs::Dir::new(listed)?;
+        Ok(entries.filter_map(move |entry| {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                return None;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not tell.
+                FileType::Unknown => match statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(Errno::NOENT) => return None,
+                    Err(error) => return Some(Err(error.into())),
+                },
+                kind => kind,
+            };
+            Some(Ok((OsString::from_vec(name.to_bytes().to_owned()), kind)))
+        }))
+    }
+
+    /// Returns the target of a link.
+    ///
+    /// # Errors
+    /// It is no link, or a part of the path above it is one.
+    pub fn target(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        let (dir, name) = self.parent(path.as_ref())?;
+        let target = rustix::fs::readlinkat(&dir, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// Returns whether the mode of a file and its owner let this process write it.
+    pub fn is_writable(&self, path: impl AsRef<Path>) -> bool {
+        let may_write = |(dir, name): (Self, &OsStr)| {
+            rustix::fs::accessat(&dir, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+        };
+        self.parent(path.as_ref()).is_ok_and(may_write)
+    }
+
+    /// Makes the directories of a path that are missing. Returns the last one.
+    ///
+    /// # Errors
+    /// One of them cannot be made, or a part of the path is no directory.
+    pub fn make_dirs(&self, path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut dir = self.dir("")?;
+        for name in checked(path.as_ref())? {
+            dir = match dir.dir(name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    match rustix::fs::mkdirat(&dir, name, Mode::from(0o777)) {
+                        Ok(()) | Err(Errno::EXIST) => dir.dir(name)?,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                opened => opened?,
+            };
+        }
+        Ok(dir)
+    }
+
+    /// Makes a link. Never replaces a file.
+    ///
+    /// # Errors
+    /// It cannot be made, or a part of the path above it is a link.
+    pub fn make_link(&self, target: &Path, path: impl AsRef<Path>) -> io::Result<()> {
+        let (dir, name) = self.parent(path.as_ref())?;
+        Ok(rustix::fs::symlinkat(target, &dir, name)?)
+    }
+
+    /// Removes a file or link.
+    ///
+    /// # Errors
+    /// It cannot be removed, or a part of the path above it is a link.
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let (dir, name) = self.parent(path.as_ref())?;
+        Ok(unlinkat(&dir, name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// It cannot be removed, or a part of the path is a link.
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let (dir, name) = self.parent(path.as_ref())?;
+        Ok(unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Gives a file another path. Never replaces a file.
+    ///
+    /// # Errors
+    /// The other path exists, the file cannot be moved, or a part of a path above the file is a link.
+    pub fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let ((old_dir, old), (new_dir, new)) = (self.parent(from)?, self.parent(to)?);
+        Ok(rename_new((&old_dir, old), (&new_dir, new))?)
+    }
+
+    /// Sets the mode of a file or directory.
+    ///
+    /// # Errors
+    /// It cannot be set, or a part of the path is a link.
+    pub fn set_mode(&self, path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
+        let file = self.beneath(path.as_ref(), NAMED).map_err(error)?;
+        fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
+    }
+
+    /// Makes a file under a temporary name in this directory, and opens it. The umask takes from `mode`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make_unfinished(&self, prefix: &str, mode: u32) -> io::Result<(Unfinished<'_>, File)> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from(mode);
+        let (unfinished, file) =
+            Unfinished::new(self, prefix, |name| openat(self, name, flags, mode))?;
+        Ok((unfinished, File::from(file)))
+    }
+
+    /// Makes a link under a temporary name in this directory.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make_unfinished_link(&self, prefix: &str, target: &Path) -> io::Result<Unfinished<'_>> {
+        let link = |name: &str| rustix::fs::symlinkat(target, self, name);
+        Ok(Unfinished::new(self, prefix, link)?.0)
+    }
+
+    /// Returns a path that leads to this directory, however it was moved, while it is open.
+    pub fn path(&self) -> PathBuf {
+        name_of(&self.0)
+    }
+
+    fn beneath(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        if path.as_os_str().is_empty() && flags.contains(OFlags::PATH) {
+            // Needs no permission.
+            return rustix::io::fcntl_dupfd_cloexec(self, 0);
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let path = checked(path)?;
+        // A directory that is a link must be an error as such.
+        let own = match flags.contains(OFlags::DIRECTORY) {
+            true => flags.difference(OFlags::NOFOLLOW),
+            false => flags,
+        };
+        for _ in 0..MAX_TRIES {
+            match openat2(self, path, own, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // Some containers refuse the call, and it takes no path that is longer than 4 KiB.
+                Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => break,
+                opened => return opened,
+            }
+        }
+        self.by_parts(path, flags)
+    }
+
+    /// Opens a path part by part, as [`Self::beneath`] does in one call.
+    fn by_parts(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let open = |dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags| {
+            match openat(dir, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+                // With some flags, a link is a file that is no directory.
+                Err(Errno::NOTDIR) => {
+                    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    let is_link = FileType::from_raw_mode(stat.st_mode).is_symlink();
+                    Err(if is_link { Errno::LOOP } else { Errno::NOTDIR })
+                }
+                opened => opened,
+            }
+        };
+        let mut parts = path.iter().peekable();
+        let mut above: Option<OwnedFd> = None;
+        while let Some(name) = parts.next() {
+            let dir = above.as_ref().map_or(self.as_fd(), AsFd::as_fd);
+            let last = parts.peek().is_none();
+            let opened = open(dir, name, if last { flags } else { DIRECTORY })?;
+            above = Some(opened);
+        }
+        above.ok_or(Errno::INVAL)
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Node {
+    /// Returns the number of bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.stamp.size()
+    }
+
+    /// Returns the time of its last change.
+    pub fn changed(&self) -> ChangeTime {
+        self.stamp.changed()
+    }
+}
+
+impl From<&Stat> for Node {
+    fn from(stat: &Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Dir,
+            FileType::Symlink => Kind::Link,
+            FileType::CharacterDevice if stat.st_rdev == 0 => Kind::Whiteout,
+            FileType::Fifo => Kind::Special("a FIFO"),
+            FileType::Socket => Kind::Special("a socket"),
+            _ => Kind::Special("a device"),
+        };
+        Self {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            names: stat.st_nlink,
+            owner: (stat.st_uid, stat.st_gid),
+            stamp: FileStamp::from(stat),
+        }
+    }
+}
+
+impl<'a> Unfinished<'a> {
+    /// Makes a file under a name that nobody has.
+    fn new<T>(
+        dir: &'a Dir,
+        prefix: &str,
+        mut make: impl FnMut(&str) -> rustix::io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        for _ in 0..MAX_TRIES {
+            let name = format!("{prefix}{:016x}", fastrand::u64(..));
+            match make(&name) {
+                Err(Errno::EXIST | Errno::LOOP) => {}
+                made => {
+                    let made = made?;
+                    let name = Some(name);
+                    return Ok((Self { dir, name }, made));
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Gives it a name in its directory, and replaces the file or link that has the name.
+    ///
+    /// # Errors
+    /// It cannot be renamed, and is removed.
+    pub fn replace(mut self, name: &OsStr) -> io::Result<()> {
+        if let Some(own) = &self.name {
+            renameat(self.dir, own, self.dir, name)?;
+        }
+        self.name = None;
+        Ok(())
+    }
+
+    /// Gives it a name in its directory that nobody has.
+    ///
+    /// # Errors
+    /// The name exists, or it cannot be renamed. Then it is removed.
+    pub fn create(mut self, name: &OsStr) -> io::Result<()> {
+        if let Some(own) = &self.name {
+            rename_new((self.dir, own.as_ref()), (self.dir, name))?;
+        }
+        self.name = None;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // It stays as a file with an odd name.
+            let _stays = unlinkat(self.dir, name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+/// Returns a path that the methods of [`Dir`] take.
+fn checked(path: &Path) -> rustix::io::Result<&Path> {
+    let mut parts = path.components();
+    match parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        true if path.as_os_str().is_empty() => Ok(Path::new(ITSELF)),
+        true => Ok(path),
+        false => Err(Errno::INVAL),
+    }
+}
+
+/// Returns none for a file that is not there, or only behind a link.
+fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn error(errno: Errno) -> io::Error {
+    match errno {
+        Errno::LOOP => io::Error::other("it or a directory above it is a link now"),
+        errno => errno.into(),
+    }
+}
+
+fn rename_new(
+    (old_dir, old): (&Dir, &OsStr),
+    (new_dir, new): (&Dir, &OsStr),
+) -> rustix::io::Result<()> {
+    match renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
+        // The file system cannot do it in one step.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::linkat(old_dir, old, new_dir, new, AtFlags::empty())?;
+            unlinkat(old_dir, old, AtFlags::empty())
+        }
+        renamed => renamed,
+    }
+}
+
+/// Returns the name of an open file.
+fn name_of(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests;
