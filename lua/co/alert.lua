@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local config = require('co.config')
+local printable = require('co.ui.printable')
 
 -- The most characters of an alert.
 local LONGEST = 120
@@ -29,7 +30,7 @@ local sequences = {
 ---@param text string
 ---@return string
 local function plain(text)
-  local line = (text:match('^[^\n]*') or ''):gsub('\194[\128-\159]', ' '):gsub('[%c;]', ' ')
+  local line = printable.first_line(text):gsub('\194[\128-\159]', ' '):gsub('[%c;]', ' ')
   return vim.fn.strcharpart(line, 0, LONGEST)
 end
 

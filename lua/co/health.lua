@@ -2,6 +2,7 @@
 local M = {}
 
 local health = vim.health
+local printable = require('co.ui.printable')
 
 --- Checks the executable of the backend and returns its path.
 ---@return string?
@@ -30,11 +31,11 @@ local function check_backend()
   end)
   if not ok or result.code ~= 0 then
     health.error(
-      ('%s --version failed: %s'):format(path, ok and vim.trim(result.stderr or '') or result)
+      ('%s --version failed: %s'):format(path, ok and printable.trim(result.stderr or '') or result)
     )
     return nil
   end
-  local found = vim.trim(result.stdout or ''):gsub('^co%-nvim ', '')
+  local found = printable.trim(result.stdout or ''):gsub('^co%-nvim ', '')
   local wanted = ('%s (protocol %d)'):format(version.version, version.protocol)
   if found == wanted then
     health.ok('version ' .. found)
@@ -92,7 +93,7 @@ local function ask_doctor(path)
     health.error(
       ('%s doctor --json gave no report: %s'):format(
         path,
-        ok and vim.trim(result.stderr or '') or result
+        ok and printable.trim(result.stderr or '') or result
       )
     )
     return

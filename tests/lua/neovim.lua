@@ -259,6 +259,39 @@ function Neovim:wait(code, ...)
   end)
 end
 
+-- Measures the turns of the event loop. Processor time does not grow while other programs run.
+local WATCH = [[
+  local last = os.clock()
+  _G.longest, _G.turns = 0, 0
+  _G.watch = _G.watch or assert(vim.uv.new_timer())
+  watch:start(0, 1, function()
+    local now = os.clock()
+    _G.longest, _G.turns = math.max(_G.longest, (now - last) * 1e3), _G.turns + 1
+    last = now
+  end)
+]]
+
+--- Fails if a turn of the event loop takes 50 ms or more of processor time while `act` runs. A turn that took long may have
+--- waited for memory that other programs use, so `act` gets several tries.
+---@param what string
+---@param act fun()
+function Neovim:assert_quick(what, act)
+  ---@type number[]
+  local longest = {}
+  for try = 1, 5 do
+    self:lua(WATCH)
+    act()
+    self:lua('vim.cmd.redraw()')
+    local turns = self:lua('return _G.turns')
+    self:wait('return _G.turns > ' .. turns + 1)
+    longest[try] = self:lua('_G.watch:stop() return _G.longest')
+    if longest[try] < 50 then
+      return
+    end
+  end
+  error(('%s: %s ms'):format(what, vim.inspect(longest)), 2)
+end
+
 --- The lines of the screen.
 ---@return string[]
 function Neovim:screen()

@@ -69,6 +69,65 @@ describe('what the person is told', function()
     same(1, nvim:lua('return #vim.api.nvim_list_wins()'))
   end)
 
+  it('takes no time that the person notices, however long it is, and the log has it', function()
+    local nvim = neovim.start({ screen = true, columns = 120, lines = 40 })
+    local texts = {
+      ('\n'):rep(300000),
+      ('\n '):rep(150000),
+      (' '):rep(300000),
+      ('é'):rep(150000),
+      ('x\n'):rep(150000),
+    }
+    for _, text in ipairs(texts) do
+      for _, answer in ipairs({ true, false }) do
+        nvim:assert_quick(vim.inspect(text:sub(1, 9)), function()
+          nvim:lua('_G.notices = {}')
+          local message =
+            { type = 'notice', level = 'info', message = text .. 'x', answer = answer }
+          nvim:receive(message)
+          local shown = answer and '#vim.api.nvim_list_wins() == 2' or '#_G.notices > 0'
+          nvim:wait('return ' .. shown)
+          nvim:keys(':<Esc>')
+          nvim:wait('return #vim.api.nvim_list_wins() == 1')
+        end)
+      end
+    end
+    local lines = neovim.numbered('line ', 300)
+    lines[301] = ('long '):rep(2000) .. 'and the end'
+    nvim:receive({
+      type = 'notice',
+      level = 'info',
+      message = table.concat(lines, '\n'),
+      answer = true,
+    })
+    nvim:wait_screen('line 30', 'more rows: :Co /log')
+    nvim:keys(':Co /log<CR>')
+    nvim:wait('return vim.bo.filetype == "co-log"')
+    local shown = table.concat(nvim:request('nvim_buf_get_lines', 0, 0, -1, false), '\n')
+    for _, text in ipairs({ 'notice: line 1\n', 'notice: line 300\n', 'and the end' }) do
+      yes(shown:find(text, 1, true) ~= nil, text)
+    end
+  end)
+
+  it('is harmless for plugins that take it for markdown', function()
+    local nvim = neovim.chat({ screen = true, columns = 200 })
+    nvim:lua([[
+      vim.notify = function(text) _G.told = text end
+      vim.ui.select = function(items, opts) _G.offered = opts.prompt .. opts.format_item(items[1]) end
+    ]])
+    nvim:receive({ type = 'notice', level = 'info', message = ('![*'):rep(99) })
+    nvim:wait('return _G.told')
+    same(nil, nvim:lua('return _G.told'):find('![', 1, true))
+    nvim:keys('<Esc>')
+    local label = ('> '):rep(260)
+    local choices = { { label = label .. '\n![', value = '1' } }
+    nvim:receive({ type = 'choose', chat = 1, name = 'rewind', title = '![', choices = choices })
+    nvim:wait('return _G.offered')
+    local offered = nvim:lua('return _G.offered')
+    same(nil, offered:find('![', 1, true))
+    yes(#offered:match('^[^>]*([> ]*)\\') <= 160)
+  end)
+
   it('hides no question, however long it is, and whatever comes first', function()
     local answer = ('some words '):rep(100) .. 'and the end'
     local notice = { type = 'notice', level = 'info', message = answer, answer = true }

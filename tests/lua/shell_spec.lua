@@ -134,6 +134,32 @@ describe('the shell buffer', function()
     same({}, nvim:lua('return _G.notices'))
   end)
 
+  it('shows the start of a very long command, and blocks nothing', function()
+    local nvim = neovim.start({ screen = true })
+    nvim:keys(':Co! true<CR>')
+    nvim:wait_sent(1, 'run')
+    local id = 1
+    for _, command in ipairs({ ('\n'):rep(300000), ('é'):rep(150000), ('\n \0'):rep(9000) }) do
+      nvim:assert_quick(command:sub(1, 4), function()
+        id = id + 1
+        nvim:receive(
+          messages.job(id, id, 'x' .. command),
+          output(id, patch(0, { 'a line' })),
+          ended(id, 0)
+        )
+        nvim:wait_notice(('job %d of chat 1: exit 0'):format(id))
+      end)
+      local _, tail = unpack(vim.list_slice(nvim:lines(SHELL), #nvim:lines(SHELL) - 1))
+      same('exit 0 · 0.1 s · 1 line', tail)
+    end
+    yes(#nvim:lines(SHELL) < 900)
+    enter(nvim)
+    nvim:keys('gg]]')
+    nvim:wait("return vim.fn.line('.') == 4")
+    nvim:keys('G[[')
+    nvim:wait("return vim.startswith(vim.fn.getline('.'), '$ x')")
+  end)
+
   it('shows a command of several lines', function()
     local nvim = started('x')
     nvim:lua("require('co').run('for i in 1 2; do\\necho $i\\ndone')")

@@ -12,6 +12,34 @@ local LAYERS = {
   { 'init', 'handlers', 'health', 'blink', 'cmp' },
 }
 
+-- The functions by which text from outside reaches the screen, and the only files that call them: they bound the text.
+local FUNNELS = {
+  ['nvim_buf_set_lines'] = {
+    'ui/buffer',
+    'chat/text',
+    -- A buffer of the person, or text that the person wrote.
+    'buffers/replace_lines',
+    'chat/commit',
+    'chat/prompt',
+    'question/text_input',
+    -- The text that the buffer had.
+    'run/shell_copy',
+  },
+  ['nvim_buf_set_text'] = {
+    'chat/text',
+    'chat/bounds',
+    'buffers/replace_lines',
+    'run/shell_buffer',
+    'ui/textlock',
+  },
+  ['vim%.notify'] = { 'ui/notify' },
+  ['nvim_echo'] = { 'ui/notify' },
+  ['vim%.ui%.select'] = { 'ui/select' },
+  -- For blanks alone, their time grows with the square of the number of these.
+  ['vim%.trim'] = { 'ui/printable', 'install' },
+  ['trimempty'] = { 'chat/send' },
+}
+
 --- Returns the name of the module in a file.
 ---@param path string below lua/co, without its ending
 ---@return string
@@ -99,6 +127,17 @@ describe('the files of the plugin', function()
         [[require('co.a') "v:lua.require'co.b.c'.f" require(\"co\") package.loaded['co.d'] 'co.e']]
       )
     )
+  end)
+
+  it('bring text from outside onto the screen in bounded ways only', function()
+    local root = _G.co_root .. '/lua/co/'
+    for _, file in ipairs(vim.fn.glob(root .. '**/*.lua', true, true)) do
+      local text = table.concat(vim.fn.readfile(file), '\n'):gsub('%-%-[^\n]*', '')
+      for name, files in pairs(FUNNELS) do
+        local calls = text:find(name) ~= nil
+        yes(not calls or vim.list_contains(files, file:sub(#root + 1, -5)), file .. ' has ' .. name)
+      end
+    end
   end)
 
   it('require only files of their own folder and of lower ones', function()

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local log = require('co.ui.log')
+local printable = require('co.ui.printable')
 
 --- Returns the words for an error of a language server.
 ---@param problem any the server may not keep to the protocol
@@ -12,7 +13,7 @@ local function words(problem)
   if type(message) ~= 'string' then
     return 'its language server answered with an error'
   end
-  message = vim.trim(message:gsub('%s+', ' ')):gsub('%.$', '')
+  message = printable.trim(message:gsub('%s+', ' ')):gsub('%.$', '')
   return 'its language server answered with an error: ' .. message
 end
 

@@ -7,9 +7,8 @@
 local M = {}
 
 local api = vim.api
+local printable = require('co.ui.printable')
 
--- The most open lists and quotes. Neovim's parser for markdown crashes at about 250.
-local NESTING = 80
 -- The most open images `![` of a paragraph. The time of Neovim's parser doubles with each of them.
 local OPEN_IMAGES = 6
 -- The most bytes of a line. At each change, Neovim draws all of it again, and plugins parse it again.
@@ -23,45 +22,12 @@ local LONGEST_PROMPT = 64 * 1024
 
 local marks = api.nvim_create_namespace('co.bounds')
 
---- Returns the byte of a line in front of which a backslash ends its nested lists and quotes, if there are too many.
----
---- A line opens at most as many as it has markers, below those that its indent continues.
----@param line string
----@return integer?
-function M.too_deep(line)
-  if #line < NESTING or not line:find('^[%s>*+%-%d]') then
-    return nil
-  end
-  ---@type number, integer
-  local depth, at = 0, 1
-  while true do
-    local _, last = line:find('^[ \t]+', at)
-    if last then
-      local _, tabs = line:sub(at, last):gsub('\t', '')
-      depth = depth + (last - at + 1) / 2 + tabs * 1.5
-      at = last + 1
-    end
-    local _, sign = line:find('^>', at)
-    if not sign then
-      _, sign = line:find('^[-*+]', at)
-      sign = sign or select(2, line:find('^%d+[.)]', at))
-      if not sign or line:find('^[^ \t]', sign + 1) then
-        return nil
-      end
-    end
-    if depth >= NESTING then
-      return sign
-    end
-    depth, at = depth + 1, sign + 1
-  end
-end
-
 --- Returns a line whose lists and quotes are not nested too deep.
 ---@param line string
 ---@param before string the text in front of it in the same row
 ---@return string
 local function flat(line, before)
-  local at = M.too_deep(before .. line)
+  local at = printable.too_deep(before .. line)
   if not at then
     return line
   end
@@ -106,7 +72,7 @@ function M.may_parse(buf, first, last)
       return false
     end
     for part in line:gmatch('[^\r]+') do
-      if M.too_deep(part) then
+      if printable.too_deep(part) then
         return false
       end
     end
@@ -136,7 +102,7 @@ local function fence_of(line)
   if not fence then
     return nil
   end
-  local info = vim.trim(line:sub(#prefix + #fence + 1))
+  local info = printable.trim(line:sub(#prefix + #fence + 1))
   if fence:sub(1, 1) == '`' and info:find('`', 1, true) then
     return nil
   end

@@ -4,7 +4,6 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
-local printable = require('co.ui.printable')
 local select = require('co.ui.select')
 local textlock = require('co.ui.textlock')
 
@@ -32,8 +31,7 @@ end
 local function confirm(choice, done)
   -- Some pickers close after they have called back.
   vim.schedule(function()
-    local prompt = printable.line(choice.confirm or '')
-    select.show({ 'no', 'yes' }, { prompt = prompt }, function(answer)
+    select.show({ 'no', 'yes' }, { prompt = choice.confirm }, function(answer)
       if answer == 'yes' then
         done(choice.value)
       end
@@ -59,9 +57,9 @@ local function show(chat, message, done)
     return
   end
   select.show(message.choices, {
-    prompt = printable.line(message.title),
+    prompt = message.title,
     format_item = function(choice)
-      return printable.line(choice.label)
+      return choice.label
     end,
   }, function(choice)
     if choice and choice.confirm then

@@ -1,5 +1,6 @@
 --- The fences of code blocks in markdown.
 local M = {}
+local printable = require('co.ui.printable')
 
 --- Returns the fence that is open after `line`, given the one that was open before it; nil if none is.
 ---@param open? string
@@ -11,7 +12,7 @@ function M.after(open, line)
   if not open then
     return mark
   end
-  local closes = mark and vim.startswith(mark, open) and vim.trim(line) == mark
+  local closes = mark and vim.startswith(mark, open) and printable.trim(line) == mark
   return not closes and open or nil
 end
 

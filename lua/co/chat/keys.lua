@@ -9,6 +9,7 @@ local config = require('co.config')
 local key_help = require('co.ui.key_help')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local window = require('co.chat.window')
 local windows = require('co.ui.windows')
 
@@ -16,7 +17,7 @@ local windows = require('co.ui.windows')
 --- sent stays.
 ---@param chat co.Chat
 local function submit(chat)
-  local text = vim.trim(table.concat(chat.prompt:lines(), '\n'))
+  local text = printable.trim(table.concat(chat.prompt:lines(), '\n'))
   if text == '' and #chat.waiting_prompts > 0 and chat.state.state ~= 'idle' then
     callbacks.submit(chat, '/steer')
   elseif text == '' then

@@ -4,6 +4,7 @@
 local M = {}
 
 local disk = require('co.ui.file_text')
+local printable = require('co.ui.printable')
 local utf8 = require('co.ui.utf8')
 
 -- The most bytes of a file.
@@ -121,10 +122,10 @@ function M.parts(text)
   ---@return string?
   local function value(key)
     local line = ('\n' .. (header or '')):match('\n' .. vim.pesc(key) .. ':[ \t]*([^\n]*)')
-    line = line and vim.trim(line):gsub('^(["\'])(.*)%1$', '%2')
+    line = line and printable.trim(line):gsub('^(["\'])(.*)%1$', '%2')
     return line ~= '' and line or nil
   end
-  body = vim.trim(body or text)
+  body = printable.trim(body or text)
   local first = vim.split(body, '\n', { plain = true })[1]:gsub('^#+%s*', '')
   return { body = body, about = value('description') or first, arguments = value('argument-hint') }
 end
@@ -153,7 +154,7 @@ end
 ---@return string[]
 local function words(args)
   local found = {}
-  local rest = vim.trim(args)
+  local rest = printable.trim(args)
   while rest ~= '' do
     local word, after = rest:match('^"([^"]*)"%s*(.*)$')
     if not word then
@@ -189,7 +190,7 @@ function M.fill(text, args)
   if not used and args ~= '' then
     filled = filled .. '\n\n' .. args
   end
-  return vim.trim(filled)
+  return printable.trim(filled)
 end
 
 return M

@@ -4,6 +4,7 @@ local M = {}
 local backend = require('co.backend')
 local callbacks = require('co.chat.callbacks')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local prompt_file_trust = require('co.chat.prompt_file_trust')
 local registry = require('co.chat.registry')
 local utf8 = require('co.ui.utf8')
@@ -272,7 +273,7 @@ function M.prompt_file(chat, file, args, cwd, extra)
   local message = {
     type = 'prompt',
     chat = chat.id,
-    text = vim.trim(('/%s %s'):format(file.name, args)),
+    text = printable.trim(('/%s %s'):format(file.name, args)),
     cwd = cwd,
     context = {},
     file = {

@@ -1,5 +1,6 @@
 --- The kind of question about a command, or about text for the input of a job.
 local float = require('co.question.float')
+local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
 
 -- The longest command that the person can edit, in bytes: no shell takes a longer one.
@@ -64,7 +65,7 @@ local question_keys = {
     end
     local about = { title = 'Run instead', text = text, single = false }
     require('co.question.text_input').open(about, function(command)
-      if vim.trim(command) ~= '' then
+      if printable.trim(command) ~= '' then
         answer_with(question, 'edited', { command = command })
       end
     end)

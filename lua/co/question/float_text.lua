@@ -57,22 +57,13 @@ end
 ---@param source string
 ---@param group_of? fun(line: string): string?
 function M.add_text(text, source, group_of)
-  local last = #source - (source:sub(-1) == '\n' and 1 or 0)
-  local most = #text.lines + MOST_LINES
-  local at, left = 1, MOST_BYTES
-  while at <= last + 1 do
-    if #text.lines >= most or left <= 0 then
-      add_more(text, printable.size(last - at + 1) .. ' more')
-      return
-    end
-    local stop = source:find('\n', at, true) or last + 1
-    local length = math.min(stop, last + 1) - at
-    local most = math.min(left, printable.LONGEST_LINE)
-    -- One byte more than it shows tells that there is more.
-    local line = source:sub(at, at + math.min(length, most + 4) - 1)
-    text.cut = text.cut or length > most
-    put(text, printable.line(line, most), group_of and group_of(line))
-    at, left = stop + 1, left - math.min(length, most) - 1
+  local lines, left, cut = printable.lines(source, MOST_LINES, MOST_BYTES)
+  for _, line in ipairs(lines) do
+    put(text, line, group_of and group_of(line))
+  end
+  text.cut = text.cut or cut
+  if left > 0 then
+    add_more(text, printable.size(left) .. ' more')
   end
 end
 
@@ -294,7 +285,7 @@ function M.footer(entries)
   for _, entry in ipairs(entries) do
     local key = float_keys.name(entry[1])
     if key then
-      long[#long + 1], brief[#brief + 1] = vim.trim(key .. ' ' .. entry[2]), key
+      long[#long + 1], brief[#brief + 1] = printable.trim(key .. ' ' .. entry[2]), key
     end
   end
   return table.concat(long, ' · '), table.concat(brief, ' ')

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local buffer = require('co.ui.buffer')
 local change_rows = require('co.question.change_rows')
 local float_place = require('co.question.float_place')
 
@@ -111,7 +112,7 @@ end
 ---@param text co.QuestionText
 function M.write(buf, text)
   vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, text.lines)
+  buffer.set_lines(buf, 0, -1, text.lines)
   vim.bo[buf].modifiable = false
   api.nvim_buf_clear_namespace(buf, spans, 0, -1)
   for _, span in ipairs(text.spans) do
@@ -128,7 +129,7 @@ end
 ---@param line string
 function M.write_heading(buf, line)
   vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, 1, false, { line })
+  buffer.set_lines(buf, 0, 1, { line })
   vim.bo[buf].modifiable = false
 end
 

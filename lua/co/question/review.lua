@@ -252,7 +252,7 @@ end
 ---@return integer
 local function frozen(lines)
   local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  buffer.set_lines(buf, 0, -1, lines)
   vim.bo[buf].modifiable, vim.bo[buf].bufhidden = false, 'wipe'
   return buf
 end
@@ -316,8 +316,7 @@ local function choose_file(review)
     prompt = 'Files',
     format_item = function(item)
       local change = item.change
-      local path = printable.line(change.path)
-      local counts = ('%s  +%d -%d'):format(path, change.added, change.removed)
+      local counts = ('%s  +%d -%d'):format(change.path, change.added, change.removed)
       local answered = review_items.count(item)
       return item.whole and counts
         or ('%s · %d of %d answered'):format(counts, answered, change.parts)

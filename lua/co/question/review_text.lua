@@ -260,7 +260,7 @@ end
 function Text:write(step)
   local from = self.rows - #step.lines
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, from == 0 and 0 or -1, -1, false, step.lines)
+    buffer.set_lines(self.buf, from == 0 and 0 or -1, -1, step.lines)
   end)
   for _, run in ipairs(step.runs) do
     self:mark(run, run.first, run.last)
@@ -384,7 +384,7 @@ function Text:refresh(number)
     return
   end
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, row, row + 1, false, { (self:heading(number)) })
+    buffer.set_lines(self.buf, row, row + 1, { (self:heading(number)) })
   end)
   self:mark_heading(number, row)
   for _, run in ipairs(self.runs[number] or {}) do
@@ -468,7 +468,7 @@ function Text:rewrite(number)
   end
   api.nvim_buf_clear_namespace(self.buf, continued, first, last + 1)
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, first, last + 1, false, rows)
+    buffer.set_lines(self.buf, first, last + 1, rows)
   end)
   self.rows = api.nvim_buf_line_count(self.buf)
   if #rows > 0 then

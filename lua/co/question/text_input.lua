@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local printable = require('co.ui.printable')
 
 ---@class (exact) co.entry.About
 ---@field title string
@@ -60,7 +61,7 @@ function M.open(about, done)
   end
   local function submit()
     local text = table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
-    finish(about.syntax and text or vim.trim(text))
+    finish(about.syntax and text or printable.trim(text))
   end
   local function map(modes, lhs, action)
     vim.keymap.set(modes, lhs, action, { buffer = buf, nowait = true, silent = true })

@@ -49,7 +49,7 @@ local function fill(buf, text, at)
   local lines, rests, next = take(text, at)
   local first = at == 1 and 0 or api.nvim_buf_line_count(buf)
   buffer.write(buf, function()
-    api.nvim_buf_set_lines(buf, first, -1, false, lines)
+    buffer.set_lines(buf, first, -1, lines)
     for _, index in ipairs(rests) do
       local mark = { end_col = #REST, hl_group = 'NonText' }
       api.nvim_buf_set_extmark(buf, marks, first + index - 1, 0, mark)

@@ -6,6 +6,7 @@ local backend = require('co.backend')
 local last_window = require('co.ui.last_window')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local shell_buffer = require('co.run.shell_buffer')
 
 -- Parsing more lines takes a noticeable time.
@@ -124,7 +125,7 @@ local function list(run, tried, block, lines)
     notify.info(text:format(MAX_EARLIER_LINES))
   end
   if format then
-    local title = ('Co! %s (%s)'):format(run.command, format.name)
+    local title = ('Co! %s (%s)'):format(printable.first_line(run.command), format.name)
     vim.fn.setqflist({}, ' ', { title = title, items = items })
     vim.cmd('botright copen')
     notify.info(('%d with %s'):format(#items, format.name))
@@ -181,7 +182,7 @@ function M.show_diagnostics(run)
   for _, item in ipairs(vim.diagnostic.fromqflist(items)) do
     local buf = item.bufnr
     if buf and buf > 0 and vim.uv.fs_stat(api.nvim_buf_get_name(buf)) then
-      item.message = vim.trim(item.message)
+      item.message = printable.trim(item.message)
       item.source = format and format.name
       found[buf] = found[buf] or {}
       table.insert(found[buf], item)

@@ -22,6 +22,7 @@ local watch = require('co.run.watch')
 ---@field mode? co.RunMode
 ---@field options? co.RunOptions nil if a model started it
 ---@field block? co.Block nil if it has a terminal
+---@field rows? integer the rows of its command above the block
 ---@field running boolean
 ---@field background? boolean a notice tells its end
 ---@field detail? string what is shown of it while it runs

@@ -109,7 +109,7 @@ local function draw(buf)
     lines[1] = 'nothing has been run yet: :Co! {command} runs one'
   end
   buffer.write(buf, function()
-    api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+    buffer.set_lines(buf, 0, -1, lines)
     api.nvim_buf_clear_namespace(buf, colours, 0, -1)
     for index, mark in ipairs(marks) do
       api.nvim_buf_set_extmark(buf, colours, index - 1, mark[1], {

@@ -19,6 +19,8 @@ local DRAW_DELAY_MS = 5
 local RETRY_MS = 50
 -- The oldest runs are removed if the buffer has more lines.
 local MAX_LINES = 50000
+-- The most lines and bytes of a command that are shown.
+local MAX_COMMAND_LINES, MAX_COMMAND_BYTES = 200, 16 * 1024
 
 local statuses = api.nvim_create_namespace('co.status')
 
@@ -218,7 +220,7 @@ end
 ---@return integer?
 local function first_row(run)
   local head = rows_of(run)
-  return head and head - #vim.split(run.command, '\n') + 1
+  return head and head - (run.rows or 1) + 1
 end
 
 --- Removes the oldest ended runs if the buffer is too long.
@@ -232,11 +234,23 @@ local function prune(buf)
     if run.running or not from or not to then
       index = index + 1
     else
-      api.nvim_buf_set_lines(buf, from, to, false, {})
+      buffer.set_lines(buf, from, to, {})
       removed[#removed + 1] = table.remove(order, index)
     end
   end
   return removed
+end
+
+--- Returns the lines that show a command.
+---@param command string
+---@return string[]
+local function command_lines(command)
+  local lines, left = printable.lines(command, MAX_COMMAND_LINES, MAX_COMMAND_BYTES)
+  for index, line in ipairs(lines) do
+    lines[index] = (index == 1 and '$ ' or '> ') .. line
+  end
+  lines[#lines + 1] = left > 0 and ('> … %s more'):format(printable.size(left)) or nil
+  return lines
 end
 
 --- Draws the block of a run below the others.
@@ -249,8 +263,9 @@ local function draw(run)
   windows.follow(buf, function()
     buffer.write(buf, function()
       removed = prune(buf)
-      local lines = vim.split('$ ' .. run.command:gsub('\n', '\n> '), '\n')
+      local lines = command_lines(run.command)
       local count = #lines
+      run.rows = count
       local empty = #order == 0
       if not empty then
         table.insert(lines, 1, '')
@@ -258,7 +273,7 @@ local function draw(run)
       lines[#lines + 1] = '…'
       local at = empty and 0 or -1
       local first = empty and 0 or api.nvim_buf_line_count(buf) + 1
-      api.nvim_buf_set_lines(buf, at, -1, false, lines)
+      buffer.set_lines(buf, at, -1, lines)
       local head = first + count - 1
       for row = first, head do
         local text = lines[row - first + (empty and 1 or 2)]

@@ -2,6 +2,10 @@
 local M = {}
 
 local api = vim.api
+local printable = require('co.ui.printable')
+
+-- The most bytes of a row. Neovim measures a longer one for so long that the person notices it at each key.
+local LONGEST_ROW = 64 * 1024
 
 --- Creates or reuses a scratch buffer.
 ---@param name string
@@ -56,6 +60,21 @@ function M.write(buf, change)
   if not ok then
     error(problem, 0)
   end
+end
+
+--- Replaces rows of a buffer of the plugin, as `nvim_buf_set_lines` does. A line that Neovim cannot show, or cannot show
+--- quickly, is shown as far as it can.
+---@param buf integer
+---@param first integer
+---@param last integer
+---@param lines string[]
+function M.set_lines(buf, first, last, lines)
+  for index, line in ipairs(lines) do
+    if #line > LONGEST_ROW or line:find('\n', 1, true) then
+      lines[index] = printable.line(line, LONGEST_ROW)
+    end
+  end
+  api.nvim_buf_set_lines(buf, first, last, false, lines)
 end
 
 --- Ends the undo block of a buffer, so that undo stops here.

@@ -162,6 +162,7 @@ function M.parse(lines, cwd, errorformat)
     efm = "%Dco: Entering directory `%f'," .. errorformat,
   }).items
   return vim.tbl_filter(function(item)
+    item.text = printable.line(item.text)
     return item.valid == 1 and names_file(item.bufnr)
   end, parsed)
 end

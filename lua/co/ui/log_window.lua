@@ -1,6 +1,7 @@
 --- The window of `:Co /log`.
 local M = {}
 
+local buffer = require('co.ui.buffer')
 local log = require('co.ui.log')
 local windows = require('co.ui.windows')
 
@@ -23,7 +24,7 @@ function M.open()
   end
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].modifiable = true
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown)
+  buffer.set_lines(buf, 0, -1, shown)
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].filetype = 'co-log'

@@ -7,8 +7,8 @@ local popup = require('co.ui.popup')
 local printable = require('co.ui.printable')
 local textlock = require('co.ui.textlock')
 
--- The most bytes of an answer in a float. The log has all of it.
-local LONGEST_ANSWER = 64 * 1024
+-- The most lines and bytes of an answer in a float. The log has all of it.
+local MOST_LINES, MOST_BYTES = 200, 64 * 1024
 
 ---@class (exact) co.NoticeEntry
 ---@field level integer
@@ -23,10 +23,14 @@ local waiting = {}
 ---@return string
 local function shorten(message)
   local room = math.max(vim.v.echospace, 1)
+  ---@type string[]
+  local parts = {}
   -- A character has at most four bytes, and a cell or more.
-  message =
-    printable.head(message, math.max(room * 4, printable.LONGEST_LINE)):gsub('%s*\n%s*', ' · ')
-  message = printable.line(message)
+  for line in printable.head(message, math.max(room * 4, printable.LONGEST_LINE)):gmatch('[^\n]+') do
+    line = printable.trim(line)
+    parts[#parts + 1] = line ~= '' and line or nil
+  end
+  message = printable.for_plugins(table.concat(parts, ' · '))
   if vim.fn.strdisplaywidth(message) <= room then
     return message
   end
@@ -94,8 +98,10 @@ local function show_long_answers(batch)
   local lines = {}
   for _, notice in ipairs(batch) do
     if notice.answer and shorten(notice.message) ~= notice.message then
-      local text = printable.head((notice.message:gsub('^co: ', '')), LONGEST_ANSWER)
-      vim.list_extend(lines, vim.tbl_map(printable.line, vim.split(text, '\n', { plain = true })))
+      local text = printable.trim((notice.message:gsub('^co: ', '')))
+      local shown, left = printable.lines(text, MOST_LINES, MOST_BYTES)
+      vim.list_extend(lines, shown)
+      lines[#lines + 1] = left > 0 and ('… %s more: :Co /log'):format(printable.size(left)) or nil
     else
       others[#others + 1] = notice
     end

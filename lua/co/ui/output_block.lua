@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local buffer = require('co.ui.buffer')
 local highlight = require('co.ui.highlight')
 
 local marks = api.nvim_create_namespace('co.block')
@@ -62,11 +63,11 @@ function Block:show_skipped(count)
   local after = self.skipped > 0 and head + 2 or head + 1
   self.skipped = count
   if count == 0 then
-    api.nvim_buf_set_lines(self.buf, head + 1, after, false, {})
+    buffer.set_lines(self.buf, head + 1, after, {})
     return
   end
   local text = ('… %d earlier lines'):format(count)
-  api.nvim_buf_set_lines(self.buf, head + 1, after, false, { text })
+  buffer.set_lines(self.buf, head + 1, after, { text })
   api.nvim_buf_clear_namespace(self.buf, notes, head + 1, head + 2)
   api.nvim_buf_set_extmark(
     self.buf,
@@ -116,7 +117,7 @@ function Block:patch(patch)
   if from < tail then
     api.nvim_buf_clear_namespace(self.buf, colours, from, tail)
   end
-  api.nvim_buf_set_lines(self.buf, from, tail, false, patch.lines)
+  buffer.set_lines(self.buf, from, tail, patch.lines)
   self:highlight(from, patch.styles)
 end
 

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local printable = require('co.ui.printable')
 
 -- The most columns of text that is to be read.
 local WIDTH = 80
@@ -30,9 +31,10 @@ end
 ---@param focus boolean
 ---@return integer win
 local function open(lines, title, focus)
+  lines = vim.tbl_map(printable.line, lines)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  buffer.set_lines(buf, 0, -1, lines)
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = 'wipe'
   local width = vim.fn.strdisplaywidth(title)
@@ -59,11 +61,15 @@ local function open(lines, title, focus)
   end
   local wanted = api.nvim_win_text_height(win, {}).all
   local row = bottom(focus, wanted)
+  local height = math.max(1, math.min(wanted, row - OTHER_ROWS)) --[[@as integer]]
+  local hidden = not focus and wanted - height or 0
   api.nvim_win_set_config(win, {
     relative = 'editor',
     row = row,
     col = vim.o.columns,
-    height = math.max(1, math.min(wanted, row - OTHER_ROWS)),
+    height = height,
+    footer = hidden > 0 and (' %d more rows: :Co /log '):format(hidden) or nil,
+    footer_pos = hidden > 0 and 'right' or nil,
   })
   return win
 end

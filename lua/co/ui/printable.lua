@@ -1,8 +1,11 @@
---- Text from outside, in a form that every part of Neovim takes.
+--- Text from outside, in a form that every part of Neovim takes, and other plugins too.
 local M = {}
 
 --- The most bytes of a line that co shows. Neovim takes long to measure and to draw a longer one.
 M.LONGEST_LINE = 2000
+
+-- The most open lists and quotes. Neovim's parser for markdown crashes at about 250.
+local NESTING = 80
 
 -- A line of a buffer has no line break, and a function of Vim gets no NUL.
 local ESCAPES = { ['\n'] = '\\n', ['\r'] = '\\r', ['\0'] = '\\0' }
@@ -46,11 +49,85 @@ function M.first_line(text)
   return M.line(text:sub(1, math.min(stop - 1, M.LONGEST_LINE + 1)))
 end
 
+--- Returns the first lines of a text, each as `line` makes it.
+---@param text string
+---@param rows number the most lines
+---@param bytes integer the most bytes of all lines
+---@return string[]
+---@return integer left the bytes of the text after these lines
+---@return boolean cut one of these lines is not whole
+function M.lines(text, rows, bytes)
+  ---@type string[]
+  local lines = {}
+  local last, at, cut = #text - (text:sub(-1) == '\n' and 1 or 0), 1, false
+  while at <= last + 1 and #lines < rows and bytes > 0 do
+    local stop = math.min(text:find('\n', at, true) or last + 1, last + 1)
+    local length, most = stop - at, math.min(bytes, M.LONGEST_LINE)
+    -- One byte more than it shows tells that there is more.
+    lines[#lines + 1] = M.line(text:sub(at, at + math.min(length, most + 4) - 1), most)
+    cut = cut or length > most
+    at, bytes = stop + 1, bytes - math.min(length, most) - 1
+  end
+  return lines,
+    math.max(last - at + 1, 0), --[[@as integer]]
+    cut
+end
+
+--- Returns the byte of a line in front of which a backslash ends its nested lists and quotes, if there are too many.
+---
+--- A line opens at most as many as it has markers, below those that its indent continues.
+---@param line string
+---@return integer?
+function M.too_deep(line)
+  if #line < NESTING or not line:find('^[%s>*+%-%d]') then
+    return nil
+  end
+  ---@type number, integer
+  local depth, at = 0, 1
+  while true do
+    local _, last = line:find('^[ \t]+', at)
+    if last then
+      local _, tabs = line:sub(at, last):gsub('\t', '')
+      depth = depth + (last - at + 1) / 2 + tabs * 1.5
+      at = last + 1
+    end
+    local _, sign = line:find('^>', at)
+    if not sign then
+      _, sign = line:find('^[-*+]', at)
+      sign = sign or select(2, line:find('^%d+[.)]', at))
+      if not sign or line:find('^[^ \t]', sign + 1) then
+        return nil
+      end
+    end
+    if depth >= NESTING then
+      return sign
+    end
+    depth, at = depth + 1, sign + 1
+  end
+end
+
+--- Returns a text as one line for functions that other plugins replace, such as `vim.notify`. They may take it for markdown,
+--- whose parser neither crashes at this line nor takes long.
+---@param text string
+---@return string
+function M.for_plugins(text)
+  local line = M.line(text):gsub('!%[', '!\\[')
+  local deep = M.too_deep(line)
+  return deep and line:sub(1, deep - 1) .. '\\' .. line:sub(deep) or line
+end
+
 --- Returns a path as one line, relative to the home directory.
 ---@param path string
 ---@return string
 function M.path(path)
   return vim.fn.fnamemodify(M.line(path), ':~')
+end
+
+--- Returns a text without the blanks at its ends. Unlike `vim.trim`, it takes no time that grows with the square of their number.
+---@param text string
+---@return string
+function M.trim(text)
+  return text:find('^%s*$') and '' or text:match('^%s*(.*%S)') --[[@as string]]
 end
 
 --- Returns a number of bytes for the person.

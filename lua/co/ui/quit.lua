@@ -6,6 +6,7 @@ local M = {}
 
 local api = vim.api
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 
 local RETRY_MS = 50
 -- The most characters of one command, and of all.
@@ -37,7 +38,7 @@ local function find_reasons()
   local reasons = { running = {}, unanswered = {} }
   for _, source in ipairs(sources) do
     for _, command in ipairs(source.commands()) do
-      table.insert(reasons[source.kind], cut(vim.split(vim.trim(command), '\n')[1], SHORT))
+      table.insert(reasons[source.kind], cut(printable.first_line(printable.trim(command)), SHORT))
     end
   end
   return reasons

@@ -3,6 +3,7 @@
 local M = {}
 
 local api = vim.api
+local printable = require('co.ui.printable')
 local registry = require('co.chat.registry')
 
 ---@class (exact) co.api.Answer
@@ -40,7 +41,7 @@ local registry = require('co.chat.registry')
 local function last_message(chat)
   local rows = chat.text:messages()
   local lines = api.nvim_buf_get_lines(chat.buf, (rows[#rows] or -1) + 1, -1, false)
-  return vim.trim(table.concat(lines, '\n'))
+  return printable.trim(table.concat(lines, '\n'))
 end
 
 --- Sends a prompt to the current chat, or to a new one, and calls `done` when its turn has ended.

@@ -2,6 +2,7 @@
 local M = {}
 
 local context = require('co.chat.context')
+local printable = require('co.ui.printable')
 
 -- The most words whose previews 'completeopt' shows: all of them are read at once.
 local MOST_PREVIEWS = 100
@@ -135,10 +136,10 @@ local function shell_words(text, lead, options)
   repeat
     text, count = text:gsub('^%s*%+%+%S*%s+', '')
   until count == 0
-  if vim.trim(text) == '' and lead:sub(1, 1) == '+' then
+  if printable.trim(text) == '' and lead:sub(1, 1) == '+' then
     return starting(options, lead)
   end
-  local first = vim.trim(text) == '' or text:match('[|;&(]%s*$')
+  local first = printable.trim(text) == '' or text:match('[|;&(]%s*$')
   if first and not lead:find('/') then
     return vim.fn.getcompletion(lead, 'shellcmd')
   end
@@ -164,7 +165,7 @@ function M.command_line(lead, line, position)
   local slash = rest and rest:match('^/([%w_-]+)%s')
   if slash then
     return arguments(slash, lead, true)
-  elseif lead:sub(1, 1) == '/' and vim.trim(rest or '') == '' then
+  elseif lead:sub(1, 1) == '/' and printable.trim(rest or '') == '' then
     return slashes(lead, vim.fn.getcwd())
   elseif lead:sub(1, 1) == '@' then
     return contexts(lead)

@@ -6,6 +6,7 @@ local callbacks = require('co.chat.callbacks')
 local directory = require('co.ui.directory')
 local file_names = require('co.user_command.file_names')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
 --- Returns the lines of the range, if the command has one.
@@ -68,11 +69,11 @@ end
 ---@param opts vim.api.keyset.create_user_command.command_args
 local function run_command(opts)
   local runs = require('co.run')
-  if vim.trim(opts.args) == '' then
+  if printable.trim(opts.args) == '' then
     runs.rerun()
     return
   end
-  local plain, options, wrong = require('co.run.options').parse(vim.trim(opts.args))
+  local plain, options, wrong = require('co.run.options').parse(printable.trim(opts.args))
   if not plain or plain == '' then
     notify.error(
       wrong and 'not run: ' .. wrong
@@ -100,7 +101,7 @@ local function carry_out(opts)
     run_command(opts)
     return
   end
-  local text = vim.trim(opts.args)
+  local text = printable.trim(opts.args)
   local name, args = text:match('^/(%S*)%s*(.-)%s*$')
   local lines = range_lines(opts)
   local contexts = require('co.chat.context')

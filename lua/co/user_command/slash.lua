@@ -2,6 +2,7 @@
 local M = {}
 
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 
 ---@class (exact) co.slash.Entry
 ---@field about string
@@ -39,7 +40,7 @@ local function find_question(args)
   for _, question in ipairs(pending) do
     local numbered = M.numbered(question)
     if vim.startswith(args, numbered) then
-      return question, vim.trim(args:sub(#numbered + 1))
+      return question, printable.trim(args:sub(#numbered + 1))
     elseif question.number == tonumber(number) then
       return question, rest
     end
