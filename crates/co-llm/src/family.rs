@@ -101,7 +101,7 @@ impl Family {
 }
 
 /// Returns a model's name without its vendor, and with `-` between all numbers: gateways write `vendor/claude-sonnet-5.5`.
-fn plain(model: &str) -> String {
+pub(crate) fn plain(model: &str) -> String {
     let bare = model.rsplit('/').next().unwrap_or(model);
     bare.to_ascii_lowercase().replace('.', "-")
 }

@@ -89,9 +89,7 @@ fn block(info: &RequestInfo, part: &MessagePart) -> Option<Value> {
         MessagePart::Text(text) => json!({ "type": "text", "text": text }),
         MessagePart::Reasoning { text, signature } => {
             let signature = signature.as_deref();
-            if text.is_empty()
-                && let Some(Ok(block @ Value::Object(_))) = signature.map(serde_json::from_str)
-            {
+            if let Some(Ok(block @ Value::Object(_))) = signature.map(serde_json::from_str) {
                 // An encrypted block, which goes back as it came.
                 return Some(block);
             }

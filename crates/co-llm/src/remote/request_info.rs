@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::effort::Effort;
+use crate::family;
 use crate::fault::Fault;
 use crate::provider_table::{Protocol, is_below};
 use crate::server_memory::Adaptation;
@@ -65,10 +66,12 @@ impl RequestInfo {
 
     /// Returns the mark that a transcript keeps with a signature: who can read it.
     ///
-    /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for all its models everywhere.
+    /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for one model everywhere.
     fn signature_mark(&self) -> String {
         match self.protocol {
-            Protocol::Anthropic if self.is_claude() || self.own => "anthropic:".to_owned(),
+            Protocol::Anthropic if self.is_claude() || self.own => {
+                format!("anthropic|{}|", family::plain(&self.model))
+            }
             protocol => format!("{}|{}|{}|", protocol.name(), self.host, self.model),
         }
     }
@@ -129,9 +132,11 @@ mod tests {
         ] {
             assert_eq!(returned(&here, &other), None, "{other:?}");
         }
-        let claude = at(Protocol::Anthropic, "a", "claude-x");
-        let elsewhere = at(Protocol::Anthropic, "b", "vendor/claude-y");
+        let claude = at(Protocol::Anthropic, "a", "claude-x-5-5");
+        let elsewhere = at(Protocol::Anthropic, "b", "vendor/claude-x-5.5");
         assert_eq!(returned(&claude, &elsewhere).as_deref(), Some("sig"));
+        let next = at(Protocol::Anthropic, "a", "claude-y-5-5");
+        assert_eq!(returned(&claude, &next), None);
         let other = at(Protocol::Anthropic, "a", "deepseek");
         assert_eq!(returned(&claude, &other), None);
         assert_eq!(returned(&other, &claude), None);

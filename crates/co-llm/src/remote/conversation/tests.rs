@@ -452,8 +452,8 @@ fn any_item() -> impl proptest::strategy::Strategy<Value = Item> {
     prop_oneof![
         Just(user("u")),
         text.clone().prop_map(said),
-        (text, any::<bool>()).prop_map(|(text, signed)| {
-            reasoning(text, signed.then(|| "anthropic:sig".to_owned()))
+        (text, any::<bool>()).prop_map(|(text, own)| {
+            reasoning(text, signed(Protocol::Anthropic, "sig").filter(|_| own))
         }),
         Just(summary("s", 2)),
         id.clone().prop_map(call),

@@ -75,10 +75,9 @@ fn assistant<'a>(
             }
             "thinking" => {
                 string(&block["thinking"], "thinking")?;
+                check_signature(&block["signature"])?;
             }
-            "redacted_thinking" => {
-                string(&block["data"], "data")?;
-            }
+            "redacted_thinking" => check_signature(&block["data"])?,
             "tool_use" => {
                 let id = string(&block["id"], "id")?;
                 require(is_word(id, 64), || {
@@ -106,6 +105,13 @@ fn assistant<'a>(
         || "expected thinking, but found tool_use".into(),
     )?;
     Ok(calls)
+}
+
+/// Checks that the model that is asked made a thought. (vybestack/llxprt-code issue 2335, anthropics/anthropic-sdk-python issue 1598)
+fn check_signature(signature: &Value) -> Checked {
+    require(signature == "c2ln", || {
+        format!("Invalid `signature` in `thinking` block: {signature}")
+    })
 }
 
 fn person<'a>(

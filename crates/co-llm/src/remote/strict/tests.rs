@@ -18,6 +18,8 @@ use crate::transcript::{Call, Context, Decision, End, Image, Item, Outcome, Usag
 
 /// Stands for the signature of the model that is asked.
 const OWN: &str = "own";
+/// Stands for a thought that the model that is asked has encrypted.
+const OWN_REDACTED: &str = "own redacted";
 
 /// A server, and its checker.
 struct Family {
@@ -152,10 +154,13 @@ fn signed(info: &RequestInfo, items: &[Item]) -> Vec<Item> {
         Protocol::OpenAi | Protocol::Ollama => None,
         _ => Some(info.keep_signature("c2ln")),
     };
-    let sign = |signature: &mut Option<String>| {
-        if signature.as_deref() == Some(OWN) {
-            signature.clone_from(&own);
+    let redacted = json!({"type": "redacted_thinking", "data": "c2ln"}).to_string();
+    let sign = |signature: &mut Option<String>| match signature.as_deref() {
+        Some(OWN_REDACTED) if info.protocol == Protocol::Anthropic => {
+            *signature = Some(info.keep_signature(&redacted));
         }
+        Some(OWN | OWN_REDACTED) => signature.clone_from(&own),
+        _ => {}
     };
     let mut items = items.to_vec();
     for item in &mut items {
@@ -269,12 +274,12 @@ fn any_name() -> impl Strategy<Value = String> {
 }
 
 fn any_signature() -> impl Strategy<Value = Option<String>> {
-    let redacted = r#"anthropic:{"type":"redacted_thinking","data":"x"}"#;
     let fixed = [
         OWN,
         OWN,
-        "anthropic:sig",
-        redacted,
+        OWN_REDACTED,
+        "anthropic|claude-opus-4-1|sig",
+        r#"anthropic|claude-opus-4-1|{"type":"redacted_thinking","data":"x"}"#,
         "gemini|h|m|sig",
         "nobody",
     ];
