@@ -14,6 +14,8 @@ use crate::fault::Fault;
 
 /// The longest error text of a server that is kept, in characters.
 const MAX_BODY_CHARS: usize = 600;
+/// The most faults of a list that are named.
+const MAX_SENTENCES: usize = 3;
 
 impl RequestInfo {
     /// Returns the fault for a frame that is not JSON.
@@ -28,16 +30,12 @@ impl RequestInfo {
     pub(super) fn event(&self, body: &Value) -> Fault {
         // Anthropic sends {"type":"error","error":{"type","message"}}, the others send the inner object.
         let error = body.get("error").filter(|e| e.is_object()).unwrap_or(body);
-        let words: Vec<&str> = ["type", "code", "status"]
-            .iter()
-            .filter_map(|key| error.get(key)?.as_str())
-            .collect();
-        let number = error
-            .get("code")
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok())
-            .filter(|code| (400..600).contains(code));
-        let status = number.unwrap_or_else(|| {
+        let fields = ["type", "code", "status", "error_type"];
+        let words = fields.iter().filter_map(|key| error.get(key)?.as_str());
+        let words: Vec<&str> = words.collect();
+        let numbers = ["code", "status"].iter().filter_map(|key| error.get(key));
+        let mut statuses = numbers.filter_map(status_of_number);
+        let status = statuses.next().unwrap_or_else(|| {
             words
                 .iter()
                 .find_map(|word| status_of_name(word))
@@ -170,7 +168,7 @@ impl RequestInfo {
     fn error_text(&self, body: &str) -> String {
         let sentence = serde_json::from_str::<Value>(body)
             .ok()
-            .and_then(|body| passed_on(&body).or_else(|| message(&body).map(str::to_owned)))
+            .and_then(|body| passed_on(&body).or_else(|| sentence(&body)))
             .unwrap_or_else(|| body.trim().to_owned());
         let keys = self.keys.iter().filter(|key| key.len() > 3);
         shorten(&keys.fold(sentence, |told, key| told.replace(key.as_str(), "[key]")))
@@ -202,20 +200,44 @@ fn shorten(text: &str) -> String {
     }
 }
 
-fn message(body: &Value) -> Option<&str> {
-    // Gemini wraps its error in a list.
-    let body = body.get(0).unwrap_or(body);
-    ["/error/message", "/message", "/error"]
-        .iter()
-        .find_map(|path| body.pointer(path)?.as_str())
+/// Returns the sentence in an error. A list of faults names the place of each in the request, but repeats nothing of the request.
+fn sentence(error: &Value) -> Option<String> {
+    match error {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        // Gemini wraps its error in a list.
+        Value::Array(errors) => {
+            let errors = errors.iter().filter_map(sentence);
+            let told = errors.take(MAX_SENTENCES).collect::<Vec<_>>().join("; ");
+            Some(told).filter(|told| !told.is_empty())
+        }
+        Value::Object(fields) => {
+            let object = fields.get("error").filter(|it| it.is_object());
+            let named = ["message", "error", "detail", "errors", "msg"];
+            let named = named.iter().filter_map(|name| fields.get(*name));
+            let told = object.into_iter().chain(named).find_map(sentence)?;
+            // FastAPI: {"loc": ["body", "messages", 2, "content"], "msg": "...", "input": "..."}
+            let place = fields.get("loc").and_then(Value::as_array).map(|place| {
+                let part = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+                place.iter().map(part).collect::<Vec<_>>().join(".")
+            });
+            Some(match place {
+                Some(place) => format!("{place}: {told}"),
+                None => told,
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Returns the words of the server behind a gateway. OpenRouter's own words say only that this server refused.
 fn passed_on(body: &Value) -> Option<String> {
-    let raw = body.pointer("/error/metadata/raw")?.as_str()?;
-    let inner = serde_json::from_str::<Value>(raw).ok();
-    let words = inner.as_ref().and_then(message).unwrap_or(raw);
-    (!words.trim().is_empty()).then(|| words.trim().to_owned())
+    let raw = body.pointer("/error/metadata/raw")?;
+    let inner = raw.as_str().and_then(|raw| serde_json::from_str(raw).ok());
+    inner
+        .as_ref()
+        .and_then(sentence)
+        .or_else(|| sentence(raw))
+        .filter(|words| !words.is_empty())
 }
 
 fn is_page(content_type: &str, body: &str) -> bool {
@@ -227,6 +249,15 @@ fn is_page(content_type: &str, body: &str) -> bool {
     content_type.starts_with("text/html")
         || head.starts_with("<!doctype")
         || head.starts_with("<html")
+}
+
+/// Returns the HTTP status that an error names as a number or as its digits.
+fn status_of_number(number: &Value) -> Option<u16> {
+    let status = match number {
+        Value::String(digits) => digits.parse().ok()?,
+        number => u16::try_from(number.as_u64()?).ok()?,
+    };
+    (400..600).contains(&status).then_some(status)
 }
 
 /// Returns the HTTP status for an error's name, as the providers document it.
@@ -246,10 +277,22 @@ fn status_of_name(word: &str) -> Option<u16> {
         "invalid_request_error"
         | "context_length_exceeded"
         | "exceed_context_size_error"
-        | "invalid_prompt"
         | "INVALID_ARGUMENT" => 400,
-        _ => return None,
+        _ => return status_of_unknown_name(word),
     })
+}
+
+/// Returns the HTTP status that an error's name suggests. Servers spell the names of refusals in many ways.
+fn status_of_unknown_name(word: &str) -> Option<u16> {
+    let word = word.to_lowercase().replace(['_', '-', ' '], "");
+    let says = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+    if says(&["invalid", "badrequest", "validation", "unprocessable"]) {
+        Some(400)
+    } else if says(&["ratelimit", "toomanyrequests"]) {
+        Some(429)
+    } else {
+        None
+    }
 }
 
 /// Returns true if the error means that credit or quota is used up, so that waiting does not help.
@@ -302,7 +345,7 @@ fn says(body: &str, phrases: &[&str]) -> bool {
     let Ok(body) = serde_json::from_str::<Value>(body) else {
         return false;
     };
-    message(&body).is_some_and(|sentence| {
+    sentence(&body).is_some_and(|sentence| {
         let sentence = sentence.to_lowercase();
         phrases.iter().any(|phrase| sentence.contains(phrase))
     })

@@ -31,9 +31,16 @@ impl FrameReader for ChunkReader {
     ) -> Result<(), Fault> {
         let choice = &frame["choices"][0];
         for error in [&frame["error"], &choice["error"]] {
-            if !error.is_null() {
+            if error.is_string() {
+                return Err(info.event(&frame));
+            } else if !error.is_null() {
                 return Err(info.event(error));
             }
+        }
+        // vLLM sends an error without a wrapper, Zhipu one with a status of success.
+        let is_error = frame["object"] == "error" || !frame["code"].is_null();
+        if is_error && frame["choices"].is_null() {
+            return Err(info.event(&frame));
         }
         if let Some(counted) = usage(&frame) {
             *answer.usage() = counted;

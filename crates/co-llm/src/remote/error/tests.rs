@@ -188,6 +188,20 @@ fn errors_inside_an_answer_go_by_their_type() {
         matches!(fault, Fault::Unauthorized { .. })
     });
     check(Value::Null, |fault| matches!(fault, Fault::Server { .. }));
+    for refusal in [
+        // LiteLLM
+        json!({"message": "x", "type": null, "param": null, "code": "400"}),
+        json!({"message": "x", "type": "BadRequestError", "code": null}),
+        json!({"message": "x", "code": "InvalidParameter", "type": "BadRequest"}),
+        json!({"message": "x", "type": "invalid_params"}),
+        // text-generation-inference
+        json!({"error": "x", "error_type": "validation"}),
+    ] {
+        check(
+            refusal,
+            |fault| matches!(fault, Fault::BadRequest { body, .. } if body == "x"),
+        );
+    }
 }
 
 #[test]
@@ -201,6 +215,20 @@ fn a_servers_words_are_found_where_servers_put_them_and_kept_short() {
     assert_eq!(told(r#"{"message": "outer"}"#), "outer");
     assert_eq!(told(r#"{"error": "bare"}"#), "bare");
     assert_eq!(told(" no JSON\n"), "no JSON");
+    // The input of the person is not repeated.
+    let fault = json!({"type": "string_type", "loc": ["body", "messages", 2, "content"], "msg": "Input should be a string",
+        "input": "secret words"});
+    let place = "body.messages.2.content: Input should be a string";
+    assert_eq!(told(&json!({"detail": [fault]}).to_string()), place);
+    let mistral = json!({"object": "error", "message": {"detail": [fault]}, "code": null});
+    assert_eq!(told(&mistral.to_string()), place);
+    let many = json!({"detail": [fault, fault, fault, fault, fault]});
+    assert_eq!(told(&many.to_string()).matches(place).count(), 3);
+    assert_eq!(told(r#"{"detail": "Bad thing"}"#), "Bad thing");
+    assert_eq!(
+        told(r#"{"error": {"message": ""}, "message": "outer"}"#),
+        "outer"
+    );
     let long = told(&"ä".repeat(MAX_BODY_CHARS + 1));
     assert_eq!(long, "ä".repeat(MAX_BODY_CHARS) + "…");
 }
