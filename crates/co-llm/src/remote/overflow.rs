@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names of
 /// models stand between them. Behind each are the servers that say so, and the place that shows it.
 ///
-/// All places were read on 2026-11-26. "pi 129" is earendil-works/pi issue 129: its author sent too long requests to the vendors.
+/// All places were read on 2026-11-26 and 2026-11-28. "pi 129" is earendil-works/pi issue 129: its author sent too long requests to the vendors.
 const PHRASES: &[&[&str]] = &[
     // Names of errors.
     // OpenAI, Groq, DeepSeek; unclecode/crawl4ai issue 44.
@@ -57,6 +57,17 @@ const PHRASES: &[&[&str]] = &[
     &["exceeds the limit of", "token"],
     // Cohere; openclaw/openclaw issue 58839.
     &["total tokens exceeds the model's max"],
+    // Cohere; cohere-ai/sandbox-topically issue 4.
+    &["too many tokens", "cannot exceed"],
+    // Doubao at Volcano Engine; agentscope-ai/QwenPaw issue 272.
+    &["tokens of image and text exceed"],
+    // SiliconFlow; sjzar/chatlog issue 30.
+    &["prompt_tokens", "must be less than max_seq_len"],
+    // A request above the tokens of a minute will not pass later. OpenAI with status 429, Groq with 413; vanna-ai/vanna-flask issue 11,
+    // cottongeeks/podscript issue 20.
+    &["request too large for", "limit", "requested"],
+    // GitHub Models; cline/cline issue 2115.
+    &["request body too large for", "max size", "tokens"],
     // Servers of one's own.
     // LM Studio; anomalyco/opencode issue 2259.
     &["greater than the context length"],
@@ -82,6 +93,10 @@ const PHRASES: &[&[&str]] = &[
     &["context length exceeded"],
     // text-generation-inference; bytedance/UI-TARS-desktop issue 626.
     &["`inputs` tokens", "must be <="],
+    // text-generation-inference, older; meta-llama/llama issue 1103.
+    &["`inputs` must have less than", "tokens"],
+    // TensorRT-LLM; triton-inference-server/tensorrtllm_backend issues 141 and 565.
+    &["prompt length", "exceeds maximum"],
     // RKLLM; jaylfc/taOS issue 1738.
     &["but the model context window is"],
     // Gateways.
@@ -106,6 +121,36 @@ pub(super) fn is_named(body: &str) -> bool {
     }
     let mut words = words.iter();
     words.any(|words| PHRASES.iter().any(|phrase| is_in(phrase, words)))
+}
+
+/// Returns the window that a refusal names if a conversation and `limit`, that of its answer, are longer together: 200000 for
+/// "178959 + 64000 > 200000". None if the conversation alone is longer, or if the words do not say so.
+pub(super) fn window_of_sum(body: &str, limit: u64) -> Option<u64> {
+    let numbers: Vec<u64> = numbers(body).filter(|number| *number > 0).collect();
+    if !numbers.contains(&limit) {
+        return None;
+    }
+    let pairs = numbers
+        .iter()
+        .flat_map(|window| numbers.iter().map(move |used| (*window, *used)));
+    // The sum of both leaves as much as the limit, and other pairs leave less than the window does.
+    pairs
+        .filter(|(window, used)| used < window && window - used < limit && used + limit > *window)
+        .max_by_key(|(window, used)| (*window != limit, window - used))
+        .map(|(window, _)| window)
+}
+
+/// Returns the numbers in a text, such as 8192 and 200,000.
+pub(super) fn numbers(text: &str) -> impl Iterator<Item = u64> {
+    let parts = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '_'));
+    parts.filter_map(|part| {
+        let groups: Vec<&str> = part.trim_matches([',', '_']).split([',', '_']).collect();
+        let grouped = groups.len() > 1 && groups[1..].iter().all(|group| group.len() == 3);
+        match grouped && !groups[0].is_empty() {
+            true => groups.concat().parse().ok(),
+            false => groups.iter().find_map(|group| group.parse().ok()),
+        }
+    })
 }
 
 fn is_in(phrase: &[&str], words: &str) -> bool {
@@ -159,6 +204,65 @@ mod tests {
 
     /// The sentences are those of the servers, as their users report them.
     #[test]
+    fn numbers_of_a_text() {
+        let all = |text: &str| numbers(text).collect::<Vec<_>>();
+        assert_eq!(
+            all("8192 > 4,096, [1, 200_000] n_ctx: 7."),
+            [8_192, 4_096, 1, 200_000, 7]
+        );
+        assert_eq!(all(", _ x"), [0; 0]);
+    }
+
+    /// The sentences are those of the servers, as their users report them.
+    #[test]
+    fn the_window_that_an_answer_would_exceed() {
+        for (sentence, limit, window) in [
+            (
+                "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens`",
+                64_000,
+                Some(200_000),
+            ),
+            (
+                "This model's maximum context length is 4097 tokens, however you requested 4182 tokens (182 in your prompt; 4000 for \
+                 the completion).",
+                4_000,
+                Some(4_097),
+            ),
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 64000. This model's maximum context length is 32768 tokens and \
+                 your request has 2104 input tokens (64000 > 32768 - 2104).",
+                64_000,
+                Some(32_768),
+            ),
+            (
+                "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens (122942 in the messages, \
+                 8192 in the completion).",
+                8_192,
+                Some(131_072),
+            ),
+            (
+                "Requested token count exceeds the model's maximum context length of 256000 tokens. You requested a total of 256878 \
+                 tokens: 31216 tokens from the input messages and 225662 tokens for the completion.",
+                225_662,
+                Some(256_000),
+            ),
+            (
+                "This model's maximum context length is 65536 tokens. However, you requested 69648 tokens (69648 in the messages, 0 in \
+                 the completion).",
+                8_192,
+                None,
+            ),
+            (
+                "prompt is too long: 210543 tokens > 200000 maximum",
+                64_000,
+                None,
+            ),
+        ] {
+            assert_eq!(window_of_sum(sentence, limit), window, "{sentence}");
+        }
+    }
+
+    #[test]
     fn what_servers_say() {
         for sentence in [
             "The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with \
@@ -177,6 +281,16 @@ mod tests {
             "Input length 203743 exceeds the maximum length 202752",
             "prompt too long; exceeded max context length by 4 tokens",
             "Requested tokens (5136) exceed context window of 4096",
+            "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - received 6354. Try using a shorter prompt",
+            "Total tokens of image and text exceed max message tokens. Request id: 0217",
+            "length of prompt_tokens (163280) must be less than max_seq_len (32768).",
+            "Request too large for gpt-4o in organization org-z on tokens per min (TPM): Limit 30000, Requested 132819. The input or \
+             output tokens must be reduced in order to run successfully.",
+            "Request too large for model `llama-3.3-70b-versatile` in organization `org_0` service tier `on_demand` on tokens per minute \
+             (TPM): Limit 6000, Requested 10338, please reduce your message size and try again.",
+            "Request body too large for gpt-4.1 model. Max size: 8000 tokens.",
+            "Input validation error: `inputs` must have less than 4096 tokens. Given: 4545",
+            "Encountered an error when fetching new request: Prompt length (5056) exceeds maximum sequence length (2048)",
             "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 65537. Given: 79993 `inputs` tokens",
             "'max_tokens' or 'max_completion_tokens' is too large: 2000. This model's maximum context length is 4096 tokens and your \
              request has 2104 input tokens (2000 > 4096 - 2104).",
@@ -190,6 +304,8 @@ mod tests {
         for sentence in [
             "tool_use without tool_result",
             "Rate limit exceeded: too many tokens per minute",
+            "Rate limit reached for gpt-4o in organization org-z on tokens per min (TPM): Limit 30000, Used 25000, Requested 8000. \
+             Please try again in 6s.",
             "max_tokens: 70000 > 64000, which is the maximum allowed number of output tokens",
             "string too long. Expected a string with maximum length 64, but got a string with length 200 instead.",
             "input length exceeds 1000 characters",
