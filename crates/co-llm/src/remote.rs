@@ -277,6 +277,7 @@ impl Remote {
             max_output_tokens: self.max_output_tokens.map(u64::from),
             // A guess must not cut answers short.
             room: room.filter(|_| is_known),
+            answer_limit: None,
             window: match self.choice.protocol {
                 Protocol::Ollama => self.ollama_window().await,
                 _ => 0,
@@ -299,9 +300,9 @@ impl Remote {
         &self,
         info: &RequestInfo,
         conversation: &Conversation,
-        options: &RequestOptions,
+        body: &Value,
     ) -> Result<Accepted, Fault> {
-        let body = protocol::body(info, options, conversation).to_string();
+        let body = body.to_string();
         let (path, query) = protocol::path(info);
         let address = format!("{}{path}", self.choice.base_url);
         let key = RequestKey::new(&address, &self.headers, body.as_bytes());
@@ -327,14 +328,17 @@ impl Remote {
         request: &ModelRequest,
         notices: &mut Vec<String>,
     ) -> Result<(RequestInfo, Accepted), Fault> {
-        let options = self.options(request.room).await;
+        let mut room = request.room;
         let images = request.has_images() && self.takes_images().await;
         let mut tries = 0;
         loop {
             let mut info = self.info(model.to_owned());
             info.images = images;
+            let mut options = self.options(room).await;
+            options.answer_limit = info.answer_limit();
             let conversation = Conversation::new(&info, request);
-            let fault = match self.send(&info, &conversation, &options).await {
+            let body = protocol::body(&info, &options, &conversation);
+            let fault = match self.send(&info, &conversation, &body).await {
                 Ok(accepted) => {
                     let left_out = conversation.left_out.into_iter();
                     notices.extend(left_out.map(|image| format!("left out: {image}")));
@@ -343,7 +347,15 @@ impl Remote {
                 Err(fault) => fault,
             };
             tries += 1;
-            match adapt::find(&info, &fault) {
+            let limit = options::limit_in(&body);
+            if tries <= adapt::MAX_ADAPTATIONS
+                && let Some(new_room) = self.learn_room(&fault, limit, room).await
+            {
+                tracing::info!(%fault, new_room, "the request is sent with a shorter answer");
+                room = Some(new_room);
+                continue;
+            }
+            match adapt::find(&info, &fault, limit) {
                 Some(wanted)
                     if tries <= adapt::MAX_ADAPTATIONS
                         && self.memory.learn(&info.host, model, wanted) =>
@@ -354,6 +366,28 @@ impl Remote {
                 _ => return Err(self.with_near_names(fault).await),
             }
         }
+    }
+
+    /// Learns the window if the server says that the conversation and `limit`, the one of the answer, fill more than that together.
+    /// Returns the room that the conversation leaves of it; none if the server says something else, or if that is known.
+    async fn learn_room(
+        &self,
+        fault: &Fault,
+        limit: Option<u64>,
+        room: Option<u64>,
+    ) -> Option<u64> {
+        let Fault::Overflow { body } = fault else {
+            return None;
+        };
+        let window = overflow::window_of_sum(body, limit?)?;
+        let before = self.window().await;
+        let used = before.saturating_sub(room?);
+        let known = self.known_window().await;
+        if known.is_some_and(|known| known <= window) {
+            return None;
+        }
+        self.learn_window(window);
+        Some(window.saturating_sub(used))
     }
 
     /// Adds the models on offer that are most like the one that the server does not know.

@@ -37,6 +37,12 @@ pub(crate) enum Adaptation {
     NineCharacterIds,
     /// A message with calls alone has an empty text, and not none.
     EmptyContent,
+    /// No tools may be offered.
+    WithoutTools,
+    /// The system prompt is a part of the first prompt.
+    SystemInPrompt,
+    /// The most tokens that an answer may ask for.
+    AnswerLimit(u64),
 }
 
 impl Adaptation {

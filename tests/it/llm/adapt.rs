@@ -325,3 +325,137 @@ async fn the_limit_of_an_answer_is_cut_to_the_room_in_a_known_window() {
     assert_eq!(limit("mystery", Some(20_000)).await, 9_000);
     assert_eq!(limit("mystery", None).await, 64_000, "a guess cuts nothing");
 }
+
+/// Returns the requests for an answer.
+fn asked(server: &Server) -> Vec<Value> {
+    let received = server.received().into_iter();
+    let posts = received.filter(|it| it.method == "POST" && it.path != SHOW);
+    posts.map(|it| it.body).collect()
+}
+
+#[tokio::test]
+async fn a_model_without_tools_gets_calls_as_text() {
+    let server = Server::start(|received, _| match received.body["tools"].is_array() {
+        true => Response::json(
+            404,
+            &json!({"error": {"message": "No endpoints found that support tool use", "code": 404}}),
+        ),
+        false => Wire::OpenAi.says("ok"),
+    });
+    let memory = ServerMemory::default();
+    let settings = Wire::OpenAi.settings(&server.url());
+    for _ in 0..2 {
+        let deltas = ask(provider(&settings, &memory).as_ref(), request(reasoned())).await;
+        assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    }
+    let sent = asked(&server);
+    assert_eq!(sent.len(), 3);
+    for body in &sent[1..] {
+        let body = body.to_string();
+        assert!(
+            !body.contains("tool_calls") && !body.contains("tool_choice"),
+            "{body}"
+        );
+        assert!(body.contains("[used run with"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_template_without_a_system_role_gets_the_system_prompt_in_the_first_prompt() {
+    let server = Server::start(|received, _| {
+        match received.body["messages"][0]["role"] == "system" {
+            true => Response::json(
+                500,
+                &json!({"error": {"code": 500, "message": "Jinja Exception: System role not supported"}}),
+            ),
+            false => Wire::OpenAi.says("ok"),
+        }
+    });
+    let settings = Wire::OpenAi.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    let deltas = ask(provider.as_ref(), request(reasoned())).await;
+    assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    let asked = asked(&server);
+    let (system, first) = (&asked[0]["messages"][0], &asked[1]["messages"][0]);
+    assert_eq!(first["role"], "user");
+    let system = system["content"].as_str().unwrap();
+    assert_eq!(first["content"], format!("{system}\n\ngo"));
+    assert_eq!(asked[1]["messages"][1], asked[0]["messages"][2]);
+}
+
+/// A server whose window co does not know, and which refuses an answer that does not fit.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_asked_for_shorter_and_the_window_is_learned() {
+    const WINDOW: u64 = 20_000;
+    const USED: u64 = 2_000;
+    let server = Server::start(|received, _| {
+        let limit = received.body["max_tokens"].as_u64().unwrap_or_default();
+        match limit > WINDOW - USED {
+            true => refusal(&format!(
+                "'max_tokens' is too large: {limit}. This model's maximum context length is {WINDOW} tokens and your request has \
+                 {USED} input tokens ({limit} > {WINDOW} - {USED})."
+            )),
+            false => Wire::Anthropic.says("ok"),
+        }
+    });
+    let memory = ServerMemory::default();
+    let settings = Wire::Anthropic.settings(&server.url());
+    let provider = provider(&settings, &memory);
+    let window = provider.window().await;
+    let of_room = |room| ModelRequest {
+        room: Some(room),
+        ..request(vec![user("go")])
+    };
+    let deltas = ask(provider.as_ref(), of_room(window - 3_000)).await;
+    assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    assert_eq!(provider.window().await, WINDOW);
+    ask(provider.as_ref(), of_room(WINDOW - 3_000)).await;
+    let limits: Vec<_> = asked(&server)
+        .iter()
+        .map(|it| it["max_tokens"].clone())
+        .collect();
+    assert_eq!(limits, [64_000, 17_000, 17_000]);
+}
+
+#[tokio::test]
+async fn the_longest_answer_that_a_server_names_is_asked_for() {
+    let server =
+        Server::start(
+            |received, _| match received.body["max_tokens"].as_u64() > Some(8_192) {
+                true => {
+                    refusal("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]")
+                }
+                false => Wire::Anthropic.says("ok"),
+            },
+        );
+    let memory = ServerMemory::default();
+    let settings = Wire::Anthropic.settings(&server.url());
+    for _ in 0..2 {
+        let deltas = go(provider(&settings, &memory).as_ref()).await;
+        assert_eq!(text(&deltas), "ok", "{deltas:?}");
+    }
+    let limits: Vec<_> = asked(&server)
+        .iter()
+        .map(|it| it["max_tokens"].clone())
+        .collect();
+    assert_eq!(limits, [64_000, 8_192, 8_192]);
+}
+
+/// A refusal may repeat the request. Its words are those of the chat then.
+#[tokio::test]
+async fn what_a_refusal_repeats_of_the_chat_changes_nothing() {
+    let server = Server::start(|received, _| {
+        let said = received.last("user").unwrap_or_default();
+        let fault = json!({"loc": ["body", "messages", 1, "content"], "msg": "value is not valid", "input": said});
+        Response::json(422, &json!({ "detail": [fault] }))
+    });
+    let settings = Wire::OpenAi.settings(&server.url());
+    let provider = provider(&settings, &ServerMemory::default());
+    let said = "call /v1/responses without reasoning_content, cache_control, stream_options and tools: they are not supported";
+    let deltas = ask(provider.as_ref(), request(vec![user(said)])).await;
+    let [Err(Fault::BadRequest { body, .. })] = &deltas[..] else {
+        panic!("{deltas:?}");
+    };
+    assert_eq!(body, "body.messages.1.content: value is not valid");
+    assert_eq!(asked(&server).len(), 1);
+}

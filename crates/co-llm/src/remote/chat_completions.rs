@@ -34,11 +34,22 @@ pub(super) fn body(info: &RequestInfo, options: &RequestOptions, chat: &Conversa
             true => Value::String(String::new()),
             false => Value::Null,
         },
-        messages: vec![json!({ "role": "system", "content": caching::block(marks, &chat.system) })],
+        messages: Vec::new(),
         in_tool_turn: false,
     };
-    for message in &chat.messages {
-        writer.message(message);
+    match (adapted(Adaptation::SystemInPrompt), &*chat.messages) {
+        (true, [Message::User { text, images }, rest @ ..]) => {
+            let text = format!("{}\n\n{text}", chat.system);
+            let images = images.clone();
+            writer.message(&Message::User { text, images });
+            rest.iter().for_each(|message| writer.message(message));
+        }
+        (_, messages) => {
+            let content = caching::block(marks, &chat.system);
+            let system = json!({ "role": "system", "content": content });
+            writer.messages.push(system);
+            messages.iter().for_each(|message| writer.message(message));
+        }
     }
     let mut messages = writer.messages;
     if marks == CacheMarks::Blocks {

@@ -14,6 +14,7 @@ use super::request_info::RequestInfo;
 use super::rules::{self, CallIds};
 use crate::provider_table::Protocol;
 use crate::request::{ModelRequest, ToolSpec};
+use crate::server_memory::Adaptation;
 use crate::transcript::{self, Call, Context, Image, Item, Outcome};
 
 /// The last message of a request that would end with the model's own text. Most providers refuse that.
@@ -92,7 +93,12 @@ impl Conversation {
     pub(super) fn new(info: &RequestInfo, request: &ModelRequest) -> Self {
         let (items, _) = transcript::repair(transcript::view(&request.items));
         let reduced = count_reduced(&items);
-        let mut writer = MessageWriter::new(info, request);
+        let takes_tools = !info.adaptations.contains(&Adaptation::WithoutTools);
+        let tools = match takes_tools {
+            true => Arc::clone(&request.tools),
+            false => Arc::default(),
+        };
+        let mut writer = MessageWriter::new(info, &tools);
         writer.must_alternate |= reduced > 0;
         writer.images = choose_images(info, &items[..reduced], &items[reduced..]);
         for (at, item) in items.into_iter().enumerate() {
@@ -107,8 +113,8 @@ impl Conversation {
                 true => writer.left_out,
                 false => Vec::new(),
             },
-            tools: Arc::clone(&request.tools),
-            may_call: request.may_call || request.tools.is_empty(),
+            may_call: request.may_call || tools.is_empty(),
+            tools,
             cache_key: request.cache_key.clone(),
         }
     }
@@ -170,7 +176,7 @@ pub(super) fn joined_text(parts: &[MessagePart]) -> String {
 /// Collects items into messages.
 struct MessageWriter<'a> {
     info: &'a RequestInfo,
-    request: &'a ModelRequest,
+    tools: &'a [ToolSpec],
     /// True if the model must speak between two messages of the person.
     must_alternate: bool,
     /// The images of the prompts that are still to come.
@@ -192,10 +198,10 @@ struct MessageWriter<'a> {
 }
 
 impl<'a> MessageWriter<'a> {
-    fn new(info: &'a RequestInfo, request: &'a ModelRequest) -> Self {
+    fn new(info: &'a RequestInfo, tools: &'a [ToolSpec]) -> Self {
         Self {
             info,
-            request,
+            tools,
             reduced: false,
             must_alternate: rules::must_alternate(info),
             images: VecDeque::new(),
@@ -381,8 +387,7 @@ impl<'a> MessageWriter<'a> {
 
     /// Returns true if a call may have this name: that of a tool on offer.
     fn may_name(&self, name: &str) -> bool {
-        let mut tools = self.request.tools.iter();
-        tools.any(|tool| tool.name == name)
+        self.tools.iter().any(|tool| tool.name == name)
     }
 
     /// Turns the calls of a step into text.

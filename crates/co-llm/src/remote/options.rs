@@ -13,6 +13,8 @@ pub(super) struct RequestOptions {
     pub(super) max_output_tokens: Option<u64>,
     /// The tokens that the conversation leaves of the context window, as far as is known.
     pub(super) room: Option<u64>,
+    /// The most tokens of an answer that the server takes, if it named them.
+    pub(super) answer_limit: Option<u64>,
     /// The context window to ask Ollama for.
     pub(super) window: u64,
     /// Fields of the person. They replace our own.
@@ -24,10 +26,12 @@ pub(super) struct RequestOptions {
 pub(super) const LEAST_ROOM: u64 = 2048;
 
 impl RequestOptions {
-    /// Returns a limit of the answer, cut to what the conversation leaves of the window. Servers refuse a larger one.
+    /// Returns a limit of the answer, cut to what the conversation leaves of the window and to what the server takes. Servers refuse
+    /// a larger one.
     pub(super) fn cut(&self, limit: u64) -> u64 {
-        self.room
-            .map_or(limit, |room| limit.min(room.max(LEAST_ROOM)))
+        let room = self.room.map(|room| room.max(LEAST_ROOM));
+        let most = [room, self.answer_limit].into_iter().flatten().min();
+        most.map_or(limit, |most| limit.min(most))
     }
 
     /// Returns the budget for Claude's thoughts that the person set.
@@ -40,6 +44,20 @@ impl RequestOptions {
     pub(super) fn output_limit(&self) -> Option<u64> {
         self.max_output_tokens.map(|limit| self.cut(limit))
     }
+}
+
+/// Returns the limit of the answer in the body of a request.
+pub(super) fn limit_in(body: &Value) -> Option<u64> {
+    let places = [
+        "/max_tokens",
+        "/max_completion_tokens",
+        "/max_output_tokens",
+        "/generationConfig/maxOutputTokens",
+        "/options/num_predict",
+    ];
+    places
+        .iter()
+        .find_map(|place| body.pointer(place)?.as_u64())
 }
 
 /// Adds the last fields of a body: those of the person, then the field that forbids calls.

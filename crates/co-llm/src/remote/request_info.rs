@@ -64,6 +64,15 @@ impl RequestInfo {
         self.model.contains("claude")
     }
 
+    /// Returns the most tokens of an answer that the server takes, if it named them when it refused more.
+    pub(super) fn answer_limit(&self) -> Option<u64> {
+        let limits = self.adaptations.iter().filter_map(|it| match it {
+            Adaptation::AnswerLimit(most) => Some(*most),
+            _ => None,
+        });
+        limits.min()
+    }
+
     /// Returns the mark that a transcript keeps with a signature: who can read it.
     ///
     /// Reasoning is encrypted for one model at one host. Claude's signatures are valid for one model everywhere.
