@@ -11,7 +11,7 @@ use serde_json::json;
 use super::setup::Setup;
 use crate::tool::judge::workspace_of;
 use co_exec::Program;
-use co_policy::{Grant, Reason, Verdict, printable};
+use co_policy::{Assessment, CommandForm, FormOption, Grant, Reason, Verdict, printable};
 
 const USAGE: &str = "usage: co-nvim check [--cwd DIR] [--json] [COMMAND]
 Says what policy thinks of COMMAND, and why. With no COMMAND, reads one JSON string a line
@@ -38,13 +38,19 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
     };
     let confined = setup.launcher.check().is_ok();
     let judge = setup.judge(workspace_of(&cwd));
-    let verdict = |command: String| {
-        let assessment = judge.assess(&Program::Shell(command), &cwd, confined);
-        judge.verdict(&assessment, &[])
-    };
+    let assess = |command: String| judge.assess(&Program::Shell(command), &cwd, confined);
+    let verdict = |assessment: &Assessment| judge.verdict(assessment, &[]);
     let outcome = match arguments.command {
-        Some(command) => one(&verdict(command.clone()), &command, arguments.json),
-        None => many(verdict),
+        Some(command) => {
+            let assessment = assess(command.clone());
+            let verdict = verdict(&assessment);
+            let text = match arguments.json {
+                true => format!("{}\n", to_json(&verdict, &assessment)),
+                false => explain(&verdict, &command),
+            };
+            io::stdout().write_all(text.as_bytes())
+        }
+        None => many(|command| verdict(&assess(command))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,15 +85,6 @@ fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
     Ok(Some(arguments))
 }
 
-fn one(verdict: &Verdict, command: &str, as_json: bool) -> io::Result<()> {
-    let text = if as_json {
-        format!("{}\n", to_json(verdict))
-    } else {
-        explain(verdict, command)
-    };
-    io::stdout().write_all(text.as_bytes())
-}
-
 fn many(verdict: impl Fn(String) -> Verdict) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
@@ -107,7 +104,30 @@ fn many(verdict: impl Fn(String) -> Verdict) -> io::Result<()> {
     Ok(())
 }
 
-fn to_json(verdict: &Verdict) -> serde_json::Value {
+/// Returns the verdict, and the normal form of each simple command.
+fn to_json(verdict: &Verdict, assessment: &Assessment) -> serde_json::Value {
+    let mut told = verdict_json(verdict);
+    let forms = assessment.commands.iter().map(|it| form_json(&it.form));
+    told["commands"] = forms.collect();
+    told
+}
+
+fn form_json(form: &CommandForm) -> serde_json::Value {
+    let options = |own: bool| -> serde_json::Value {
+        let options = form.options.iter().filter(|it| own == (it.depth == 0));
+        let option = |it: &FormOption| json!({ "name": it.name(), "value": it.value });
+        options.map(option).collect()
+    };
+    json!({
+        "program": form.program,
+        "program_options": options(true),
+        "subcommand": form.subcommand,
+        "options": options(false),
+        "operands": form.operands.iter().map(|it| &it.text).collect::<Vec<_>>(),
+    })
+}
+
+fn verdict_json(verdict: &Verdict) -> serde_json::Value {
     match verdict {
         Verdict::Allow(Grant::ReadOnly) => {
             json!({ "verdict": "auto", "by": "sort", "level": "read-only" })

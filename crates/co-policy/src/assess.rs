@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::bash::{self, Script, SimpleCommand};
 use crate::deny::{self, DenyRuleMatch};
 use crate::facts::{Facts, LocalFacts, ProgramFact};
+use crate::form::{self, CommandForm};
 use crate::paths;
 use crate::plain;
 use crate::programs::Sort;
@@ -16,7 +17,7 @@ use crate::rules::{self, Pattern};
 use crate::sort::{self, SortedCommand};
 use crate::text;
 use crate::unconfined;
-use crate::wrappers::{self, Commands};
+use crate::wrappers::{self, Commands, FoundCommand};
 
 /// The findings about a whole command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +62,10 @@ pub struct CommandAssessment {
     pub does: String,
     /// All its words. Variables and globs stay as written.
     pub words: Vec<String>,
+    /// Its normal form.
+    pub form: CommandForm,
+    /// All normal forms that it can have, for deny and ask rules.
+    pub readings: Vec<CommandForm>,
     /// The targets of its redirections, read and written.
     pub targets: Vec<String>,
     /// The program with its sub-command and the words after it, for the setting `shell_safe_commands`.
@@ -174,18 +179,21 @@ fn assess_script(
             let reason = paths::unreadable(command, &sorted, local);
             assessment.problems.extend(reason);
         }
-        assessment.commands.push(assessed(command, sorted));
+        assessment.commands.push(assessed(found, sorted));
     }
     assessment
 }
 
-fn assessed(command: &SimpleCommand, sorted: SortedCommand) -> CommandAssessment {
+fn assessed(found: &FoundCommand, sorted: SortedCommand) -> CommandAssessment {
+    let command = &found.command;
     let targets = command.redirects.iter().map(|it| &it.target);
     CommandAssessment {
         span: command.span.clone(),
         sort: sorted.sort,
         does: sorted.does,
         words: command.texts(),
+        form: found.form.clone(),
+        readings: CommandForm::readings(&form::expanded(&command.words)),
         targets: targets.flat_map(|it| it.forms().to_vec()).collect(),
         name: sorted.name,
         syntax: sorted.syntax,

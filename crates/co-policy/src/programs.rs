@@ -2,10 +2,12 @@
 //!
 //! The rows are TOML files in `programs/`; the README there explains them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+
+use crate::text::has_word;
 
 /// A kind of command. The order is from the most harmless to the worst.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -63,12 +65,42 @@ pub struct Options {
     for_good: bool,
 }
 
+/// A list of options. The names of one option are joined by `|`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OptionList(Vec<Vec<String>>);
+
+impl<'de> Deserialize<'de> for OptionList {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let names = |option: &str| option.split('|').map(str::to_owned).collect();
+        Ok(Self(text.split_whitespace().map(names).collect()))
+    }
+}
+
+impl OptionList {
+    /// Returns all names of an option, if it is in the list.
+    fn names(&self, name: &str) -> Option<&[String]> {
+        let has = |names: &&Vec<String>| names.iter().any(|it| it == name);
+        self.0.iter().find(has).map(Vec::as_slice)
+    }
+}
+
+/// The value of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum OptionValue {
+    None,
+    /// It may stand in the word of the option only.
+    Attached,
+    /// It stands in the word of the option, or is the next word.
+    Needed,
+}
+
 /// The row of a program or of a sub-command.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     names: Vec<String>,
-    sort: Sort,
+    pub sort: Sort,
     #[serde(default)]
     does: String,
     #[serde(default)]
@@ -81,16 +113,37 @@ pub struct Program {
     #[serde(default)]
     pub options: Vec<Options>,
     #[serde(default)]
-    values: String,
+    flags: OptionList,
+    #[serde(default)]
+    values: OptionList,
+    #[serde(default)]
+    attached: OptionList,
     pub alone: Option<Effect>,
     pub max: Option<usize>,
     pub beyond: Option<Effect>,
     #[serde(default)]
-    pub whole_options: bool,
+    pub(crate) whole_options: bool,
     #[serde(default)]
-    pub bundle: bool,
+    pub(crate) bundle: bool,
     #[serde(default)]
     pub syntax: bool,
+    /// True if the tables have all options and sub-commands of the program.
+    #[serde(default)]
+    pub(crate) complete: bool,
+    /// True if its options may stand behind its sub-commands.
+    #[serde(default)]
+    pub(crate) global: bool,
+    /// The number of operands before a command that it starts.
+    pub(crate) command: Option<usize>,
+    /// True if `NAME=value` may stand before the operands.
+    #[serde(default)]
+    pub(crate) assigns: bool,
+    /// Sub-commands without a row.
+    #[serde(default)]
+    commands: String,
+    /// Other names of sub-commands.
+    #[serde(default)]
+    aliases: HashMap<String, String>,
 }
 
 impl Options {
@@ -103,21 +156,24 @@ impl Options {
         }
     }
 
-    /// True if one of these options has this name, or is a start such as `of=` or `:` of the word.
-    pub fn matches(&self, word: &str) -> bool {
-        let name = word.split_once('=').map_or(word, |(name, _)| name);
-        self.names.split_whitespace().any(|listed| {
-            listed == name || (listed.ends_with(['=', ':', '+']) && word.starts_with(listed))
-        })
+    /// True if one of these options has one of these names.
+    pub(crate) fn names_any(&self, names: &[String]) -> bool {
+        let listed = |listed: &str| names.iter().any(|name| name == listed);
+        self.names.split_whitespace().any(listed)
     }
 
-    /// True if one of these options is this letter after a dash.
-    pub fn has_letter(&self, letter: char) -> bool {
-        self.names.split_whitespace().any(|listed| {
-            listed
-                .strip_prefix('-')
-                .is_some_and(|it| it.chars().eq([letter]))
-        })
+    /// True if one of these names is this operand, or is a start such as `of=` or `:` of it.
+    pub(crate) fn begins(&self, operand: &str) -> bool {
+        let begins =
+            |listed: &str| listed.ends_with(['=', ':', '+']) && operand.starts_with(listed);
+        let exact = |listed: &str| listed == operand && (!listed.starts_with('-') || listed == "-");
+        let mut names = self.names.split_whitespace();
+        names.any(|listed| exact(listed) || begins(listed))
+    }
+
+    /// True if `--` is among the names.
+    pub(crate) fn has_dashes(&self) -> bool {
+        has_word(&self.names, "--")
     }
 }
 
@@ -131,28 +187,107 @@ impl Program {
         }
     }
 
-    /// True if the option's value may be the next word.
-    pub fn takes_value(&self, option: &str) -> bool {
-        self.values
-            .split_whitespace()
-            .any(|listed| listed == option)
+    /// Returns all names of an option, and its value.
+    pub(crate) fn option(&self, name: &str) -> Option<(Vec<String>, OptionValue)> {
+        for (list, value) in self.lists() {
+            if let Some(names) = list.names(name) {
+                return Some((names.to_vec(), value));
+            }
+        }
+        let name = [name.to_owned()];
+        let listed = self.options.iter().any(|it| it.names_any(&name));
+        listed.then(|| (name.to_vec(), OptionValue::None))
+    }
+
+    /// Returns whether words that begin with `+` are options.
+    pub(crate) fn takes_plus(&self) -> bool {
+        self.flags.names("+").is_some()
+    }
+
+    /// Returns the options with a name that begins so.
+    pub(crate) fn options_from(
+        &self,
+        start: &str,
+    ) -> impl Iterator<Item = (Vec<String>, OptionValue)> {
+        let listed = self.lists().into_iter().flat_map(|(list, value)| {
+            let options = list.0.iter();
+            options.map(move |names| (names.clone(), value))
+        });
+        let effects = self
+            .options
+            .iter()
+            .flat_map(|it| it.names.split_whitespace());
+        let effects = effects.map(|name| (vec![name.to_owned()], OptionValue::None));
+        let begins = |names: &[String]| names.iter().any(|name| name.starts_with(start));
+        let mut found: Vec<(Vec<String>, OptionValue)> =
+            listed.filter(|(names, _)| begins(names)).collect();
+        for (names, value) in effects.filter(|(names, _)| begins(names)) {
+            if !found.iter().any(|(known, _)| known.contains(&names[0])) {
+                found.push((names, value));
+            }
+        }
+        found.into_iter()
+    }
+
+    fn lists(&self) -> [(&OptionList, OptionValue); 3] {
+        [
+            (&self.values, OptionValue::Needed),
+            (&self.attached, OptionValue::Attached),
+            (&self.flags, OptionValue::None),
+        ]
     }
 }
 
 /// Returns the row of a program or sub-command: `ls`, `git log`.
 pub fn lookup(name: &str) -> Option<&'static Program> {
-    PROGRAMS.get(name)
+    TABLE.programs.get(name)
+}
+
+/// Returns the name by which the table knows a program, and the sub-command that its name contains: `pip3` is `pip`, and
+/// `git-push` is `git push`.
+pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
+    let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let joined = program.split_once('-').filter(|(program, sub)| {
+        let known = lookup(program).is_some_and(|row| row.complete);
+        known && subcommand(program, sub).is_some()
+    });
+    match joined {
+        _ if lookup(program).is_some() => (program.to_owned(), None),
+        Some((program, sub)) => (program.to_owned(), Some(sub.to_owned())),
+        None if lookup(versionless).is_some() => (versionless.to_owned(), None),
+        None => (program.to_owned(), None),
+    }
+}
+
+/// Returns whether the table has sub-commands of a program or of a sub-command.
+pub(crate) fn has_subcommands(parent: &str) -> bool {
+    TABLE.subcommands.contains_key(parent)
+}
+
+/// Returns the usual name, with the program, of a sub-command: `cargo build` for `b` of `cargo`.
+pub(crate) fn subcommand(parent: &str, word: &str) -> Option<&'static str> {
+    let found = TABLE.subcommands.get(parent)?.get(word)?;
+    Some(found.as_str())
+}
+
+/// Returns the usual names of the sub-commands that begin so.
+pub(crate) fn subcommands_from(parent: &str, start: &str) -> impl Iterator<Item = &'static str> {
+    let children = TABLE.subcommands.get(parent).into_iter().flatten();
+    let begin = children.filter(move |(word, _)| word.starts_with(start));
+    begin.map(|(_, usual)| usual.as_str())
 }
 
 /// True if the table has a row for the program or for one of its sub-commands.
 pub fn is_known(program: &str) -> bool {
-    let of_program = |name: &String| name.split(' ').next() == Some(program);
-    PROGRAMS.keys().any(of_program)
+    lookup(program).is_some() || has_subcommands(program)
 }
 
 /// Returns the names of all programs and sub-commands that only look.
 pub fn that_look() -> impl Iterator<Item = &'static str> {
-    let looks = PROGRAMS.iter().filter(|(_, row)| row.sort == Sort::Looks);
+    let looks = TABLE
+        .programs
+        .iter()
+        .filter(|(_, row)| row.sort == Sort::Looks);
     looks.map(|(name, _)| name.as_str())
 }
 
@@ -162,15 +297,54 @@ struct ProgramFile {
     program: Vec<Program>,
 }
 
-static PROGRAMS: LazyLock<HashMap<String, Program>> = LazyLock::new(|| {
-    let mut all = HashMap::new();
+/// The rows by the names of programs and sub-commands.
+struct Table {
+    programs: HashMap<String, Program>,
+    /// The words of the sub-commands of each program or sub-command, and their usual names.
+    subcommands: HashMap<String, BTreeMap<String, String>>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table {
+        programs: HashMap::new(),
+        subcommands: HashMap::new(),
+    };
     for row in rows() {
         for name in &row.names {
-            all.insert(name.clone(), row.clone());
+            table.programs.insert(name.clone(), row.clone());
+            table.add_subcommand(name, name);
+            for word in row.commands.split_whitespace() {
+                let name = format!("{name} {word}");
+                table.add_subcommand(&name, &name);
+            }
+            for (alias, usual) in &row.aliases {
+                table.add_subcommand(&format!("{name} {alias}"), &format!("{name} {usual}"));
+            }
         }
     }
-    all
+    table
 });
+
+impl Table {
+    fn add_subcommand(&mut self, name: &str, usual: &str) {
+        let Some((parent, word)) = name.rsplit_once(' ') else {
+            return;
+        };
+        let known = self.subcommands.entry(parent.to_owned()).or_default();
+        known.insert(word.to_owned(), usual.to_owned());
+        if !self.subcommands_have(parent) {
+            self.add_subcommand(parent, parent);
+        }
+    }
+
+    fn subcommands_have(&self, name: &str) -> bool {
+        let Some((parent, word)) = name.rsplit_once(' ') else {
+            return true;
+        };
+        let known = self.subcommands.get(parent);
+        known.is_some_and(|words| words.contains_key(word))
+    }
+}
 
 fn rows() -> Vec<Program> {
     const FILES: [&str; 5] = [

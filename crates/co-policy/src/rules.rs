@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::deny::glob::Glob;
+use crate::form::{self, CommandForm};
 use crate::text::has_word;
 
 /// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
@@ -74,6 +75,18 @@ impl Pattern {
             }
             Form::Exact(_) => false,
         }
+    }
+
+    /// True if a deny or ask rule of this pattern matches a simple command: its program and sub-command are those of the
+    /// command, and its options and operands are among those of the command.
+    ///
+    /// `readings` are the normal forms that the command can have. If the tables do not have all options of the program, it
+    /// is enough that the words come in their order.
+    pub(crate) fn matches(&self, words: &[String], readings: &[CommandForm]) -> bool {
+        let Form::Prefix(prefix) = &self.0 else {
+            return false;
+        };
+        self.covers(words) || form::matches(prefix, words, readings)
     }
 
     /// True if the pattern is exactly this command.

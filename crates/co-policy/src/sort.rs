@@ -1,7 +1,8 @@
 //! Sorts simple commands: finds the row of each program, and says in a sentence what it would do.
 
 use crate::bash::{Word, path_from};
-use crate::programs::{self, Effect, Program, Reads, Sort};
+use crate::form::CommandForm;
+use crate::programs::{Effect, Options, Program, Reads, Sort};
 use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
 
 /// A simple command with its sort.
@@ -46,6 +47,7 @@ pub(crate) fn sort(found: &FoundCommand, functions: &[String]) -> SortedCommand 
 }
 
 fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedCommand {
+    let form = &found.form;
     let text = name.text();
     let in_project = text.contains('/') && !text.starts_with('/');
     if in_project {
@@ -56,20 +58,31 @@ fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedComma
     if describes_itself(rest) && !text.contains('/') {
         return SortedCommand::looking(base, rest);
     }
-    let Some((words, row)) = find_row(base, rest) else {
+    let Some((depth, row)) = form.row() else {
         return SortedCommand::asking(Sort::Unknown, unknown(base), name, rest);
     };
-    if words.len() > 1 && describes_itself(&rest[words.len() - 1..]) {
+    let words = &found.command.words;
+    let begins = match depth {
+        0 => 1,
+        _ => form.subcommand_at.get(depth - 1).map_or(1, |at| at + 1),
+    };
+    if depth > 0 && describes_itself(&words[begins..]) {
         return SortedCommand::looking(base, rest);
     }
-    let given = CommandArguments::new(row, &rest[words.len() - 1..]);
-    let effect = effect(row, &given, found, base);
-    let operands = given.operands;
+    let unknown = form.subcommand_at.iter().skip(depth);
+    let places = unknown.copied().chain(form.operands.iter().map(|it| it.at));
+    let operands: Vec<Word> = places.map(|at| words[at].clone()).collect();
+    let effect = effect(row, form, &operands, found);
+    let subcommand = form.subcommand.iter().take(depth).cloned();
+    let after = words[begins..].iter().map(|word| word.text().to_owned());
     let mut sorted = SortedCommand {
         sort: effect.sort,
         does: String::new(),
         destructive: effect.for_good || (row.destroys && effect.sort != Sort::Looks),
-        name: names(&words, rest),
+        name: std::iter::once(form.program.clone())
+            .chain(subcommand)
+            .chain(after)
+            .collect(),
         reads: row.reads,
         syntax: row.syntax,
         operands: Vec::new(),
@@ -97,120 +110,27 @@ fn unknown(name: &str) -> String {
     format!("co does not know what `{name}` does")
 }
 
-/// Returns the row with the most words of the program's name, and these words.
-fn find_row<'a>(base: &'a str, rest: &'a [Word]) -> Option<(Vec<&'a str>, &'static Program)> {
-    let row = programs::lookup(base);
-    let mut words = vec![base];
-    let mut best = row.map(|row| (1, row));
-    let mut key = base.to_owned();
-    let mut skip = false;
-    for word in rest.iter() {
-        let text = word.text();
-        words.push(text);
-        if skip || text.starts_with('-') {
-            skip = !skip && row.is_some_and(|row| row.takes_value(text));
-            continue;
-        }
-        key = format!("{key} {text}");
-        match programs::lookup(&key) {
-            Some(longer) if word.is_literal() => best = Some((words.len(), longer)),
-            _ if key.matches(' ').count() > 1 => break,
-            _ => {}
-        }
-        if key.matches(' ').count() > 2 {
-            break;
-        }
-    }
-    best.map(|(length, row)| (words[..length].to_vec(), row))
-}
-
-/// The program with its sub-command, without options before it, and the words after it.
-fn names(words: &[&str], rest: &[Word]) -> Vec<String> {
-    let (first, last) = (words.first(), words.get(1..).unwrap_or_default());
-    let sub = last.iter().filter(|word| !word.starts_with('-'));
-    let after = rest[words.len() - 1..].iter().map(Word::text);
-    let all = first.into_iter().chain(sub).copied().chain(after);
-    all.map(str::to_owned).collect()
-}
-
-/// The options and operands of a command, by the row of its program.
-struct CommandArguments {
-    /// The effects of the options that change the sort.
-    effects: Vec<Effect>,
-    operands: Vec<Word>,
-}
-
-impl CommandArguments {
-    fn new(row: &Program, words: &[Word]) -> Self {
-        let mut given = Self {
-            effects: Vec::new(),
-            operands: Vec::new(),
-        };
-        let mut words = words.iter().enumerate();
-        let mut options_end = false;
-        while let Some((place, word)) = words.next() {
-            let text = word.text();
-            if !options_end {
-                given.add_exact(row, text);
-            }
-            if options_end || !text.starts_with('-') || text.len() < 2 {
-                if place == 0 && row.bundle {
-                    given.add_letters(row, text);
-                }
-                given.operands.push(word.clone());
-            } else if text == "--" {
-                options_end = true;
-            } else if given.add_option(row, text) {
-                words.next();
-            }
-        }
-        given
-    }
-
-    fn add_exact(&mut self, row: &Program, text: &str) {
-        let matching = row.options.iter().filter(|it| it.matches(text));
-        self.effects.extend(matching.map(programs::Options::effect));
-    }
-
-    /// Adds an option's effects. Returns true if its value is the next word.
-    fn add_option(&mut self, row: &Program, text: &str) -> bool {
-        if text.starts_with("--") || row.whole_options {
-            return row.takes_value(text);
-        }
-        self.add_letters(row, &text[1..])
-    }
-
-    /// Adds the effects of letters behind one dash, up to one with a value. Returns true if the value is the next word.
-    fn add_letters(&mut self, row: &Program, letters: &str) -> bool {
-        for (at, letter) in letters.char_indices() {
-            let matching = row.options.iter().filter(|it| it.has_letter(letter));
-            self.effects.extend(matching.map(programs::Options::effect));
-            if row.takes_value(&format!("-{letter}")) {
-                return at + letter.len_utf8() == letters.len();
-            }
-        }
-        false
-    }
-}
-
 /// Returns the effect of a command by its options, its number of operands and the row of its program.
-fn effect(row: &Program, given: &CommandArguments, found: &FoundCommand, base: &str) -> Effect {
-    if SHELLS.contains(&base) && found.starts == Starts::Known {
+fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCommand) -> Effect {
+    if SHELLS.contains(&form.program.as_str()) && found.starts == Starts::Known {
         return Effect::default();
     }
-    let worst = |effect: &&Effect| (effect.sort, effect.for_good);
-    if let Some(worst) = given.effects.iter().max_by_key(worst) {
-        return worst.clone();
+    let given = |options: &&Options| {
+        form.own_options().any(|it| options.names_any(&it.names))
+            || operands.iter().any(|word| options.begins(word.text()))
+            || (form.dashes && options.has_dashes())
+    };
+    let effects = row.options.iter().filter(given).map(Options::effect);
+    if let Some(worst) = effects.max_by_key(|effect| (effect.sort, effect.for_good)) {
+        return worst;
     }
     let beyond = row.beyond.as_ref();
-    let more = |max: usize| given.operands.len() > max;
+    let more = |max: usize| operands.len() > max;
     if let (Some(beyond), true) = (beyond, row.max.is_some_and(more)) {
         return beyond.clone();
     }
     match &row.alone {
-        Some(alone) if given.operands.is_empty() && found.starts == Starts::Nothing => {
-            alone.clone()
-        }
+        Some(alone) if operands.is_empty() && found.starts == Starts::Nothing => alone.clone(),
         _ => row.effect(),
     }
 }

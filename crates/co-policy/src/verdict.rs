@@ -171,20 +171,9 @@ fn matching_rule<'a>(
     mut rules: impl Iterator<Item = &'a Pattern>,
 ) -> Option<&'a Pattern> {
     rules.find(|rule| {
-        let covers = |it: &CommandAssessment| {
-            rule.covers(&it.words)
-                || without_directory(&it.words).is_some_and(|words| rule.covers(&words))
-        };
-        rule.is_exactly(&assessment.command) || assessment.commands.iter().any(covers)
+        let matches = |it: &CommandAssessment| rule.matches(&it.words, &it.readings);
+        rule.is_exactly(&assessment.command) || assessment.commands.iter().any(matches)
     })
-}
-
-/// Returns the words without the program's directory: a rule about `rm` also matches `/bin/rm`.
-fn without_directory(words: &[String]) -> Option<Vec<String>> {
-    let (_, name) = words.first()?.rsplit_once('/')?;
-    let mut words = words.to_vec();
-    words[0] = name.to_owned();
-    Some(words)
 }
 
 fn ask_reasons(assessment: &Assessment, rules: &Rules) -> Vec<Reason> {

@@ -1,6 +1,7 @@
 //! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `xargs`.
 
 use crate::bash::{self, Script, SimpleCommand, Word, path_from};
+use crate::form::{self, CommandForm};
 
 mod table;
 
@@ -18,6 +19,7 @@ pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundCommand {
     pub command: SimpleCommand,
+    pub form: CommandForm,
     pub starts: Starts,
 }
 
@@ -71,6 +73,7 @@ impl Commands {
         }
         let at = self.found.len();
         self.found.push(FoundCommand {
+            form: CommandForm::read(&form::single(&command.words)),
             command: command.clone(),
             starts: Starts::Nothing,
         });

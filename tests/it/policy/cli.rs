@@ -47,6 +47,15 @@ fn json_says_the_same() {
     assert_eq!((&span[0], &span[1]), (&0.into(), &15.into()));
     assert_eq!(json("git status")["by"], "sort");
     assert_eq!(json("rm -rf /")["rule"], "root-deletion");
+    let form = &json("ls && git -C src --no-pager push -f --repo=x main")["commands"][1];
+    let expected = serde_json::json!({
+        "program": "git",
+        "program_options": [{ "name": "-C", "value": "src" }, { "name": "--no-pager", "value": null }],
+        "subcommand": ["push"],
+        "options": [{ "name": "-f", "value": null }, { "name": "--repo", "value": "x" }],
+        "operands": ["main"],
+    });
+    assert_eq!(*form, expected);
 }
 
 #[test]
