@@ -26,11 +26,13 @@ const REVIEW_LIMIT: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     let top = tempfile::tempdir().unwrap();
-    let file = top.path().canonicalize().unwrap().join("long.txt");
+    let root = top.path().canonicalize().unwrap();
+    let file = root.join("long.txt");
     let text: String = (0..LINES).map(line).collect();
     fs::write(&file, text).unwrap();
     let place = EditPlace {
         shown: "long.txt".to_owned(),
+        root,
         real: file,
         is_link: false,
         obeyed: None,

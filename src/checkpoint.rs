@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
+use co_exec::beneath::Dir;
 use journal::Journal;
 
 pub use change::{Change, Entry, files, shown};
@@ -170,10 +171,10 @@ impl Checkpoints {
     /// # Errors
     /// Nothing was changed, because the journal could not be written or the workspace was replaced.
     pub fn make(&self, undo: Undo, root: &Path, by: By) -> io::Result<UndoResult> {
-        if !journal::is_in_place(root) {
+        let dir = Dir::open(root).map_err(|_| {
             let why = format!("{} is no longer the same directory", root.display());
-            return Err(io::Error::other(why));
-        }
+            io::Error::other(why)
+        })?;
         let store = self.store()?;
         let record = Record {
             planned: true,
@@ -194,7 +195,7 @@ impl Checkpoints {
             // A trial may have many files, so they are not synced. A loss of power may lose them, and the journal too.
             sync: !matches!(record.by, By::Call { .. }),
         };
-        let done = apply::apply(record.changes, root, &store, options);
+        let done = apply::apply(record.changes, &dir, &store, options);
         journal.end();
         Ok(done)
     }

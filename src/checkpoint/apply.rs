@@ -1,15 +1,14 @@
 //! Makes the changes of an [`super::undo::Undo`] on the disk. Each file is the old or the new one at every moment.
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::change::{Change, Entry};
-use super::snapshot::{entry_at, leads_through_link};
+use super::snapshot::entry_at;
 use super::store::Store;
 use super::undo::{UndoResult, bytes_of, has_content_of};
 use crate::tool::edits::disk::{self, WriteOptions};
+use co_exec::beneath::{Dir, Kind};
 
 const CHANGED: &str = "it has changed meanwhile";
 
@@ -19,7 +18,7 @@ const OWNER: u32 = 0o700;
 /// Makes changes in the order of their paths. Leaves out those whose files are not as they were before.
 pub(super) fn apply(
     changes: Vec<Change>,
-    root: &Path,
+    root: &Dir,
     store: &Store,
     options: WriteOptions<'_>,
 ) -> UndoResult {
@@ -43,7 +42,7 @@ pub(super) fn apply(
     // A directory that nobody may write gets its mode last.
     for change in done.changes.iter().rev() {
         if let Some(Entry::Dir { mode }) = &change.after
-            && let Err(error) = set_mode(&root.join(&change.path), *mode)
+            && let Err(error) = root.set_mode(&change.path, *mode)
         {
             done.failed.push((change.path.clone(), error.to_string()));
         }
@@ -51,8 +50,8 @@ pub(super) fn apply(
     for change in closed.iter().rev() {
         if let Some(Entry::Dir { mode }) = &change.before
             && !done.changes.contains(change)
-            && root.join(&change.path).is_dir()
-            && let Err(error) = set_mode(&root.join(&change.path), *mode)
+            && is_dir(root, &change.path)
+            && let Err(error) = root.set_mode(&change.path, *mode)
         {
             done.failed.push((change.path.clone(), error.to_string()));
         }
@@ -61,14 +60,14 @@ pub(super) fn apply(
 }
 
 /// Makes the directories that are changed writable. Returns those that were not.
-fn open_directories(changes: &[Change], root: &Path, store: &Store) -> Vec<Change> {
+fn open_directories(changes: &[Change], root: &Dir, store: &Store) -> Vec<Change> {
     let mut closed = Vec::new();
     for change in changes {
         if let Some(Entry::Dir { mode }) = change.before
             && mode & OWNER != OWNER
             && entry_at(root, &change.path, store).is_ok_and(|now| now == change.before)
             // If this fails, the changes in it fail.
-            && set_mode(&root.join(&change.path), mode | OWNER).is_ok()
+            && root.set_mode(&change.path, mode | OWNER).is_ok()
         {
             closed.push(change.clone());
         }
@@ -77,8 +76,8 @@ fn open_directories(changes: &[Change], root: &Path, store: &Store) -> Vec<Chang
 }
 
 /// Removes what a change removes or replaces by something else. Returns false if a directory has other files, and stays.
-fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
-    let path = root.join(&change.path);
+fn remove(change: &Change, root: &Dir, store: &Store) -> io::Result<bool> {
+    let path = change.path.as_path();
     let now = entry_at(root, &change.path, store)?;
     let is_dir = matches!(now, Some(Entry::Dir { .. }));
     if now != change.before && !(is_dir && has_content_of(&now, &change.before)) {
@@ -92,9 +91,11 @@ fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
         )
         | (Some(Entry::Dir { .. }), Some(Entry::Dir { .. }))
         | (None, _) => {}
-        (Some(before @ Entry::File { .. }), _) => disk::remove(&path, &bytes_of(before, store)?)?,
-        (Some(Entry::Link { .. }), _) => fs::remove_file(path)?,
-        (Some(Entry::Dir { .. }), after) => match fs::remove_dir(path) {
+        (Some(before @ Entry::File { .. }), _) => {
+            disk::remove(root, path, &bytes_of(before, store)?)?
+        }
+        (Some(Entry::Link { .. }), _) => root.remove_file(path)?,
+        (Some(Entry::Dir { .. }), after) => match root.remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && after.is_none() => {
                 return Ok(false);
             }
@@ -105,11 +106,8 @@ fn remove(change: &Change, root: &Path, store: &Store) -> io::Result<bool> {
 }
 
 /// Makes what a change makes or changes, apart from the mode of a directory.
-fn make(change: &Change, root: &Path, store: &Store, options: WriteOptions<'_>) -> io::Result<()> {
-    let path = root.join(&change.path);
-    if change.after.is_some() && leads_through_link(root, &change.path) {
-        return Err(io::Error::other("its directory is a link"));
-    }
+fn make(change: &Change, root: &Dir, store: &Store, options: WriteOptions<'_>) -> io::Result<()> {
+    let path = change.path.as_path();
     let options = match change.after {
         // A read-only file is replaced too: the person said yes to that.
         Some(Entry::File { mode, .. }) => WriteOptions {
@@ -120,41 +118,41 @@ fn make(change: &Change, root: &Path, store: &Store, options: WriteOptions<'_>) 
     };
     match (&change.before, &change.after) {
         (Some(Entry::Dir { .. }), Some(Entry::Dir { .. })) | (_, None) => Ok(()),
-        (_, Some(Entry::Dir { .. })) => fs::create_dir_all(path),
+        (_, Some(Entry::Dir { .. })) => root.make_dirs(path).map(drop),
         (Some(Entry::File { .. } | Entry::Link { .. }), Some(Entry::Link { target })) => {
             check_same(change, root, store)?;
-            disk::replace_by_link(&path, target, options)
+            disk::replace_by_link(root, path, target, options)
         }
         (None | Some(Entry::Dir { .. }), Some(Entry::Link { target })) => {
-            fs::create_dir_all(path.parent().unwrap_or(root))?;
-            symlink(target, path)
+            root.make_dirs(path.parent().unwrap_or(Path::new("")))?;
+            root.make_link(target, path)
         }
         (Some(before @ Entry::File { .. }), Some(after @ Entry::File { mode, .. })) => {
             let (old, new) = (bytes_of(before, store)?, bytes_of(after, store)?);
             match old == new {
-                true => set_mode(&path, *mode),
-                false => disk::replace(&path, &old, &new, options),
+                true => root.set_mode(path, *mode),
+                false => disk::replace(root, path, &old, &new, options),
             }
         }
         (Some(Entry::Link { .. }), Some(after @ Entry::File { .. })) => {
             let new = bytes_of(after, store)?;
             check_same(change, root, store)?;
-            disk::replace_link(&path, &new, options)
+            disk::replace_link(root, path, &new, options)
         }
         (None | Some(Entry::Dir { .. }), Some(after @ Entry::File { .. })) => {
-            disk::create(&path, &bytes_of(after, store)?, options)
+            disk::create(root, path, &bytes_of(after, store)?, options)
         }
     }
 }
 
 /// Checks that a file or link is as it was before a change.
-fn check_same(change: &Change, root: &Path, store: &Store) -> io::Result<()> {
+fn check_same(change: &Change, root: &Dir, store: &Store) -> io::Result<()> {
     match entry_at(root, &change.path, store)? == change.before {
         true => Ok(()),
         false => Err(io::Error::other(CHANGED)),
     }
 }
 
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(mode))
+fn is_dir(root: &Dir, path: &Path) -> bool {
+    matches!(root.node(path), Ok(Some(node)) if node.kind == Kind::Dir)
 }

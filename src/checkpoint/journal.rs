@@ -3,6 +3,7 @@
 //!
 //! It is a file for each: a record of the planned changes, locked by the process that makes them.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
 use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
+use co_exec::beneath::Dir;
 use co_policy::one_line;
 
 /// The extension of the file while it is written.
@@ -134,11 +136,6 @@ impl Journal {
     }
 }
 
-/// Returns whether the real path of a workspace still leads to a directory. A link in its place would lead elsewhere.
-pub(super) fn is_in_place(workspace: &Path) -> bool {
-    workspace.is_dir() && workspace.canonicalize().is_ok_and(|real| real == workspace)
-}
-
 /// Finishes what killed processes were keeping. What had not begun is dropped.
 pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
     let entries = fs::read_dir(keeps(dir)).into_iter().flatten().flatten();
@@ -147,22 +144,22 @@ pub(super) fn finish(dir: &Path, store: &Store) -> Vec<InterruptedKeep> {
         let Some((journal, record)) = Journal::open(&entry.path()) else {
             continue;
         };
-        match record {
-            // Its disk may be mounted later.
-            Some(record) if !is_in_place(&record.workspace) => continue,
-            Some(record) => found.push(finish_one(&journal, record, store)),
-            // Nothing had been changed.
-            None => {}
+        // Without a record, nothing had been changed.
+        if let Some(record) = record {
+            let Ok(root) = Dir::open(&record.workspace) else {
+                // Its disk may be mounted later.
+                continue;
+            };
+            found.push(finish_one(&journal, record, &root, store));
         }
         journal.end();
     }
     found
 }
 
-fn finish_one(journal: &Journal, record: Record, store: &Store) -> InterruptedKeep {
-    let root = &record.workspace;
+fn finish_one(journal: &Journal, record: Record, root: &Dir, store: &Store) -> InterruptedKeep {
     let unfinished = journal.unfinished();
-    remove_unfinished(&record, &unfinished);
+    remove_unfinished(&record, root, &unfinished);
     let (mut begun, mut left, mut failed) = (false, Vec::new(), Vec::new());
     for change in record.changes {
         match entry_at(root, &change.path, store) {
@@ -213,23 +210,20 @@ fn is_between(change: &Change, now: &Option<Entry>) -> bool {
 }
 
 /// Removes the files that were not whole yet.
-fn remove_unfinished(record: &Record, unfinished: &str) {
+fn remove_unfinished(record: &Record, root: &Dir, unfinished: &str) {
     let dirs = record.changes.iter().filter_map(|it| it.path.parent());
     let mut dirs: Vec<_> = dirs.collect();
     dirs.dedup();
     for dir in dirs {
-        let entries = fs::read_dir(record.workspace.join(dir))
-            .into_iter()
-            .flatten();
-        for entry in entries.flatten() {
-            if entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(unfinished.as_bytes())
-            {
-                // It stays as a file with an odd name.
-                let _stays = fs::remove_file(entry.path());
-            }
+        let Ok(dir) = root.dir(dir) else {
+            continue;
+        };
+        let is_unfinished =
+            |name: &OsString| name.as_encoded_bytes().starts_with(unfinished.as_bytes());
+        let names = dir.names().unwrap_or_default().into_iter();
+        for name in names.filter(is_unfinished) {
+            // It stays as a file with an odd name.
+            let _stays = dir.remove_file(name);
         }
     }
 }

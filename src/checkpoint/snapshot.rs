@@ -1,14 +1,11 @@
 //! The files of a workspace at one moment, and the differences of two moments.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio_util::sync::CancellationToken;
 
 use super::change::{Change, Entry};
@@ -16,7 +13,8 @@ use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::tool::edits::disk;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
-use co_exec::regular::{self, FileStamp};
+use co_exec::beneath::{Dir, Kind, Node, Parents};
+use co_exec::regular::FileStamp;
 
 /// The most time that a snapshot takes.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,12 +40,12 @@ pub(super) struct Differences {
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// By the path in the workspace.
-    nodes: BTreeMap<Arc<str>, Arc<Node>>,
+    nodes: BTreeMap<Arc<str>, Arc<Known>>,
     taken: SystemTime,
 }
 
 #[derive(Debug)]
-struct Node {
+struct Known {
     stamp: FileStamp,
     /// Every later change changes the stamp.
     settled: bool,
@@ -64,13 +62,14 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the files of the workspace `root` now. Reads only those that have changed since this snapshot.
+    /// Returns the files of the workspace `root` now, whose handle is `dir`. Reads only those that have changed since this
+    /// snapshot.
     ///
     /// # Errors
     /// The workspace is too large, or the store cannot take its files. The snapshot has those that were read.
     pub(super) fn again(
         &self,
-        root: &Path,
+        (root, dir): (&Path, &Dir),
         allowed: PathFilter,
         store: &Store,
     ) -> Result<Self, (Self, String)> {
@@ -87,13 +86,7 @@ impl Snapshot {
             bytes: 0,
             end: Deadline::within(SNAPSHOT_TIMEOUT, CancellationToken::new()),
         };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = match rustix::fs::open(root, flags, Mode::empty()) {
-            Ok(dir) => dir,
-            Err(error) => return Err((now, format!("the workspace cannot be opened: {error}"))),
-        };
-        let stamp_of =
-            |path: &str| FileStamp::below(&dir, Path::new(path), AtFlags::SYMLINK_NOFOLLOW);
+        let mut parents = Parents::new(dir);
         let mut walk = Walk::new(&scope, None);
         let mut bytes = 0;
         for found in walk.by_ref().filter(|found| found.depth() > 0) {
@@ -102,23 +95,26 @@ impl Snapshot {
             let Some(path) = path else {
                 continue;
             };
+            // It may be gone by now, or a directory above it a link.
+            let Ok((dir, name)) = parents.of(Path::new(path)) else {
+                continue;
+            };
+            let Ok(Some(node)) = dir.node(name) else {
+                continue;
+            };
             let known = self.nodes.get_key_value(path);
-            let same = known.filter(|(_, it)| it.settled && stamp_of(path) == Some(it.stamp));
+            let same = known.filter(|(_, it)| it.settled && node.stamp == it.stamp);
             let (path, node) = match same {
                 Some((path, node)) => (Arc::clone(path), Arc::clone(node)),
                 None => {
-                    let Ok(meta) = found.metadata() else {
-                        continue;
-                    };
-                    let stamp = FileStamp::from(&meta);
-                    let settled = stamp.is_settled();
-                    let entry = match entry(found.path(), &meta, store) {
+                    let settled = node.stamp.is_settled();
+                    let entry = match entry(dir, name.as_ref(), &node, store) {
                         Ok(Some(entry)) => entry,
                         Ok(None) => continue,
                         Err(why) => return Err((now, why.to_string())),
                     };
-                    let node = Node {
-                        stamp,
+                    let node = Known {
+                        stamp: node.stamp,
                         settled,
                         entry,
                     };
@@ -156,13 +152,13 @@ impl Snapshot {
     }
 
     /// Returns the changes that made `after` of this snapshot. `root` is the workspace, which `after` shows as it is now.
-    pub(super) fn changes(&self, after: &Self, root: &Path) -> Differences {
+    pub(super) fn changes(&self, after: &Self, root: &Dir) -> Differences {
         let mut found = Differences::default();
         for (path, node) in &self.nodes {
             let new = after.nodes.get(path);
             let same = new.is_some_and(|new| Arc::ptr_eq(node, new) || is_same(node, new));
             // A file that is ignored or secret from now on is still there.
-            if !same && (new.is_some() || !is_there(root, Path::new(&**path))) {
+            if !same && (new.is_some() || !is_there(root, path)) {
                 found.changes.push(change(path, Some(node), new));
             }
         }
@@ -176,9 +172,10 @@ impl Snapshot {
                 let inodes = inodes.get_or_insert_with(|| known.collect::<HashSet<_>>());
                 inodes.contains(&node.stamp.inode())
             };
-            match is_born_after(self.taken - BIRTH_TIME_RESOLUTION, &root.join(&**path))
-                || is_moved()
-            {
+            let since = self.taken - BIRTH_TIME_RESOLUTION;
+            // Some file systems do not tell.
+            let is_new = root.born(&**path).is_none_or(|born| born >= since);
+            match is_new || is_moved() {
                 true => found.changes.push(change(path, None, Some(node))),
                 false => found.not_created.push(PathBuf::from(&**path)),
             }
@@ -187,23 +184,17 @@ impl Snapshot {
     }
 }
 
-fn is_born_after(since: SystemTime, path: &Path) -> bool {
-    let born = path.symlink_metadata().and_then(|meta| meta.created());
-    // Some file systems do not tell.
-    born.map_or(true, |born| born >= since)
-}
-
-fn is_there(root: &Path, path: &Path) -> bool {
-    root.join(path).symlink_metadata().is_ok() && !leads_through_link(root, path)
+fn is_there(root: &Dir, path: &str) -> bool {
+    matches!(root.node(path), Ok(Some(_)))
 }
 
 /// Returns whether two nodes are the same file with the same content. Without copies, only the stamps can tell.
-fn is_same(one: &Node, other: &Node) -> bool {
+fn is_same(one: &Known, other: &Known) -> bool {
     let has_copy = !matches!(one.entry, Entry::File { blob: None, .. });
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
 }
 
-fn change(path: &str, before: Option<&Arc<Node>>, after: Option<&Arc<Node>>) -> Change {
+fn change(path: &str, before: Option<&Arc<Known>>, after: Option<&Arc<Known>>) -> Change {
     Change {
         path: path.into(),
         before: before.map(|node| node.entry.clone()),
@@ -216,43 +207,29 @@ fn change(path: &str, before: Option<&Arc<Node>>, after: Option<&Arc<Node>>) -> 
 ///
 /// # Errors
 /// The store cannot take the copy.
-pub(super) fn entry_at(root: &Path, path: &Path, store: &Store) -> io::Result<Option<Entry>> {
-    if leads_through_link(root, path) {
-        return Ok(None);
-    }
-    let whole = root.join(path);
-    match whole.symlink_metadata() {
-        Ok(meta) => entry(&whole, &meta, store),
-        Err(_) => Ok(None),
+pub(super) fn entry_at(root: &Dir, path: &Path, store: &Store) -> io::Result<Option<Entry>> {
+    match root.node(path) {
+        Ok(Some(node)) => entry(root, path, &node, store),
+        Ok(None) | Err(_) => Ok(None),
     }
 }
 
-/// Returns whether a directory of a path in the workspace is a link, so that the path leads elsewhere.
-pub(super) fn leads_through_link(root: &Path, path: &Path) -> bool {
-    let above = path.ancestors().skip(1);
-    above
-        .into_iter()
-        .any(|dir| !dir.as_os_str().is_empty() && root.join(dir).is_symlink())
-}
-
-/// Returns the entry of a file with this metadata; none for a device or FIFO.
-fn entry(path: &Path, meta: &Metadata, store: &Store) -> io::Result<Option<Entry>> {
-    let (kind, mode) = (meta.file_type(), meta.mode() & 0o7777);
-    if kind.is_dir() {
-        return Ok(Some(Entry::Dir { mode }));
-    }
-    if kind.is_symlink() {
-        // It may be gone by now, or lead to a name that is no text.
-        let target = fs::read_link(path).ok();
-        let target = target.filter(|target| target.to_str().is_some());
-        return Ok(target.map(|target| Entry::Link { target }));
-    }
-    if !kind.is_file() {
-        return Ok(None);
-    }
-    let blob = match regular::read(path, MOST_FILE_BYTES) {
-        Ok(bytes) => Some(store.put(&bytes)?),
-        Err(_) => None,
-    };
-    Ok(Some(Entry::File { mode, blob }))
+/// Returns the entry of a file with these facts; none for a device or FIFO.
+fn entry(dir: &Dir, path: &Path, node: &Node, store: &Store) -> io::Result<Option<Entry>> {
+    let mode = node.mode;
+    Ok(match node.kind {
+        Kind::Dir => Some(Entry::Dir { mode }),
+        Kind::Link => {
+            // It may be gone by now, or lead to a name that is no text.
+            let target = dir.target(path).ok();
+            let target = target.filter(|target| target.to_str().is_some());
+            target.map(|target| Entry::Link { target })
+        }
+        Kind::File => {
+            let bytes = dir.read(path, MOST_FILE_BYTES).ok();
+            let blob = bytes.map(|bytes| store.put(&bytes)).transpose()?;
+            Some(Entry::File { mode, blob })
+        }
+        Kind::Whiteout | Kind::Special(_) => None,
+    })
 }

@@ -11,6 +11,7 @@ use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
 use crate::tool::edits::source::buffer_change;
 use co_edit::{FileText, RebaseResult, apply_hunks, hunks, rebase};
+use co_exec::beneath::Dir;
 
 /// The reason why a file is left alone.
 const CHANGED: &str = "it was changed later, in the same place";
@@ -58,12 +59,14 @@ impl Undo {
             by_path.entry(&change.path).or_default().push(change);
         }
         let mut undo = Self::default();
+        let dir = Dir::open(root).map_err(|error| error.to_string());
         for (path, changes) in by_path {
             let buffer = open.get(&root.join(path)).filter(|buffer| buffer.modified);
             let result = match buffer {
                 Some(buffer) => taken_back_in(buffer, &changes, store, overlap)
                     .map(|found| undo.buffers.extend(found)),
-                None => taken_back(path, &changes, root, store, overlap)
+                None => (dir.as_ref().map_err(String::clone))
+                    .and_then(|dir| taken_back(path, &changes, dir, store, overlap))
                     .map(|found| undo.changes.extend(found)),
             };
             if let Err(why) = result {
@@ -115,7 +118,7 @@ impl Change {
 fn taken_back(
     path: &Path,
     changes: &[&Change],
-    root: &Path,
+    root: &Dir,
     store: &Store,
     overlap: Overlap,
 ) -> Result<Option<Change>, String> {

@@ -15,6 +15,7 @@ use super::store::Store;
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::Judge;
 use co_edit::FileText;
+use co_exec::beneath::Dir;
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
@@ -174,8 +175,9 @@ impl Workspace {
         let paths = files
             .iter()
             .filter_map(|it| it.strip_prefix(&self.root).ok());
+        let root = self.open()?;
         // With the directories that the edit makes.
-        let is_missing = |path: &&Path| !self.root.join(path).exists();
+        let is_missing = |path: &&Path| !matches!(root.node(path), Ok(Some(_)));
         let above = paths
             .clone()
             .flat_map(|it| it.ancestors().skip(1).filter(is_missing));
@@ -267,9 +269,15 @@ impl Workspace {
 
     fn entries(&self, paths: &[PathBuf]) -> Result<EditedFiles, String> {
         lock(&self.touched).extend(paths.iter().cloned());
-        let entry = |path: &PathBuf| Ok((path.clone(), entry_at(&self.root, path, &self.store)?));
+        let root = self.open()?;
+        let entry = |path: &PathBuf| Ok((path.clone(), entry_at(&root, path, &self.store)?));
         let entries: io::Result<_> = paths.iter().map(entry).collect();
         entries.map_err(|error| error.to_string())
+    }
+
+    fn open(&self) -> Result<Dir, String> {
+        let opened = Dir::open(&self.root);
+        opened.map_err(|error| format!("the workspace cannot be opened: {error}"))
     }
 
     /// Notes that a file, by its real path, is changed by somebody else than a command that runs.
@@ -281,16 +289,22 @@ impl Workspace {
 
     /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
     fn step(&self, moment: &mut Moment) -> Result<(), String> {
-        let taken = moment
-            .snapshot
-            .again(&self.root, self.judge.readable(), &self.store);
+        let root = self.open();
+        let taken = match &root {
+            Ok(root) => {
+                let place = (self.root.as_path(), root);
+                let taken = (moment.snapshot).again(place, self.judge.readable(), &self.store);
+                taken.map(|now| (now, root))
+            }
+            Err(why) => Err((Snapshot::default(), why.clone())),
+        };
         // Taken after the snapshot: a message about a saved file may come a moment late.
         let touched = take(&mut *lock(&self.touched));
         match taken {
-            Ok(now) => {
+            Ok((now, root)) => {
                 let last = std::mem::replace(&mut moment.snapshot, now);
                 if !moment.open.is_empty() {
-                    let found = last.changes(&moment.snapshot, &self.root);
+                    let found = last.changes(&moment.snapshot, root);
                     self.attribute(&mut moment.open, found, &touched);
                 }
                 *lock(&self.missing) = None;

@@ -214,6 +214,7 @@ impl Judge {
                 Ok(EditPlace {
                     obeyed: obeyed::reason(&inside.real).or_else(|| obeyed::reason(named)),
                     shown: inside.real.display().to_string(),
+                    root: self.facts.root().to_owned(),
                     real: self.facts.root().join(inside.real),
                     is_link: cwd.join(path).is_symlink(),
                 })

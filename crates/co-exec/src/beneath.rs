@@ -11,10 +11,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
-    Access, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, openat, openat2,
-    renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags,
+    openat, openat2, renameat, renameat_with, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -65,6 +66,13 @@ pub struct Node {
     /// The user and the group.
     pub owner: (u32, u32),
     pub stamp: FileStamp,
+}
+
+/// Opens the directories of paths, each of which often is in the directory of the one before.
+#[derive(Debug)]
+pub struct Parents<'a> {
+    root: &'a Dir,
+    last: Option<(PathBuf, Dir)>,
 }
 
 /// A file or link under a temporary name, which is removed unless it gets another name.
@@ -134,12 +142,22 @@ impl Dir {
         Ok(found(stat)?.as_ref().map(Node::from))
     }
 
+    /// Returns the time at which a file or link was made. Returns none if it is not there, or the file system does not tell.
+    pub fn born(&self, path: impl AsRef<Path>) -> Option<SystemTime> {
+        let file = self.beneath(path.as_ref(), NAMED).ok()?;
+        let facts = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+        let is_told = StatxFlags::from_bits_retain(facts.stx_mask).contains(StatxFlags::BTIME);
+        let seconds = u64::try_from(facts.stx_btime.tv_sec).ok()?;
+        let since = Duration::new(seconds, facts.stx_btime.tv_nsec);
+        is_told.then(|| SystemTime::UNIX_EPOCH + since)
+    }
+
     /// Returns the facts about the directory itself.
     ///
     /// # Errors
     /// The system refuses.
     pub fn itself(&self) -> io::Result<Node> {
-        Ok(Node::from(&rustix::fs::fstat(self)?))
+        Node::of(self)
     }
 
     /// Opens a regular file. Other kinds are not opened, because opening some devices has effects.
@@ -150,7 +168,7 @@ impl Dir {
         let path = path.as_ref();
         let named = self.beneath(path, NAMED).map_err(error)?;
         let is_regular = |file: BorrowedFd<'_>| {
-            let node = Node::from(&rustix::fs::fstat(file)?);
+            let node = Node::of(file)?;
             match node.kind {
                 Kind::File => Ok(node),
                 Kind::Link => Err(error(Errno::LOOP)),
@@ -390,6 +408,14 @@ impl AsFd for Dir {
 }
 
 impl Node {
+    /// Returns the facts about an open file.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn of(file: impl AsFd) -> io::Result<Self> {
+        Ok(Self::from(&rustix::fs::fstat(file)?))
+    }
+
     /// Returns the number of bytes of the file.
     pub fn size(&self) -> u64 {
         self.stamp.size()
@@ -419,6 +445,26 @@ impl From<&Stat> for Node {
             owner: (stat.st_uid, stat.st_gid),
             stamp: FileStamp::from(stat),
         }
+    }
+}
+
+impl<'a> Parents<'a> {
+    pub fn new(root: &'a Dir) -> Self {
+        Self { root, last: None }
+    }
+
+    /// Opens the directory that a path is in; see [`Dir::parent`].
+    ///
+    /// # Errors
+    /// It cannot be opened, or a part of its path is a link.
+    pub fn of<'p>(&mut self, path: &'p Path) -> io::Result<(&Dir, &'p OsStr)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let above = path.parent().unwrap_or(Path::new(""));
+        let last = match self.last.take() {
+            Some(last) if last.0 == above => last,
+            _ => (above.to_owned(), self.root.dir(above)?),
+        };
+        Ok((&self.last.insert(last).1, name))
     }
 }
 

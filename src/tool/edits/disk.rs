@@ -1,14 +1,12 @@
-//! Reads and writes whole files of the workspace.
+//! Reads and writes whole files of the workspace, below its handle.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
-use tempfile::NamedTempFile;
-
-use co_exec::regular;
+use co_exec::beneath::{Dir, Node, Unfinished};
 
 /// The largest file that is edited, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -44,8 +42,8 @@ impl Default for WriteOptions<'_> {
 ///
 /// # Errors
 /// It cannot be read, is not a regular file, or is too large.
-pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match regular::read(path, MAX_FILE_BYTES) {
+pub(crate) fn read(root: &Dir, path: impl AsRef<Path>) -> io::Result<Option<Vec<u8>>> {
+    match root.read(path, MAX_FILE_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -56,19 +54,21 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// It is read-only, or has other names.
-pub(super) fn check_writable(path: &Path) -> io::Result<()> {
-    let meta = fs::symlink_metadata(path)?;
-    let none_may_write = meta.mode() & 0o222 == 0;
+pub(super) fn check_writable(root: &Dir, path: impl AsRef<Path>) -> io::Result<()> {
+    let node = node(root, &path)?;
     // The directory alone decides whether a file can be replaced, so the file's own mode is checked here.
-    let may_write = rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS);
-    if none_may_write || may_write.is_err() {
+    if node.mode & 0o222 == 0 || !root.is_writable(path) {
         return Err(io::Error::other("it is read-only: make it writable first"));
     }
-    check_links(&meta)
+    check_links(&node)
 }
 
-fn check_links(meta: &Metadata) -> io::Result<()> {
-    match meta.nlink() {
+fn node(root: &Dir, path: impl AsRef<Path>) -> io::Result<Node> {
+    root.node(path)?.ok_or(io::ErrorKind::NotFound.into())
+}
+
+fn check_links(node: &Node) -> io::Result<()> {
+    match node.names {
         0 | 1 => Ok(()),
         names => Err(io::Error::other(format!(
             "it has {names} names (hard links), and a new file would take the place of one of them: change it in place by \
@@ -82,41 +82,51 @@ fn check_links(meta: &Metadata) -> io::Result<()> {
 /// # Errors
 /// The file cannot be written, or it no longer has the bytes `before`.
 pub(crate) fn replace(
+    root: &Dir,
     path: &Path,
     before: &[u8],
     after: &[u8],
     options: WriteOptions<'_>,
 ) -> io::Result<()> {
-    let meta = fs::metadata(path)?;
-    let file = temporary(path, after, options)?;
-    let mode = options.mode.unwrap_or(meta.mode() & 0o7777);
-    keep_owner(file.as_file(), &meta, mode)?;
-    check_same(path, Some(before))?;
+    let (dir, name) = root.parent(path)?;
+    let old = node(&dir, name)?;
+    let (unfinished, file) = temporary(&dir, after, options)?;
+    keep_owner(&file, &old, options.mode.unwrap_or(old.mode))?;
+    check_same(&dir, name, before)?;
     match options.mode {
-        None => check_writable(path)?,
-        Some(_) => check_links(&fs::symlink_metadata(path)?)?,
+        None => check_writable(&dir, name)?,
+        Some(_) => check_links(&node(&dir, name)?)?,
     }
-    file.persist(path).map(drop).map_err(|error| error.error)
+    unfinished.replace(name)
 }
 
 /// Creates a file with its directories. Never replaces one.
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub(crate) fn create(path: &Path, text: &[u8], options: WriteOptions<'_>) -> io::Result<()> {
-    create_parents(path)?;
-    let kept = new_file(path, text, options)?.persist_noclobber(path);
-    kept.map(drop)
-        .map_err(|error| changed_if_exists(error.error))
+pub(crate) fn create(
+    root: &Dir,
+    path: &Path,
+    text: &[u8],
+    options: WriteOptions<'_>,
+) -> io::Result<()> {
+    let (dir, name) = made_parent(root, path)?;
+    let made = new_file(&dir, text, options)?.create(name);
+    made.map_err(changed_if_exists)
 }
 
 /// Puts a file in the place of a link.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn replace_link(path: &Path, text: &[u8], options: WriteOptions<'_>) -> io::Result<()> {
-    let kept = new_file(path, text, options)?.persist(path);
-    kept.map(drop).map_err(|error| error.error)
+pub(crate) fn replace_link(
+    root: &Dir,
+    path: &Path,
+    text: &[u8],
+    options: WriteOptions<'_>,
+) -> io::Result<()> {
+    let (dir, name) = root.parent(path)?;
+    new_file(&dir, text, options)?.replace(name)
 }
 
 /// Puts a link in the place of a file or another link.
@@ -124,84 +134,84 @@ pub(crate) fn replace_link(path: &Path, text: &[u8], options: WriteOptions<'_>) 
 /// # Errors
 /// The link cannot be made.
 pub(crate) fn replace_by_link(
+    root: &Dir,
     path: &Path,
     target: &Path,
     options: WriteOptions<'_>,
 ) -> io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    let link = builder.prefix(options.unfinished);
-    let link = link.make_in(directory(path), |path| symlink(target, path))?;
-    link.persist(path).map(drop).map_err(|error| error.error)
+    let (dir, name) = root.parent(path)?;
+    let link = dir.make_unfinished_link(options.unfinished, target)?;
+    link.replace(name)
 }
 
 /// Removes a file that has the bytes `before`.
 ///
 /// # Errors
 /// The file cannot be removed or has changed.
-pub(crate) fn remove(path: &Path, before: &[u8]) -> io::Result<()> {
-    check_same(path, Some(before))?;
-    fs::remove_file(path)
+pub(crate) fn remove(root: &Dir, path: &Path, before: &[u8]) -> io::Result<()> {
+    let (dir, name) = root.parent(path)?;
+    check_same(&dir, name, before)?;
+    dir.remove_file(name)
 }
 
-/// Gives a file another name, and makes the directories of that name. Never replaces a file.
+/// Gives a file another path, and makes the directories of that path. Never replaces a file.
 ///
 /// # Errors
-/// The other name exists, or the file cannot be moved.
-pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    create_parents(to)?;
-    rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
-        .map_err(|error| changed_if_exists(error.into()))
+/// The other path exists, or the file cannot be moved.
+pub(super) fn rename(root: &Dir, from: &Path, to: &Path) -> io::Result<()> {
+    made_parent(root, to)?;
+    root.rename_new(from, to).map_err(changed_if_exists)
 }
 
-fn create_parents(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory(path))
-}
-
-fn directory(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("."))
+/// Makes the directories above a path. Returns the last one, with the name in it.
+fn made_parent<'a>(root: &Dir, path: &'a Path) -> io::Result<(Dir, &'a OsStr)> {
+    root.make_dirs(path.parent().unwrap_or(Path::new("")))?;
+    root.parent(path)
 }
 
 /// Returns the file of [`temporary`] with the mode of the options.
-fn new_file(path: &Path, bytes: &[u8], options: WriteOptions<'_>) -> io::Result<NamedTempFile> {
-    let file = temporary(path, bytes, options)?;
+fn new_file<'a>(
+    dir: &'a Dir,
+    bytes: &[u8],
+    options: WriteOptions<'_>,
+) -> io::Result<Unfinished<'a>> {
+    let (unfinished, file) = temporary(dir, bytes, options)?;
     if let Some(mode) = options.mode {
-        let mode = Permissions::from_mode(mode);
-        file.as_file().set_permissions(mode)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
     }
-    Ok(file)
+    Ok(unfinished)
 }
 
-/// Returns a file beside `path` with the bytes, which is removed unless it takes the place of `path`.
-fn temporary(path: &Path, bytes: &[u8], options: WriteOptions<'_>) -> io::Result<NamedTempFile> {
+/// Makes a file with the bytes, which is removed unless it takes another name.
+fn temporary<'a>(
+    dir: &'a Dir,
+    bytes: &[u8],
+    options: WriteOptions<'_>,
+) -> io::Result<(Unfinished<'a>, File)> {
     // Another mode is set when it is whole.
     let mode = options.mode.map_or(NEW_FILE, |_| 0o600);
-    let mut file = tempfile::Builder::new()
-        .prefix(options.unfinished)
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory(path))?;
-    // An error names no path of its own.
-    file.as_file_mut().write_all(bytes)?;
+    let (unfinished, mut file) = dir.make_unfinished(options.unfinished, mode)?;
+    file.write_all(bytes)?;
     if options.sync {
-        file.as_file().sync_all()?;
+        file.sync_all()?;
     }
-    Ok(file)
+    Ok((unfinished, file))
 }
 
-fn keep_owner(file: &File, like: &Metadata, mode: u32) -> io::Result<()> {
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
+fn keep_owner(file: &File, like: &Node, mode: u32) -> io::Result<()> {
+    let (user, group) = like.owner;
+    if Node::of(file)?.owner != like.owner {
         // Only root can give a file away. The group may still be one of the person's.
-        let group = Some(like.gid());
-        if std::os::unix::fs::fchown(file, Some(like.uid()), group).is_err() {
-            let _other_group = std::os::unix::fs::fchown(file, None, group);
+        if std::os::unix::fs::fchown(file, Some(user), Some(group)).is_err() {
+            let _other_group = std::os::unix::fs::fchown(file, None, Some(group));
         }
     }
     // After the owner, whose change takes bits away.
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-fn check_same(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
-    match read(path)?.as_deref() == before {
+fn check_same(dir: &Dir, name: &OsStr, before: &[u8]) -> io::Result<()> {
+    match read(dir, name)?.as_deref() == Some(before) {
         true => Ok(()),
         false => Err(changed()),
     }

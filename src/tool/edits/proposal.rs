@@ -1,6 +1,7 @@
 //! Changes that are made but not applied.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::EditRefused;
@@ -42,14 +43,12 @@ enum ProposedChange {
         new: FileText,
     },
     Delete {
-        path: PathBuf,
+        place: EditPlace,
         before: Vec<u8>,
     },
     Move {
-        from: PathBuf,
-        to: PathBuf,
-        /// `from` as it is shown.
-        shown_from: String,
+        from: EditPlace,
+        to: EditPlace,
     },
 }
 
@@ -127,17 +126,17 @@ impl Proposal {
     /// Returns the file that changes; of a move, the one that is moved.
     pub fn file(&self) -> &Path {
         match &self.change {
-            ProposedChange::Replace { place, .. } => &place.real,
-            ProposedChange::Create { place, .. } => &place.real,
-            ProposedChange::Delete { path, .. } => path,
-            ProposedChange::Move { from, .. } => from,
+            ProposedChange::Create { place, .. }
+            | ProposedChange::Replace { place, .. }
+            | ProposedChange::Delete { place, .. }
+            | ProposedChange::Move { from: place, .. } => &place.real,
         }
     }
 
     /// Returns the files that change, by their real paths.
     pub fn files(&self) -> Vec<PathBuf> {
         match &self.change {
-            ProposedChange::Move { from, to, .. } => vec![from.clone(), to.clone()],
+            ProposedChange::Move { from, to } => vec![from.real.clone(), to.real.clone()],
             _ => vec![self.file().to_owned()],
         }
     }
@@ -150,8 +149,8 @@ impl Proposal {
     /// Returns the file that is no longer there after the change, and its new name if it is moved.
     pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.change {
-            ProposedChange::Delete { path, .. } => Some((path, None)),
-            ProposedChange::Move { from, to, .. } => Some((from, Some(to))),
+            ProposedChange::Delete { place, .. } => Some((&place.real, None)),
+            ProposedChange::Move { from, to } => Some((&from.real, Some(&to.real))),
             ProposedChange::Create { .. } | ProposedChange::Replace { .. } => None,
         }
     }
@@ -188,8 +187,9 @@ impl Proposal {
                 }
                 facts.push(fact(FactKind::Deleted, "deleted".to_owned()));
             }
-            ProposedChange::Move { shown_from, .. } => {
-                facts.push(fact(FactKind::Moved, format!("moved from {shown_from}")));
+            ProposedChange::Move { from, .. } => {
+                let text = format!("moved from {}", from.shown);
+                facts.push(fact(FactKind::Moved, text));
             }
             ProposedChange::Create { .. } | ProposedChange::Replace { .. } => {}
         }
@@ -383,24 +383,35 @@ impl Proposal {
     /// # Errors
     /// A file has changed meanwhile or cannot be written. Then nothing is written.
     pub fn apply_to_disk(&self) -> Result<(), EditRefused> {
-        let applied = match &self.change {
+        let applied = self.try_apply();
+        applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
+    }
+
+    fn try_apply(&self) -> io::Result<()> {
+        let options = WriteOptions::default();
+        match &self.change {
             ProposedChange::Create { place, new } => {
-                let bytes = new.encode().map_err(|error| place.refuse(error))?;
-                disk::create(&place.real, &bytes, WriteOptions::default())
+                let (root, path) = place.open()?;
+                let bytes = new.encode().map_err(io::Error::other)?;
+                disk::create(&root, path, &bytes, options)
             }
             ProposedChange::Replace { place, old, new } => {
-                let after = new.encode().map_err(|error| place.refuse(error))?;
+                let (root, path) = place.open()?;
+                let after = new.encode().map_err(io::Error::other)?;
                 match &old.source {
-                    Source::Disk(before) => {
-                        disk::replace(&place.real, before, &after, WriteOptions::default())
-                    }
-                    Source::Buffer { .. } => Err(std::io::Error::other("its buffer has the text")),
+                    Source::Disk(before) => disk::replace(&root, path, before, &after, options),
+                    Source::Buffer { .. } => Err(io::Error::other("its buffer has the text")),
                 }
             }
-            ProposedChange::Delete { path, before } => disk::remove(path, before),
-            ProposedChange::Move { from, to, .. } => disk::rename(from, to),
-        };
-        applied.map_err(|error| EditRefused(format!("cannot change {}: {error}", self.path)))
+            ProposedChange::Delete { place, before } => {
+                let (root, path) = place.open()?;
+                disk::remove(&root, path, before)
+            }
+            ProposedChange::Move { from, to } => {
+                let ((root, from), (_, to)) = (from.open()?, to.open()?);
+                disk::rename(&root, from, to)
+            }
+        }
     }
 }
 
@@ -448,16 +459,17 @@ pub(super) fn replacement(
 
 fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
     refuse_link(place)?;
-    let before = disk::read(&place.real).map_err(|error| place.refuse(error))?;
+    let (root, path) = place.open().map_err(|error| place.refuse(error))?;
+    let before = disk::read(&root, path).map_err(|error| place.refuse(error))?;
     let before = before.ok_or_else(|| place.refuse("it does not exist"))?;
-    disk::check_writable(&place.real).map_err(|error| place.refuse(error))?;
+    disk::check_writable(&root, path).map_err(|error| place.refuse(error))?;
     let names = Names {
         old: Some(&place.shown),
         new: None,
     };
     let old = FileText::decode(&before);
     let change = ProposedChange::Delete {
-        path: place.real.clone(),
+        place: place.clone(),
         before,
     };
     let difference = match old {
@@ -472,17 +484,19 @@ fn deletion(place: &EditPlace) -> Result<Proposal, EditRefused> {
 
 fn movement(from: &EditPlace, to: &EditPlace) -> Result<Proposal, EditRefused> {
     refuse_link(from)?;
-    if from.real.symlink_metadata().is_err() {
+    let (root, path) = from.open().map_err(|error| from.refuse(error))?;
+    let is_there = |path| matches!(root.node(path), Ok(Some(_)));
+    if !is_there(path) {
         return Err(from.refuse("it does not exist"));
     }
-    if to.is_link || to.real.symlink_metadata().is_ok() {
+    let (_, to_path) = to.open().map_err(|error| to.refuse(error))?;
+    if to.is_link || is_there(to_path) {
         return Err(to.refuse("it exists: choose another name, or delete it first"));
     }
-    disk::check_writable(&from.real).map_err(|error| from.refuse(error))?;
+    disk::check_writable(&root, path).map_err(|error| from.refuse(error))?;
     let change = ProposedChange::Move {
-        from: from.real.clone(),
-        to: to.real.clone(),
-        shown_from: from.shown.clone(),
+        from: from.clone(),
+        to: to.clone(),
     };
     let [old, new] = [from, to].map(|place| co_policy::one_line(&place.shown));
     let renamed = format!("rename from {old}\nrename to {new}\n");

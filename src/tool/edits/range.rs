@@ -40,6 +40,7 @@ impl EditRange {
     pub fn read(&mut self, open: &OpenBuffers) {
         let place = EditPlace {
             shown: self.file.display().to_string(),
+            root: PathBuf::from("/"),
             real: self.file.clone(),
             is_link: false,
             obeyed: None,

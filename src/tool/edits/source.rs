@@ -1,5 +1,6 @@
 //! The text of a file as the person sees it: that of its buffer, or else that on the disk.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::EditRefused;
@@ -7,13 +8,16 @@ use super::disk;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferLine, BufferReplacement};
 use co_edit::{FileText, NotText, hunks};
+use co_exec::beneath::Dir;
 
 /// A file that may be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditPlace {
     /// The path in the workspace, for people and models.
     pub shown: String,
-    /// The file that the path leads to.
+    /// The real path of the workspace, or of another directory that the file is in.
+    pub root: PathBuf,
+    /// The file that the path led to when it was judged, by its real path. It is opened below `root`, and through no link.
     pub real: PathBuf,
     /// True if the path is a link to that file.
     pub is_link: bool,
@@ -38,6 +42,12 @@ pub(super) enum Source {
 }
 
 impl EditPlace {
+    /// Opens the directory of [`Self::root`]. Returns it with the path below it.
+    pub(super) fn open(&self) -> io::Result<(Dir, &Path)> {
+        let path = self.real.strip_prefix(&self.root);
+        Ok((Dir::open(&self.root)?, path.map_err(io::Error::other)?))
+    }
+
     pub(super) fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
         EditRefused(format!("cannot change {}: {why}", self.shown))
     }
@@ -47,6 +57,7 @@ impl EditableText {
     /// Returns the text of a file; none if there is neither a buffer nor a file.
     pub(super) fn of(place: &EditPlace, open: &OpenBuffers) -> Result<Option<Self>, EditRefused> {
         let refuse = |why: &dyn std::fmt::Display| place.refuse(why);
+        let (root, path) = place.open().map_err(|error| refuse(&error))?;
         let (text, source) = match open.get(&place.real) {
             Some(buffer) => {
                 if let Some(problem) = &buffer.problem {
@@ -58,13 +69,15 @@ impl EditableText {
                 };
                 (buffer.file_text(), source)
             }
-            None => match disk::read(&place.real).map_err(|error| refuse(&error))? {
+            None => match disk::read(&root, path).map_err(|error| refuse(&error))? {
                 Some(bytes) => (FileText::decode(&bytes), Source::Disk(bytes)),
                 None => return Ok(None),
             },
         };
-        if place.real.exists() {
-            disk::check_writable(&place.real).map_err(|error| refuse(&error))?;
+        match disk::check_writable(&root, path) {
+            // Only its buffer has it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            checked => checked.map_err(|error| refuse(&error))?,
         }
         let text = text.map_err(|error| refuse(&error))?;
         Ok(Some(Self { text, source }))

@@ -24,6 +24,7 @@ mod quotas;
 mod runs_later;
 mod scene;
 mod signals;
+mod swaps;
 mod toolchains;
 mod trial;
 mod trial_ends;

@@ -1,4 +1,4 @@
-"""Run a program on a kernel that seems older: older.py [--no-namespaces] VERSION PROGRAM...
+"""Run a program on a kernel that seems older: older.py [--no-namespaces] [--no-openat2] VERSION PROGRAM...
 
 VERSION is the one that Landlock reports: 0 is the kernel's own, `none` is a kernel without Landlock. The program runs in
 its own session, so that a stray signal reaches no other process.
@@ -7,29 +7,30 @@ its own session, so that a stray signal reaches no other process.
 import ctypes
 import errno
 import fcntl
+import itertools
 import os
 import select
 import struct
 import sys
 
 X86 = os.uname().machine == "x86_64"
-LANDLOCK_CREATE_RULESET, UNSHARE = 444, 272 if X86 else 97
+LANDLOCK_CREATE_RULESET, OPENAT2, UNSHARE = 444, 437, 272 if X86 else 97
 PR_SET_NO_NEW_PRIVS, SECCOMP, LISTENER = 38, 317 if X86 else 277, 8
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ASK, FAIL, GO_ON = 0x7FFF0000, 0x7FC00000, 0x00050000, 1
 RECEIVE, ANSWER = 0xC0502100, 0xC0182101
 
 
-def listen(namespaces):
-    """Intercept each creation of a ruleset by this process and its descendants. Refuse namespaces, if not wanted."""
+def listen(refused):
+    """Intercept each creation of a ruleset by this process and its descendants. Refuse the calls in `refused`."""
     rows = [
         (LOAD, 0, 0, 0),
         (EQUAL, 0, 1, LANDLOCK_CREATE_RULESET),
         (RETURN, 0, 0, ASK),
-        (EQUAL, 0, 1, UNSHARE),
-        (RETURN, 0, 0, ALLOW if namespaces else FAIL | errno.EPERM),
-        (RETURN, 0, 0, ALLOW),
     ]
+    for call, error in refused.items():
+        rows += [(EQUAL, 0, 1, call), (RETURN, 0, 0, FAIL | error)]
+    rows.append((RETURN, 0, 0, ALLOW))
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
     program = ctypes.create_string_buffer(struct.pack("HL", len(rows), ctypes.addressof(text)))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -60,9 +61,10 @@ def answer(asked, version):
 def main():
     if os.getpgrp() != os.getpid():
         os.setsid()
-    namespaces = sys.argv[1] != "--no-namespaces"
-    version, *program = sys.argv[1 if namespaces else 2 :]
-    asked = listen(namespaces)
+    known = {"--no-namespaces": (UNSHARE, errno.EPERM), "--no-openat2": (OPENAT2, errno.ENOSYS)}
+    options = list(itertools.takewhile(known.__contains__, sys.argv[1:]))
+    version, *program = sys.argv[1 + len(options) :]
+    asked = listen(dict(known[option] for option in options))
     child = os.fork()
     if child == 0:
         os.execv(program[0], program)
