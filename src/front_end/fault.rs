@@ -14,6 +14,10 @@ impl From<&Fault> for ErrorText {
 const WAYS_OUT: &str = "`:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
      `:Co /model` asks another model; `:help co-stuck`";
 
+/// The way on if the reason may be what is in the chat.
+const IF_ONLY_THIS_CHAT: &str =
+    "if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`";
+
 /// Returns the server's own words, if there are any, and the next step of the person.
 fn step(fault: &Fault) -> String {
     let step = match fault {
@@ -61,6 +65,10 @@ fn step(fault: &Fault) -> String {
         Fault::Malformed { .. } | Fault::Cut | Fault::AnswerTooLong | Fault::Stalled(_) => {
             "the answer so far is kept; `:Co /continue` continues it, `:Co /retry` asks again".into()
         }
+    };
+    let step = match fault.may_be_refusal() && !fault.is_refusal() {
+        true => format!("{step}; {IF_ONLY_THIS_CHAT}"),
+        false => step,
     };
     with_words(words(fault), &step)
 }
@@ -182,11 +190,13 @@ mod tests {
             (
                 forbidden,
                 "does not allow this (HTTP 403); No access; see your account at Ollama, \
-                 or choose another model with `:Co /model`",
+                 or choose another model with `:Co /model`; if only this chat fails, `:Co /rewind` goes back to before a prompt; \
+                 `:help co-stuck`",
             ),
             (
                 not_found,
-                "does not know the model m (HTTP 404); choose another with `:Co /model`, such as m1",
+                "does not know the model m (HTTP 404); choose another with `:Co /model`, such as m1; \
+                 if only this chat fails, `:Co /rewind` goes back to before a prompt; `:help co-stuck`",
             ),
         ] {
             assert_eq!(text_of(&fault).plain(), format!("Ollama {expected}"));

@@ -123,16 +123,57 @@ impl Fault {
         )
     }
 
-    /// Returns true if a server that knows the protocol failed at the request. Some gateways report a refusal like this.
+    /// Returns true if a server that knows the protocol failed at the request. Chat templates and some gateways report a refusal
+    /// like this.
     pub fn is_explained(&self) -> bool {
         matches!(
             self,
             Self::Server {
-                status: 500,
+                status: 500 | 502,
                 explained: true,
                 ..
             }
         )
+    }
+
+    /// Returns true if the reason may be what is in the request, though the server reports another one: OpenRouter knows no model for
+    /// images (404), a filter in front of a server answers with a page.
+    pub fn may_be_refusal(&self) -> bool {
+        let by_status = matches!(
+            self,
+            Self::NotFound { .. } | Self::Forbidden { .. } | Self::HtmlPage { .. }
+        );
+        self.is_refusal() || self.is_explained() || by_status
+    }
+
+    /// Returns the server's own words about a request that it refused.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::BadRequest { body, .. }
+            | Self::Overflow { body }
+            | Self::TooLarge { body, .. }
+            | Self::Server { body, .. } => body,
+            _ => "",
+        }
+    }
+
+    /// Returns the limit of tokens that the server's words name: 200000 for "prompt is too long: 210543 tokens > 200000 maximum".
+    pub fn named_limit(&self) -> Option<u64> {
+        /// The number of tokens in any window, and not a year or the date of a model.
+        const TOKENS: std::ops::RangeInclusive<u64> = 1_024..=10_000_000;
+        /// A request is not so many times longer than a window.
+        const MOST_TIMES: u64 = 64;
+        let words = self.words().to_lowercase();
+        let about_tokens = ["token", "context", "length", "n_ctx", "seq_len"];
+        if !about_tokens.iter().any(|word| words.contains(word)) {
+            return None;
+        }
+        let mut numbers: Vec<u64> = numbers(&words).filter(|it| TOKENS.contains(it)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let longest = numbers.pop()?;
+        let limit = numbers.pop().filter(|limit| longest / limit < MOST_TIMES);
+        Some(limit.unwrap_or(longest))
     }
 
     /// Returns the wait that the provider asks for.
@@ -142,6 +183,91 @@ impl Fault {
                 *retry_after
             }
             _ => None,
+        }
+    }
+}
+
+/// Returns the numbers in a text, such as 8192 and 200,000.
+pub(crate) fn numbers(text: &str) -> impl Iterator<Item = u64> {
+    let parts = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '_'));
+    parts.filter_map(|part| {
+        let groups: Vec<&str> = part.trim_matches([',', '_']).split([',', '_']).collect();
+        let grouped = groups.len() > 1 && groups[1..].iter().all(|group| group.len() == 3);
+        match grouped && !groups[0].is_empty() {
+            true => groups.concat().parse().ok(),
+            false => groups.iter().find_map(|group| group.parse().ok()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_text() {
+        let all = |text: &str| numbers(text).collect::<Vec<_>>();
+        assert_eq!(
+            all("8192 > 4,096, [1, 200_000] n_ctx: 7."),
+            [8_192, 4_096, 1, 200_000, 7]
+        );
+        assert_eq!(all(", _ x"), [0; 0]);
+    }
+
+    /// The sentences are those of the servers, as their users report them.
+    #[test]
+    fn the_limit_that_a_server_names() {
+        for (words, limit) in [
+            (
+                "prompt is too long: 210543 tokens > 200000 maximum",
+                Some(200_000),
+            ),
+            (
+                "This model's maximum context length is 131072 tokens. However, you requested 133034 tokens (125034 in the messages, \
+                 8000 in the completion).",
+                Some(131_072),
+            ),
+            (
+                "greater than the context length (n_keep: 13055>= n_ctx: 4096).",
+                Some(4_096),
+            ),
+            (
+                "Input tokens exceed the configured limit of 272000 tokens.",
+                Some(272_000),
+            ),
+            (
+                "Input tokens exceed the configured limit of 272000 tokens for gpt-5-2025-08-07",
+                Some(272_000),
+            ),
+            (
+                "<400> InvalidParameter: Range of input length should be [1, 204800]",
+                Some(204_800),
+            ),
+            (
+                "`inputs` tokens + `max_new_tokens` must be <= 65537. Given: 79993 `inputs` tokens",
+                Some(65_537),
+            ),
+            (
+                "tokens per min (TPM): Limit 30000, Requested 132819",
+                Some(30_000),
+            ),
+            (
+                "Request body too large for gpt-4.1 model. Max size: 8000 tokens.",
+                Some(8_000),
+            ),
+            (
+                "length of prompt_tokens (163,280) must be less than max_seq_len (32,768).",
+                Some(32_768),
+            ),
+            (
+                "prompt too long; exceeded max context length by 4 tokens",
+                None,
+            ),
+            ("image has 9000 x 4000 pixels", None),
+            ("", None),
+        ] {
+            let fault = Fault::Overflow { body: words.into() };
+            assert_eq!(fault.named_limit(), limit, "{words}");
         }
     }
 }

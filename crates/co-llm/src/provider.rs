@@ -38,7 +38,8 @@ pub trait Provider: Send + Sync {
     }
 
     /// Remembers the size of the window that the server's refusals and answers showed. [`Self::window`] returns no more from then on.
-    fn learn_window(&self, _tokens: u64) {}
+    /// With none, forgets it, because the server took more.
+    fn learn_window(&self, _tokens: Option<u64>) {}
 
     /// Returns true if the model takes images, as far as is known. May ask the server once.
     async fn takes_images(&self) -> bool {

@@ -386,7 +386,7 @@ impl Remote {
         if known.is_some_and(|known| known <= window) {
             return None;
         }
-        self.learn_window(window);
+        self.learn_window(Some(window));
         Some(window.saturating_sub(used))
     }
 
@@ -436,8 +436,13 @@ impl Remote {
                 None => provider_table::known_window(model),
             },
         };
-        let learned = self.memory.window(&self.choice.host(), model);
-        [window, learned].into_iter().flatten().min()
+        [window, self.learned_window()].into_iter().flatten().min()
+    }
+
+    /// Returns the context window that refusals and answers of the server showed.
+    fn learned_window(&self) -> Option<u64> {
+        let model = self.model.get()?;
+        self.memory.window(&self.choice.host(), model)
     }
 
     /// Returns the context window to ask Ollama for.
@@ -500,14 +505,17 @@ impl Provider for Remote {
 
     async fn window(&self) -> u64 {
         if self.choice.protocol == Protocol::Ollama {
-            return self.ollama_window().await;
+            let asked_for = self.ollama_window().await;
+            return self
+                .learned_window()
+                .map_or(asked_for, |it| it.min(asked_for));
         }
         self.known_window()
             .await
             .unwrap_or(provider_table::DEFAULT_WINDOW)
     }
 
-    fn learn_window(&self, tokens: u64) {
+    fn learn_window(&self, tokens: Option<u64>) {
         let model = self.model.get().map(String::as_str).unwrap_or_default();
         self.memory.learn_window(&self.choice.host(), model, tokens);
     }

@@ -143,8 +143,8 @@ impl Provider for Scripted {
         learned.map_or(window, |learned| learned.min(window))
     }
 
-    fn learn_window(&self, tokens: u64) {
-        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(tokens);
+    fn learn_window(&self, tokens: Option<u64>) {
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 }
 

@@ -120,9 +120,14 @@ impl ServerMemory {
         self.facts().windows.get(&key).copied()
     }
 
-    pub(crate) fn learn_window(&self, host: &str, model: &str, tokens: u64) {
+    /// Remembers the context window of a model, or forgets it.
+    pub(crate) fn learn_window(&self, host: &str, model: &str, tokens: Option<u64>) {
         let key = (host.to_owned(), model.to_owned());
-        self.facts().windows.insert(key, tokens);
+        let mut facts = self.facts();
+        match tokens {
+            Some(tokens) => facts.windows.insert(key, tokens),
+            None => facts.windows.remove(&key),
+        };
     }
 
     /// Returns the fault with which a server refused this request. It must not get it again.

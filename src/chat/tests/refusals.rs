@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, calls, says, valid};
 use co_llm::scripted::{Part, Scripted};
-use co_llm::transcript::{Context, Image, Item};
-use co_llm::{Fault, ModelRequest, Provider};
+use co_llm::transcript::{Context, Image, Item, Usage};
+use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
 
 const WORDS: &str = "tool_use without tool_result";
 
@@ -39,6 +39,44 @@ fn failed(explained: bool) -> Vec<Part> {
         explained,
     };
     vec![fault.into()]
+}
+
+fn not_found() -> Vec<Part> {
+    let fault = Fault::NotFound {
+        provider: "scripted".into(),
+        model: "m".into(),
+        body: "No endpoints found that support image input".into(),
+        near: Vec::new(),
+    };
+    vec![fault.into()]
+}
+
+fn page() -> Vec<Part> {
+    vec![
+        Fault::HtmlPage {
+            url: "http://h/".into(),
+        }
+        .into(),
+    ]
+}
+
+/// A refusal with these words, which co does not know.
+fn refused_with(words: &str) -> Vec<Part> {
+    let fault = Fault::BadRequest {
+        provider: "scripted".into(),
+        body: words.into(),
+    };
+    vec![fault.into()]
+}
+
+/// An answer for which the request leaves no room.
+fn no_room(output: u64) -> Vec<Part> {
+    let usage = Usage {
+        input: 8_000,
+        output,
+        ..Usage::default()
+    };
+    vec![Delta::Usage(usage).into(), Delta::Stop(Stop::Length).into()]
 }
 
 /// Returns the notes about refusals.
@@ -220,11 +258,14 @@ async fn a_window_that_is_much_smaller_is_found_in_steps() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_refusal_of_the_longest_request_is_taken_for_its_length_once() {
-    for refusal in [refused(), too_large()] {
+    for (refusal, told) in [
+        (refused(), "the longest request of this chat so far"),
+        (too_large(), "larger than the provider takes"),
+    ] {
         let mut chat = chat([says(&long()), refusal, says("In short."), says("Here.")]);
         assert_eq!(chat.turn("tell me").await, "done");
         assert_eq!(chat.turn("go on").await, "done");
-        chat.assert_shown("the longest request of this chat so far");
+        chat.assert_shown(told);
         assert_eq!(summaries(&chat.disk()), 1);
         assert!(refusal_notes(&chat.last_request().items).is_empty());
     }
@@ -338,4 +379,147 @@ async fn a_summary_that_is_refused_always_ends_and_names_the_ways_out() {
     assert_eq!(chat.command_ends("compact").await, "failed");
     assert!(chat.model.requests().len() <= 8);
     chat.assert_shown("/rewind");
+}
+
+/// A template that knows no calls, or a server without its part for images: each request fails in the same way.
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_does_not_pass_gets_the_reduced_form_once() {
+    let failures = || (0..6).map(|_| failed(true));
+    let mut chat = Chat::new(
+        [calls(&[("1", "echo 1")])]
+            .into_iter()
+            .chain(failures())
+            .chain([says("Better."), says("More.")]),
+    );
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(reduced(&chat.last_request()));
+    chat.assert_shown("in a reduced form only: 1 call is sent as text");
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.model.requests().len(), 9, "it does not fail again");
+    // A chat that the reduced form would not change, and the page of a gateway.
+    for failure in [failed(true), failed(false)] {
+        let mut chat = Chat::new((0..7).map(|_| failure.clone()));
+        assert_eq!(chat.turn("go").await, "failed");
+        assert_eq!(chat.model.requests().len(), 6);
+    }
+    // One that also fails in its reduced form.
+    let mut chat = Chat::new(
+        [calls(&[("1", "echo 1")])]
+            .into_iter()
+            .chain(failures())
+            .chain([failed(true), says("Better.")]),
+    );
+    assert_eq!(chat.turn("go").await, "failed");
+    assert!(!chat.disk().contains(&Item::Reduced));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_with_another_status_gets_the_reduced_form_once() {
+    for refusal in [not_found(), page()] {
+        let mut chat = Chat::new([refusal, says("I see nothing."), says("More.")]);
+        chat.send(crate::chat::Msg::Prompt(image()));
+        assert_eq!(chat.ended().await, "done");
+        assert!(reduced(&chat.last_request()));
+        chat.assert_shown("in a reduced form only: 1 image is left out");
+        assert_eq!(chat.turn("go on").await, "done");
+        assert_eq!(chat.model.requests().len(), 3);
+    }
+    let mut chat = Chat::new([not_found(), says("No.")]);
+    assert_eq!(chat.turn("go").await, "failed");
+    assert_eq!(chat.model.requests().len(), 1, "a wrong name of a model");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_large_without_images_too_is_shortened() {
+    let mut chat = Chat::new([
+        calls(&[("1", "echo 1")]),
+        says(&long()),
+        too_large(),
+        too_large(),
+        says("In short."),
+        says("Here."),
+    ]);
+    assert_eq!(chat.turn("go").await, "done");
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(summaries(&chat.disk()), 1);
+    chat.assert_shown("larger than the provider takes");
+    assert!(chat.screen().ends_with("Here."), "{}", chat.screen());
+}
+
+/// The window is guessed much too large, and the words are not known.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_a_refusal_names_shortens_the_chat_at_once() {
+    let refusal = || refused_with("9500 tokens are more than the 7000 that this host has");
+    let mut chat = Chat::with(
+        Scripted::with_window(
+            [says(&long()), refusal(), says("In short."), says("Here.")],
+            200_000,
+        ),
+        |_| {},
+    );
+    assert_eq!(chat.turn("tell me").await, "done");
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(summaries(&chat.disk()), 1);
+    assert_eq!(chat.model.requests().len(), 4);
+    assert_eq!(chat.model.window().await, 7_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_much_smaller_window_is_learned_from_the_words() {
+    let words = "This model's maximum context length is 7000 tokens. However, your messages resulted in 90000 tokens.";
+    let refusal = || {
+        let body = words.to_owned();
+        vec![Fault::Overflow { body }.into()]
+    };
+    let story = || says(&long().repeat(10));
+    let mut chat = Chat::with(
+        Scripted::with_window(
+            [
+                story(),
+                refusal(),
+                refusal(),
+                says("In short."),
+                says("Here."),
+            ],
+            1_000_000,
+        ),
+        |_| {},
+    );
+    assert_eq!(chat.turn("tell me").await, "done");
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(chat.model.window().await, 7_000);
+    let sizes: Vec<_> = chat.model.requests().iter().map(size).collect();
+    assert!(
+        sizes[3] < 7_000 * 7 / 2,
+        "the summary fits at its second try: {sizes:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_taken_as_it_was_was_not_too_long() {
+    let mut chat = Chat::new([overflow(), says("One."), says("Two.")]);
+    let before = chat.model.window().await;
+    assert_eq!(chat.turn(&"word ".repeat(2_000)).await, "done");
+    assert_eq!(chat.model.window().await, before);
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(summaries(&chat.disk()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_room_means_that_the_request_is_too_long() {
+    let mut chat = Chat::new([says(&long()), no_room(0), says("In short."), says("Here.")]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    assert_eq!(chat.turn("go on").await, "done");
+    assert_eq!(summaries(&chat.disk()), 1);
+    assert!(chat.screen().ends_with("Here."), "{}", chat.screen());
+    // A model that used up its limit for thoughts that it does not show.
+    let mut chat = Chat::new([says(&long()), no_room(4_000)]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    assert_eq!(chat.turn("go on").await, "done");
+    chat.assert_shown("output limit");
+    // The request for a summary is shortened too.
+    let mut chat = Chat::new([says(&long()), no_room(0), no_room(0), says("In short.")]);
+    assert_eq!(chat.turn("tell me").await, "done");
+    assert_eq!(chat.command_ends("compact").await, "done");
+    assert_eq!(summaries(&chat.disk()), 1);
 }

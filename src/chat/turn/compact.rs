@@ -9,8 +9,7 @@ use super::super::events::ChatEvent;
 use super::super::prompt::Budget;
 use super::Turn;
 use super::event::Halt;
-use super::refusal;
-use super::step::system;
+use super::step::{NO_ANSWER_TOKENS, system};
 use crate::protocol::ChatState;
 use crate::tool;
 use co_llm::retry::Backoff;
@@ -65,15 +64,23 @@ impl Turn {
         let (mut tokens, mut reduced) = (fit.tokens, false);
         for _ in 1..MAX_SUMMARY_TRIES {
             let fault = match self.written(request.clone()).await {
-                Err(Halt::Fault(fault)) if fault.is_refusal() || fault.is_explained() => fault,
+                Err(Halt::Fault(fault)) if fault.is_refusal() => fault,
+                Err(Halt::Fault(fault)) if fault.may_be_refusal() && !reduced => fault,
                 done => return done.map(|text| (text, reduced)),
             };
             tracing::info!(%fault, tokens, "the request for a summary was refused");
-            if reduced || !matches!(fault, Fault::BadRequest { .. }) {
-                tokens = tokens / 5 * 3;
-            }
+            let limit = fault.named_limit().filter(|limit| *limit < tokens);
+            tokens = match limit {
+                Some(limit) => limit / 5 * 4,
+                None if !reduced
+                    && !matches!(fault, Fault::Overflow { .. } | Fault::TooLarge { .. }) =>
+                {
+                    tokens
+                }
+                None => tokens / 5 * 3,
+            };
             reduced = true;
-            let note = self.history.refused(refusal::words(&fault));
+            let note = self.history.refused(fault.words());
             let mut told = Budget { window: tokens }.squeeze(&request.system, &fit.items);
             told.insert(told.len().saturating_sub(1), note);
             told.push(Item::Reduced);
@@ -119,7 +126,7 @@ pub(in crate::chat) async fn whole_text(
     usage: &mut Usage,
 ) -> Result<(String, Stop), Fault> {
     let mut stream = co_llm::bounded(provider.stream(request).await?);
-    let mut text = String::new();
+    let (mut text, mut thought) = (String::new(), false);
     while let Some(delta) = stream.next().await {
         match delta? {
             Delta::Text(piece) => text.push_str(&piece),
@@ -127,13 +134,19 @@ pub(in crate::chat) async fn whole_text(
             Delta::Stop(stop @ (Stop::Done | Stop::Length)) if !text.trim().is_empty() => {
                 return Ok((text, stop));
             }
+            // The request fills the context window.
+            Delta::Stop(Stop::Length) if !thought && usage.output <= NO_ANSWER_TOKENS => {
+                return Err(Fault::Overflow {
+                    body: String::new(),
+                });
+            }
             Delta::Stop(_) => {
                 return Err(Fault::Malformed {
                     detail: "the model wrote no text".to_owned(),
                 });
             }
-            Delta::Reasoning(_) | Delta::Signature(_) | Delta::Notice(_) => {}
-            Delta::Call(_) | Delta::BadCall { .. } => {}
+            Delta::Reasoning(_) | Delta::Signature(_) => thought = true,
+            Delta::Notice(_) | Delta::Call(_) | Delta::BadCall { .. } => {}
         }
     }
     Err(Fault::Cut)

@@ -1,7 +1,8 @@
 //! Changes the request of a step after the provider refused it. No refused request is sent again, so no chat is stuck.
 //!
 //! The first refusal is answered by a note for the model, or by a shorter request if length may be the reason. After the second one,
-//! the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times.
+//! the request goes in its reduced form. A provider that names the length as the reason gets a shorter request a few times. A failure
+//! that does not pass, and an answer that the request cannot be carried out, may be a refusal too: they get the reduced form once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,9 +11,7 @@ use super::event::Halt;
 use co_llm::transcript::Item;
 use co_llm::{Fault, ModelRequest};
 
-/// The most refusals in one step that another form of the request may answer.
-const MAX_ANSWERED: usize = 2;
-/// The same, if each refusal says that the request is too long and each request is shorter than the last.
+/// The most times that the request of one step is made shorter.
 const MAX_SHORTENED: usize = 4;
 /// A server's failure counts as a refusal if the same request failed so often.
 const FAILURES: usize = 2;
@@ -20,6 +19,9 @@ const FAILURES: usize = 2;
 /// The notice if the server refuses a request for its length.
 const TOO_LONG: &str =
     "the chat is longer than the model's context window; co shortens it and asks again";
+/// The notice if the server refuses the bytes of a request, also without images.
+const TOO_LARGE: &str =
+    "the request is larger than the provider takes; co shortens the chat and asks again";
 /// The notice if length may be the reason.
 const MAYBE_TOO_LONG: &str =
     "the provider refused the longest request of this chat so far; co shortens it and asks again";
@@ -55,16 +57,39 @@ impl RequestHistory {
     }
 }
 
+/// A request that the provider did not take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FailedRequest {
+    /// Its estimated tokens.
+    pub tokens: u64,
+    /// The reduced form would change it.
+    pub reducible: bool,
+}
+
 /// The changes to the next request of a step, after refusals.
 #[derive(Debug, Default)]
 pub(super) struct Remedies {
     note: Option<Item>,
     reduced: bool,
-    refusals: usize,
+    /// The number of times that the request was made shorter.
+    shortened: usize,
     /// The estimated tokens of the last request that was too long.
     too_long: Option<u64>,
+    /// The limit that the provider named then.
+    limit: Option<u64>,
+    /// True if the provider said that length is the reason.
+    named: bool,
     /// The number of times in a row that the server failed.
     failures: usize,
+}
+
+/// A change of the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    /// A note tells the model of the refusal.
+    Note,
+    Shorten,
+    Reduce,
 }
 
 /// A request whose answer has not begun.
@@ -75,6 +100,7 @@ pub(super) struct PendingRequest {
     /// A sentence for the person about the changes of the reduced form.
     reduction: Option<String>,
     too_long: Option<u64>,
+    limit: Option<u64>,
 }
 
 impl Remedies {
@@ -90,8 +116,40 @@ impl Remedies {
             tokens,
             reduction: self.reduced.then(|| request.reduction()).flatten(),
             added,
-            too_long: self.too_long,
+            // If only the reduced form is taken, length was not the reason.
+            too_long: self.too_long.filter(|_| self.named || !self.reduced),
+            limit: self.limit,
         }
+    }
+
+    /// Returns the next change after a refusal; none if no form is left to try. `length` is true if length may be the reason,
+    /// `longest` if no request of this length was taken.
+    fn next(
+        &self,
+        fault: &Fault,
+        request: FailedRequest,
+        length: bool,
+        longest: bool,
+    ) -> Option<Remedy> {
+        let shrinks = self.too_long.is_none_or(|last| request.tokens < last);
+        let shorten = (shrinks && self.shortened < MAX_SHORTENED).then_some(Remedy::Shorten);
+        let reduce = (!self.reduced).then_some(Remedy::Reduce);
+        match fault {
+            Fault::Overflow { .. } => shorten.or(reduce.filter(|_| request.reducible)),
+            // Images have most of the bytes.
+            Fault::TooLarge { .. } if !length && request.reducible => reduce.or(shorten),
+            Fault::TooLarge { .. } => shorten.or(reduce),
+            _ if length => Some(Remedy::Shorten),
+            _ if self.note.is_none() && self.too_long.is_none() => Some(Remedy::Note),
+            _ if longest && self.reduced && self.too_long.is_none() => Some(Remedy::Shorten),
+            _ => reduce,
+        }
+    }
+
+    /// Returns true, and sends the next request in its reduced form, if nothing else helps against a fault that may be a refusal.
+    pub(super) fn reduce_at_last(&mut self, fault: &Fault, request: FailedRequest) -> bool {
+        let helps = fault.may_be_refusal() && !fault.is_refusal() && request.reducible;
+        helps && !std::mem::replace(&mut self.reduced, true)
     }
 }
 
@@ -100,78 +158,81 @@ impl Turn {
     pub(super) async fn answer_refusal(
         &mut self,
         fault: &Fault,
-        tokens: u64,
+        request: FailedRequest,
         remedies: &mut Remedies,
     ) -> Result<bool, Halt> {
-        let named = matches!(fault, Fault::Overflow { .. });
-        let may_be_too_long = named || self.may_be_too_long(tokens, remedies).await?;
+        let limit = fault.named_limit().filter(|it| *it < request.tokens);
+        let longest = request.tokens > self.history.largest_taken();
+        let length = longest
+            && remedies.too_long.is_none()
+            && (limit.is_some() || request.tokens > self.budget().await?.window / 2);
         if fault.is_explained() {
             remedies.failures += 1;
-            if !may_be_too_long || remedies.failures < FAILURES {
+            if !length || remedies.failures < FAILURES {
                 return Ok(false);
             }
         } else if !fault.is_refusal() {
             return Ok(false);
         }
-        let shrinks = named && remedies.too_long.is_none_or(|last| tokens < last);
-        let most = match shrinks {
-            true => MAX_SHORTENED,
-            false => MAX_ANSWERED,
-        };
-        if remedies.refusals >= most || (remedies.reduced && !shrinks) {
+        let longest = longest && self.history.largest_taken() > 0;
+        let Some(remedy) = remedies.next(fault, request, length, longest) else {
             return Ok(false);
-        }
-        remedies.refusals += 1;
+        };
         remedies.failures = 0;
-        let note = self.history.refused(words(fault));
-        if may_be_too_long {
-            self.shorten(named, tokens).await?;
-            remedies.too_long = Some(tokens);
-        } else if !matches!(fault, Fault::TooLarge { .. }) {
-            remedies.note = Some(note.clone());
-        }
-        let changed = remedies.too_long.is_some() || remedies.note.is_some();
-        if remedies.refusals > 1 || !changed {
-            remedies.reduced = true;
-            remedies.note = Some(note);
+        let note = self.history.refused(fault.words());
+        match remedy {
+            Remedy::Note => remedies.note = Some(note),
+            Remedy::Shorten => {
+                remedies.named = match fault {
+                    Fault::TooLarge { .. } => remedies.reduced || !request.reducible,
+                    fault => matches!(fault, Fault::Overflow { .. }),
+                };
+                remedies.shortened += 1;
+                remedies.too_long = Some(request.tokens);
+                remedies.limit = limit;
+                self.window_limit = Some(limit.unwrap_or(request.tokens / 5 * 3));
+                if remedies.named {
+                    self.learn_window(request.tokens, limit);
+                }
+                self.note(match fault {
+                    Fault::TooLarge { .. } if remedies.named => TOO_LARGE,
+                    _ if remedies.named => TOO_LONG,
+                    _ => MAYBE_TOO_LONG,
+                })
+                .await?;
+            }
+            Remedy::Reduce => {
+                remedies.reduced = true;
+                if !matches!(fault, Fault::TooLarge { .. }) || !request.reducible {
+                    remedies.note = Some(note);
+                }
+            }
         }
         Ok(true)
     }
 
-    /// Returns true if length may be why the provider refused a request. It is thought so once in a step.
-    async fn may_be_too_long(&self, tokens: u64, remedies: &Remedies) -> Result<bool, Halt> {
-        let window = self.budget().await?.window;
-        Ok(remedies.too_long.is_none()
-            && tokens > self.history.largest_taken()
-            && tokens > window / 2)
-    }
-
-    /// Lets the next request have about half of what this one had.
-    async fn shorten(&mut self, named: bool, tokens: u64) -> Result<(), Halt> {
-        self.window_limit = Some(tokens / 5 * 3);
-        if named {
-            self.learn_window(tokens);
-        }
-        self.note(if named { TOO_LONG } else { MAYBE_TOO_LONG })
-            .await
-    }
-
     /// Remembers for all chats that a request of so many tokens was too long for the model. Requests like those that it took may go on.
-    fn learn_window(&self, too_long: u64) {
+    fn learn_window(&self, too_long: u64, limit: Option<u64>) {
         let taken = self.history.largest_taken();
-        let window = (taken / 4 * 5).max(too_long / 5 * 3);
-        self.provider.learn_window(match taken < too_long {
-            true => window.min(too_long),
-            false => too_long / 5 * 3,
-        });
+        let least = too_long / 5 * 3;
+        let window = match limit {
+            Some(limit) => limit.max(taken),
+            None if taken < too_long => (taken / 4 * 5).max(least).min(too_long),
+            None => least,
+        };
+        self.provider.learn_window(Some(window));
     }
 
     /// Learns from a request that the provider took. Records what was added to it, so that the next request begins like this one.
     pub(super) async fn taken(&mut self, request: PendingRequest) -> Result<(), Halt> {
         self.history.took(request.tokens);
-        if let Some(too_long) = request.too_long.filter(|it| *it > request.tokens) {
-            self.learn_window(too_long);
-            self.window_limit = None;
+        self.window_limit = None;
+        if let Some(too_long) = request.too_long {
+            match request.tokens < too_long {
+                true => self.learn_window(too_long, request.limit),
+                // Length was not the reason.
+                false => self.provider.learn_window(None),
+            }
         }
         for item in request.added {
             match item {
@@ -188,16 +249,5 @@ impl Turn {
             }
             None => Ok(()),
         }
-    }
-}
-
-/// Returns the server's own words.
-pub(super) fn words(fault: &Fault) -> &str {
-    match fault {
-        Fault::BadRequest { body, .. }
-        | Fault::Overflow { body }
-        | Fault::TooLarge { body, .. }
-        | Fault::Server { body, .. } => body,
-        _ => "",
     }
 }

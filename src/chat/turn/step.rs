@@ -10,7 +10,7 @@ use super::super::prompt;
 use super::Turn;
 use super::call::ProposedCall;
 use super::event::{Halt, TurnEvent};
-use super::refusal::{PendingRequest, Remedies};
+use super::refusal::{FailedRequest, PendingRequest, Remedies};
 use super::thought::LiveThought;
 use crate::protocol::ChatState;
 use crate::tool;
@@ -46,7 +46,15 @@ struct StepProgress {
     pending: Option<PendingRequest>,
 }
 
+/// An answer of at most so many tokens, without a text, did not begin.
+pub(super) const NO_ANSWER_TOKENS: u64 = 8;
+
 impl StepProgress {
+    /// Returns true if nothing of the answer came, so that the request itself fills the context window.
+    fn is_without_room(&self) -> bool {
+        self.pending.is_some() && self.usage.output <= NO_ANSWER_TOKENS
+    }
+
     fn answer(self) -> StepAnswer {
         StepAnswer {
             calls: self.calls,
@@ -73,12 +81,15 @@ impl Turn {
                 pending: Some(remedies.apply(&mut request, tokens)),
                 ..StepProgress::default()
             };
-            let result = self.listen(request, &mut progress).await;
+            let result = self.listen(request.clone(), &mut progress).await;
             if let Err(Halt::Fault(fault)) = &result
                 && !progress.kept
             {
-                let again = self.answer_refusal(fault, tokens, &mut remedies).await?;
+                let reducible = request.reduction().is_some();
+                let failed = FailedRequest { tokens, reducible };
+                let mut again = self.answer_refusal(fault, failed, &mut remedies).await?;
                 let pause = (!again).then(|| backoff.next(fault)).flatten();
+                again |= pause.is_none() && remedies.reduce_at_last(fault, failed);
                 if again || pause.is_some() {
                     self.end_thought(&mut progress).await?;
                     self.used(progress.usage).await?;
@@ -155,6 +166,10 @@ impl Turn {
     }
 
     async fn hear(&mut self, delta: Delta, progress: &mut StepProgress) -> Result<(), Halt> {
+        if delta == Delta::Stop(Stop::Length) && progress.is_without_room() {
+            let body = String::new();
+            return Err(Halt::Fault(Fault::Overflow { body }));
+        }
         // A server may refuse the request after it has counted its tokens.
         if !matches!(delta, Delta::Notice(_) | Delta::Usage(_))
             && let Some(request) = progress.pending.take()

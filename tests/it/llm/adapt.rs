@@ -289,7 +289,7 @@ async fn a_window_that_was_learned_holds_for_each_chat_with_the_model() {
     let server = Server::always(Response::json(404, &json!({})));
     let memory = ServerMemory::default();
     let settings = Wire::OpenAi.settings(&server.url());
-    provider(&settings, &memory).learn_window(5_000);
+    provider(&settings, &memory).learn_window(Some(5_000));
     assert_eq!(provider(&settings, &memory).window().await, 5_000);
     let other = ProviderSettings {
         model: Some("other".into()),

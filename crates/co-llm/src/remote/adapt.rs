@@ -1,9 +1,8 @@
 //! Finds out from a refused request how the server wants it.
 
 use super::options::LEAST_ROOM;
-use super::overflow;
 use super::request_info::RequestInfo;
-use crate::fault::Fault;
+use crate::fault::{Fault, numbers};
 use crate::provider_table::Protocol;
 use crate::server_memory::Adaptation;
 
@@ -134,8 +133,7 @@ fn limit_of_answers(words: &str, limit: u64) -> Option<u64> {
         "completion tokens",
     ];
     let named = fields.iter().any(|field| words.contains(field));
-    let smaller =
-        overflow::numbers(words).filter(|number| (LEAST_ROOM / 8..limit).contains(number));
+    let smaller = numbers(words).filter(|number| (LEAST_ROOM / 8..limit).contains(number));
     smaller.max().filter(|_| named)
 }
 

@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::fault::numbers;
+
 /// The ways in which servers say that a request is too long: parts of a sentence in lower case, in their order. Numbers and names of
 /// models stand between them. Behind each are the servers that say so, and the place that shows it.
 ///
@@ -140,19 +142,6 @@ pub(super) fn window_of_sum(body: &str, limit: u64) -> Option<u64> {
         .map(|(window, _)| window)
 }
 
-/// Returns the numbers in a text, such as 8192 and 200,000.
-pub(super) fn numbers(text: &str) -> impl Iterator<Item = u64> {
-    let parts = text.split(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '_'));
-    parts.filter_map(|part| {
-        let groups: Vec<&str> = part.trim_matches([',', '_']).split([',', '_']).collect();
-        let grouped = groups.len() > 1 && groups[1..].iter().all(|group| group.len() == 3);
-        match grouped && !groups[0].is_empty() {
-            true => groups.concat().parse().ok(),
-            false => groups.iter().find_map(|group| group.parse().ok()),
-        }
-    })
-}
-
 fn is_in(phrase: &[&str], words: &str) -> bool {
     let mut rest = words;
     phrase.iter().all(|part| {
@@ -203,16 +192,6 @@ mod tests {
     }
 
     /// The sentences are those of the servers, as their users report them.
-    #[test]
-    fn numbers_of_a_text() {
-        let all = |text: &str| numbers(text).collect::<Vec<_>>();
-        assert_eq!(
-            all("8192 > 4,096, [1, 200_000] n_ctx: 7."),
-            [8_192, 4_096, 1, 200_000, 7]
-        );
-        assert_eq!(all(", _ x"), [0; 0]);
-    }
-
     /// The sentences are those of the servers, as their users report them.
     #[test]
     fn the_window_that_an_answer_would_exceed() {
