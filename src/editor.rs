@@ -15,6 +15,10 @@ use co_exec::{Feed, Screen, ScreenPatch};
 /// The most bytes of text and output in one frame. More would delay keys noticeably.
 const FRAME_BYTES: usize = 64 << 10;
 
+/// The bytes of text that take Neovim as long as the end of a line, or as a style.
+const LINE_BYTES: usize = 8;
+const STYLE_BYTES: usize = 16;
+
 /// The handle that sends messages to Neovim. It is cheap to clone and never waits.
 #[derive(Clone)]
 pub struct Editor {
@@ -329,7 +333,7 @@ impl Frame {
         let (first, rest) = split(message, room);
         if let Some(first) = first {
             self.bytes += match &first {
-                ToEditor::Append { text, .. } => text.len(),
+                ToEditor::Append { text, .. } => text_size(text),
                 ToEditor::Block {
                     patch: Some(patch), ..
                 } => size(patch),
@@ -349,9 +353,8 @@ impl Frame {
 /// stays whole.
 fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>) {
     match message {
-        ToEditor::Append { chat, mut text } if text.len() > room => {
-            let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
-            let rest = text.split_off(end.unwrap_or_default());
+        ToEditor::Append { chat, mut text } if fitting(&text, room) < text.len() => {
+            let rest = text.split_off(fitting(&text, room));
             let first = (!text.is_empty()).then_some(ToEditor::Append { chat, text });
             (first, Some(ToEditor::Append { chat, text: rest }))
         }
@@ -364,7 +367,7 @@ fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>)
         } if size(&patch) > room && patch.styles.is_empty() => {
             let mut bytes = 0;
             let fitting = patch.lines.iter().take_while(|line| {
-                bytes += line.len() + 1;
+                bytes += line.len() + LINE_BYTES;
                 bytes <= room
             });
             // A line stays whole, and a frame that is empty takes one.
@@ -448,8 +451,34 @@ fn append(old: &mut ToEditor, new: ToEditor) {
     }
 }
 
+/// Returns the size of a character in a text for Neovim.
+fn char_size(char: char) -> usize {
+    if char == '\n' {
+        LINE_BYTES
+    } else {
+        char.len_utf8()
+    }
+}
+
+fn text_size(text: &str) -> usize {
+    text.chars().map(char_size).sum()
+}
+
+/// Returns the length of the start of a text that has at most so much size.
+fn fitting(text: &str, room: usize) -> usize {
+    let mut size = 0;
+    let fits = |(_, char): &(usize, char)| {
+        size += char_size(*char);
+        size <= room
+    };
+    let last = text.char_indices().take_while(fits).last();
+    last.map_or(0, |(at, char)| at + char.len_utf8())
+}
+
+/// Returns the size of a patch. A line or a style takes Neovim as long as some bytes of text.
 fn size(patch: &ScreenPatch) -> usize {
-    patch.lines.iter().map(|line| line.len() + 1).sum()
+    let lines: usize = patch.lines.iter().map(|line| line.len() + LINE_BYTES).sum();
+    lines + patch.styles.len() * STYLE_BYTES
 }
 
 fn chat_of(message: &ToEditor) -> Option<u64> {

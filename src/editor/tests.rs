@@ -80,6 +80,16 @@ fn a_long_text_comes_in_several_frames() {
 }
 
 #[test]
+fn a_text_of_many_lines_comes_in_several_frames() {
+    let (editor, outbox) = Editor::new();
+    editor.tell(append(&"\n".repeat(100_000)));
+    let most = FRAME_BYTES / LINE_BYTES;
+    let frames = frames(&outbox);
+    assert_eq!(frames.len(), 100_000_usize.div_ceil(most));
+    assert_eq!(frames[0], [append(&"\n".repeat(most))]);
+}
+
+#[test]
 fn the_pieces_of_a_thought_are_joined_and_come_in_several_frames() {
     let (editor, outbox) = Editor::new();
     let piece = |from: usize, lines: &[&str], done| ToEditor::Block {
@@ -194,8 +204,8 @@ async fn an_output_that_fills_frames_keeps_no_other_from_its_turn() {
         });
         run.collect()
     };
-    // Two pieces fill a frame.
-    assert_eq!([runs(), runs()], [[1, 2], [3, 1]]);
+    // A piece fills a frame.
+    assert_eq!([runs(), runs(), runs()], [[1], [2], [3]]);
 }
 
 /// Of more than a frame takes.

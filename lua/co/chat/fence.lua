@@ -1,5 +1,6 @@
 --- The fences of code blocks in markdown.
 local M = {}
+
 local printable = require('co.ui.printable')
 
 --- Returns the fence that is open after `line`, given the one that was open before it; nil if none is.
@@ -7,6 +8,9 @@ local printable = require('co.ui.printable')
 ---@param line string
 ---@return string?
 function M.after(open, line)
+  if not (line:find('```', 1, true) or line:find('~~~', 1, true)) then
+    return open
+  end
   -- A line with more backticks after the fence is inline code.
   local mark = line:match('^%s*(```+)[^`]*$') or line:match('^%s*(~~~+)')
   if not open then

@@ -4,8 +4,9 @@ local M = {}
 local api = vim.api
 local printable = require('co.ui.printable')
 
--- The most bytes of a row. Neovim measures a longer one for so long that the person notices it at each key.
-local LONGEST_ROW = 64 * 1024
+-- The most bytes of a row: those of the longest line of an output. Neovim measures a longer one for so long that the person
+-- notices it at each key.
+local LONGEST_ROW = 200 * 1000
 
 --- Creates or reuses a scratch buffer.
 ---@param name string

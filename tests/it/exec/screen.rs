@@ -81,6 +81,15 @@ async fn colours_are_kept() {
 }
 
 #[tokio::test]
+async fn so_many_styles_are_sent_as_an_editor_shows_at_once() {
+    let (shown, patches) =
+        run("for i in $(seq 1 4000); do printf '\\033[31mx\\033[32my'; done").await;
+    assert_eq!(shown.lines, ["xy".repeat(4000)]);
+    let most = patches.iter().map(|patch| patch.styles.len()).max();
+    assert_eq!(most, Some(5000));
+}
+
+#[tokio::test]
 async fn a_flood_shows_a_screenful_and_then_the_kept_tail() {
     let (shown, patches) = run("seq 1 300000; sleep 0.3; echo last").await;
     assert_eq!(shown.lines.len(), 10_000);

@@ -20,6 +20,8 @@ const SCREENFUL_BYTES: u64 = 64 << 10;
 const CUT: &str = "… ";
 /// The bytes of text in one patch of the kept lines. An editor shows so many without a noticeable pause.
 const PATCH_BYTES: usize = 64 << 10;
+/// The most styles in one patch. The text after them is plain. An editor needs about 10 ms for so many.
+const MAX_STYLES: usize = 5_000;
 /// The bytes that are decoded at a time for the kept lines.
 const DECODE_BYTES: u64 = 64 << 10;
 
@@ -248,14 +250,14 @@ fn patch(skipped: u64, from: usize, lines: Vec<Line>) -> ScreenPatch {
         ..ScreenPatch::default()
     };
     for (index, line) in lines.into_iter().enumerate() {
-        patch
-            .styles
-            .extend(line.spans.into_iter().map(|span| Style {
-                line: index,
-                start: span.start,
-                end: span.end,
-                sgr: span.sgr.parameters(),
-            }));
+        let room = MAX_STYLES - patch.styles.len();
+        let spans = line.spans.into_iter().take(room);
+        patch.styles.extend(spans.map(|span| Style {
+            line: index,
+            start: span.start,
+            end: span.end,
+            sgr: span.sgr.parameters(),
+        }));
         patch.lines.push(line.text);
     }
     patch

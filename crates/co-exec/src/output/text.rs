@@ -5,8 +5,8 @@
 
 use crate::output::sgr::Sgr;
 
-/// The most characters of one line. Further ones are only counted.
-pub(crate) const MAX_LINE_CHARS: usize = 1 << 16;
+/// The most characters of one line. Further ones are only counted. Neovim takes 20 ms to scroll over so many wide ones.
+pub(crate) const MAX_LINE_CHARS: usize = 50_000;
 /// The most bytes of the parameters of a control sequence.
 const MAX_PARAMETER_BYTES: usize = 64;
 
