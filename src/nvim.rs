@@ -20,6 +20,7 @@ use tokio_util::compat::{TokioAsyncReadCompatExt, TokioAsyncWriteCompatExt};
 
 use self::bounded::{BoundedReader, MAX_MESSAGE_BYTES, UnfinishedMessage};
 use self::stdio::Pipe;
+use self::text::{Received, Refusal};
 use crate::editor::Editor;
 use crate::protocol::{FromEditor, NoticeLevel, ToEditor};
 
@@ -125,13 +126,16 @@ impl Handler for Inbox {
             tracing::debug!(name, "a notification that is not for co");
             return;
         }
-        for mut arg in args {
-            if text::replace_invalid(&mut arg) {
-                self.tell(NoticeLevel::Warn, text::REPLACED);
-            }
-            match rmpv::ext::from_value::<FromEditor>(arg) {
-                Ok(message) => self.queue(message),
-                Err(error) => self.give_up(&error),
+        for arg in args {
+            match text::read(arg) {
+                Received::Message { message, replaced } => {
+                    if replaced {
+                        self.tell(NoticeLevel::Warn, text::REPLACED);
+                    }
+                    self.queue(message);
+                }
+                Received::Refused(refusal) => self.refuse(&refusal),
+                Received::Unknown(error) => self.give_up(&error),
             }
         }
     }
@@ -156,6 +160,20 @@ impl Inbox {
                 NoticeLevel::Error,
                 "co is busy and dropped a message; try again",
             );
+        }
+    }
+
+    /// Tells the person about a message with bytes that are no UTF-8. The request that it answers gets no answer.
+    fn refuse(&self, refusal: &Refusal) {
+        self.tell(
+            NoticeLevel::Error,
+            &format!(
+                "nothing was done: a message ({}) has a name or a command that is not all UTF-8",
+                refusal.kind.escape_debug()
+            ),
+        );
+        if let Some(request) = refusal.answers {
+            self.queue(FromEditor::Failed { request });
         }
     }
 

@@ -181,8 +181,8 @@ pub struct QuestionAnswer {
     #[serde(default)]
     pub scope: Option<Scope>,
     /// With `edited`: the command to run instead.
-    #[serde(default)]
-    pub command: Option<String>,
+    #[serde(default, deserialize_with = "some_bytes")]
+    pub command: Option<Vec<u8>>,
     /// With `reviewed`: the answers to the hunks of the change, in their order.
     #[serde(default)]
     pub hunks: Vec<HunkAnswer>,

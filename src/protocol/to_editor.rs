@@ -461,7 +461,7 @@ pub struct RefusedEdit {
     /// The question that it answered. The new one takes its place.
     pub question: u64,
     pub command: String,
-    /// The deny rule, in one sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 

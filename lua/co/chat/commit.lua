@@ -5,10 +5,15 @@ local api = vim.api
 local backend = require('co.backend')
 local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local send = require('co.chat.send')
+local utf8 = require('co.ui.utf8')
 
 -- The variables that git gives its editor. Without them, it would be another repository or another index.
 local VARIABLES = { 'GIT_DIR', 'GIT_INDEX_FILE', 'GIT_WORK_TREE' }
+
+-- The most bytes of a message.
+local LONGEST = 64 * 1024
 
 -- The buffer that gets the message, by chat.
 ---@type table<integer, integer>
@@ -56,14 +61,19 @@ function M.write(chat, cwd)
     fail('the model still writes one (<C-c> cancels it)')
     return false
   end
-  waiting[chat.id] = buf
-  local variables = {}
+  local variables, names = {}, { directory_of(buf) }
   for _, name in ipairs(VARIABLES) do
     local value = vim.env[name]
     if value then
       variables[#variables + 1] = { name, value }
+      names[#names + 1] = value
     end
   end
+  if not utf8.valid(table.concat(names, ' ')) then
+    fail('the name of its directory is not all UTF-8')
+    return false
+  end
+  waiting[chat.id] = buf
   local message = {
     type = 'write_commit',
     chat = chat.id,
@@ -84,6 +94,8 @@ function M.receive(message)
   waiting[message.chat] = nil
   if not message.text then
     return fail(message.problem or 'the model wrote none')
+  elseif #message.text > LONGEST then
+    return fail(('the model wrote %s'):format(printable.size(#message.text)))
   elseif not buf or not api.nvim_buf_is_loaded(buf) then
     return fail('its buffer was closed')
   end

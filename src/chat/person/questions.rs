@@ -178,7 +178,7 @@ impl Chat {
             Answer::TryFirst => Reply::Try { later: true },
             Answer::Edited => match answered
                 .command
-                .filter(|command| !command.trim().is_empty())
+                .filter(|command| !command.trim_ascii().is_empty())
             {
                 Some(command) => Reply::Edited(command),
                 None => Reply::Deny(None),

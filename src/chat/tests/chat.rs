@@ -286,9 +286,9 @@ impl Chat {
         }));
     }
 
-    pub(super) fn edit(&self, id: u64, command: &str) {
+    pub(super) fn edit(&self, id: u64, command: impl AsRef<[u8]>) {
         self.send(Msg::Answer(QuestionAnswer {
-            command: Some(command.to_owned()),
+            command: Some(command.as_ref().to_owned()),
             ..answered(id, Answer::Edited)
         }));
     }

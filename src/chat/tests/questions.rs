@@ -161,6 +161,24 @@ async fn an_edit_that_a_deny_rule_forbids_comes_back() {
 }
 
 #[tokio::test]
+async fn an_edit_that_is_not_utf_8_comes_back() {
+    let mut chat = Chat::new([calls(&[("1", "mkdir a")]), says("ok")]);
+    let ask = chat.question("go").await;
+    chat.edit(ask.id, b"mkdir \xff");
+    let again = chat.asked().await;
+    assert_eq!(again.command, "mkdir a");
+    let refused = again.refused_edit.unwrap();
+    assert_eq!(
+        (refused.question, refused.command.as_str()),
+        (ask.id, "mkdir \u{fffd}FF")
+    );
+    assert!(refused.why.contains("UTF-8"), "{}", refused.why);
+    chat.answer(again.id, Answer::Once);
+    assert_eq!(chat.ended().await, "done");
+    assert!(chat.work.join("a").is_dir());
+}
+
+#[tokio::test]
 async fn a_deny_rule_refuses_without_a_question() {
     let model = Scripted::new([calls(&[("1", "make all"), ("2", "echo on")]), says("ok")]);
     let mut chat = Chat::with(model, |config| {

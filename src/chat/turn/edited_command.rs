@@ -11,6 +11,10 @@ use crate::protocol::{Question, RefusedEdit};
 use co_llm::transcript::Item;
 use co_policy::Verdict;
 
+/// The reason why a command of the person is asked about again.
+const NOT_UTF8: &str =
+    "it is not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
+
 impl Turn {
     /// Judges an edited command as soon as it comes. If a deny rule forbids it, the person gets the question again, with
     /// the reason.
@@ -28,6 +32,17 @@ impl Turn {
             return Ok(());
         };
         let (command, question) = (command.clone(), question.question.id);
+        let command = match String::from_utf8(command) {
+            Ok(command) => command,
+            Err(odd) => {
+                let refused = RefusedEdit {
+                    question,
+                    command: co_edit::escape(odd.as_bytes()),
+                    why: NOT_UTF8.to_owned(),
+                };
+                return self.refuse_edit(index, refused).await;
+            }
+        };
         let (request, cwd) = (
             reviewed.request.edited(command.clone()),
             reviewed.cwd.clone(),

@@ -11,7 +11,7 @@ pub(in crate::chat) enum Reply {
     Once,
     Always(Scope),
     Deny(Option<String>),
-    Edited(String),
+    Edited(Vec<u8>),
     Reviewed(Vec<HunkAnswer>),
     Try {
         /// Later commands of the workspace are tried without a question.

@@ -28,6 +28,20 @@ fn quitting_asks_first_and_is_no_denial() {
 }
 
 #[test]
+fn a_written_command_that_is_not_utf_8_is_asked_about_again() {
+    let scene = Scene::scripted([Reply::shell("c1", "mkdir out"), Reply::text("All through.")]);
+    scene.co("make it");
+    scene.command(r#"call setreg('a', "mk\xffdir\xff out")"#);
+    scene.answer_ask("1/1", "e");
+    scene.wait_for("vim.bo.filetype == 'co-command'", "the command");
+    scene.type_keys("\"aP<C-s>");
+    scene.wait_text("what you wrote was not run: it is not all UTF-8");
+    scene.press("y");
+    scene.wait_chat("All through.");
+    assert!(scene.workspace.exists("out"));
+}
+
+#[test]
 fn the_list_approves_nothing_that_opens_a_secret_or_leaves_the_workspace() {
     let away = tempfile::tempdir().unwrap();
     let outside = format!("touch {}", away.path().join("out").display());
