@@ -22,10 +22,11 @@ use crate::process::streams::Streams;
 use crate::process::supervisor::{CommandTasks, NewCommand};
 use crate::process::{children, command_processes, login, procfs};
 use crate::running_command::{self, RunningCommand};
-use crate::sandbox::{self, Launcher};
-use crate::secrets::Survey;
+use crate::sandbox::{self, HidingRefusal, Launcher, SecretWatch};
 use crate::settings::ExecSettings;
 
+/// The most surveys of a workspace for one start, if its secrets move before they are hidden.
+const MAX_SURVEYS: usize = 3;
 /// The pause before ended orphans are reaped, so that those that end together are reaped together.
 const REAP_DELAY: Duration = Duration::from_millis(100);
 /// The time at shutdown for all commands to end.
@@ -58,6 +59,9 @@ impl ExecutorSetup {
         }
     }
 }
+
+/// A process that has started, the limits of its command, and its control group.
+type LimitedProcess = (StartedProcess, CommandLimits, Option<Group>);
 
 /// Starts commands. A cheap handle: clones share all state. Those of [`Executor::with`] have other settings.
 #[derive(Debug, Clone)]
@@ -204,27 +208,40 @@ impl Executor {
         } else {
             None
         };
-        let survey = self.survey(&spec.confinement).await;
-        self.launch(&spec, streams, (path, survey))
+        let mut tries = 1;
+        loop {
+            let secrets = self.watch_secrets(&spec.confinement).await;
+            let launched = self.launch(&spec, streams, (path, secrets))?;
+            let ((process, limits, group), timeout) = launched;
+            match process.begin().await {
+                Ok(process) => {
+                    let started = (process, limits, group);
+                    return Ok(self.supervise(&spec, streams, timeout, started, None));
+                }
+                Err(_) if tries < MAX_SURVEYS => tries += 1,
+                Err(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
+            }
+        }
     }
 
-    /// Returns the secrets to hide from a command. Looks them up on a thread that may block.
-    async fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+    /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may block.
+    async fn watch_secrets(&self, confinement: &Confinement) -> Option<SecretWatch> {
         if *confinement == Confinement::Plain {
             return None;
         }
         let (launcher, confinement) = (self.inner.launcher.clone()?, confinement.clone());
-        let look = move || launcher.survey(&confinement);
-        // If this fails, the launcher takes the survey.
+        let look = move || launcher.watch_secrets(&confinement);
+        // If this fails, the launcher looks for them.
         tokio::task::spawn_blocking(look).await.ok().flatten()
     }
 
+    /// Starts the process of a command. Returns it with its limits, and its time-out.
     fn launch(
         &self,
         spec: &CommandSpec,
         streams: Streams,
-        (path, survey): (Option<&str>, Option<Arc<Survey>>),
-    ) -> Result<RunningCommand, Error> {
+        (path, secrets): (Option<&str>, Option<SecretWatch>),
+    ) -> Result<(LimitedProcess, Duration), Error> {
         let inner = &self.inner;
         if inner.root.is_cancelled() {
             return Err(Error::Closed);
@@ -254,9 +271,9 @@ impl Executor {
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
             reports: false,
-            survey,
+            secrets,
         })?;
-        Ok(self.supervise(spec, streams, timeout, (started, limits, group), None))
+        Ok(((started, limits, group), timeout))
     }
 
     /// Supervises a process that has started.
@@ -265,7 +282,7 @@ impl Executor {
         spec: &CommandSpec,
         streams: Streams,
         timeout: Duration,
-        (started, limits, group): (StartedProcess, CommandLimits, Option<Group>),
+        (started, limits, group): LimitedProcess,
         inside: Option<Inside>,
     ) -> RunningCommand {
         let inner = &self.inner;
@@ -342,13 +359,12 @@ impl Executor {
         let home = variable("HOME").map_or_else(|| "/".into(), PathBuf::from);
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
-        let running = self.launch(
-            &login::spec(&shell, home, token),
-            Streams::Whole,
-            (None, None),
-        );
-        let path = match running {
-            Ok(running) => login::path(&running.outcome().await, token),
+        let spec = login::spec(&shell, home, token);
+        let path = match self.launch(&spec, Streams::Whole, (None, None)) {
+            Ok((started, timeout)) => {
+                let running = self.supervise(&spec, Streams::Whole, timeout, started, None);
+                login::path(&running.outcome().await, token)
+            }
             Err(_) => None,
         };
         if path.is_none() {

@@ -1,6 +1,7 @@
 //! The state that this process inherited from its parent: open descriptors, and ignored signals.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::libc;
 use nix::sys::signal::{SigHandler, Signal};
@@ -17,19 +18,27 @@ pub(crate) fn restore(signal: Signal) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors beyond `last`.
+/// Closes all descriptors beyond `last`, except for `kept`.
 ///
 /// # Errors
 /// The kernel is older than Linux 5.9.
-pub(crate) fn close(last: i32) -> io::Result<()> {
-    range(last, 0)
+pub(crate) fn close(last: i32, kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    match kept.map(|kept| kept.as_raw_fd()) {
+        Some(kept) if kept > last => {
+            if kept > last + 1 {
+                range((last + 1, kept - 1), 0)?;
+            }
+            range((kept + 1, i32::MAX), 0)
+        }
+        _ => range((last + 1, i32::MAX), 0),
+    }
 }
 
 /// Marks all descriptors beyond the standard three as close-on-exec, so that no command inherits them.
 ///
 /// Call it before any thread starts.
 pub(crate) fn keep() {
-    if range(2, libc::CLOSE_RANGE_CLOEXEC).is_err() {
+    if range((3, i32::MAX), libc::CLOSE_RANGE_CLOEXEC).is_err() {
         // Linux before 5.11 closes but does not mark.
         one_by_one();
     }
@@ -39,8 +48,7 @@ pub(crate) fn keep() {
     unsafe_code,
     reason = "no library wraps close_range; listing /proc/self/fd takes ten times as long"
 )]
-fn range(kept: i32, flags: libc::c_uint) -> io::Result<()> {
-    let (first, last) = (kept + 1, u32::MAX);
+fn range((first, last): (i32, i32), flags: libc::c_uint) -> io::Result<()> {
     // SAFETY: to mark a descriptor harms nobody. They are closed only by a launcher, at a time when nothing in it
     // has opened one that is closed a second time.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
@@ -65,6 +73,20 @@ fn one_by_one() {
     }
 }
 
+/// Opens an inherited descriptor again, so that it has an owner. The new one is closed on exec.
+///
+/// # Errors
+/// It is not open.
+#[expect(
+    unsafe_code,
+    reason = "an inherited descriptor has no owner in this program"
+)]
+pub(crate) fn open(fd: i32) -> io::Result<OwnedFd> {
+    // SAFETY: only a launcher that inherited it calls this, before it closes anything.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, 0)?)
+}
+
 /// Marks an inherited descriptor as close-on-exec.
 #[expect(
     unsafe_code,
@@ -72,7 +94,7 @@ fn one_by_one() {
 )]
 pub(crate) fn close_on_exec(fd: i32) {
     // SAFETY: it was open a moment ago; if it is closed since, the call fails and changes nothing.
-    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     if let Ok(flags) = rustix::io::fcntl_getfd(fd) {
         let _ = rustix::io::fcntl_setfd(fd, flags | FdFlags::CLOEXEC);
     }

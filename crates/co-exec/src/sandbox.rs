@@ -23,6 +23,7 @@ pub(crate) mod refused;
 mod removal;
 mod restriction;
 mod rules;
+mod start_gate;
 mod support;
 mod tmp;
 mod toolchains;
@@ -41,7 +42,7 @@ pub use tmp::{PrivateTmp, prune_in};
 pub use wrapped::ConfinedCommand;
 
 pub(crate) use appeared::WatchedPaths;
-pub(crate) use exposure::{ClosedBy, SecretWatch};
+pub(crate) use exposure::SecretWatch;
 pub(crate) use launcher::{LaunchRequest, ProtectedPaths};
 pub(crate) use placeholder::Placeholders;
 pub(crate) use tmp::prune;

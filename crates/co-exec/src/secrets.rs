@@ -17,6 +17,7 @@ mod values;
 
 pub use matcher::Matcher;
 pub use named::named;
+pub(crate) use survey::is_generated;
 pub use survey::{Survey, survey};
 pub use surveys::Surveys;
 pub use values::Values;

@@ -17,6 +17,7 @@ mod hostile;
 mod leftover_files;
 mod levels;
 mod machine;
+mod moving;
 mod path_tools;
 mod privacy;
 mod programs;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::WORKSPACE_INSIDE;
 use super::engine::Engine;
 use super::fault::{EngineFault, FaultKind};
-use super::mounts::Cover;
+use super::mounts::{self, Cover};
 use super::settings::ContainerSettings;
-use crate::sandbox::Placeholders;
+use crate::sandbox::{Placeholders, ProtectedPaths};
 
 /// The use of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,6 +67,11 @@ impl Container {
             true => PathBuf::from(WORKSPACE_INSIDE),
             false => Path::new(WORKSPACE_INSIDE).join(below),
         })
+    }
+
+    /// Returns a secret that it does not hide: another program has moved or replaced the file since the container was made.
+    pub(crate) fn unhidden(&self, protected: &ProtectedPaths) -> Option<PathBuf> {
+        mounts::unhidden(protected, &self.covers)
     }
 
     /// Returns the image that it is made from.

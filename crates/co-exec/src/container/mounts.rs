@@ -57,6 +57,16 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
     covers
 }
 
+/// Returns a secret that `covers` do not hide: it was gone when they were found, or is now, or is another file.
+pub(super) fn unhidden(protected: &ProtectedPaths, covers: &[Cover]) -> Option<PathBuf> {
+    let now = self::covers(protected);
+    let is_hidden = |path: &&PathBuf| {
+        let mut hidden = now.iter().filter(|it| it.kind == CoverKind::Hidden);
+        hidden.any(|it| it.path == **path && covers.contains(it))
+    };
+    protected.hidden.iter().find(|it| !is_hidden(it)).cloned()
+}
+
 /// An empty file and an empty directory that nobody may open. They are made when a secret is covered.
 #[derive(Debug, Default)]
 pub(super) struct Masks(Mutex<Option<Arc<tempfile::TempDir>>>);
@@ -170,8 +180,16 @@ mod tests {
         assert_eq!(before[0].kind, CoverKind::Hidden);
         std::fs::write(path("secret"), "more").unwrap();
         assert_eq!(covers(&protected), before);
+        assert_eq!(unhidden(&protected, &before), None);
         std::fs::write(path("new"), "").unwrap();
         std::fs::rename(path("new"), path("secret")).unwrap();
-        assert_ne!(covers(&protected), before);
+        let after = covers(&protected);
+        assert_ne!(after, before);
+        assert_eq!(unhidden(&protected, &before), Some(path("secret")));
+        assert_eq!(unhidden(&protected, &after), None);
+        std::fs::rename(path("secret"), path("gone")).unwrap();
+        assert_eq!(unhidden(&protected, &after), Some(path("secret")));
+        std::os::unix::fs::symlink("gone", path("secret")).unwrap();
+        assert_eq!(unhidden(&protected, &after), Some(path("secret")));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Executor;
+use super::{Executor, MAX_SURVEYS};
 use crate::command::{CommandSpec, Confinement, Program, UNTIL_IT_ENDS};
 use crate::container::{Container, ContainerUse, Control, Inside, InsideRequest};
 use crate::environment::Variables;
@@ -12,10 +12,7 @@ use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest};
 use crate::process::streams::Streams;
 use crate::running_command::RunningCommand;
-use crate::sandbox::{
-    ClosedBy, HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths,
-};
-use crate::secrets::Survey;
+use crate::sandbox::{HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths};
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
 const MAX_TRIES: usize = 2;
@@ -23,8 +20,8 @@ const MAX_TRIES: usize = 2;
 /// A container that runs.
 struct ReadyContainer {
     container: Arc<Container>,
-    /// The secrets of the workspace.
-    survey: Option<Arc<Survey>>,
+    /// The secrets of the workspace, if the command must not open them.
+    secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
     watched: Arc<WatchedPaths>,
 }
@@ -63,6 +60,10 @@ impl Executor {
         }
         let ready = self.container(&spec.confinement).await?;
         let container = &ready.container;
+        if let Some(secrets) = ready.secrets.clone() {
+            // If it fails, what the command makes counts as made by others.
+            let _done = tokio::task::spawn_blocking(move || secrets.command_starts()).await;
+        }
         let terminal = matches!(streams, Streams::Terminal(_));
         let mut tries = 1;
         loop {
@@ -96,30 +97,42 @@ impl Executor {
         if self.inner.root.is_cancelled() {
             return Err(Error::Closed);
         }
-        let survey = self.survey(confinement).await;
-        if *read_only && !survey.as_ref().is_some_and(|survey| survey.complete) {
-            let unready = HidingRefusal::NotSurveyed(workspace.clone());
-            return Err(Error::Sandbox(unready.into()));
-        }
-        let (protected, watched) = self.protected(confinement, survey.clone()).await?;
         let purpose = ContainerUse {
             workspace: workspace.clone(),
             read_only: *read_only,
         };
-        let containers = &self.inner.containers;
-        let container = containers.ready(&self.settings.container, &purpose, &protected);
-        Ok(ReadyContainer {
-            container: container.await?,
-            survey,
-            watched: Arc::new(watched),
-        })
+        let mut tries = 1;
+        loop {
+            let secrets = self.watch_secrets(confinement).await;
+            let is_surveyed = secrets.as_ref().is_some_and(|it| it.before().complete);
+            if *read_only && !is_surveyed {
+                let unready = HidingRefusal::NotSurveyed(workspace.clone());
+                return Err(Error::Sandbox(unready.into()));
+            }
+            let (protected, watched) = self.protected(confinement, secrets.clone()).await?;
+            let containers = &self.inner.containers;
+            let container = containers.ready(&self.settings.container, &purpose, &protected);
+            let container = container.await?;
+            // The engine mounts by names.
+            match container.unhidden(&protected) {
+                None => {
+                    return Ok(ReadyContainer {
+                        container,
+                        secrets,
+                        watched: Arc::new(watched),
+                    });
+                }
+                Some(_) if tries < MAX_SURVEYS => tries += 1,
+                Some(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
+            }
+        }
     }
 
     /// Returns the paths that the container of a confinement protects, and those to compare when a command has ended.
     async fn protected(
         &self,
         confinement: &Confinement,
-        survey: Option<Arc<Survey>>,
+        secrets: Option<SecretWatch>,
     ) -> Result<(ProtectedPaths, WatchedPaths), Error> {
         let (Some(launcher), confinement) = (self.inner.launcher.clone(), confinement.clone())
         else {
@@ -136,7 +149,8 @@ impl Executor {
                 return Ok(Default::default());
             };
             let place = (workspace.as_path(), *read_only);
-            let protected = launcher.protected(place, shown, &env, survey.as_deref())?;
+            let survey = secrets.as_ref().map(SecretWatch::before);
+            let protected = launcher.protected(place, shown, &env, survey)?;
             let mut watched = WatchedPaths::new(protected.watched.clone());
             if !read_only {
                 watched = watched.with_repositories(launcher.surveys(), workspace);
@@ -160,7 +174,7 @@ impl Executor {
         let timeout = self.timeout(spec)?;
         let ReadyContainer {
             container,
-            survey,
+            secrets,
             watched,
         } = ready;
         let (workspace, read_only) = container.workspace();
@@ -206,17 +220,12 @@ impl Executor {
             group: None,
             launcher: None,
             reports: !terminal,
-            survey: None,
+            secrets: None,
         })?;
         inside.watched = Arc::clone(watched);
         let control = started.reports.take().map(Control::read);
         inside.control.clone_from(&control);
-        if let (true, Some(survey), Some(launcher)) = (read_only, survey, &self.inner.launcher) {
-            let surveys = launcher.surveys().clone();
-            let before = Arc::clone(survey);
-            let watch = SecretWatch::new(surveys, workspace, before, ClosedBy::Mounts);
-            inside.secrets = Some(watch);
-        }
+        inside.secrets.clone_from(secrets);
         let none = (started, CommandLimits::default(), None);
         let job = self.supervise(spec, streams, timeout, none, Some(inside));
         Ok((job, control))

@@ -27,8 +27,8 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) output: &'a OwnedFd,
     /// Its standard error, if that is another one.
     pub(crate) error: Option<&'a OwnedFd>,
-    /// The plan of its launcher, which names the descriptor by its number.
-    pub(crate) plan: Option<&'a OwnedFd>,
+    /// Descriptors for its launcher, which knows their numbers.
+    pub(crate) inherited: Vec<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the new session.
     pub(crate) terminal: bool,
 }
@@ -107,9 +107,9 @@ fn actions(start: &SpawnRequest<'_>) -> io::Result<PosixSpawnFileActions> {
     let output: RawFd = start.output.as_raw_fd();
     actions.add_dup2(output, 1)?;
     actions.add_dup2(start.error.map_or(output, AsRawFd::as_raw_fd), 2)?;
-    if let Some(plan) = start.plan {
+    for kept in &start.inherited {
         // To duplicate a descriptor to itself keeps it open on exec.
-        actions.add_dup2(plan.as_raw_fd(), plan.as_raw_fd())?;
+        actions.add_dup2(kept.as_raw_fd(), kept.as_raw_fd())?;
     }
     Ok(actions)
 }

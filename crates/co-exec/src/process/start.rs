@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::Access;
 use rustix::pipe::PipeFlags;
@@ -22,8 +21,7 @@ use crate::process::spawn::{self, SpawnRequest};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
 use crate::program_search::{is_program, search};
-use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher, SandboxRefusal};
-use crate::secrets::Survey;
+use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher, SandboxRefusal, SecretWatch};
 
 /// The paths of bash that are tried before PATH, because the command was judged for bash.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -46,7 +44,7 @@ pub(crate) struct StartRequest<'a> {
     /// True if standard error is a stream of its own.
     pub(crate) reports: bool,
     /// The secrets of the workspace to hide from the command.
-    pub(crate) survey: Option<Arc<Survey>>,
+    pub(crate) secrets: Option<SecretWatch>,
 }
 
 /// A started process.
@@ -64,6 +62,49 @@ pub(crate) struct StartedProcess {
     pub(crate) reports: Option<AsyncFd<OwnedFd>>,
     /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<ConfinedCommand>,
+}
+
+impl StartedProcess {
+    /// Waits until all secrets are hidden from the command, if it hides any, and then lets it start. If the wait is given up, the
+    /// process is killed.
+    ///
+    /// # Errors
+    /// A secret moved before it was hidden. The error is its path. The command did not start, and no process is left.
+    pub(crate) async fn begin(mut self) -> Result<Self, PathBuf> {
+        let confined = self.confined.as_mut();
+        let Some(gate) = confined.and_then(ConfinedCommand::take_gate) else {
+            return Ok(self);
+        };
+        let mut given_up = KillOnDrop(Some(self.pid));
+        let secrets = self.confined.as_ref().and_then(ConfinedCommand::secrets);
+        let secrets = secrets.cloned();
+        let prepare = async || {
+            let starts = move || secrets.iter().for_each(SecretWatch::command_starts);
+            // If it fails, what the command makes counts as made by others.
+            let _done = tokio::task::spawn_blocking(starts).await;
+        };
+        let moved = gate.open(prepare).await;
+        // Without a message, the outcome of the process has the reason.
+        let Ok(Some(path)) = moved else {
+            given_up.0 = None;
+            return Ok(self);
+        };
+        // It ends by itself. A trial's layer is in use until then.
+        let _ended = self.ended.readable().await;
+        Err(path)
+    }
+}
+
+/// Kills a process and reaps it, unless there is none.
+struct KillOnDrop(Option<Pid>);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            children::reap(pid);
+        }
+    }
 }
 
 /// Starts the process.
@@ -91,7 +132,8 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             limits: request.limits,
             tmp_size: request.tmp_size,
             group: request.group,
-            survey: request.survey,
+            secrets: request.secrets,
+            waits: true,
             terminal,
         };
         let wrapped = launcher
@@ -118,7 +160,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             stdin: &ends.stdin,
             output: &ends.write,
             error: error.as_ref(),
-            plan: confined.as_ref().and_then(ConfinedCommand::plan),
+            inherited: (confined.iter().flat_map(ConfinedCommand::inherited)).collect(),
             // In a PID namespace, the session of the command itself gets it.
             terminal: terminal && !namespaced,
         })

@@ -418,9 +418,12 @@ impl Supervisor {
             .and_then(ConfinedCommand::secrets)
             .or(inside)?
             .clone();
+        let watch = secrets.clone();
         let look = tokio::task::spawn_blocking(move || secrets.withheld());
         let failed = "output withheld: co could not look for secrets again";
-        look.await.unwrap_or_else(|_| Some(failed.to_owned()))
+        let withheld = look.await.unwrap_or_else(|_| Some(failed.to_owned()));
+        tokio::task::spawn_blocking(move || watch.end());
+        withheld
     }
 
     /// Keeps the remaining processes of a person's command. They can print and can be cancelled.

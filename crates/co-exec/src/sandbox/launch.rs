@@ -10,7 +10,9 @@ use nix::sched::CloneFlags;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, FilterConfig};
+use super::mounts::HideError;
 use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
+use super::start_gate::LauncherGate;
 use super::support::SandboxSupport;
 use super::{LAUNCH, mounts, pid_namespace, rules, trial};
 use crate::inherited;
@@ -83,9 +85,13 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, and enters the namespaces of the plan. Returns the locks of a trial.
+/// Closes all files except the standard streams, enters the namespaces of the plan and hides secrets. Returns the locks of a
+/// trial.
 fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
-    inherited::close(2).map_err(|e| format!("inherited files stay open ({e})"))?;
+    let gate = plan.gate.map(LauncherGate::inherited).transpose();
+    let gate = gate.map_err(|e| format!("it cannot wait until it may start ({e})"))?;
+    inherited::close(2, gate.as_ref().map(LauncherGate::fd))
+        .map_err(|e| format!("inherited files stay open ({e})"))?;
     let Some(mounts) = &plan.mounts else {
         return Ok(Vec::new());
     };
@@ -98,6 +104,15 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
             .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
         mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
     }
+    let hidden = mounts::hide(&mounts.hidden);
+    match (gate, &hidden) {
+        (Some(gate), Ok(())) => gate
+            .pass()
+            .map_err(|e| format!("nobody waits for it ({e})"))?,
+        (Some(gate), Err(HideError::Moved(path))) => gate.refuse(path),
+        _ => {}
+    }
+    hidden.map_err(|error| error.to_string())?;
     plan.limits.set_in_namespace()?;
     Ok(locks)
 }
@@ -154,10 +169,14 @@ fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
         },
         ..Mounts::default()
     };
-    let pids = mounts::enter(&mounts, CloneFlags::CLONE_NEWPID);
+    let enter = |others| {
+        mounts::enter(&mounts, others).map_err(|error| error.to_string())?;
+        mounts::hide(&mounts.hidden).map_err(|error| error.to_string())
+    };
+    let pids = enter(CloneFlags::CLONE_NEWPID);
     let own_proc = pids.is_ok() && pid_namespace::can_mount_proc();
     let pid_namespaces = pids.is_ok();
-    let namespaces = pids.or_else(|_| mounts::enter(&mounts, CloneFlags::empty()));
+    let namespaces = pids.or_else(|_| enter(CloneFlags::empty()));
     let capabilities = drop_capabilities();
     let landlock = rules::probe();
     let config = FilterConfig {

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::appeared::WatchedPaths;
-use super::exposure::{ClosedBy, SecretWatch};
+use super::exposure::{ClosedBy, SecretWatch, WatchedSecrets};
 use super::grants::{FoundPaths, GrantRequest, Grants, TrialPlaces};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
 use super::refused::SandboxRefusal;
 use super::removal::Removals;
+use super::start_gate::StartGate;
 use super::support::SandboxSupport;
 use super::tmp::PrivateTmp;
 use super::variables::{clean, harden_git, set_caches};
@@ -70,7 +71,9 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) tmp_size: Option<u64>,
     pub(crate) group: Option<&'a Group>,
     /// The secrets of the workspace. If none, they are looked up.
-    pub(crate) survey: Option<Arc<Survey>>,
+    pub(crate) secrets: Option<SecretWatch>,
+    /// True if somebody opens the gate of the command when its secrets are hidden.
+    pub(crate) waits: bool,
     /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
 }
@@ -197,7 +200,8 @@ impl Launcher {
             limits: ProcessLimits::default(),
             tmp_size: None,
             group: None,
-            survey: None,
+            secrets: None,
+            waits: false,
             terminal: false,
         };
         self.prepare(&request, argv, env)
@@ -238,8 +242,8 @@ impl Launcher {
         if level == SandboxLevel::ReadOnly {
             harden_git(env);
         }
-        let survey = request.survey.clone();
-        let survey = survey.or_else(|| self.survey(request.confinement));
+        let secrets = request.secrets.clone();
+        let secrets = secrets.or_else(|| self.watch_secrets(request.confinement));
         let shown = match request.confinement {
             Confinement::Workspace { shown, .. } => shown,
             _ => &ShownSecrets::Nothing,
@@ -269,21 +273,14 @@ impl Launcher {
             env,
             level,
             namespaces,
-            survey: survey.as_deref(),
+            survey: secrets.as_ref().map(SecretWatch::before),
             shown,
         };
         let (mut wrapped, more) = self.launch_confined(&grant_request, network, request, argv)?;
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
         wrapped.level = level.name();
-        let closed_by = match level {
-            SandboxLevel::ReadOnly => Some(ClosedBy::Rules),
-            SandboxLevel::Trial => Some(ClosedBy::Mounts),
-            _ => None,
-        };
-        wrapped.secrets = survey.zip(closed_by).map(|(survey, closed_by)| {
-            SecretWatch::new(self.surveys.clone(), workspace, survey, closed_by)
-        });
+        wrapped.secrets = secrets;
         wrapped.tmp = Some(tmp);
         wrapped.caches = caches.map(Path::to_owned);
         Ok(wrapped)
@@ -368,6 +365,37 @@ impl Launcher {
         Some(self.surveys.current(workspace))
     }
 
+    /// Returns the secrets to hide from a command, if the confinement hides any, and watches for others from then on.
+    ///
+    /// Blocks on files.
+    pub(crate) fn watch_secrets(&self, confinement: &Confinement) -> Option<SecretWatch> {
+        let before = self.survey(confinement)?;
+        let nothing = &ShownSecrets::Nothing;
+        let (workspace, closed_by, shown) = match confinement {
+            Confinement::Plain => return None,
+            Confinement::ReadOnly { workspace } => (workspace, ClosedBy::Rules, nothing),
+            Confinement::Trial { workspace, .. } => (workspace, ClosedBy::Mounts, nothing),
+            Confinement::Workspace {
+                workspace, shown, ..
+            } => (workspace, ClosedBy::WritableMounts, shown),
+            Confinement::Container {
+                workspace,
+                shown,
+                read_only,
+            } => match read_only {
+                true => (workspace, ClosedBy::Mounts, shown),
+                false => (workspace, ClosedBy::WritableMounts, shown),
+            },
+        };
+        let watched = WatchedSecrets {
+            workspace,
+            before,
+            closed_by,
+            shown,
+        };
+        Some(SecretWatch::new(&self.surveys, watched))
+    }
+
     /// Returns the command line that starts the launcher, with the files for this command, and variables for it.
     fn launch_confined(
         &self,
@@ -406,6 +434,13 @@ impl Launcher {
             limits.file_size = Some(grant_request.tmp_size.min(most));
         }
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
+        let hides = mounts.is_some() && grant_request.level.works();
+        let gate = (request.waits && hides && grant_request.survey.is_some()).then(StartGate::new);
+        let gate = gate.transpose().map_err(|error| {
+            SandboxRefusal::Unable(format!(
+                "no socket to its launcher could be made ({error}): close a few files, or end a few programs"
+            ))
+        })?;
         let processes = self.pid_namespace(request.terminal);
         if processes.is_some() && request.terminal {
             // The session in the namespace gets its terminal by opening it.
@@ -419,6 +454,7 @@ impl Launcher {
             grants,
             opened,
             mounts,
+            gate: gate.as_ref().map(StartGate::number),
             processes,
             limits,
             group: request.group.map(ControlGroup::from),
@@ -428,6 +464,7 @@ impl Launcher {
             pid_namespace: processes.is_some(),
             layer,
             memory,
+            gate,
             _placeholders: placeholders,
             ..self.launch(&plan, argv)?
         };
@@ -467,6 +504,7 @@ impl Launcher {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: None,
+            gate: None,
             processes: None,
             limits: request.limits,
             group: request.group.map(ControlGroup::from),

@@ -5,11 +5,12 @@ use std::ffi::CString;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use nix::libc;
 use nix::sched::CloneFlags;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
     mount_change, unmount,
@@ -18,8 +19,23 @@ use rustix::mount::{
 use super::plan::{HiddenPaths, Mounts, Overlay};
 use super::restriction;
 
+/// The reason why not all secrets are hidden.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HideError {
+    #[error("{} was moved or replaced before it could be hidden", .0.display())]
+    Moved(PathBuf),
+    #[error("secrets cannot be hidden ({0})")]
+    System(#[from] io::Error),
+}
+
+impl From<Errno> for HideError {
+    fn from(error: Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
 /// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
-/// process is also in the namespaces `others`.
+/// process is also in the namespaces `others`. Does not hide secrets; see [`hide`].
 ///
 /// # Errors
 /// The kernel or its settings refuse a step. If that step is the overlay, the error is a reason for a person. Otherwise it is
@@ -68,7 +84,7 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
             set(&path.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
         }
     }
-    hide(&mounts.hidden)
+    Ok(())
 }
 
 /// Mounts an overlay. Other programs see no change.
@@ -102,7 +118,11 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
 ///
 /// Root needs a capability to ignore permissions, and the command has none. The file has one byte, because git takes
 /// an empty file for a tracked file without lines.
-fn hide(hidden: &HiddenPaths) -> io::Result<()> {
+///
+/// # Errors
+/// The system refuses, or a path does not lead to its secret any more: another program has removed it, has moved a directory
+/// above it, or has put a link in the way. Then the secret may come back under any name, and would be open.
+pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
     let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
         return Ok(());
     };
@@ -118,17 +138,51 @@ fn hide(hidden: &HiddenPaths) -> io::Result<()> {
     rustix::fs::mkdir(&dir, Mode::empty())?;
     let made = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
     rustix::io::write(rustix::fs::open(&file, made, Mode::empty())?, b"-")?;
+    let masks = rustix::fs::fstat(place(&dir)?)?.st_dev;
     set(&by.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
-    for path in &hidden.paths {
-        let Some(place) = mount_point(&path.0)? else {
-            continue;
-        };
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
+    let mut paths: Vec<&Path> = hidden.paths.iter().map(|path| path.0.as_path()).collect();
+    paths.sort();
+    // A path comes after those above it, which hide it too.
+    paths.dedup_by(|inner, outer| inner.starts_with(outer));
+    for path in &paths {
+        let secret = secret_at(path)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&secret)?.st_mode);
         let cover = if kind.is_dir() { &dir } else { &file };
-        mount_bind(cover, by_descriptor(&place))?;
+        match mount_bind(cover, by_descriptor(&secret)) {
+            // It was removed just now.
+            Err(Errno::NOENT) => return Err(HideError::Moved((*path).to_owned())),
+            mounted => mounted?,
+        }
+    }
+    for path in &paths {
+        if rustix::fs::fstat(secret_at(path)?)?.st_dev != masks {
+            return Err(HideError::Moved((*path).to_owned()));
+        }
     }
     unmount(&by.0, UnmountFlags::DETACH)?;
     Ok(())
+}
+
+/// Opens a secret as a mount point, through no link.
+fn secret_at(path: &Path) -> Result<OwnedFd, HideError> {
+    let mut found = place(Path::new("/"))?;
+    for part in path.components() {
+        let Component::Normal(name) = part else {
+            continue;
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        found = match rustix::fs::openat(&found, name, flags, Mode::empty()) {
+            Ok(inner) => inner,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {
+                return Err(HideError::Moved(path.to_owned()));
+            }
+            Err(error) => return Err(error.into()),
+        };
+    }
+    match FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) {
+        FileType::Symlink => Err(HideError::Moved(path.to_owned())),
+        _ => Ok(found),
+    }
 }
 
 /// Enters namespaces directly if this is allowed, otherwise inside a user namespace.

@@ -16,8 +16,8 @@ use crate::inherited;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::cgroup::Group;
 
-/// The lowest number of the descriptor. The ones below it are those of the command.
-const LOWEST_DESCRIPTOR: RawFd = 10;
+/// The lowest number of a descriptor for the launcher. The ones below it are those of the command.
+pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 
 /// The confinement and limits of a command, for the launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub opened: Vec<OpenedDirectory>,
     /// The mounts of the command's mount namespace, if it gets one.
     pub mounts: Option<Mounts>,
+    /// The descriptor of the gate that the command passes when its secrets are hidden, if there is one.
+    pub gate: Option<RawFd>,
     /// The PID namespace of the command, if it gets one, beside the mount namespace.
     pub processes: Option<PidNamespace>,
     pub limits: ProcessLimits,
@@ -279,6 +281,7 @@ mod tests {
                 files: vec![PathBytes::from(&path)],
             }],
             mounts: Some(Mounts::default()),
+            gate: Some(11),
             processes: Some(PidNamespace::default()),
             limits: ProcessLimits {
                 open_files: Some(64),
@@ -304,6 +307,7 @@ mod tests {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: None,
+            gate: None,
             processes: None,
             limits: ProcessLimits::default(),
             group: None,

@@ -89,6 +89,7 @@ impl SandboxSupport {
             grants: Vec::new(),
             opened: Vec::new(),
             mounts: overlay.as_ref().ok().map(ProbedOverlay::mounts),
+            gate: None,
             processes: None,
             limits: ProcessLimits::default(),
             group: None,

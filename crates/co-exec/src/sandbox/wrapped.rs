@@ -11,6 +11,7 @@ use super::exposure::SecretWatch;
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{PlanFile, SandboxLevel};
+use super::start_gate::StartGate;
 use super::tmp::PrivateTmp;
 
 /// A command line that starts a confined command, and the files that exist for it.
@@ -27,6 +28,8 @@ pub struct ConfinedCommand {
     pub(super) memory: Option<PathBuf>,
     /// The plan that the launcher reads, if the launcher starts the command.
     pub(super) plan: Option<PlanFile>,
+    /// The gate that the launcher waits at when secrets are hidden, if there is one.
+    pub(super) gate: Option<StartGate>,
     /// The layer of a trial.
     pub(super) layer: Option<Layer>,
     /// The directory of caches in which a trial writes.
@@ -48,6 +51,7 @@ impl ConfinedCommand {
             pid_namespace: false,
             memory: None,
             plan: None,
+            gate: None,
             layer: None,
             caches: None,
             secrets: None,
@@ -56,9 +60,15 @@ impl ConfinedCommand {
         }
     }
 
-    /// Returns the descriptor that the process must inherit under the same number.
-    pub(crate) fn plan(&self) -> Option<&OwnedFd> {
-        self.plan.as_ref().map(PlanFile::fd)
+    /// Returns the descriptors that the process must inherit under the same numbers.
+    pub(crate) fn inherited(&self) -> impl Iterator<Item = &OwnedFd> {
+        let gate = self.gate.as_ref().map(StartGate::inherited);
+        self.plan.as_ref().map(PlanFile::fd).into_iter().chain(gate)
+    }
+
+    /// Returns the gate to open when the process has started, if there is one.
+    pub(crate) fn take_gate(&mut self) -> Option<StartGate> {
+        self.gate.take()
     }
 
     /// Lets every process that this one starts from now on inherit the plan. Only for a command that this crate does
@@ -67,7 +77,7 @@ impl ConfinedCommand {
     /// # Errors
     /// The system refuses.
     pub fn share_plan(&self) -> io::Result<()> {
-        if let Some(plan) = self.plan() {
+        for plan in self.inherited() {
             rustix::io::fcntl_setfd(plan, rustix::io::FdFlags::empty())?;
         }
         Ok(())

@@ -123,6 +123,16 @@ impl Survey {
         })
     }
 
+    /// Returns the workspace.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the directories that were read.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.read.keys().map(PathBuf::as_path)
+    }
+
     /// Returns the entries of a directory of the workspace, if all of them are known.
     pub(crate) fn entries(&self, dir: &Path) -> Option<&[(PathBuf, FileType)]> {
         self.read.get(dir)?.entries.as_deref()
@@ -351,10 +361,7 @@ impl Walk<'_> {
     /// This is cached with the directory. To check each such file before each command would take too long.
     fn find_keys(&mut self, dir: &Path, entries: &[(PathBuf, FileType)]) -> Arc<[PathBuf]> {
         let below = dir.strip_prefix(&self.survey.root).unwrap_or(dir);
-        if below
-            .iter()
-            .any(|part| GENERATED_DIRECTORIES.iter().any(|made| part == *made))
-        {
+        if is_generated(below) {
             return Arc::default();
         }
         let Ok(dir) = Dir::open(dir) else {
@@ -458,6 +465,12 @@ impl Walk<'_> {
         }
         survey
     }
+}
+
+/// Returns whether a path below a workspace is in a directory of generated files, or is one.
+pub(crate) fn is_generated(below: &Path) -> bool {
+    let is_one = |part| GENERATED_DIRECTORIES.iter().any(|made| part == *made);
+    below.iter().any(is_one)
 }
 
 /// Returns whether a name in a `.git` directory is that of a branch or a packed object.

@@ -1,6 +1,6 @@
 //! The surveys of workspaces, which are kept and brought up to date.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +8,9 @@ use super::survey::{Extent, Survey};
 
 /// The most entries that a caller waits for. The rest of a larger workspace is read in the background.
 const MAX_AWAITED_ENTRIES: usize = 50_000;
+
+/// The most places of earlier secrets that are remembered for a workspace.
+const MAX_EARLIER: usize = 1_000;
 
 /// The last survey of each workspace. Clones share the surveys.
 #[derive(Debug, Clone)]
@@ -23,6 +26,8 @@ struct Last {
     survey: Arc<Survey>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
+    /// The places where earlier surveys found secrets, and this one none. Some may be missing if there are many.
+    closed_earlier: Arc<HashSet<PathBuf>>,
 }
 
 impl Default for Surveys {
@@ -59,7 +64,7 @@ impl Surveys {
         }
         *known = Last {
             goes_on: survey.cut && self.read_the_rest(root, &survey),
-            survey: Arc::clone(&survey),
+            ..known.next(Arc::clone(&survey))
         };
         survey
     }
@@ -94,11 +99,17 @@ impl Surveys {
     }
 
     fn keep(&self, root: &Path, survey: Survey) {
-        let last = Last {
-            survey: Arc::new(survey),
-            goes_on: false,
-        };
-        self.lock().insert(root.to_owned(), last);
+        let mut all = self.lock();
+        let known = all.entry(root.to_owned()).or_default();
+        *known = known.next(Arc::new(survey));
+    }
+
+    /// Returns the places where earlier surveys of the workspace `root` found secrets, and the last one none.
+    pub(crate) fn closed_earlier(&self, root: &Path) -> Arc<HashSet<PathBuf>> {
+        let all = self.lock();
+        all.get(root)
+            .map(|last| Arc::clone(&last.closed_earlier))
+            .unwrap_or_default()
     }
 
     fn extent(&self, most: usize) -> Extent<'_> {
@@ -110,6 +121,20 @@ impl Surveys {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Last>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// Returns what is known with a new survey.
+    fn next(&self, survey: Arc<Survey>) -> Self {
+        let closed: HashSet<&PathBuf> = survey.closed().collect();
+        let gone = self.survey.closed().chain(&*self.closed_earlier);
+        let gone = gone.filter(|path| !closed.contains(path));
+        Self {
+            closed_earlier: Arc::new(gone.take(MAX_EARLIER).cloned().collect()),
+            goes_on: false,
+            survey,
+        }
     }
 }
 

@@ -94,7 +94,8 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         cwd: Path::new("/"),
         tmp_size: None,
         group: None,
-        survey: None,
+        secrets: None,
+        waits: false,
         terminal: false,
     };
     let argv = vec!["ls".into()];
