@@ -26,7 +26,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::tool::edits::disk::WriteOptions;
 use crate::tool::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
@@ -189,12 +188,7 @@ impl Checkpoints {
         };
         let journal = Journal::begin(&self.dir, &record)?;
         let unfinished = journal.unfinished();
-        let options = WriteOptions {
-            unfinished: &unfinished,
-            mode: None,
-            // A trial may have many files, so they are not synced. A loss of power may lose them, and the journal too.
-            sync: !matches!(record.by, By::Call { .. }),
-        };
+        let options = record.by.write_options(&unfinished);
         let done = apply::apply(record.changes, &dir, &store, options);
         journal.end();
         Ok(done)

@@ -118,14 +118,17 @@ fn make(change: &Change, root: &Dir, store: &Store, options: WriteOptions<'_>) -
     };
     match (&change.before, &change.after) {
         (Some(Entry::Dir { .. }), Some(Entry::Dir { .. })) | (_, None) => Ok(()),
-        (_, Some(Entry::Dir { .. })) => root.make_dirs(path).map(drop),
+        (_, Some(Entry::Dir { .. })) => {
+            let (dir, name) = disk::parent_of_new(root, path, options)?;
+            dir.make_dirs(name).map(drop)
+        }
         (Some(Entry::File { .. } | Entry::Link { .. }), Some(Entry::Link { target })) => {
             check_same(change, root, store)?;
             disk::replace_by_link(root, path, target, options)
         }
         (None | Some(Entry::Dir { .. }), Some(Entry::Link { target })) => {
-            root.make_dirs(path.parent().unwrap_or(Path::new("")))?;
-            root.make_link(target, path)
+            let (dir, name) = disk::parent_of_new(root, path, options)?;
+            dir.make_link(target, name)
         }
         (Some(before @ Entry::File { .. }), Some(after @ Entry::File { mode, .. })) => {
             let (old, new) = (bytes_of(before, store)?, bytes_of(after, store)?);

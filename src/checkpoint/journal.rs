@@ -18,7 +18,7 @@ use super::log::{By, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
-use crate::tool::edits::disk::{UNFINISHED, WriteOptions};
+use crate::tool::edits::disk::UNFINISHED;
 use co_exec::beneath::Dir;
 use co_policy::one_line;
 
@@ -178,11 +178,7 @@ fn finish_one(journal: &Journal, record: Record, root: &Dir, store: &Store) -> I
     }
     let mut finished = 0;
     if begun {
-        let options = WriteOptions {
-            unfinished: &unfinished,
-            sync: false,
-            mode: None,
-        };
+        let options = record.by.write_options(&unfinished);
         let done = apply(left, root, store, options);
         finished = done.changes.iter().filter(|it| !it.is_directory()).count();
         failed.extend(done.failed);

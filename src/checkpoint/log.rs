@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::change::{Blob, Change, Entry};
 use super::head::HeadMove;
 use crate::paths::{self, private_dir};
+use crate::tool::edits::disk::WriteOptions;
 use co_llm::transcript::Decision;
 
 /// The changes of one call, or of a person who takes changes back or brings them back.
@@ -77,6 +78,21 @@ pub struct History {
     pub done: Vec<TurnChanges>,
     /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat ends them.
     pub undone: Vec<TurnChanges>,
+}
+
+impl By {
+    /// Returns the way in which its changes are written. `unfinished` is the start of the names of files that are not whole yet.
+    pub(super) fn write_options<'a>(&self, unfinished: &'a str) -> WriteOptions<'a> {
+        let of_trial = matches!(self, Self::Call { .. });
+        WriteOptions {
+            unfinished,
+            mode: None,
+            // A trial may have many files, so they are not synced. A loss of power may lose them, and the journal too.
+            sync: !of_trial,
+            // A directory that the person removed after a trial must not come back.
+            makes_dirs: !of_trial,
+        }
+    }
 }
 
 impl TurnChanges {

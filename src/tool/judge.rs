@@ -385,8 +385,10 @@ impl Judge {
         inside && own.is_none() && self.path_problem(path, PathUse::Read, root).is_none()
     }
 
-    /// Returns the secrets of the workspace.
-    fn survey(&self) -> Arc<Survey> {
+    /// Returns the secrets of the workspace, with the files that it has.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn survey(&self) -> Arc<Survey> {
         match self.facts.sandbox() {
             Some(sandbox) => sandbox.launcher.surveys().current(self.facts.root()),
             None => self.surveys.current(self.facts.root()),

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
@@ -13,6 +14,7 @@ use co_exec::Confinement;
 use co_exec::beneath::Dir;
 use co_exec::regular::{ChangeTime, FileStamp};
 use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
+use co_exec::secrets::Survey;
 
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
@@ -25,6 +27,8 @@ pub struct Layer {
     start: ChangeTime,
     /// The ignored files of earlier trials, below this layer.
     ignored: Option<IgnoredLayer>,
+    /// The files of the workspace when the trial started.
+    before: Arc<Survey>,
 }
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
@@ -72,7 +76,15 @@ impl Layer {
             dir,
             start,
             ignored,
+            before: Arc::default(),
         })
+    }
+
+    /// Returns the same layer, which knows the files that the workspace has now. So none of those that the person removes during
+    /// the trial comes back.
+    #[must_use]
+    pub fn with_survey(self, before: Arc<Survey>) -> Self {
+        Self { before, ..self }
     }
 
     /// Returns the confinement of the trial.
@@ -131,6 +143,11 @@ impl Layer {
     pub(super) fn ignored(&self) -> io::Result<Option<Dir>> {
         let path = self.ignored.as_ref().map(IgnoredLayer::path);
         path.map(|path| Dir::open_own(&path)).transpose()
+    }
+
+    /// Returns the files of the workspace when the trial started. An empty survey knows none.
+    pub(super) fn before(&self) -> &Arc<Survey> {
+        &self.before
     }
 
     /// Returns the time before which no file changed during the trial.

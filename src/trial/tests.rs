@@ -16,6 +16,7 @@ use crate::checkpoint::{Change, Checkpoints, Entry};
 use crate::tool::files::PathFilter;
 use co_exec::Confinement;
 use co_exec::sandbox::Removals;
+use co_exec::secrets::Surveys;
 
 /// A workspace, and the layers of its trials.
 pub(super) struct Scene {
@@ -56,7 +57,9 @@ impl Scene {
     }
 
     pub(super) fn layer(&self) -> Layer {
-        Layer::new(&self.top.join("layers"), &self.root(), None, &self.removals).unwrap()
+        let layers = self.top.join("layers");
+        let layer = Layer::new(&layers, &self.root(), None, &self.removals).unwrap();
+        layer.with_survey(Surveys::default().current(&self.root()))
     }
 
     /// Runs a script in the workspace.
@@ -416,14 +419,15 @@ fn changes_of_git_are_named_and_its_refresh_is_not() {
 #[test]
 fn what_changes_in_the_workspace_meanwhile_is_a_conflict() {
     let scene = Scene::new(
-        "for a in a b c d e f g; do echo 1 > $a; done; mkdir gone moved; touch gone/a moved/a",
+        "for a in a b c d e f g h; do echo 1 > $a; done; mkdir gone moved; touch gone/a moved/a moved/b",
     );
     let layer = scene.layer();
-    let script = "echo 2 > a; rm b; echo 2 > c; echo 2 > d; touch new; echo 2 > gone/a; echo 2 > moved/a; rm e; mv f f2; mkdir x";
+    let script = "echo 2 > a; rm b; echo 2 > c; echo 2 > d; touch new; echo 2 > gone/a; echo 2 > moved/a; rm e; mv f f2; mkdir x; \
+                  echo 2 > h2; mv h2 h; mkdir x/new; echo 2 > x/new/a";
     if !scene.try_in(&layer, script) {
         return;
     }
-    scene.run("echo 3 > a; echo 3 > b; chmod 755 c; rm d; echo 3 > new; rm -r gone; mv moved x; ln -s . moved; rm e; touch g");
+    scene.run("echo 3 > a; echo 3 > b; chmod 755 c; rm d; echo 3 > new; rm -r gone; mv moved x; ln -s . moved; rm e; touch g; rm h");
     let (changed, removed) = (
         "it changed in the workspace while the command ran",
         "it was removed from the workspace while the command ran",
@@ -432,13 +436,16 @@ fn what_changes_in_the_workspace_meanwhile_is_a_conflict() {
         lines(&scene.read(&layer)),
         [
             "f: 644 > -",
+            "f2: - > 644",
+            "x/new: - > dir 755",
+            "x/new/a: - > 644",
             &format!("a stays: {changed}"),
             &format!("b stays: {changed}"),
             &format!("c stays: {changed}"),
             &format!("d stays: {removed}"),
-            // It may have been another file of this directory that was removed.
-            &format!("f2 stays: {removed}"),
             &format!("gone stays: {removed}"),
+            // The trial made another file of its name.
+            &format!("h stays: {removed}"),
             &format!("moved stays: {changed}"),
             &format!("new stays: {changed}"),
         ]

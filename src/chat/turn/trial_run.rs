@@ -135,7 +135,12 @@ impl Turn {
             workspace.clone(),
             self.services.executor.settings().trial_cache,
         );
-        let layer = match blocking(move || Layer::new(&dir, &root, most_left, &removals)).await {
+        let judge = Arc::clone(&self.judge);
+        let layer = blocking(move || {
+            let layer = Layer::new(&dir, &root, most_left, &removals)?;
+            Ok::<_, std::io::Error>(layer.with_survey(judge.survey()))
+        });
+        let layer = match layer.await {
             Ok(layer) => layer,
             Err(why) => return Ok(Trial::Failed(why)),
         };

@@ -86,7 +86,8 @@ impl Trial {
         let layers = machine.paths.layers();
         let removals = Removals::default();
         let layer = Layer::new(&layers, &root, machine.settings.trial_cache, &removals)
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| error.to_string())?
+            .with_survey(judge.survey());
         Ok(Self {
             place: TrialPlace {
                 layer: Arc::new(layer),

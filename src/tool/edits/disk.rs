@@ -26,6 +26,8 @@ pub(crate) struct WriteOptions<'a> {
     pub(crate) mode: Option<u32>,
     /// The file must survive a loss of power.
     pub(crate) sync: bool,
+    /// The directories above a new file are made if they are missing.
+    pub(crate) makes_dirs: bool,
 }
 
 impl Default for WriteOptions<'_> {
@@ -34,6 +36,7 @@ impl Default for WriteOptions<'_> {
             unfinished: UNFINISHED,
             mode: None,
             sync: true,
+            makes_dirs: true,
         }
     }
 }
@@ -100,7 +103,7 @@ pub(crate) fn replace(
     unfinished.replace(name)
 }
 
-/// Creates a file with its directories. Never replaces one.
+/// Creates a file. Never replaces one.
 ///
 /// # Errors
 /// The file exists or cannot be written.
@@ -110,7 +113,7 @@ pub(crate) fn create(
     text: &[u8],
     options: WriteOptions<'_>,
 ) -> io::Result<()> {
-    let (dir, name) = made_parent(root, path)?;
+    let (dir, name) = parent_of_new(root, path, options)?;
     let made = new_file(&dir, text, options)?.create(name);
     made.map_err(changed_if_exists)
 }
@@ -159,14 +162,26 @@ pub(crate) fn remove(root: &Dir, path: &Path, before: &[u8]) -> io::Result<()> {
 /// # Errors
 /// The other path exists, or the file cannot be moved.
 pub(super) fn rename(root: &Dir, from: &Path, to: &Path) -> io::Result<()> {
-    made_parent(root, to)?;
+    parent_of_new(root, to, WriteOptions::default())?;
     root.rename_new(from, to).map_err(changed_if_exists)
 }
 
-/// Makes the directories above a path. Returns the last one, with the name in it.
-fn made_parent<'a>(root: &Dir, path: &'a Path) -> io::Result<(Dir, &'a OsStr)> {
-    root.make_dirs(path.parent().unwrap_or(Path::new("")))?;
-    root.parent(path)
+/// Opens the directory for a new file, and makes it if the options say so. Returns it with the name in it.
+///
+/// # Errors
+/// It is missing, or cannot be made.
+pub(crate) fn parent_of_new<'a>(
+    root: &Dir,
+    path: &'a Path,
+    options: WriteOptions<'_>,
+) -> io::Result<(Dir, &'a OsStr)> {
+    if options.makes_dirs {
+        root.make_dirs(path.parent().unwrap_or(Path::new("")))?;
+    }
+    root.parent(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other("its directory was removed"),
+        _ => error,
+    })
 }
 
 /// Returns the file of [`temporary`] with the mode of the options.

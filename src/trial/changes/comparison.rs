@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::super::content::Content;
 use super::super::git;
@@ -18,7 +19,7 @@ use crate::tool::files::ignore_rules::IgnoreRules;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 use co_exec::repository;
-use co_exec::secrets::content;
+use co_exec::secrets::{Survey, content};
 
 /// The reasons why a change is dropped.
 const CHANGED: &str = "it changed in the workspace while the command ran";
@@ -45,6 +46,8 @@ pub(super) struct Comparison<'a> {
     allowed: &'a PathFilter,
     store: &'a Store,
     start: ChangeTime,
+    /// The files of the workspace at that time.
+    before: Arc<Survey>,
     /// The bytes of the copies.
     bytes: u64,
     /// The directories of the layer that were made readable, with their modes.
@@ -140,6 +143,7 @@ impl<'a> Comparison<'a> {
             allowed,
             store,
             start: layer.start(),
+            before: Arc::clone(layer.before()),
             bytes: 0,
             opened: Vec::new(),
             found: TrialChanges::default(),
@@ -340,17 +344,19 @@ impl<'a> Comparison<'a> {
 
     /// Returns whether a file that the workspace lacks was removed from it during the trial.
     fn was_removed(&self, pair: &DirPair, name: &OsStr, new: Node) -> io::Result<bool> {
-        if !tree::is_copy(&pair.layer, name) {
-            return Ok(false);
-        }
-        // A file may have been moved by the trial. A copied directory keeps its place.
         let mut above = pair.path.ancestors();
         let dir = above.find_map(|path| self.workspace.find(path).transpose());
         let changed = match dir.transpose()? {
             Some(dir) => !dir.itself()?.changed().is_before(self.start),
             None => true,
         };
-        Ok(changed || new.kind == Kind::Dir)
+        let is_copy = tree::is_copy(&pair.layer, name);
+        // A copied directory keeps its place. A file may have been moved by the trial.
+        if !changed {
+            return Ok(is_copy && new.kind == Kind::Dir);
+        }
+        let whole = self.root.join(&pair.path).join(name);
+        Ok(self.before.had(&whole).unwrap_or(true))
     }
 
     pub(super) fn add(

@@ -6,6 +6,7 @@ use super::Scene;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{By, Change, Overlap, Undo, UndoResult};
 use crate::test_tree::{self, Tree};
+use co_llm::transcript::Decision;
 
 impl Scene {
     /// Returns the kind, the mode and the bytes of everything in the workspace.
@@ -28,7 +29,12 @@ impl Scene {
     fn keep(&self, changes: &[Change]) -> Vec<String> {
         let plan = self.plan(changes);
         let left = plan.kept.clone();
-        let done: UndoResult = self.checkpoints.make(plan, &self.root(), By::Undo).unwrap();
+        let by = By::Call {
+            what: "make".to_owned(),
+            decision: Decision::Approved,
+            command: false,
+        };
+        let done: UndoResult = self.checkpoints.make(plan, &self.root(), by).unwrap();
         let left = left.into_iter().chain(done.failed);
         left.map(|(path, why)| format!("{}: {why}", path.display()))
             .collect()
@@ -137,6 +143,30 @@ fn what_the_person_does_after_the_trial_is_merged() {
     let left = ["b", "c", "new"].map(|name| format!("{name}: {why}"));
     assert_eq!(scene.keep(&changes), left);
     scene.run("printf '%s\\n' 1 two 3 4 5 6 7 eight 9 | cmp a; grep -q zwei b; grep -q x c; grep -q x new; test -x d; grep -q eight d");
+}
+
+#[test]
+fn what_the_person_removes_after_the_trial_does_not_come_back() {
+    let scene = Scene::new("mkdir d e; echo 1 > a; echo 1 > d/a");
+    let layer = scene.layer();
+    if !scene.try_in(
+        &layer,
+        "echo 2 > a; echo 2 > d/new; ln -s x e/new; mkdir -p e/d; touch f",
+    ) {
+        return;
+    }
+    let changes = scene.read(&layer).changes;
+    scene.run("rm -r a d e");
+    let left = [
+        "a: it was changed later, in the same place",
+        "e/new: its directory was removed",
+        "e/d: its directory was removed",
+        "d/new: its directory was removed",
+    ];
+    let mut found = scene.keep(&changes);
+    found.sort_by_key(|it| left.iter().position(|left| left == it));
+    assert_eq!(found, left);
+    scene.run("test -e f; test ! -e a; test ! -e d; test ! -e e");
 }
 
 #[test]

@@ -280,6 +280,18 @@ fn what_changes_meanwhile_is_left_alone() {
 }
 
 #[test]
+fn what_is_removed_meanwhile_does_not_come_back() {
+    let scene = Scene::new("echo 1 > a; mkdir d; echo 1 > d/b");
+    let child = scene.start_while(
+        "sed -i s/1/2/ a d/b; echo 1 > new;",
+        "rm -r a d; echo go > flag",
+    );
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(123), "{done:?}");
+    scene.bash("test ! -e a; test ! -e d; test -e new");
+}
+
+#[test]
 fn a_command_that_is_killed_is_dropped() {
     let scene = Scene::new(LINES);
     let before = scene.files();

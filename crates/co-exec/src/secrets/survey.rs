@@ -138,6 +138,21 @@ impl Survey {
         self.read.get(dir)?.entries.as_deref()
     }
 
+    /// Returns whether there was a file at a path of the workspace. Returns none if its directory was not listed.
+    pub fn had(&self, path: &Path) -> Option<bool> {
+        let mut at = path;
+        loop {
+            let dir = at.parent().filter(|dir| dir.starts_with(&self.root))?;
+            if let Some(entries) = self.entries(dir) {
+                let is_there = |(it, _): &(PathBuf, FileType)| it.as_os_str() == at.as_os_str();
+                let is_there = entries.iter().any(is_there);
+                // A directory that was there and not listed may have had it.
+                return (!is_there || at == path).then_some(is_there);
+            }
+            at = dir;
+        }
+    }
+
     /// Returns a new survey of the workspace `root`. Reads only what has changed since this one.
     pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
         let Ok(root) = root.canonicalize() else {
