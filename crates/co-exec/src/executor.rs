@@ -266,7 +266,7 @@ impl Executor {
             streams,
             confinement: &spec.confinement,
             env,
-            limits: self.per_process(&spec.confinement, &limits, group.as_ref()),
+            limits: self.per_process(spec, &limits, group.as_ref()),
             tmp_size: limits.disk,
             group: group.as_ref(),
             launcher: inner.launcher.as_ref(),
@@ -328,14 +328,14 @@ impl Executor {
     /// is no launcher.
     fn per_process(
         &self,
-        confinement: &Confinement,
+        spec: &CommandSpec,
         limits: &CommandLimits,
         group: Option<&Group>,
     ) -> ProcessLimits {
         let grouped = group.is_some_and(Group::enforces_limits);
         let settable = self.inner.launcher.is_some() && !grouped;
         let processes = limits.processes.filter(|_| settable);
-        ProcessLimits::of(&self.settings, confinement, processes)
+        ProcessLimits::of(&self.settings, spec.caller, &spec.confinement, processes)
     }
 
     fn timeout(&self, spec: &CommandSpec) -> Result<Duration, Error> {

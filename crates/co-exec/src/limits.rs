@@ -29,6 +29,10 @@ pub(crate) struct ProcessLimits {
 /// The threads by which the kernel's limit is above that of the command. So co finds a command above its limit.
 const SPARE_THREADS: u64 = 8;
 
+/// The most open files of each process of a confined command. It is also the most descriptors of all programs of the user
+/// that may wait in sockets when such a command sends one.
+pub(crate) const CONFINED_OPEN_FILES: u64 = 1024;
+
 /// The most pending signals of a command that runs unasked. The default of Linux depends on the memory, and all
 /// programs of the user share it.
 const UNASKED_SIGNALS: u64 = 1024;
@@ -46,8 +50,11 @@ pub(crate) struct CommandLimits {
     /// Bytes and files in the layer of a trial.
     pub(crate) changes: Option<u64>,
     pub(crate) changed_files: Option<u64>,
-    /// Bytes in the caches of trials.
+    /// Bytes and files in the caches of trials.
     pub(crate) caches: Option<u64>,
+    pub(crate) cached_files: Option<u64>,
+    /// True if each [`Quota`] is a limit.
+    pub(crate) shared: bool,
 }
 
 /// The exceeded limit for which a command was killed.
@@ -67,16 +74,43 @@ pub enum ExceededLimit {
     ChangedFiles(u64),
     /// Bytes in the caches of the trials of a workspace.
     Caches(u64),
+    /// Files in these caches.
+    #[serde(rename = "cached-files")]
+    CachedFiles(u64),
+    Quota(Quota),
+}
+
+/// The resource that all programs of a user or of the machine share, and of which a command took too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quota {
+    /// Descriptors of epoll.
+    Epolls(u64),
+    /// Files that epoll watches.
+    Watches(u64),
+    /// Files that one epoll descriptor watches. A program that watches only what it has open has fewer.
+    WatchesOfOne(u64),
+    /// The last file that programs of the user may watch by epoll.
+    LastWatch,
+    /// Open files of all processes.
+    Descriptors(u64),
+    /// Descriptors that wait in sockets.
+    WaitingDescriptors(u64),
+    /// Bytes of the buffers of TCP and UDP.
+    NetworkBuffers(u64),
 }
 
 impl CommandLimits {
-    /// Returns the limits of a command. A person's command has none, except of what a trial writes.
+    /// Returns the limits of a command. A person's command has none, unless it is a trial: then it has those of what a trial
+    /// writes and takes of what all programs share.
     pub(crate) fn of(settings: &ExecSettings, caller: Caller, confinement: &Confinement) -> Self {
         let changes = match confinement {
             Confinement::Trial { .. } => Self {
                 changes: settings.trial_size,
                 changed_files: settings.trial_files,
                 caches: settings.trial_cache,
+                cached_files: settings.trial_files.map(|most| most / 10),
+                shared: true,
                 ..Self::default()
             },
             _ => Self::default(),
@@ -95,6 +129,7 @@ impl CommandLimits {
             memory,
             processes,
             disk: disk.filter(|_| *confinement != Confinement::Plain),
+            shared: *confinement != Confinement::Plain,
             ..changes
         }
     }
@@ -114,6 +149,7 @@ impl ProcessLimits {
     /// other programs of the user. The limit of the command is checked separately.
     pub(crate) fn of(
         settings: &ExecSettings,
+        caller: Caller,
         confinement: &Confinement,
         processes: Option<u64>,
     ) -> Self {
@@ -124,18 +160,23 @@ impl ProcessLimits {
             more_threads: processes.map(|most| most.saturating_mul(2)),
             ..Self::default()
         };
+        let confined = Self {
+            open_files: lower(settings.open_files, Some(CONFINED_OPEN_FILES)),
+            ..limits
+        };
         let unasked = Self {
             own_threads: processes.map(|most| most.saturating_add(SPARE_THREADS)),
             pending_signals: Some(UNASKED_SIGNALS),
-            ..limits
+            ..confined
         };
         match confinement {
             Confinement::ReadOnly { .. } => Self {
-                open_files: lower(settings.open_files, settings.unasked_open_files),
+                open_files: lower(confined.open_files, settings.unasked_open_files),
                 ..unasked
             },
             // A build opens more files.
             Confinement::Trial { .. } => unasked,
+            Confinement::Workspace { .. } if caller == Caller::Agent => confined,
             _ => limits,
         }
     }
@@ -227,6 +268,28 @@ impl fmt::Display for ExceededLimit {
             Self::Changes(most) => write!(to, "more than {} of changed files", size(*most)),
             Self::ChangedFiles(most) => write!(to, "more than {most} changed files"),
             Self::Caches(most) => write!(to, "more than {} of caches", size(*most)),
+            Self::CachedFiles(most) => write!(to, "more than {most} cached files"),
+            Self::Quota(quota) => quota.fmt(to),
+        }
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epolls(most) => write!(to, "more than {most} epoll descriptors"),
+            Self::Watches(most) => write!(to, "more than {most} watches of epoll"),
+            Self::WatchesOfOne(most) => {
+                write!(to, "more than {most} watches of one epoll descriptor")
+            }
+            Self::LastWatch => to.write_str("the last watch of epoll that your programs had"),
+            Self::Descriptors(most) => write!(to, "more than {most} open files"),
+            Self::WaitingDescriptors(most) => {
+                write!(to, "more than {most} open files that wait in sockets")
+            }
+            Self::NetworkBuffers(most) => {
+                write!(to, "more than {} of network buffers", size(*most))
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ pub struct ExecSettings {
     pub processes: Option<u64>,
     /// The most bytes in the private temporary directory of a model's confined command.
     pub tmp_size: Option<u64>,
-    /// The most bytes and files that a trial may write in the workspace.
+    /// The most bytes and files that a trial may write in the workspace. In its caches, it is a tenth of the files.
     pub trial_size: Option<u64>,
     pub trial_files: Option<u64>,
     /// The most bytes of ignored files and caches that trials leave for later ones, in all workspaces.
@@ -86,7 +86,6 @@ pub struct ExecSettings {
 impl ExecSettings {
     /// Returns the default settings with this directory of spill files.
     pub fn new(spill_dir: PathBuf) -> Self {
-        let unasked_processes = default_unasked_processes();
         Self {
             env_allow: TOOLCHAINS
                 .iter()
@@ -109,8 +108,8 @@ impl ExecSettings {
             trial_files: Some(1_000_000),
             trial_cache: Some(5 << 30),
             unasked_memory: Some(2 << 30),
-            unasked_processes: Some(unasked_processes),
-            unasked_open_files: Some(default_unasked_open_files(unasked_processes)),
+            unasked_processes: Some(default_unasked_processes()),
+            unasked_open_files: Some(256),
             cpu_seconds: None,
             open_files: None,
             file_size: None,
@@ -195,51 +194,10 @@ fn default_unasked_processes() -> u64 {
     64 + 2 * processors
 }
 
-/// Returns the open files for each of so many processes with which a command leaves the user's other programs watches.
-///
-/// Linux limits the files that all programs of a user watch by epoll. Neovim aborts if it gets no watch.
-fn default_unasked_open_files(processes: u64) -> u64 {
-    let watches = std::fs::read_to_string("/proc/sys/fs/epoll/max_user_watches");
-    let watches = watches.ok().and_then(|text| text.trim().parse().ok());
-    open_files_within(watches.unwrap_or(0), processes)
-}
-
-/// Returns the most open files of each process, from 64 to 256, with which all of them together have a quarter of
-/// `watches`.
-///
-/// One half of a process's files can watch the other half. By forks and chains of watches, a command can have three
-/// times as many.
-fn open_files_within(watches: u64, processes: u64) -> u64 {
-    let most = 2 * (watches / 4 / processes).isqrt();
-    most.clamp(64, 256)
-}
-
 /// Returns whether `name` is the name of a variable or `PREFIX_*`.
 pub fn names_variables(name: &str) -> bool {
     let stem = name.strip_suffix('*').unwrap_or(name);
     !stem.is_empty()
         && !stem.starts_with(|c: char| c.is_ascii_digit())
         && stem.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_leave_most_watches_to_other_programs() {
-        // On machines with 1 to 64 GiB.
-        for (watches, files) in [
-            (220_000, 64),
-            (450_000, 80),
-            (900_000, 114),
-            (1_800_000, 162),
-            (14_000_000, 256),
-        ] {
-            let found = open_files_within(watches, 68);
-            assert_eq!(found, files, "{watches} watches");
-            assert!((found / 2).pow(2) * 68 < watches / 2);
-        }
-        assert_eq!(open_files_within(0, 68), 64);
-    }
 }

@@ -197,7 +197,8 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: 1_000_000_000,
             set: |c, v| c.exec.trial_files = v,
         },
-        "The most files that a trial may make or change in the workspace. co ends a trial that changes more.",
+        "The most files that a trial may make or change in the workspace. Its caches may have a tenth of that. co ends a trial \
+         that exceeds this.",
     ),
     setting(
         "trial_cache",
@@ -212,13 +213,13 @@ pub(super) static SETTINGS: &[Setting] = &[
     ),
     setting(
         "unasked_open_files",
-        "(64 to 256, by the machine's memory)",
+        "256",
         Kind::Limit {
             least: 16,
             most: 1_000_000,
             set: |c, v| c.exec.unasked_open_files = v,
         },
-        "The same as |co-shell_open_files| for commands that run unasked, if it is less. With many more, such          a command can take what the kernel grants to all your programs together: Neovim aborts if it cannot          watch a file.",
+        "The same as |co-shell_open_files| for commands that run unasked, if it is less.",
     ),
     setting(
         "shell_cpu_seconds",
@@ -238,7 +239,8 @@ pub(super) static SETTINGS: &[Setting] = &[
             most: 1_000_000,
             set: |c, v| c.exec.open_files = v,
         },
-        "Files that each process of a command may have open.",
+        "Files that each process of a command may have open. In a trial, and if a confined command of the model runs, it is at \
+         most 1024.",
     ),
     setting(
         "shell_file_size",

@@ -21,6 +21,9 @@ const SIZE: &str = "size";
 /// The most directories above a file that counts: one is [`FILES`] or that of caches.
 const MOST_COUNTED_DEPTH: usize = MOST_DEPTH + 1;
 
+/// The least bytes that a file counts, however small it is.
+const LEAST_ROOM: u64 = 4096;
+
 /// The ignored files and caches that the trials of a workspace left.
 struct Left {
     name: OsString,
@@ -155,8 +158,8 @@ fn measure(top: &Path) -> (u64, bool) {
             } else if facts.st_nlink > 1 && !linked.insert((facts.st_dev, facts.st_ino)) {
                 continue;
             }
-            // In units of 512 bytes, whatever the file system's are.
-            bytes += facts.st_blocks.cast_unsigned() * 512;
+            // In units of 512 bytes, whatever the file system's are. An empty file takes room too.
+            bytes += (facts.st_blocks.cast_unsigned() * 512).max(LEAST_ROOM);
         }
     }
     for (path, mode) in closed.iter().rev() {

@@ -191,6 +191,40 @@ async fn the_shared_memory_of_a_trial_counts() {
     assert_eq!(outcome.limit, memory, "{outcome:?}");
 }
 
+/// Programs that take shared memory, which shows in no process.
+const HIDE_MEMORY: [&str; 4] = [
+    // A file that nobody maps.
+    "file = os.memfd_create('x')\nfor _ in range(300): os.write(file, bytes(1 << 20))",
+    // Files that nobody has open.
+    "one, other = socket.socketpair()\nfor _ in range(10):\n file = os.memfd_create('x')\n for _ in range(30): \
+     os.write(file, bytes(1 << 20))\n socket.send_fds(one, [b'x'], [file])\n os.close(file)",
+    // A file of which one page is mapped.
+    "file = os.memfd_create('x')\nfor _ in range(300): os.write(file, bytes(1 << 20))\nx = mmap.mmap(file, 4096)\n\
+     os.close(file)",
+    // Pages that the process lets go of.
+    "x = mmap.mmap(-1, 300 << 20)\nfor at in range(0, len(x), 1 << 20):\n x[at:at + (1 << 20)] = bytes(1 << 20)\n \
+     x.madvise(mmap.MADV_DONTNEED, at, 1 << 20)",
+];
+
+#[tokio::test]
+async fn memory_that_shows_in_no_process_counts() {
+    let most = 200 << 20;
+    for program in HIDE_MEMORY {
+        let bench = limited(|settings| settings.memory = Some(most));
+        let line = format!(
+            "/usr/bin/python3 -c \"import mmap, os, socket, time\n{program}\ntime.sleep(300)\""
+        );
+        let mut spec = trial(&bench, &line);
+        assert_limit(
+            &bench.run_spec(spec.clone()).await,
+            ExceededLimit::Memory(most),
+        );
+        let [_, workspace] = bench.levels();
+        (spec.confinement, spec.cwd) = (workspace, bench.path().to_owned());
+        assert_limit(&bench.run_spec(spec).await, ExceededLimit::Memory(most));
+    }
+}
+
 #[tokio::test]
 async fn a_trial_that_writes_too_much_is_ended_and_told() {
     let fill = "yes | head -c 20000000 > a; sleep 300";
@@ -201,6 +235,7 @@ async fn a_trial_that_writes_too_much_is_ended_and_told() {
     let closed = "mkdir d; yes | head -c 20000000 > d/a; chmod 0 d; sleep 300";
     let many = "mkdir d; cd d; for ((i = 0; i < 1001; i++)); do : > $i; done; sleep 300";
     let cached = "yes | head -c 20000000 > $XDG_CACHE_HOME/a; sleep 300";
+    let many_cached = "cd $XDG_CACHE_HOME; for ((i = 0; i < 101; i++)); do : > $i; done; sleep 300";
     let bytes = ExceededLimit::Changes(8 << 20);
     for (line, limit) in [
         (fill, bytes),
@@ -208,6 +243,7 @@ async fn a_trial_that_writes_too_much_is_ended_and_told() {
         (closed, bytes),
         (many, ExceededLimit::ChangedFiles(1000)),
         (cached, ExceededLimit::Caches(9 << 20)),
+        (many_cached, ExceededLimit::CachedFiles(100)),
     ] {
         for caller in [Caller::Agent, Caller::Person] {
             let bench = limited(|settings| {

@@ -153,9 +153,9 @@ impl CommandProcesses {
     /// Kills all processes: SIGTERM, a grace period, then SIGKILL until no process is left. Returns whether none is
     /// left. A command that forks until its group refuses gets no grace period.
     ///
-    /// Takes at most [`STOP_GRACE_PERIOD`] and [`KILL_TIMEOUT`]. Needs no new thread or process: a command that forks in a loop may have
+    /// Takes at most `grace` and [`KILL_TIMEOUT`]. Needs no new thread or process: a command that forks in a loop may have
     /// used all of them.
-    pub(crate) async fn end(&mut self) -> bool {
+    pub(crate) async fn end(&mut self, grace: Duration) -> bool {
         if !self.reaped && !self.namespaced {
             // This call kills the whole group first, so a fork bomb has fewer processes when they are looked up.
             self.signal_group(Signal::TERM);
@@ -170,7 +170,7 @@ impl CommandProcesses {
         self.signal(&targets, Signal::TERM);
         // A stopped process reacts only to SIGKILL until it is continued.
         self.signal(&targets, Signal::CONT);
-        self.wait(STOP_GRACE_PERIOD).await;
+        self.wait(grace).await;
         if let Some(group) = &self.group {
             group.kill();
         }

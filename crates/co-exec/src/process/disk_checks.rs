@@ -1,4 +1,4 @@
-//! Checks what a command takes of the disk: the files in a directory, and those without a name that it holds open.
+//! Checks what a command takes of the disk: the files in a directory.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -8,15 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use crate::process::procfs::Process;
-
 /// The pause between two looks at the free room of the file system.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest pause between two counts of the files, as a multiple of the duration of one.
 const COUNT_INTERVAL_FACTOR: u32 = 20;
-
-/// The type of overlay file systems (`linux/magic.h`).
-const OVERLAY: i64 = 0x794c_7630;
 
 /// A directory, and the most that may be in it.
 #[derive(Debug, Clone)]
@@ -177,56 +172,9 @@ fn bytes(facts: &Metadata) -> u64 {
     facts.blocks() * 512
 }
 
-/// Returns the bytes of files without a name that processes hold open, on the file system of `dir`.
-pub(crate) fn nameless(members: &[Process], dir: &Path) -> u64 {
-    let Ok(device) = dir.metadata().map(|facts| facts.dev()) else {
-        return 0;
-    };
-    sum_nameless(members, |_, facts| facts.dev() == device)
-}
-
-/// Returns the bytes of files without a name that processes hold open in overlays.
-pub(crate) fn nameless_in_overlays(members: &[Process]) -> u64 {
-    sum_nameless(members, |path, _| {
-        rustix::fs::statfs(path).is_ok_and(|facts| facts.f_type == OVERLAY)
-    })
-}
-
-fn sum_nameless(members: &[Process], counts: impl Fn(&Path, &Metadata) -> bool) -> u64 {
-    let mut seen = HashSet::new();
-    let mut sum = 0;
-    for process in members {
-        let open = fs::read_dir(format!("/proc/{}/fd", process.pid));
-        for entry in open.into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Ok(facts) = fs::metadata(&path) else {
-                continue;
-            };
-            let nameless = facts.is_file() && facts.nlink() == 0 && counts(&path, &facts);
-            if nameless && seen.insert((facts.dev(), facts.ino())) {
-                sum += bytes(&facts);
-            }
-        }
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
-    use crate::process::procfs;
-
-    #[test]
-    fn open_files_without_a_name_count() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = Process::read(procfs::own_pid()).unwrap();
-        let mut file = tempfile::tempfile_in(dir.path()).unwrap();
-        io::Write::write_all(&mut file, &vec![1; 1 << 20]).unwrap();
-        file.sync_all().unwrap();
-        assert!(nameless(&[own], dir.path()) >= 1 << 20);
-    }
 
     fn limits(dir: &Path) -> DirectoryLimits {
         DirectoryLimits {

@@ -1,6 +1,5 @@
 //! Measures the memory of processes, for commands whose memory no control group limits.
 
-use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,24 +16,20 @@ struct Usage {
     pages: u64,
     /// Bytes of its page tables.
     tables: u64,
-    /// The descriptors that it has room for.
-    descriptors: u64,
 }
 
-/// Returns whether processes use more than `most` bytes of memory together, with the buffers of their sockets.
+/// Returns whether processes use more than `most` bytes of memory together, with the buffers of their `sockets`.
 /// `threads` are a running thread of each.
-pub(crate) fn exceeds(threads: &[i32], most: u64) -> bool {
+pub(crate) fn exceeds(threads: &[i32], sockets: u64, most: u64) -> bool {
     let usages: Vec<Usage> = threads.iter().filter_map(|it| Usage::read(*it)).collect();
-    let buffer = socket_buffer();
-    // This is cheap. It counts shared pages for each process, and every descriptor as a socket.
-    let bounds = usages
-        .iter()
-        .map(|it| it.pages + it.tables + it.descriptors * buffer);
-    if bounds.sum::<u64>() <= most {
+    let buffers = sockets * socket_buffer();
+    // This is cheap. It counts shared pages for each process.
+    let bounds = usages.iter().map(|it| it.pages + it.tables);
+    if bounds.sum::<u64>() + buffers <= most {
         return false;
     }
     let memory: u64 = usages.iter().map(|it| it.share() + it.tables).sum();
-    memory + sockets(&usages) * buffer > most
+    memory + buffers > most
 }
 
 /// Returns the bytes of the file system that one of `threads` sees at `dir`, or none if it is the one that this
@@ -64,7 +59,6 @@ impl Usage {
             thread,
             pages: pages.iter().map(|name| kibibytes(status, name)).sum(),
             tables: kibibytes(status, "VmPTE:"),
-            descriptors: number(status, "FDSize:"),
         }
     }
 
@@ -76,23 +70,6 @@ impl Usage {
             shares.iter().map(|name| kibibytes(&sizes, name)).sum()
         })
     }
-}
-
-/// Returns the number of sockets of processes. If the descriptors of one cannot be read, they all count.
-fn sockets(usages: &[Usage]) -> u64 {
-    let mut seen = HashSet::new();
-    let mut hidden = 0;
-    for usage in usages {
-        let Ok(open) = fs::read_dir(format!("/proc/{}/fd", usage.thread)) else {
-            hidden += usage.descriptors;
-            continue;
-        };
-        let targets = open
-            .flatten()
-            .filter_map(|it| fs::read_link(it.path()).ok());
-        seen.extend(targets.filter(|it| it.as_os_str().as_encoded_bytes().starts_with(b"socket:")));
-    }
-    hidden + seen.len() as u64
 }
 
 /// Returns the bytes that a socket can hold.
@@ -115,20 +92,17 @@ fn number(text: &str, name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
     use super::*;
     use crate::process::procfs::own_pid;
 
     #[test]
     fn all_pages_but_those_of_files_count() {
-        let status = "Name:\tx\nFDSize:\t64\nVmRSS:\t    9999 kB\nRssAnon:\t     100 kB\n\
+        let status = "Name:\tx\nVmRSS:\t    9999 kB\nRssAnon:\t     100 kB\n\
                       RssFile:\t    9000 kB\nRssShmem:\t       20 kB\nVmPTE:\t       4 kB\nVmSwap:\t       3 kB\n";
         let usage = Usage {
             thread: 7,
             pages: 123 << 10,
             tables: 4 << 10,
-            descriptors: 64,
         };
         assert_eq!(Usage::parse(7, status), usage);
         assert_eq!(Usage::parse(7, "Name:\tx\n").pages, 0);
@@ -136,16 +110,8 @@ mod tests {
 
     #[test]
     fn this_process_uses_some_memory() {
-        assert!(exceeds(&[own_pid()], 1 << 10));
-        assert!(!exceeds(&[own_pid()], 1 << 40));
-    }
-
-    #[test]
-    fn a_socket_counts_once() {
-        let own = [Usage::read(own_pid()).unwrap()];
-        let pairs: Vec<_> = (0..100).map(|_| UnixStream::pair().unwrap()).collect();
-        let copies: Vec<_> = pairs.iter().map(|it| it.0.try_clone().unwrap()).collect();
-        let found = sockets(&own);
-        assert!((200..300).contains(&found), "{found} with {copies:?}");
+        assert!(exceeds(&[own_pid()], 0, 1 << 10));
+        assert!(!exceeds(&[own_pid()], 0, 1 << 40));
+        assert!(exceeds(&[own_pid()], 1 << 30, 1 << 40));
     }
 }

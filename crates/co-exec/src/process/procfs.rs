@@ -126,6 +126,13 @@ fn threads(pid: i32) -> impl Iterator<Item = i32> {
     tasks.filter_map(|task| to_pid(task.file_name().to_str()?))
 }
 
+/// Returns the number of descriptors that a process has room for, also if they cannot be read.
+pub(crate) fn room_for_descriptors(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let room = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+    room.and_then(|room| room.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Returns the ignored signals of this process as a bit mask. Its lowest bit is signal 1.
 pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -22,11 +22,12 @@ use crate::output::model::{self, ModelText};
 use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
 use crate::process::cgroup::Group;
-use crate::process::command_processes::CommandProcesses;
-use crate::process::disk_checks::{self, DirectoryLimits, Excess};
+use crate::process::children;
+use crate::process::command_processes::{CommandProcesses, STOP_GRACE_PERIOD};
+use crate::process::disk_checks::{DirectoryLimits, Excess};
+use crate::process::limit_checks::LimitChecks;
 use crate::process::start::StartedProcess;
 use crate::process::streams::Streams;
-use crate::process::{children, limit_checks};
 use crate::sandbox::ConfinedCommand;
 use crate::settings::ExecSettings;
 
@@ -91,6 +92,7 @@ pub(crate) struct Supervisor {
     caller: Caller,
     timeout: Duration,
     limits: CommandLimits,
+    checks: LimitChecks,
     is_search: bool,
     settings: Arc<ExecSettings>,
     cancel: CancellationToken,
@@ -143,6 +145,7 @@ impl Supervisor {
             },
             inside: new_command.inside,
             limits: new_command.limits,
+            checks: LimitChecks::new(new_command.limits),
             is_search: new_command.is_search,
             settings: new_command.settings,
             cancel: new_command.cancel,
@@ -163,10 +166,17 @@ impl Supervisor {
             self.processes.set_exited();
             background = self.settle().await;
             if self.caller == Caller::Agent && self.processes.any_runs() {
-                self.end_processes().await;
+                self.end_processes(STOP_GRACE_PERIOD).await;
             }
         } else {
-            self.end_processes().await;
+            // A command above a limit would take more meanwhile.
+            let limited = matches!(cause, Cause::Limited(_));
+            let grace = if limited {
+                Duration::ZERO
+            } else {
+                STOP_GRACE_PERIOD
+            };
+            self.end_processes(grace).await;
         }
         let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
         if !kept {
@@ -198,7 +208,6 @@ impl Supervisor {
         let late = tokio::time::sleep(self.timeout);
         let full = self.full_disk();
         tokio::pin!(late, full);
-        let mut pause = limit_checks::FIRST_INTERVAL;
         loop {
             tokio::select! {
                 biased;
@@ -208,48 +217,25 @@ impl Supervisor {
                 () = self.shared.flooded() => return Cause::Flooded,
                 () = &mut late => return Cause::TimedOut,
                 limit = &mut full => return Cause::Limited(limit),
-                () = tokio::time::sleep(pause), if !self.limits.is_empty() => {}
+                () = self.checks.next() => {}
             }
             if let Some(limit) = self.exceeded() {
                 return Cause::Limited(limit);
             }
-            pause = (pause * 2).min(limit_checks::MAX_INTERVAL);
         }
     }
 
-    /// Returns the limit of memory or processes that the command has exceeded.
+    /// Returns the limit that the processes of the command have exceeded.
     fn exceeded(&mut self) -> Option<ExceededLimit> {
         if let Some(most) = self.limits.processes
             && self.processes.ran_out_of_processes()
         {
             return Some(ExceededLimit::Processes(most));
         }
-        let tmp = self
-            .confined
-            .as_ref()
-            .and_then(ConfinedCommand::tmp_on_disk);
-        if let (Some(most), Some(tmp)) = (self.limits.disk, tmp)
-            && disk_checks::nameless(&self.processes.members(), tmp) > most
-        {
-            return Some(ExceededLimit::Disk(most));
-        }
-        let caches = self.confined.as_ref().and_then(ConfinedCommand::caches);
-        if let (Some(most), Some(caches)) = (self.limits.caches, caches)
-            && disk_checks::nameless(&self.processes.members(), caches) > most
-        {
-            return Some(ExceededLimit::Caches(most));
-        }
-        if let Some(most) = self.limits.changes
-            && disk_checks::nameless_in_overlays(&self.processes.members()) > most
-        {
-            return Some(ExceededLimit::Changes(most));
-        }
-        if self.processes.is_limited_by_kernel() {
-            // Checking many processes takes long if each of them gets as much processor time as this one.
-            return None;
-        }
-        let memory = self.confined.as_ref().and_then(ConfinedCommand::memory);
-        limit_checks::exceeded(&self.limits, &self.processes.members(), memory)
+        let members = self.processes.members();
+        let by_kernel = self.processes.is_limited_by_kernel();
+        self.checks
+            .exceeded(&members, self.confined.as_ref(), by_kernel)
     }
 
     /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.
@@ -267,7 +253,7 @@ impl Supervisor {
         let layer = confined.and_then(ConfinedCommand::changes);
         let layer = limits(layer, self.limits.changes, self.limits.changed_files);
         let caches = confined.and_then(ConfinedCommand::caches);
-        let caches = limits(caches, self.limits.caches, None);
+        let caches = limits(caches, self.limits.caches, self.limits.cached_files);
         async move {
             tokio::select! {
                 excess = DirectoryLimits::exceeded(tmp) => match excess {
@@ -278,7 +264,8 @@ impl Supervisor {
                     Excess::Files(most) => ExceededLimit::ChangedFiles(most),
                 },
                 excess = DirectoryLimits::exceeded(caches) => match excess {
-                    Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Caches(most),
+                    Excess::Bytes(most) => ExceededLimit::Caches(most),
+                    Excess::Files(most) => ExceededLimit::CachedFiles(most),
                 },
             }
         }
@@ -308,8 +295,8 @@ impl Supervisor {
         }
     }
 
-    async fn end_processes(&mut self) {
-        if !self.processes.end().await {
+    async fn end_processes(&mut self, grace: Duration) {
+        if !self.processes.end(grace).await {
             tracing::warn!("a command's processes could not be ended");
         }
     }
@@ -464,7 +451,7 @@ impl Supervisor {
                 if let Some(inside) = &inside {
                     inside.end().await;
                 }
-                processes.end().await;
+                processes.end(STOP_GRACE_PERIOD).await;
             }
             drop(confined);
             // The other holders of the token learn that there is nothing left to end.

@@ -94,6 +94,11 @@ impl ConfinedCommand {
         self.memory.as_deref()
     }
 
+    /// Returns whether the command is confined, but may have memory that processes share.
+    pub(crate) fn may_share_memory(&self) -> bool {
+        [SandboxLevel::Workspace.name(), SandboxLevel::Trial.name()].contains(&self.level)
+    }
+
     /// Returns the directory with what a trial wrote in the workspace.
     pub(crate) fn changes(&self) -> Option<&Path> {
         self.layer.as_ref().map(Layer::upper)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cause, DRAIN_TIMEOUT, REMAINING_OUTPUT_TIMEOUT, Supervisor};
+use super::{Cause, DRAIN_TIMEOUT, REMAINING_OUTPUT_TIMEOUT, STOP_GRACE_PERIOD, Supervisor};
 use crate::command::Caller;
 use crate::container::Inside;
 use crate::outcome::BackgroundProcess;
@@ -48,7 +48,7 @@ impl Supervisor {
         }
         self.reader.finish(DRAIN_TIMEOUT).await;
         if self.processes.any_runs() {
-            self.end_processes().await;
+            self.end_processes(STOP_GRACE_PERIOD).await;
         }
         (cause, left)
     }

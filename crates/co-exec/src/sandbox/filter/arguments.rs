@@ -4,6 +4,7 @@ use nix::libc::{self, *};
 
 use super::calls::FCHMODAT2;
 use super::{Condition, FilterConfig, Refusal};
+use crate::sandbox::plan::SandboxLevel;
 
 /// Calls that open files by name, and the index of their flags.
 #[cfg(target_arch = "x86_64")]
@@ -129,6 +130,12 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
         ),
     ]);
     refusals.extend(sockets(config));
+    refusals.extend(shared());
+    refusals.extend(hidden_files());
+    if config.level != SandboxLevel::Workspace {
+        // It takes room faster than co counts it. Programs then write instead.
+        refusals.push(Refusal::new(SYS_fallocate, Condition::Always).errno(EOPNOTSUPP));
+    }
     if !config.level.works() {
         refusals.extend(read_only());
     }
@@ -193,21 +200,53 @@ fn others() -> impl Iterator<Item = Refusal> {
     ])
 }
 
+/// Refuses what takes a large part of what all programs of the user or the machine share.
+fn shared() -> [Refusal; 4] {
+    const PIPE_SIZE: &[u32] = &[F_SETPIPE_SZ as u32];
+    const SOCKET: &[u32] = &[SOL_SOCKET as u32];
+    const BUFFERS: &[u32] = &[SO_SNDBUF as u32, SO_RCVBUF as u32];
+    let huge =
+        |call, argument, flag| Refusal::new(call, Condition::AnyBit(argument, flag)).errno(ENOMEM);
+    [
+        Refusal::new(SYS_fcntl, Condition::In(1, PIPE_SIZE)),
+        // The size is a wish, and programs take its refusal for a fault.
+        Refusal::new(SYS_setsockopt, Condition::In(1, SOCKET))
+            .and(Condition::In(2, BUFFERS))
+            .errno(0),
+        huge(SYS_mmap, 3, MAP_HUGETLB as u32),
+        huge(SYS_memfd_create, 1, MFD_HUGETLB),
+    ]
+}
+
+/// Refuses what hides open files from co, which counts them in `/proc`.
+fn hidden_files() -> [Refusal; 4] {
+    const DUMPABLE: &[u32] = &[PR_SET_DUMPABLE as u32];
+    let thread = (CLONE_THREAD | CLONE_FILES) as u32;
+    [
+        // A thread with files of its own.
+        Refusal::new(SYS_clone, Condition::Masked(0, thread, CLONE_THREAD as u32)),
+        Refusal::new(SYS_unshare, Condition::AnyBit(0, CLONE_FILES as u32)),
+        Refusal::new(SYS_close_range, Condition::AnyBit(2, CLOSE_RANGE_UNSHARE)),
+        // Nothing in the sandbox can trace a process, so programs need not know.
+        Refusal::new(SYS_prctl, Condition::In(0, DUMPABLE))
+            .and(Condition::NotIn(1, &[1]))
+            .errno(0),
+    ]
+}
+
 /// Refuses what a program that only looks does not need, and what takes memory or pages that nobody counts.
 fn read_only() -> [Refusal; 3] {
     // A process that unmaps such memory can keep it.
     const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;
-    const TAKES: &[u32] = &[
+    const LOCKS: &[u32] = &[
         // Programs give up on the error for locks. For other errors, SQLite first retries, or reports a broken disk.
         F_SETLK as u32,
         F_SETLKW as u32,
         F_OFD_SETLK as u32,
         F_OFD_SETLKW as u32,
-        // All pipes of a user share a number of pages.
-        F_SETPIPE_SZ as u32,
     ];
     [
-        Refusal::new(SYS_fcntl, Condition::In(1, TAKES)),
+        Refusal::new(SYS_fcntl, Condition::In(1, LOCKS)),
         Refusal::new(
             SYS_socketpair,
             Condition::Masked(1, 0xF, SOCK_SEQPACKET as u32),

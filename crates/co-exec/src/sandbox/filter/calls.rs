@@ -2,8 +2,9 @@
 //! libraries fall back to older calls or go without.
 //!
 //! Absent on purpose, at all levels: all that reads or traces other processes, makes mounts or namespaces, opens files
-//! by handles, watches files, shares memory or queues without a path, or takes its arguments from memory (`clone3`,
-//! `openat2`, `io_uring`), which a filter cannot read.
+//! by handles, watches files, shares memory or queues without a path, takes its arguments from memory (`clone3`,
+//! `openat2`, `io_uring`), which a filter cannot read, gives pages to a pipe that nobody counts (`vmsplice`), or takes
+//! requests of which all programs of the machine share a number (`io_setup`).
 
 use nix::libc::*;
 
@@ -294,17 +295,10 @@ const WORK: &[i64] = &[
     SYS_remap_file_pages,
     SYS_mbind,
     SYS_set_mempolicy,
-    SYS_vmsplice,
     // Rules without a bound.
     SYS_landlock_create_ruleset,
     SYS_landlock_add_rule,
     SYS_landlock_restrict_self,
-    // Requests that all processes of the machine share a number of.
-    SYS_io_setup,
-    SYS_io_submit,
-    SYS_io_getevents,
-    SYS_io_cancel,
-    SYS_io_destroy,
     SYS_unshare,
     SYS_personality,
 ];

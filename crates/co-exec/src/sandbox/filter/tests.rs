@@ -149,6 +149,8 @@ fn what_is_not_listed_is_absent() {
         SYS_name_to_handle_at,
         SYS_memfd_secret,
         SYS_move_pages,
+        SYS_io_setup,
+        SYS_vmsplice,
         // `modify_ldt` exists on x86 only; `statmount`, `listmount`, `file_setattr`.
         #[cfg(target_arch = "x86_64")]
         SYS_modify_ldt,
@@ -166,8 +168,6 @@ fn what_is_not_listed_is_absent() {
         SYS_recvmsg,
         SYS_setsockopt,
         SYS_memfd_create,
-        SYS_io_setup,
-        SYS_vmsplice,
         SYS_personality,
         SYS_unshare,
         SYS_flock,
@@ -354,7 +354,61 @@ fn every_namespace_is_refused_alone_and_together() {
         refused(WORKSPACE, SYS_unshare, &[flag]);
     }
     refused(WORKSPACE, SYS_unshare, &[0x80]);
-    allowed(WORKSPACE, SYS_unshare, &[0x400]);
+    allowed(WORKSPACE, SYS_unshare, &[CLONE_FS as u64]);
+}
+
+#[test]
+fn no_program_takes_much_of_what_all_share() {
+    for level in LEVELS {
+        let config = FilterConfig { level, ..WORKSPACE };
+        refused(config, SYS_fcntl, &[0, F_SETPIPE_SZ as u64]);
+        let no_memory = || Answer::Errno(ENOMEM);
+        let huge = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB) as u64;
+        check(config, SYS_mmap, &[0, 0, 0, huge], no_memory());
+        // Programs take longer to write than to reserve.
+        let room = match level {
+            SandboxLevel::Workspace => Answer::Allow,
+            _ => Answer::Errno(EOPNOTSUPP),
+        };
+        check(config, SYS_fallocate, &[3, 0, 0, 1 << 30], room);
+    }
+    let no_memory = Answer::Errno(ENOMEM);
+    check(
+        WORKSPACE,
+        SYS_memfd_create,
+        &[0, MFD_HUGETLB.into()],
+        no_memory,
+    );
+    allowed(WORKSPACE, SYS_memfd_create, &[0, MFD_CLOEXEC.into()]);
+    // The answer is success, but nothing happens.
+    for option in [SO_SNDBUF, SO_RCVBUF] {
+        let arguments = [3, SOL_SOCKET as u64, option as u64];
+        check(WORKSPACE, SYS_setsockopt, &arguments, Answer::Errno(0));
+    }
+    for (level, option) in [(SOL_SOCKET, SO_REUSEADDR), (IPPROTO_TCP, SO_SNDBUF)] {
+        allowed(WORKSPACE, SYS_setsockopt, &[3, level as u64, option as u64]);
+    }
+}
+
+#[test]
+fn the_open_files_of_a_process_can_be_counted() {
+    let thread = CLONE_VM | CLONE_THREAD;
+    for config in [READ_ONLY, WORKSPACE] {
+        refused(config, SYS_clone, &[thread as u64]);
+        allowed(config, SYS_clone, &[(thread | CLONE_FILES) as u64]);
+        allowed(config, SYS_clone, &[(CLONE_VM | CLONE_VFORK) as u64]);
+        refused(config, SYS_close_range, &[3, 9, CLOSE_RANGE_UNSHARE.into()]);
+        allowed(config, SYS_close_range, &[3, 9, CLOSE_RANGE_CLOEXEC.into()]);
+        for (dumpable, answer) in [(0, Answer::Errno(0)), (1, Answer::Allow)] {
+            check(
+                config,
+                SYS_prctl,
+                &[PR_SET_DUMPABLE as u64, dumpable],
+                answer,
+            );
+        }
+    }
+    refused(WORKSPACE, SYS_unshare, &[CLONE_FILES as u64]);
 }
 
 #[test]
@@ -366,7 +420,6 @@ fn priorities_are_one_s_own() {
     allowed(READ_ONLY, SYS_ioprio_set, &[1, 0]);
     refused(READ_ONLY, SYS_ioprio_set, &[3, 0]);
     refused(READ_ONLY, SYS_fcntl, &[0, F_SETLEASE as u64]);
-    refused(READ_ONLY, SYS_fcntl, &[0, F_SETPIPE_SZ as u64]);
     allowed(READ_ONLY, SYS_fcntl, &[0, F_GETFD as u64]);
     allowed(READ_ONLY, SYS_prlimit64, &[0]);
     refused(READ_ONLY, SYS_prlimit64, &[4000]);
@@ -457,6 +510,9 @@ fn every_call_is_found_by_the_search() {
         match refusal.and {
             Condition::AnyBit(argument, mask) => arguments[usize::from(argument)] = mask.into(),
             Condition::Some(argument) => arguments[usize::from(argument)] = 1,
+            Condition::In(argument, values) => {
+                arguments[usize::from(argument)] = values[0].into();
+            }
             _ => {}
         }
         let expected = Answer::Errno(refusal.errno);
