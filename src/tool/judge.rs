@@ -448,7 +448,11 @@ fn of_tool(words: Vec<String>, found: CommandAssessment, uncovered: Option<Reaso
     Assessment {
         command: co_policy::rules::join(&words),
         commands: vec![command],
-        literal: Some(vec![RuleCommand { words, uncovered }]),
+        literal: Some(vec![RuleCommand {
+            words,
+            uncovered,
+            ..RuleCommand::default()
+        }]),
         ..Assessment::default()
     }
 }

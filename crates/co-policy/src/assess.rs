@@ -2,6 +2,7 @@
 //!
 //! This module knows no rules of the person; [`crate::verdict`] applies them to the assessment.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::bash::{self, Script, SimpleCommand};
@@ -10,6 +11,7 @@ use crate::facts::{Facts, LocalFacts, ProgramFact};
 use crate::form::{self, CommandForm};
 use crate::paths;
 use crate::plain;
+use crate::prefix;
 use crate::programs::Sort;
 use crate::reach;
 use crate::reason::Reason;
@@ -17,7 +19,7 @@ use crate::rules::{self, Pattern};
 use crate::sort::{self, SortedCommand};
 use crate::text;
 use crate::unconfined;
-use crate::wrappers::{self, Commands, FoundCommand};
+use crate::wrappers::{self, Commands, FoundCommand, Role};
 
 /// The findings about a whole command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Assessment {
     pub command: String,
     /// Every simple command in it, with those that other commands start.
     pub commands: Vec<CommandAssessment>,
+    /// Commands for deny and ask rules only: those that it may start, by some reading, and those that run elsewhere.
+    pub possible: Vec<CommandAssessment>,
     /// Reasons why it requires approval, beside the sorts.
     pub problems: Vec<Reason>,
     pub denied: Vec<DenyRuleMatch>,
@@ -75,11 +79,13 @@ pub struct CommandAssessment {
 }
 
 /// A simple command of literal words, as a rule sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleCommand {
     pub words: Vec<String>,
     /// A reason why no prefix rule covers it: it names a secret, a path outside, or a program that others can change.
     pub uncovered: Option<Reason>,
+    /// The places of the words that name a program or code. A prefix rule must have these words.
+    pub code: BTreeSet<usize>,
 }
 
 impl Assessment {
@@ -138,7 +144,7 @@ fn assess_script(
     literal: Option<Vec<Vec<String>>>,
     local: &LocalFacts,
 ) -> Assessment {
-    let Commands { found, script } = wrappers::commands(script);
+    let Commands { found, script, .. } = wrappers::commands(script);
     let inside = local.path(".").inside.is_some();
     let literal = literal.filter(|_| inside);
     let mut assessment = Assessment {
@@ -164,24 +170,36 @@ fn assess_script(
         assessment.denied.push(bomb);
     }
     for found in &found {
-        let command = &found.command;
-        for denied in deny::check(command, local) {
-            if !assessment.denied.contains(&denied) {
-                assessment.denied.push(denied);
-            }
-        }
-        let sorted = sort::sort(found, &script.functions);
-        assessment.destructive |= sorted.destructive;
-        assessment.computes |= command.computes();
-        let reach = assessment.reach.take();
-        assessment.reach = reach.or_else(|| reach::sign(command, local));
-        if sorted.sort == Sort::Looks {
-            let reason = paths::unreadable(command, &sorted, local);
-            assessment.problems.extend(reason);
-        }
-        assessment.commands.push(assessed(found, sorted));
+        assessment.add(found, &script.functions, local);
     }
     assessment
+}
+
+impl Assessment {
+    fn add(&mut self, found: &FoundCommand, functions: &[String], local: &LocalFacts) {
+        let command = &found.command;
+        if found.role != Role::RunsElsewhere {
+            for denied in deny::check(command, local) {
+                if !self.denied.contains(&denied) {
+                    self.denied.push(denied);
+                }
+            }
+        }
+        let sorted = sort::sort(found, functions);
+        if found.role != Role::Runs {
+            self.possible.push(assessed(found, sorted));
+            return;
+        }
+        self.destructive |= sorted.destructive;
+        self.computes |= command.computes();
+        let reach = self.reach.take();
+        self.reach = reach.or_else(|| reach::sign(command, local));
+        if sorted.sort == Sort::Looks {
+            let reason = paths::unreadable(command, &sorted, local);
+            self.problems.extend(reason);
+        }
+        self.commands.push(assessed(found, sorted));
+    }
 }
 
 fn assessed(found: &FoundCommand, sorted: SortedCommand) -> CommandAssessment {
@@ -203,6 +221,7 @@ fn assessed(found: &FoundCommand, sorted: SortedCommand) -> CommandAssessment {
 fn rule_commands(commands: Vec<Vec<String>>, local: &LocalFacts) -> Vec<RuleCommand> {
     let rule_command = |words: Vec<String>| RuleCommand {
         uncovered: uncovered(&words, local),
+        code: prefix::code_places(&words),
         words,
     };
     commands.into_iter().map(rule_command).collect()

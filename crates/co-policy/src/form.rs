@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::bash::Word;
-use crate::programs::{self, OptionValue, Program};
+use crate::programs::{self, OptionList, OptionValue, Program};
 
 /// Sub-commands of sub-commands are not searched more deeply.
 const MAX_DEPTH: usize = 4;
@@ -75,20 +75,39 @@ impl FormOption {
 impl CommandForm {
     /// Reads words. An option that the tables do not know takes no value in the next word.
     pub(crate) fn read(words: &[FormWord]) -> Self {
-        let mut forms = Reader::new(words, false).forms();
+        let mut forms = FormReader::new(words, false).forms();
         forms.pop().unwrap_or_default()
     }
 
     /// Returns all forms that the words can have. An option that the tables do not know may or may not take the next word
     /// as its value. Each form has the union of what its options and operands can be.
     pub(crate) fn readings(words: &[FormWord]) -> Vec<Self> {
-        Reader::new(words, true).forms()
+        FormReader::new(words, true).forms()
     }
 
     /// Returns the row that has the most words of the sub-command, and the number of these words.
     pub(crate) fn row(&self) -> Option<(usize, &'static Program)> {
         let mut depths = (0..=self.subcommand.len()).rev();
-        depths.find_map(|depth| Some((depth, lookup(&self.program, &self.subcommand[..depth])?)))
+        depths.find_map(|depth| {
+            let row = lookup(&self.program, &self.subcommand[..depth])?;
+            row.sort().map(|_| (depth, row))
+        })
+    }
+
+    /// Returns the row of the sub-command, which may have no effect.
+    pub(crate) fn syntax(&self) -> Option<&'static Program> {
+        lookup(&self.program, &self.subcommand)
+    }
+
+    /// Returns the options that are in a list of the rows of their level.
+    pub(crate) fn options_in(
+        &self,
+        list: fn(&Program) -> &OptionList,
+    ) -> impl Iterator<Item = &FormOption> {
+        self.options.iter().filter(move |option| {
+            let rows = rows(&self.program, &self.subcommand[..option.depth]);
+            rows.iter().any(|row| list(row).has_any(&option.names))
+        })
     }
 
     /// Returns the options that stand behind the sub-command, or may stand there.
@@ -199,6 +218,18 @@ fn lookup(program: &str, subcommand: &[String]) -> Option<&'static Program> {
     programs::lookup(&key(program, subcommand))
 }
 
+/// Returns the rows whose options may stand behind a sub-command, the innermost first.
+fn rows(program: &str, subcommand: &[String]) -> Rows {
+    let depths = (0..=subcommand.len()).rev();
+    let rows = depths.filter_map(|depth| {
+        let row = lookup(program, &subcommand[..depth])?;
+        (depth == subcommand.len() || row.global).then_some(row)
+    });
+    let like = |row: &'static Program| row.like.iter().filter_map(|name| programs::lookup(name));
+    rows.flat_map(|row| std::iter::once(row).chain(like(row)))
+        .collect()
+}
+
 fn key(program: &str, subcommand: &[String]) -> String {
     let words = std::iter::once(program).chain(subcommand.iter().map(String::as_str));
     words.collect::<Vec<_>>().join(" ")
@@ -231,7 +262,7 @@ fn form_word((at, (text, literal)): (usize, (String, bool))) -> FormWord {
     FormWord { text, literal, at }
 }
 
-struct Reader<'a> {
+struct FormReader<'a> {
     program: String,
     /// The words behind the program.
     words: Vec<&'a FormWord>,
@@ -278,7 +309,7 @@ struct Scan {
     ends: BTreeSet<usize>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormReader<'a> {
     fn new(words: &'a [FormWord], both: bool) -> Self {
         let (first, rest) = match words.split_first() {
             Some((first, rest)) => (first.text.as_str(), rest),
@@ -310,7 +341,7 @@ impl<'a> Reader<'a> {
     /// Adds the forms of the words behind a sub-command.
     fn descend(&self, level: Level, forms: &mut Vec<CommandForm>) {
         let depth = level.subcommand.len();
-        let rows = self.rows(&level.subcommand);
+        let rows = rows(&self.program, &level.subcommand);
         let parent = key(&self.program, &level.subcommand);
         if programs::has_subcommands(&parent) && depth < MAX_DEPTH {
             let scan = self.scan(&rows, depth, level.from, Some(0));
@@ -341,8 +372,11 @@ impl<'a> Reader<'a> {
     /// Adds the forms of a sub-command that no other follows.
     fn finish(&self, level: Level, rows: &Rows, forms: &mut Vec<CommandForm>) {
         let row = lookup(&self.program, &level.subcommand);
-        let command = row.and_then(|row| row.command);
-        let scan = self.scan(rows, level.subcommand.len(), level.from, command);
+        let until = match row {
+            Some(row) if row.command_after_dashes => Some(usize::MAX),
+            _ => row.and_then(|row| row.command),
+        };
+        let scan = self.scan(rows, level.subcommand.len(), level.from, until);
         let form = CommandForm {
             program: self.program.clone(),
             subcommand: level.subcommand,
@@ -358,7 +392,10 @@ impl<'a> Reader<'a> {
             return;
         }
         for end in scan.ends {
-            let place = self.place(end);
+            let Some(place) = self.words.get(end).map(|word| word.at) else {
+                forms.push(form.clone());
+                continue;
+            };
             let mut form = form.clone();
             form.options.retain(|it| it.at < place);
             form.operands.retain(|it| it.at < place);
@@ -375,16 +412,6 @@ impl<'a> Reader<'a> {
     /// Returns the place in the command of a position.
     fn place(&self, at: usize) -> usize {
         self.words.get(at).map_or(self.length, |word| word.at)
-    }
-
-    /// Returns the rows whose options may stand behind a sub-command.
-    fn rows(&self, subcommand: &[String]) -> Rows {
-        let depths = (0..=subcommand.len()).rev();
-        let rows = depths.filter_map(|depth| {
-            let row = lookup(&self.program, &subcommand[..depth])?;
-            (depth == subcommand.len() || row.global).then_some(row)
-        });
-        rows.collect()
     }
 
     /// Returns the sub-commands that a word makes of another; none if it is an operand.
@@ -435,6 +462,10 @@ impl<'a> Reader<'a> {
             };
             if !position.dashes && word.text == "--" {
                 scan.dashes = true;
+                if until == Some(usize::MAX) {
+                    scan.ends.insert(next.at);
+                    continue;
+                }
                 open.push(Position {
                     dashes: true,
                     ..next
@@ -443,6 +474,7 @@ impl<'a> Reader<'a> {
                 match self.option(rows, depth, position.at, &mut scan) {
                     Takes::Nothing => open.push(next),
                     Takes::Next => open.push(after_value),
+                    Takes::Rest => drop(scan.ends.insert(next.at)),
                     Takes::Unknown if self.both => open.extend([next, after_value]),
                     Takes::Unknown => open.push(next),
                 }
@@ -477,7 +509,7 @@ impl<'a> Reader<'a> {
     /// Reads the option at a position.
     fn option(&self, rows: &Rows, depth: usize, at: usize, scan: &mut Scan) -> Takes {
         let text = &self.words[at].text;
-        let whole = rows.first().is_some_and(|row| row.whole_options);
+        let whole = rows.iter().any(|row| row.whole_options);
         if !text.starts_with("--") && !whole && !text.starts_with('+') {
             return self.letters(rows, depth, at, &text[1..], scan);
         }
@@ -497,6 +529,7 @@ impl<'a> Reader<'a> {
                 Takes::Nothing
             }
             (None, Some(OptionValue::Needed)) => Takes::Next,
+            (None, Some(OptionValue::Rest)) => Takes::Rest,
             (None, None) => Takes::Unknown,
         };
         if let (Some(value), None, true) = (attached, found.value, self.both) {
@@ -538,6 +571,10 @@ impl<'a> Reader<'a> {
                     self.add(depth, at, found, None, Takes::Next, scan);
                     return Takes::Next;
                 }
+                Some(OptionValue::Rest) => {
+                    self.add(depth, at, found, None, Takes::Rest, scan);
+                    return Takes::Rest;
+                }
                 None => {
                     let takes = match is_last {
                         true => Takes::Unknown,
@@ -570,7 +607,7 @@ impl<'a> Reader<'a> {
         scan: &mut Scan,
     ) {
         let reads_next = match takes {
-            Takes::Nothing => false,
+            Takes::Nothing | Takes::Rest => false,
             Takes::Next => true,
             Takes::Unknown => self.both,
         };
@@ -635,6 +672,8 @@ enum Takes {
     Next,
     /// The next word may be its value.
     Unknown,
+    /// All words behind it are a command or its like.
+    Rest,
 }
 
 /// An option that was looked up.
@@ -646,6 +685,10 @@ struct FoundOption {
 
 /// Returns whether a word is an option: it begins with a dash, or with a `+` if the program has such options.
 fn is_option(rows: &Rows, text: &str) -> bool {
-    let plus = || rows.iter().any(|row| row.takes_plus());
-    text.len() > 1 && (text.starts_with('-') || (text.starts_with('+') && plus()))
+    let flag = |name: &str| rows.iter().any(|row| row.has_flag(name));
+    match text {
+        "-" => flag("-"),
+        _ if text.starts_with('+') => text.len() > 1 && flag("+"),
+        _ => text.starts_with('-'),
+    }
 }

@@ -8,6 +8,7 @@ mod form;
 pub mod obeyed;
 pub mod paths;
 mod plain;
+mod prefix;
 pub mod programs;
 mod reach;
 mod reason;

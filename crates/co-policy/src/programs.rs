@@ -78,9 +78,20 @@ impl<'de> Deserialize<'de> for OptionList {
 }
 
 impl OptionList {
-    /// Returns all names of an option, if it is in the list.
+    /// Returns whether an option is in the list.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names(name).is_some()
+    }
+
+    /// Returns whether an option with one of these names is in the list.
+    pub(crate) fn has_any(&self, names: &[String]) -> bool {
+        names.iter().any(|name| self.has(name))
+    }
+
+    /// Returns all names of an option, if it is in the list. A name in the list that ends in `.` is the start of others.
     fn names(&self, name: &str) -> Option<&[String]> {
-        let has = |names: &&Vec<String>| names.iter().any(|it| it == name);
+        let is = |it: &String| it == name || (it.ends_with('.') && name.starts_with(it.as_str()));
+        let has = |names: &&Vec<String>| names.iter().any(is);
         self.0.iter().find(has).map(Vec::as_slice)
     }
 }
@@ -93,6 +104,8 @@ pub(crate) enum OptionValue {
     Attached,
     /// It stands in the word of the option, or is the next word.
     Needed,
+    /// It is all that follows.
+    Rest,
 }
 
 /// The row of a program or of a sub-command.
@@ -100,7 +113,8 @@ pub(crate) enum OptionValue {
 #[serde(deny_unknown_fields)]
 pub struct Program {
     names: Vec<String>,
-    pub sort: Sort,
+    /// None if another row says what the program does.
+    sort: Option<Sort>,
     #[serde(default)]
     does: String,
     #[serde(default)]
@@ -133,17 +147,73 @@ pub struct Program {
     /// True if its options may stand behind its sub-commands.
     #[serde(default)]
     pub(crate) global: bool,
+    /// Options whose value names a program, or is code.
+    #[serde(default)]
+    pub(crate) code: OptionList,
+    /// Options whose value is shell text.
+    #[serde(default)]
+    pub(crate) texts: OptionList,
+    /// Options whose value is the directory that it runs in.
+    #[serde(default)]
+    pub(crate) dirs: OptionList,
+    /// Options whose value may define a sub-command: `alias.x=push`.
+    #[serde(default)]
+    pub(crate) definitions: OptionList,
+    /// Options behind which a command stands, up to `;` or `+`.
+    #[serde(default)]
+    pub(crate) actions: OptionList,
+    /// Options behind which the name of a module and its arguments stand.
+    #[serde(default)]
+    pub(crate) modules: OptionList,
+    /// The number of operands at most that are shell text.
+    #[serde(default)]
+    pub(crate) text_operands: usize,
     /// The number of operands before a command that it starts.
     pub(crate) command: Option<usize>,
+    /// True if a command that it starts stands behind `--`.
+    #[serde(default)]
+    pub(crate) command_after_dashes: bool,
+    /// True if the words of the started command together are shell text.
+    #[serde(default)]
+    pub(crate) joins: bool,
+    /// True if the started command runs in a container or on another machine.
+    #[serde(default)]
+    pub(crate) elsewhere: bool,
     /// True if `NAME=value` may stand before the operands.
     #[serde(default)]
     pub(crate) assigns: bool,
+    /// The words that name a program, or are code.
+    pub(crate) given: Option<GivenCode>,
+    /// The number of operands in the prefix that the answer `always` offers.
+    pub(crate) prefix: Option<usize>,
+    /// Sub-commands whose options it has as well.
+    #[serde(default)]
+    pub(crate) like: Vec<String>,
+    /// Other names of the program.
+    #[serde(default)]
+    also: String,
     /// Sub-commands without a row.
     #[serde(default)]
     commands: String,
     /// Other names of sub-commands.
     #[serde(default)]
     aliases: HashMap<String, String>,
+}
+
+/// The words of a command that name a program, or are code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GivenCode {
+    /// The first operand.
+    First,
+    /// All operands.
+    Operands,
+    /// Operands such as `NAME=value`.
+    Variables,
+    /// The words behind `--`.
+    AfterDashes,
+    /// All words.
+    Words,
 }
 
 impl Options {
@@ -178,10 +248,51 @@ impl Options {
 }
 
 impl Program {
+    /// The sort without any of the options that change it; `None` if the row has no effect.
+    pub(crate) fn sort(&self) -> Option<Sort> {
+        self.sort
+    }
+
+    /// Adds what another row of the same program or sub-command says.
+    fn join(&mut self, other: Self) {
+        let (base, more) = match self.sort {
+            Some(_) => (self.clone(), other),
+            None => (other, self.clone()),
+        };
+        let lists = |a: OptionList, b: OptionList| OptionList([a.0, b.0].concat());
+        *self = Self {
+            flags: lists(base.flags, more.flags),
+            values: lists(base.values, more.values),
+            attached: lists(base.attached, more.attached),
+            code: lists(base.code, more.code),
+            texts: lists(base.texts, more.texts),
+            dirs: lists(base.dirs, more.dirs),
+            definitions: lists(base.definitions, more.definitions),
+            actions: lists(base.actions, more.actions),
+            modules: lists(base.modules, more.modules),
+            whole_options: base.whole_options || more.whole_options,
+            complete: base.complete || more.complete,
+            global: base.global || more.global,
+            command: base.command.or(more.command),
+            command_after_dashes: base.command_after_dashes || more.command_after_dashes,
+            text_operands: base.text_operands.max(more.text_operands),
+            joins: base.joins || more.joins,
+            elsewhere: base.elsewhere || more.elsewhere,
+            assigns: base.assigns || more.assigns,
+            given: base.given.or(more.given),
+            prefix: base.prefix.or(more.prefix),
+            also: format!("{} {}", base.also, more.also),
+            like: [base.like, more.like].concat(),
+            commands: format!("{} {}", base.commands, more.commands),
+            aliases: base.aliases.into_iter().chain(more.aliases).collect(),
+            ..base
+        };
+    }
+
     /// The effect without any of the options that change it.
-    pub fn effect(&self) -> Effect {
+    pub(crate) fn effect(&self) -> Effect {
         Effect {
-            sort: self.sort,
+            sort: self.sort.unwrap_or_default(),
             does: self.does.clone(),
             for_good: self.for_good,
         }
@@ -199,9 +310,9 @@ impl Program {
         listed.then(|| (name.to_vec(), OptionValue::None))
     }
 
-    /// Returns whether words that begin with `+` are options.
-    pub(crate) fn takes_plus(&self) -> bool {
-        self.flags.names("+").is_some()
+    /// Returns whether a name is in the list of flags, such as `+` for words that begin with it.
+    pub(crate) fn has_flag(&self, name: &str) -> bool {
+        self.flags.has(name)
     }
 
     /// Returns the options with a name that begins so.
@@ -229,11 +340,17 @@ impl Program {
         found.into_iter()
     }
 
-    fn lists(&self) -> [(&OptionList, OptionValue); 3] {
+    /// Returns the lists of options, the explicit ones first.
+    fn lists(&self) -> [(&OptionList, OptionValue); 8] {
         [
             (&self.values, OptionValue::Needed),
             (&self.attached, OptionValue::Attached),
             (&self.flags, OptionValue::None),
+            (&self.modules, OptionValue::Rest),
+            (&self.code, OptionValue::Needed),
+            (&self.texts, OptionValue::Needed),
+            (&self.dirs, OptionValue::Needed),
+            (&self.definitions, OptionValue::Needed),
         ]
     }
 }
@@ -253,6 +370,7 @@ pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
     });
     match joined {
         _ if lookup(program).is_some() => (program.to_owned(), None),
+        _ if TABLE.also.contains_key(program) => (TABLE.also[program].clone(), None),
         Some((program, sub)) => (program.to_owned(), Some(sub.to_owned())),
         None if lookup(versionless).is_some() => (versionless.to_owned(), None),
         None => (program.to_owned(), None),
@@ -268,6 +386,13 @@ pub(crate) fn has_subcommands(parent: &str) -> bool {
 pub(crate) fn subcommand(parent: &str, word: &str) -> Option<&'static str> {
     let found = TABLE.subcommands.get(parent)?.get(word)?;
     Some(found.as_str())
+}
+
+/// Returns whether the table knows a sub-command, by its usual name.
+pub(crate) fn is_subcommand(program: &str, subcommand: &[String]) -> bool {
+    let name = format!("{program} {}", subcommand.join(" "));
+    name.rsplit_once(' ')
+        .is_some_and(|(parent, word)| self::subcommand(parent, word).is_some())
 }
 
 /// Returns the usual names of the sub-commands that begin so.
@@ -287,7 +412,7 @@ pub fn that_look() -> impl Iterator<Item = &'static str> {
     let looks = TABLE
         .programs
         .iter()
-        .filter(|(_, row)| row.sort == Sort::Looks);
+        .filter(|(_, row)| row.sort == Some(Sort::Looks));
     looks.map(|(name, _)| name.as_str())
 }
 
@@ -302,17 +427,27 @@ struct Table {
     programs: HashMap<String, Program>,
     /// The words of the sub-commands of each program or sub-command, and their usual names.
     subcommands: HashMap<String, BTreeMap<String, String>>,
+    /// The programs by their other names.
+    also: HashMap<String, String>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let mut table = Table {
         programs: HashMap::new(),
         subcommands: HashMap::new(),
+        also: HashMap::new(),
     };
     for row in rows() {
         for name in &row.names {
-            table.programs.insert(name.clone(), row.clone());
+            let known = table.programs.entry(name.clone());
+            known
+                .and_modify(|it| it.join(row.clone()))
+                .or_insert_with(|| row.clone());
             table.add_subcommand(name, name);
+            let also = row.also.split_whitespace();
+            table
+                .also
+                .extend(also.map(|it| (it.to_owned(), name.clone())));
             for word in row.commands.split_whitespace() {
                 let name = format!("{name} {word}");
                 table.add_subcommand(&name, &name);
@@ -347,12 +482,20 @@ impl Table {
 }
 
 fn rows() -> Vec<Program> {
-    const FILES: [&str; 5] = [
+    const FILES: [&str; 13] = [
         include_str!("programs/shell.toml"),
         include_str!("programs/files.toml"),
         include_str!("programs/git.toml"),
         include_str!("programs/build.toml"),
         include_str!("programs/system.toml"),
+        include_str!("programs/wrappers.toml"),
+        include_str!("programs/code.toml"),
+        include_str!("programs/options/git.toml"),
+        include_str!("programs/options/build.toml"),
+        include_str!("programs/options/packages.toml"),
+        include_str!("programs/options/containers.toml"),
+        include_str!("programs/options/cluster.toml"),
+        include_str!("programs/options/services.toml"),
     ];
     let read = |source| {
         let file: ProgramFile =
@@ -371,7 +514,8 @@ mod tests {
     #[test]
     fn each_program_has_one_row() {
         let mut seen = HashSet::new();
-        for name in rows().into_iter().flat_map(|row| row.names) {
+        let effects = rows().into_iter().filter(|row| row.sort.is_some());
+        for name in effects.flat_map(|row| row.names) {
             assert!(seen.insert(name.clone()), "{name} has two rows");
         }
         assert!(seen.len() > 600, "{}", seen.len());
@@ -379,7 +523,7 @@ mod tests {
 
     #[test]
     fn what_asks_has_a_sentence() {
-        for row in rows() {
+        for row in rows().into_iter().filter(|row| row.sort.is_some()) {
             let options = row.options.iter().map(super::Options::effect);
             let others = row.alone.iter().chain(&row.beyond).cloned();
             for effect in options.chain(others).chain([row.effect()]) {

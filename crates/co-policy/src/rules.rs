@@ -1,11 +1,11 @@
 //! The person's rules: patterns of words, and the prefix that the answer `always` may allow.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::deny::glob::Glob;
 use crate::form::{self, CommandForm};
-use crate::text::has_word;
 
 /// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
 pub const EDIT_TOOLS: [&str; 4] = ["edit_file", "write_file", "delete_file", "move_file"];
@@ -87,6 +87,15 @@ impl Pattern {
             return false;
         };
         self.covers(words) || form::matches(prefix, words, readings)
+    }
+
+    /// True if the pattern has words at these places of a command. `*` is no word.
+    pub(crate) fn names(&self, places: &BTreeSet<usize>) -> bool {
+        let Form::Prefix(prefix) = &self.0 else {
+            return false;
+        };
+        let named = |place: &usize| prefix.get(*place).is_some_and(|word| word != "*");
+        places.iter().all(named)
     }
 
     /// True if the pattern is exactly this command.
@@ -213,82 +222,12 @@ fn quote(word: &str, bare: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-#[derive(serde::Deserialize)]
-struct ArityFile {
-    words: usize,
-    programs: String,
-    two: Group,
-    three: Prefixes,
-}
-
-#[derive(serde::Deserialize)]
-struct Group {
-    programs: String,
-}
-
-#[derive(serde::Deserialize)]
-struct Prefixes {
-    prefixes: String,
-}
-
-static ARITY: std::sync::LazyLock<ArityFile> = std::sync::LazyLock::new(|| {
-    toml::from_str(include_str!("programs/arity.toml"))
-        .expect("the built-in table is tested to parse")
-});
-
-/// Returns the prefix that `always` may allow for a command. It contains the sub-command.
-pub fn prefix_for_always(words: &[String]) -> Option<Pattern> {
-    let program = words.first()?.as_str();
-    let plain = |word: &String| {
-        !word.starts_with('-') && !word.contains(['*', '=', '/', '\n']) && !word.is_empty()
-    };
-    let arity = &*ARITY;
-    let pair = words.get(1).map(|second| format!("{program} {second}"));
-    let three = arity
-        .three
-        .prefixes
-        .split(['|', '\n'])
-        .any(|p| Some(p.trim()) == pair.as_deref());
-    let length = if three {
-        3
-    } else if has_word(&arity.two.programs, program) {
-        2
-    } else if has_word(&arity.programs, program) {
-        arity.words
-    } else {
-        return None;
-    };
-    let taken = words.get(..length)?;
-    (taken.iter().all(plain)).then(|| Pattern::prefix(taken.iter().cloned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn offers_no_less_than_the_subcommand() {
-        let cases = [
-            ("git commit -m x", Some("git commit")),
-            ("git -c a=b commit", None),
-            ("npm run build", Some("npm run build")),
-            ("npm run", None),
-            ("pytest -x", Some("pytest")),
-            ("bash -c x", None),
-            ("env cargo test", None),
-            ("sudo ls", None),
-            ("python3 x.py", None),
-            ("rm -rf x", None),
-            ("cargo test --lib", Some("cargo test")),
-        ];
-        for (command, expected) in cases {
-            let offered = prefix_for_always(&words(command)).map(|pattern| pattern.to_string());
-            assert_eq!(offered.as_deref(), expected, "{command}");
-        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Turns an assessment and the person's rules into a verdict.
 
 use crate::assess::{Assessment, CommandAssessment, RuleCommand};
+use crate::prefix;
 use crate::programs::Sort;
 use crate::reason::Reason;
-use crate::rules::{self, Pattern};
+use crate::rules::Pattern;
 
 /// A question names at most this many reasons.
 const MAX_REASONS: usize = 6;
@@ -172,7 +173,8 @@ fn matching_rule<'a>(
 ) -> Option<&'a Pattern> {
     rules.find(|rule| {
         let matches = |it: &CommandAssessment| rule.matches(&it.words, &it.readings);
-        rule.is_exactly(&assessment.command) || assessment.commands.iter().any(matches)
+        let mut commands = assessment.commands.iter().chain(&assessment.possible);
+        rule.is_exactly(&assessment.command) || commands.any(matches)
     })
 }
 
@@ -249,7 +251,7 @@ fn allowing_rule(assessment: &Assessment, own: &[&Pattern]) -> Option<String> {
 }
 
 fn covers(rule: &Pattern, command: &RuleCommand) -> bool {
-    command.uncovered.is_none() && rule.covers(&command.words)
+    command.uncovered.is_none() && rule.covers(&command.words) && rule.names(&command.code)
 }
 
 /// True for a `cd` to a literal place of the workspace.
@@ -271,9 +273,15 @@ fn with_rule_reason(
     let Some(rule) = own.iter().find(names) else {
         return reasons;
     };
-    let uncovered = assessment.literal.iter().flatten();
-    let why = match uncovered.filter_map(|it| it.uncovered.as_ref()).next() {
+    let commands = || assessment.literal.iter().flatten();
+    let code = commands().filter(|it| rule.covers(&it.words) && !rule.names(&it.code));
+    let code = code.filter_map(|it| it.words.get(*it.code.last()?)).next();
+    let why = match commands().filter_map(|it| it.uncovered.as_ref()).next() {
         Some(reason) => reason.text.clone(),
+        None if code.is_some() => format!(
+            "`{}` names a program or code, which the rule does not",
+            code.map_or("", String::as_str)
+        ),
         None if assessment.literal.is_none() => {
             "the command has more than literal words".to_owned()
         }
@@ -290,5 +298,5 @@ fn prefix_for_always(assessment: &Assessment) -> Option<Pattern> {
         return None;
     };
     let fits = command.uncovered.is_none() && !assessment.unread;
-    rules::prefix_for_always(&command.words).filter(|it| fits && it.covers(&command.words))
+    prefix::for_always(&command.words).filter(|_| fits)
 }

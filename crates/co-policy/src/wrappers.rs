@@ -1,11 +1,10 @@
-//! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `xargs`.
+//! Finds the commands that other commands start: `sudo env bash -c '…'`, `find -exec`, `uv run`.
+//!
+//! The tables of programs say where a started command stands.
 
 use crate::bash::{self, Script, SimpleCommand, Word, path_from};
 use crate::form::{self, CommandForm};
-
-mod table;
-
-use table::Wrapper;
+use crate::programs::Program;
 
 /// Commands nested more deeply are not searched.
 const MAX_DEPTH: usize = 6;
@@ -21,6 +20,18 @@ pub(crate) struct FoundCommand {
     pub command: SimpleCommand,
     pub form: CommandForm,
     pub starts: Starts,
+    pub role: Role,
+}
+
+/// The part of a command in its text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    #[default]
+    Runs,
+    /// It is one reading of words that co cannot read for sure.
+    MayRun,
+    /// It runs in a container or on another machine.
+    RunsElsewhere,
 }
 
 /// The commands that a command starts.
@@ -39,6 +50,8 @@ pub(crate) struct Commands {
     pub found: Vec<FoundCommand>,
     /// The script without its commands.
     pub script: Script,
+    /// The role of the commands that are added.
+    role: Role,
 }
 
 /// Returns the commands of a script.
@@ -57,9 +70,11 @@ impl Commands {
     fn add_script(&mut self, mut script: Script, depth: usize) {
         let own = &mut self.script;
         own.incomplete |= script.incomplete;
-        own.fork_bomb |= script.fork_bomb;
-        own.problems.append(&mut script.problems);
-        own.functions.append(&mut script.functions);
+        if self.role == Role::Runs {
+            own.fork_bomb |= script.fork_bomb;
+            own.problems.append(&mut script.problems);
+            own.functions.append(&mut script.functions);
+        }
         for command in script.commands {
             self.add(command, depth);
         }
@@ -72,47 +87,83 @@ impl Commands {
             return;
         }
         let at = self.found.len();
+        let form = CommandForm::read(&form::single(&command.words));
         self.found.push(FoundCommand {
-            form: CommandForm::read(&form::single(&command.words)),
             command: command.clone(),
+            form: form.clone(),
             starts: Starts::Nothing,
+            role: self.role,
         });
-        let starts = self.add_started(&command, depth);
+        let starts = self.add_started(&command, &form, depth);
         self.found[at].starts = starts;
     }
 
-    fn add_started(&mut self, command: &SimpleCommand, depth: usize) -> Starts {
-        let Some((name, rest)) = command.words.split_first() else {
+    fn add_started(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) -> Starts {
+        let Some((_, rest)) = command.words.split_first() else {
             return Starts::Nothing;
         };
         let dir = command.dir.as_deref();
-        match base_name(name.text()) {
-            shell if SHELLS.contains(&shell) => self.add_shell(rest, dir, depth),
-            "eval" => {
-                let text = rest.iter().map(Word::text).collect::<Vec<_>>().join(" ");
-                self.add_text(&text, rest.first(), dir, depth);
-                Starts::Computed
-            }
-            "trap" => {
-                if let Some(text) = rest.iter().find(|word| !word.text().starts_with('-')) {
-                    self.add_text(text.text(), Some(text), dir, depth);
-                }
-                Starts::Computed
-            }
-            "find" | "fd" | "fdfind" => self.add_executed(rest, dir, depth),
-            // It only prints where the program is.
-            "command"
-                if rest
-                    .first()
-                    .is_some_and(|it| matches!(it.text(), "-v" | "-V")) =>
-            {
-                Starts::Nothing
-            }
-            base => match table::lookup(base) {
-                Some(wrapper) => self.add_wrapped(wrapper, rest, dir, depth),
-                None => Starts::Nothing,
-            },
+        if SHELLS.contains(&form.program.as_str()) {
+            return self.add_shell(rest, dir, depth);
         }
+        // It only prints where the program is.
+        let prints = |word: &Word| matches!(word.text(), "-v" | "-V");
+        if form.program == "command" && rest.first().is_some_and(prints) {
+            return Starts::Nothing;
+        }
+        self.add_defined(command, form, depth);
+        let Some(row) = form.syntax() else {
+            return Starts::Nothing;
+        };
+        let mut starts = self.add_executed(command, row, depth);
+        let moved = form.options_in(|row| &row.dirs).last();
+        let dir = match moved.and_then(|option| option.value.as_deref()) {
+            Some(to) => Some(path_from(dir, to)),
+            None => dir.map(str::to_owned),
+        };
+        let options = form.options_in(|row| &row.texts);
+        let options = options.map(|it| (it.value.clone(), it.value_at));
+        let operands = form.operands.iter().take(row.text_operands);
+        let operands = operands.map(|it| (Some(it.text.clone()), it.at));
+        for (text, at) in options.chain(operands) {
+            let text = text.unwrap_or_default();
+            starts = self.add_text(&text, command.words.get(at), dir.as_deref(), depth);
+        }
+        if let Some(words) = form.starts.and_then(|at| command.words.get(at..)) {
+            let role = match form.options_in(|row| &row.modules).next() {
+                Some(_) => Role::MayRun,
+                None if row.elsewhere => Role::RunsElsewhere,
+                None => Role::Runs,
+            };
+            let started = self.with_role(role, |commands| {
+                commands.add_wrapped(row, words, dir.clone(), depth)
+            });
+            if role == Role::Runs {
+                starts = started;
+            }
+            // An option of the wrapper may stand behind its operands: `flock f -c …`.
+            for pair in words
+                .windows(2)
+                .filter(|pair| row.texts.has(pair[0].text()))
+            {
+                self.with_role(Role::MayRun, |commands| {
+                    commands.add_text(pair[1].text(), Some(&pair[1]), dir.as_deref(), depth)
+                });
+            }
+        }
+        self.add_readings(command, form, row, depth);
+        starts
+    }
+
+    /// Adds commands with a role, unless those around them do not run for sure either.
+    fn with_role<T>(&mut self, role: Role, add: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.role;
+        if outer == Role::Runs {
+            self.role = role;
+        }
+        let result = add(self);
+        self.role = outer;
+        result
     }
 
     /// Adds the commands of `bash -c TEXT`.
@@ -131,59 +182,81 @@ impl Commands {
         }
     }
 
-    /// Adds the commands of a wrapper's words.
+    /// Adds the command of a wrapper, which begins with the first of `words`.
     fn add_wrapped(
         &mut self,
-        wrapper: &Wrapper,
-        rest: &[Word],
-        dir: Option<&str>,
+        row: &Program,
+        words: &[Word],
+        dir: Option<String>,
         depth: usize,
     ) -> Starts {
-        let mut starts = Starts::Nothing;
-        for text in wrapper.texts(rest) {
-            starts = self.add_text(&text, rest.first(), dir, depth);
-        }
-        let words = wrapper.command(rest);
-        let own = &rest[..rest.len() - words.len()];
-        let moved = wrapper.directory(own);
-        let dir = moved
-            .map(|to| path_from(dir, &to))
-            .or(dir.map(str::to_owned));
-        let Some(first) = words.first() else {
-            return starts;
-        };
-        if wrapper.joins {
+        if row.joins {
             let text = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
-            return self.add_text(&text, Some(first), dir.as_deref(), depth);
-        }
-        // An option of the wrapper after its operands, `flock f -c …`, was read as text above.
-        if first.text().starts_with('-') {
-            return starts;
+            return self.add_text(&text, words.first(), dir.as_deref(), depth);
         }
         self.add_words(words, dir, depth)
     }
 
+    /// Adds the commands that begin at other words if an unknown option takes a value, or if the tables know only a part of
+    /// the program.
+    fn add_readings(
+        &mut self,
+        command: &SimpleCommand,
+        form: &CommandForm,
+        row: &Program,
+        depth: usize,
+    ) {
+        let readings = CommandForm::readings(&form::single(&command.words));
+        let places = readings.iter().filter_map(|reading| reading.starts);
+        for at in places.filter(|at| Some(*at) != form.starts) {
+            let words = &command.words[at..];
+            self.with_role(Role::MayRun, |commands| {
+                commands.add_wrapped(row, words, command.dir.clone(), depth)
+            });
+        }
+    }
+
+    /// Adds the command of a sub-command that an option defines: `git -c alias.p=push p origin`.
+    fn add_defined(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
+        let Some(name) = form.subcommand.first() else {
+            return;
+        };
+        for option in form.options_in(|row| &row.definitions) {
+            let value = option.value.as_deref().unwrap_or_default();
+            let defined = value.split_once('=').filter(|(key, _)| {
+                let alias = key.trim().strip_prefix("alias.");
+                alias == Some(name.as_str())
+            });
+            let Some((_, text)) = defined else {
+                continue;
+            };
+            let program = command.words.first().map_or("", Word::text);
+            let rest = command.words.get(form.arguments..).unwrap_or_default();
+            let rest = rest.iter().map(Word::text);
+            // TOML has quotes and brackets around the words.
+            let text = text.replace(['"', '[', ']', ','], " ");
+            let first = match text.trim().strip_prefix('!') {
+                Some(text) => text.to_owned(),
+                None => format!("{program} {text}"),
+            };
+            let text = std::iter::once(first.as_str()).chain(rest);
+            let text = text.collect::<Vec<_>>().join(" ");
+            let word = command.words.get(option.value_at);
+            self.add_text(&text, word, command.dir.as_deref(), depth);
+        }
+    }
+
     /// Adds the commands after `-exec` and similar actions, up to `;` or `+`.
-    fn add_executed(&mut self, words: &[Word], dir: Option<&str>, depth: usize) -> Starts {
-        const ACTIONS: [&str; 8] = [
-            "-exec",
-            "-execdir",
-            "-ok",
-            "-okdir",
-            "-x",
-            "-X",
-            "--exec",
-            "--exec-batch",
-        ];
+    fn add_executed(&mut self, command: &SimpleCommand, row: &Program, depth: usize) -> Starts {
         let mut starts = Starts::Nothing;
-        for (place, word) in words.iter().enumerate() {
-            if ACTIONS.contains(&word.text()) {
-                let rest = &words[place + 1..];
+        for (place, word) in command.words.iter().enumerate() {
+            if row.actions.has(word.text()) {
+                let rest = &command.words[place + 1..];
                 let end = rest
                     .iter()
                     .position(|word| matches!(word.text(), ";" | "+"))
                     .unwrap_or(rest.len());
-                starts = self.add_words(&rest[..end], dir.map(str::to_owned), depth);
+                starts = self.add_words(&rest[..end], command.dir.clone(), depth);
             }
         }
         starts

@@ -52,7 +52,7 @@ fn json_says_the_same() {
         "program": "git",
         "program_options": [{ "name": "-C", "value": "src" }, { "name": "--no-pager", "value": null }],
         "subcommand": ["push"],
-        "options": [{ "name": "-f", "value": null }, { "name": "--repo", "value": "x" }],
+        "options": [{ "name": "--force", "value": null }, { "name": "--repo", "value": "x" }],
         "operands": ["main"],
     });
     assert_eq!(*form, expected);

@@ -6,7 +6,11 @@ use crate::wrappers;
 fn sorted(text: &str) -> (Sort, Vec<String>) {
     let commands = wrappers::commands(bash::parse(text));
     let sorted = |found| super::sort(found, &commands.script.functions);
-    let all: Vec<super::SortedCommand> = commands.found.iter().map(sorted).collect();
+    let runs = commands
+        .found
+        .iter()
+        .filter(|it| it.role == wrappers::Role::Runs);
+    let all: Vec<super::SortedCommand> = runs.map(sorted).collect();
     let worst = all.iter().map(|it| it.sort).max().unwrap_or_default();
     let does = all
         .into_iter()
