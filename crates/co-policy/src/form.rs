@@ -500,7 +500,12 @@ impl<'a> FormReader<'a> {
                 });
                 // Only a scan that has an end counts operands.
                 let operands = position.operands + usize::from(until.is_some());
-                open.push(Position { operands, ..next });
+                let dashes = next.dashes || rows.first().is_some_and(|row| row.options_first);
+                open.push(Position {
+                    operands,
+                    dashes,
+                    ..next
+                });
             }
         }
         scan

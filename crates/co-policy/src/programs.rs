@@ -173,6 +173,9 @@ pub struct Program {
     /// True if a command that it starts stands behind `--`.
     #[serde(default)]
     pub(crate) command_after_dashes: bool,
+    /// True if all options stand before the operands.
+    #[serde(default)]
+    pub(crate) options_first: bool,
     /// True if the words of the started command together are shell text.
     #[serde(default)]
     pub(crate) joins: bool,
@@ -276,6 +279,7 @@ impl Program {
             command: base.command.or(more.command),
             command_after_dashes: base.command_after_dashes || more.command_after_dashes,
             text_operands: base.text_operands.max(more.text_operands),
+            options_first: base.options_first || more.options_first,
             joins: base.joins || more.joins,
             elsewhere: base.elsewhere || more.elsewhere,
             assigns: base.assigns || more.assigns,
@@ -437,7 +441,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         subcommands: HashMap::new(),
         also: HashMap::new(),
     };
-    for row in rows() {
+    let rows = rows();
+    for row in &rows {
         for name in &row.names {
             let known = table.programs.entry(name.clone());
             known
@@ -452,9 +457,16 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
                 let name = format!("{name} {word}");
                 table.add_subcommand(&name, &name);
             }
-            for (alias, usual) in &row.aliases {
-                table.add_subcommand(&format!("{name} {alias}"), &format!("{name} {usual}"));
-            }
+        }
+    }
+    // The names that aliases stand for win over rows and lists.
+    for row in &rows {
+        for (name, (alias, usual)) in row
+            .names
+            .iter()
+            .flat_map(|it| row.aliases.iter().map(move |pair| (it, pair)))
+        {
+            table.add_subcommand(&format!("{name} {alias}"), &format!("{name} {usual}"));
         }
     }
     table
