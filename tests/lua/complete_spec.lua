@@ -54,6 +54,25 @@ describe('the completion of a prompt', function()
       same({}, items(nvim, 'a word s'), 'nobody asked for files')
     end)
 
+    it('gives ' .. adapter .. ' no preview that crashes or blocks a parser of markdown', function()
+      local nvim, dir = editor()
+      local nested = ('> '):rep(300)
+      for _, text in ipairs({ nested, '~~~~~\n' .. nested, ('![*'):rep(200), (' '):rep(3e5) }) do
+        vim.fn.writefile(vim.split(text, '\n'), dir .. '/.co/prompts/wild.md')
+        vim.fn.writefile(vim.split(text, '\n'), dir .. '/src/wild.md')
+        for _, line in ipairs({ '/wild', 'see @file:src/wild.md' }) do
+          nvim:assert_quick(text:sub(1, 9), function()
+            for _, item in ipairs(items(nvim, line)) do
+              nvim:lua(
+                "vim.treesitter.get_string_parser(..., 'markdown'):parse(true)",
+                item[3] .. '\n\n' .. item[4]
+              )
+            end
+          end)
+        end
+      end
+    end)
+
     it('is on the screen with ' .. adapter .. ', while the person types', function()
       local nvim = editor({ screen = true, columns = 160 })
       nvim:lua('complete_with(...)', adapter)

@@ -6,9 +6,6 @@ local ask, editor, reach = messages.ask, questions.editor, questions.reach
 
 -- The most bytes of a part, as in src/protocol/change.rs.
 local FIRST, PART = 64 * 1024, 256 * 1024
--- The most milliseconds of one turn of the event loop. It takes less than 50 on an idle machine; without bounds, seconds.
-local BOUND = 500
-
 -- The cases follow from the seed.
 local SEED = math.floor(tonumber(vim.env.CO_TEST_SEED) or 7)
 local CASES = math.max(6, math.floor((tonumber(vim.env.CO_TEST_CASES) or 0) / 50))
@@ -78,30 +75,13 @@ local PIECES = {
 -- Neovim ships parsers of these.
 local PATHS = { 'a.lua', 'a.c', 'README.md', 'a.vim', 'a.query', 'doc/a.txt' }
 
--- Counts the milliseconds that one turn of the event loop takes, not those that other programs take meanwhile.
-local WATCH = [[
-  local function spent()
-    local usage = vim.uv.getrusage()
-    local user, system = usage.utime, usage.stime
-    return (user.sec + system.sec) * 1e3 + (user.usec + system.usec) / 1e3
-  end
-  local last = spent()
-  _G.longest = 0
-  _G.watch = assert(vim.uv.new_timer())
-  watch:start(0, 1, function()
-    local now = spent()
-    _G.longest = math.max(_G.longest, now - last)
-    last = now
-  end)
-]]
-
 --- Asks about a change of a file whose text is long, opens its review, and sends the parts that it asks for until all is there.
 ---@param path string
 ---@param text string
 ---@return co.test.Neovim
 local function open(path, text)
   local nvim = editor()
-  nvim:lua(WATCH)
+  nvim:watch_turns()
   local file = messages.file(path, text, { text = text:sub(1, FIRST), more = #text > FIRST })
   nvim:receive(ask(1, {
     command = 'write_file ' .. path,
@@ -131,38 +111,46 @@ local function open(path, text)
   return nvim
 end
 
---- Answers with a key, once the review takes it, and checks that nothing blocked Neovim.
----@param nvim co.test.Neovim
-local function accept(nvim)
-  neovim.wait('the answer', function()
-    nvim:keys('Y')
-    return nvim:sent('answer')[1] ~= nil
+--- Reviews a change, calls `act` and accepts the change. Nothing may block Neovim.
+---@param path string
+---@param text string
+---@param act fun(nvim: co.test.Neovim)
+local function check(path, text, act)
+  neovim.assert_quick(text:sub(1, 100), function()
+    local nvim = open(path, text)
+    act(nvim)
+    neovim.wait('the answer', function()
+      nvim:keys('Y')
+      return nvim:sent('answer')[1] ~= nil
+    end)
+    local longest = nvim:longest_turn()
+    nvim:stop()
+    return longest
   end)
-  local longest = nvim:lua('watch:stop() return longest') --[[@as number]]
-  yes(longest <= BOUND, ('a turn of the event loop took %d ms'):format(longest))
 end
 
 describe('the review of a long text', function()
   it('takes 500,000 lines', function()
-    local nvim = open('a.txt', '@\n' .. ('+line\n'):rep(500000))
-    nvim:wait('return vim.api.nvim_buf_line_count(0) == 500001')
-    nvim:keys('G')
-    nvim:wait_screen('500001,1')
-    accept(nvim)
+    check('a.txt', '@\n' .. ('+line\n'):rep(500000), function(nvim)
+      nvim:wait('return vim.api.nvim_buf_line_count(0) == 500001')
+      nvim:keys('G')
+      nvim:wait_screen('500001,1')
+    end)
   end)
 
   it('takes a line of 10 MB', function()
-    local nvim = open('a.txt', '@\n+' .. ('0123456789abcde '):rep(655360) .. 'end\n')
-    nvim:wait('return vim.fn.getline("$"):sub(-3) == "end"')
-    nvim:keys('G$')
-    nvim:wait_screen('end')
-    accept(nvim)
+    local line = ('0123456789abcde '):rep(655360) .. 'end'
+    check('a.txt', '@\n+' .. line .. '\n', function(nvim)
+      nvim:wait('return vim.fn.getline("$"):sub(-3) == "end"')
+      nvim:keys('G$')
+      nvim:wait_screen('end')
+    end)
   end)
 
   it('takes many parts', function()
-    local nvim = open('a.txt', (' a\n@\n-b\n+c\n'):rep(20000))
-    nvim:wait('return vim.api.nvim_buf_line_count(0) == 80000')
-    accept(nvim)
+    check('a.txt', (' a\n@\n-b\n+c\n'):rep(20000), function(nvim)
+      nvim:wait('return vim.api.nvim_buf_line_count(0) == 80000')
+    end)
   end)
 
   it('takes a text that a parser of Neovim cannot', function()
@@ -172,10 +160,32 @@ describe('the review of a long text', function()
       ['a.lua'] = ('{'):rep(100 * 1024),
       ['a.c'] = ('('):rep(100 * 1024),
     }) do
-      local nvim = open(path, ('@\n-old\n+%s\n'):format(line))
-      nvim:settle()
-      accept(nvim)
+      check(path, ('@\n-old\n+%s\n'):format(line), function(nvim)
+        nvim:settle()
+      end)
     end
+  end)
+
+  it('takes lines that Neovim would match with each other for a second', function()
+    math.randomseed(SEED)
+    local text = { '@\n' }
+    for index = 1, 40 do
+      local letters = {}
+      for letter = 1, 1000 do
+        letters[letter] = string.char(97 + math.random(0, 3))
+      end
+      text[index + 1] = ('%s%s\n'):format(index <= 20 and '-' or '+', table.concat(letters))
+    end
+    check('a.txt', table.concat(text), function(nvim)
+      nvim:lua("vim.opt.diffopt:append('linematch:40')")
+      local before = nvim:lua('return vim.o.diffopt')
+      nvim:wait('return vim.api.nvim_buf_line_count(0) == 41')
+      nvim:keys('=')
+      nvim:wait_screen('before the change')
+      nvim:keys('q')
+      nvim:wait_gone('before the change')
+      same(before, nvim:lua('return vim.o.diffopt'))
+    end)
   end)
 
   it('takes any short text', function()
@@ -195,21 +205,20 @@ describe('the review of a long text', function()
         pieces[#pieces + 1], length = piece, length + #piece
       end
       local text = table.concat(pieces)
-      local nvim = open(path, '@\n+' .. text:gsub('\n', '\n+') .. '\n')
-      -- The work of the parser ends or is given up.
-      local last = -1
-      neovim.wait('the colours', function()
-        local marks = nvim:lua([[
-          local namespace = vim.api.nvim_get_namespaces()['co.review.colours']
-          vim.wait(300)
-          return #vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})
-        ]])
-        local same_number = marks == last
-        last = marks --[[@as integer]]
-        return same_number
+      check(path, '@\n+' .. text:gsub('\n', '\n+') .. '\n', function(nvim)
+        -- The work of the parser ends or is given up.
+        local last = -1
+        neovim.wait('the colours', function()
+          local marks = nvim:lua([[
+            local namespace = vim.api.nvim_get_namespaces()['co.review.colours']
+            vim.wait(300)
+            return #vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})
+          ]])
+          local same_number = marks == last
+          last = marks --[[@as integer]]
+          return same_number
+        end)
       end)
-      accept(nvim)
-      nvim:stop()
     end
   end)
 end)

@@ -271,25 +271,48 @@ local WATCH = [[
   end)
 ]]
 
---- Fails if a turn of the event loop takes 50 ms or more of processor time while `act` runs. A turn that took long may have
---- waited for memory that other programs use, so `act` gets several tries.
+-- The most milliseconds of processor time that a turn of the event loop may take.
+local MOST_TURN = 50
+
+--- Starts to measure the turns of the event loop.
+function Neovim:watch_turns()
+  self:lua(WATCH)
+end
+
+--- Returns the most milliseconds of processor time that a turn of the event loop has taken.
+---@return number
+function Neovim:longest_turn()
+  self:lua('vim.cmd.redraw()')
+  local turns = self:lua('return _G.turns')
+  self:wait('return _G.turns > ' .. turns + 1)
+  return self:lua('_G.watch:stop() return _G.longest')
+end
+
+--- Fails if a turn of the event loop takes too long. One that took long may have waited for memory that other programs use,
+--- so there are several tries.
 ---@param what string
----@param act fun()
-function Neovim:assert_quick(what, act)
+---@param try fun(): number returns the longest turn
+function M.assert_quick(what, try)
   ---@type number[]
   local longest = {}
-  for try = 1, 5 do
-    self:lua(WATCH)
-    act()
-    self:lua('vim.cmd.redraw()')
-    local turns = self:lua('return _G.turns')
-    self:wait('return _G.turns > ' .. turns + 1)
-    longest[try] = self:lua('_G.watch:stop() return _G.longest')
-    if longest[try] < 50 then
+  for index = 1, 5 do
+    longest[index] = try()
+    if longest[index] < MOST_TURN then
       return
     end
   end
   error(('%s: %s ms'):format(what, vim.inspect(longest)), 2)
+end
+
+--- Fails if a turn of the event loop takes too long while `act` runs.
+---@param what string
+---@param act fun()
+function Neovim:assert_quick(what, act)
+  M.assert_quick(what, function()
+    self:watch_turns()
+    act()
+    return self:longest_turn()
+  end)
 end
 
 --- The lines of the screen.

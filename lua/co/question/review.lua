@@ -20,6 +20,8 @@ local windows = require('co.ui.windows')
 
 -- The most lines and bytes that can be edited, or shown side by side, at once. Neovim compares more for seconds.
 local MOST_LINES, MOST_BYTES = 5000, 256 * 1024
+-- The most bytes of rows that are matched with each other.
+local MOST_MATCHED = 40000
 
 --- The changes that are reviewed together, and what becomes of the answers.
 ---@class (exact) co.review.Source
@@ -257,6 +259,36 @@ local function frozen(lines)
   return buf
 end
 
+--- Lets Neovim match no rows with each other while a buffer exists, if that would take it long. Then it also marks no
+--- characters in changed rows.
+---@param review co.Review
+---@param rows string[]
+---@param buf integer
+local function match_less(review, rows, buf)
+  local longest = 0
+  for _, row in ipairs(rows) do
+    longest = math.max(longest, #row)
+  end
+  if review.text:most_pairs() * longest <= MOST_MATCHED then
+    return
+  end
+  local before = vim.o.diffopt
+  local less = vim.tbl_filter(function(item)
+    return not item:find('^linematch') and not item:find('^inline')
+  end, vim.split(before, ','))
+  vim.o.diffopt = table.concat(less, ',')
+  local set = vim.o.diffopt
+  api.nvim_create_autocmd('BufWipeout', {
+    buffer = buf,
+    once = true,
+    callback = function()
+      if vim.o.diffopt == set then
+        vim.o.diffopt = before
+      end
+    end,
+  })
+end
+
 --- Shows the text before and after the change side by side in another tab page.
 ---@param review co.Review
 local function side_by_side(review)
@@ -267,6 +299,7 @@ local function side_by_side(review)
   end
   local before, after = review.text:before_and_after()
   local sides = { frozen(before), frozen(after) }
+  match_less(review, vim.list_extend(before, after), sides[1])
   vim.cmd(('tab sbuffer %d'):format(sides[1]))
   local left = api.nvim_get_current_win()
   local wins = { left, api.nvim_open_win(sides[2], false, { split = 'right', win = left }) }

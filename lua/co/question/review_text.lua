@@ -500,6 +500,21 @@ function Text:kinds(answered)
   return kinds
 end
 
+--- Returns the most pairs of an old and a new row in a part.
+---@return integer
+function Text:most_pairs()
+  local most = 0
+  for _, own in pairs(self.runs) do
+    ---@type table<string, integer>
+    local rows = { ['-'] = 0, ['+'] = 0 }
+    for _, run in ipairs(own) do
+      rows[run.kind] = (rows[run.kind] or 0) + run.last - run.first + 1
+    end
+    most = math.max(most, rows['-'] * rows['+'])
+  end
+  return most --[[@as integer]]
+end
+
 --- Returns the text before and after the change, without the parts that the person refused.
 ---@return string[]
 ---@return string[]

@@ -1,12 +1,14 @@
 --- Describes what completion offers: a few words for the menu, and a preview in markdown.
 local M = {}
 
+local bounds = require('co.chat.bounds')
 local context = require('co.chat.context')
 local disk = require('co.ui.file_text')
 local install = require('co.install')
+local printable = require('co.ui.printable')
 local prompt_files = require('co.chat.prompt_files')
 
--- The most lines and bytes of a file in a preview.
+-- The most lines of a file in a preview, and the most bytes of a preview.
 local LINES, BYTES = 20, 4096
 
 --- Returns the name of the slash command that a word is.
@@ -34,7 +36,7 @@ function M.about(word, cwd)
   local name = slash_name(word)
   local entry = name and require('co.user_command.slash').commands[name]
   local file = name and not entry and prompt_files.about(name, cwd)
-  return file or entry and entry.about or context.about[word] or ''
+  return file and printable.for_plugins(file) or entry and entry.about or context.about[word] or ''
 end
 
 --- Returns lines in a block of code.
@@ -42,7 +44,18 @@ end
 ---@param language string
 ---@return string
 local function block(lines, language)
-  return ('~~~~%s\n%s\n~~~~'):format(language, table.concat(lines, '\n'))
+  local text, fence = table.concat(lines, '\n'), '~~~~'
+  for run in text:gmatch('~~~~+') do
+    fence = #run < #fence and fence or run .. '~'
+  end
+  return ('%s%s\n%s\n%s'):format(fence, language, text, fence)
+end
+
+--- Returns a text for the parser of markdown of another plugin.
+---@param text string
+---@return string
+local function bounded(text)
+  return table.concat(bounds.new(0):lines(printable.head(text, BYTES)), '\n')
 end
 
 -- The help file, once it was read.
@@ -77,16 +90,15 @@ local function first_lines(path)
       names[#names + 1] = type == 'directory' and name .. '/' or name
     end
     table.sort(names)
-    return block(vim.list_slice(names, 1, LINES), '')
+    names = vim.tbl_map(printable.line, vim.list_slice(names, 1, LINES))
+    return bounded(block(names, ''))
   end
-  local text = disk.read(path, BYTES)
+  local text = disk.read(path, BYTES - 100)
   if not text or text:find('\0', 1, true) then
     return nil
   end
-  return block(
-    vim.list_slice(vim.split(text, '\r?\n'), 1, LINES),
-    vim.filetype.match({ filename = path }) or ''
-  )
+  local lines = vim.list_slice(vim.split(text, '\r?\n'), 1, LINES)
+  return bounded(block(lines, vim.filetype.match({ filename = path }) or ''))
 end
 
 --- Returns the documentation of a slash command, the text of a prompt file, or the first lines of a file.
@@ -100,7 +112,7 @@ function M.preview(word, cwd)
       return help('co-/' .. name)
     end
     local file = prompt_files.get(name, cwd)
-    return file and prompt_files.parts(file.text).body
+    return file and bounded(prompt_files.parts(file.text).body)
   end
   local path = M.path(word)
   return path and first_lines(path)
