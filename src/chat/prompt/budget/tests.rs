@@ -291,3 +291,32 @@ fn one_context_larger_than_the_window_is_cut_in_its_middle() {
     assert!(fit.tokens <= 8_000, "{}", fit.tokens);
     assert!(contexts(&fit.items)[0].ends_with(" bytes in the middle]"));
 }
+
+/// A server may number its calls anew after a summary, and a person may attach a file again.
+#[test]
+fn a_text_is_whole_if_only_an_earlier_one_with_its_name_was_shortened() {
+    let mut items = vec![attached("read", &[("@file:a", 5_000)])];
+    items.extend(step(1, "old".repeat(1_000)));
+    items.push(user("and now"));
+    items.extend((2..7).flat_map(|number| step(number, "fine".into())));
+    let texts = Budget { window: 1_500 }.fit("", &[], &items).shortened;
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    items.push(Item::Shortened { texts });
+    let budget = Budget { window: 100_000 };
+    let before = budget.fit("", &[], &items).items;
+    assert!(outputs(&before)[0].contains("left out to save room"));
+    for summary in [false, true] {
+        let mut items = items.clone();
+        if summary {
+            let text = "It was read.".into();
+            items.push(Item::Summary { text, keep: 0 });
+        }
+        items.push(attached("read it again", &[("@file:a", 5_000)]));
+        items.extend(step(if summary { 1 } else { 7 }, "new".repeat(1_000)));
+        let fit = budget.fit("", &[], &items).items;
+        let told = contexts(&fit);
+        assert!(told[0].contains("left out to save room"), "{told:?}");
+        assert!(told[1].contains(&"x".repeat(5_000)), "{told:?}");
+        assert_eq!(outputs(&fit).last(), Some(&"new".repeat(1_000).as_str()));
+    }
+}

@@ -22,23 +22,24 @@ type TextPlace = (usize, Option<usize>);
 impl Texts {
     /// Takes the items to send, and repeats the shortenings in `transcript`.
     pub(super) fn new(told: Vec<Item>, transcript: &[Item]) -> Self {
-        let recorded = transcript.iter().filter_map(|item| match item {
-            Item::Shortened { texts } => Some(texts),
-            _ => None,
-        });
-        let known: HashMap<&LongText, usize> = recorded
-            .flatten()
-            .map(|known| (&known.text, known.bytes))
-            .collect();
+        let known = recorded(transcript);
         let mut texts = Self {
             told,
             whole: HashMap::new(),
             shortened: Vec::new(),
         };
-        for place in texts.places() {
-            if let Some(bytes) = texts.name(place).and_then(|name| known.get(&name)) {
+        let mut later: HashMap<String, usize> = HashMap::new();
+        for place in texts.places().into_iter().rev() {
+            let Some(name) = texts.name(place) else {
+                continue;
+            };
+            let later = later.entry(short_name(&name).to_owned()).or_default();
+            if let Some((bytes, whole)) = known.get(&name)
+                && *later >= *whole
+            {
                 texts.tell(place, *bytes);
             }
+            *later += 1;
         }
         texts
     }
@@ -160,6 +161,41 @@ impl Texts {
             let bytes = self.size(place) / 3;
             *used -= self.shorten(place, bytes);
         }
+    }
+}
+
+/// Returns the last shortening of each text: its bytes, and the number of texts with the same name that came later.
+///
+/// Those are whole: a server may number its calls anew after a summary, and a person may attach a file again.
+fn recorded(transcript: &[Item]) -> HashMap<&LongText, (usize, usize)> {
+    let mut found = HashMap::new();
+    let mut later: HashMap<&str, usize> = HashMap::new();
+    for item in transcript.iter().rev() {
+        match item {
+            Item::Outcome(outcome) => *later.entry(&outcome.call).or_default() += 1,
+            Item::User { context, .. } => {
+                for piece in context {
+                    *later.entry(&piece.name).or_default() += 1;
+                }
+            }
+            Item::Shortened { texts } => {
+                for known in texts {
+                    let count = later.get(short_name(&known.text)).copied();
+                    let place = (known.bytes, count.unwrap_or_default());
+                    found.entry(&known.text).or_insert(place);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the name of a text, without its size.
+fn short_name(text: &LongText) -> &str {
+    match text {
+        LongText::Output { call } => call,
+        LongText::Context { name, .. } => name,
     }
 }
 
