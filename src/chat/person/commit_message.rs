@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::chat::Chat;
 use crate::chat::contexts::left_out;
 use crate::chat::text::start_of;
-use crate::chat::turn::whole_text;
+use crate::chat::turn::{RequestHistory, whole_text};
 use crate::error;
 use crate::protocol::{CommitPlace, NoticeLevel, ToEditor};
 use crate::tool::judge::workspace_of;
@@ -31,6 +31,12 @@ const CUT: &str = "it reached the model's output limit; /commit asks again";
 
 /// The most bytes of the changes.
 const LONGEST_CHANGES: usize = 64 << 10;
+
+/// After a refusal, changes of at most so many bytes are sent as they are.
+const SHORT_CHANGES: usize = 4 << 10;
+
+/// The most refusals after which the model is asked with less of the changes.
+const MAX_REFUSALS: usize = 3;
 
 /// The request for a commit message.
 pub(in crate::chat) struct CommitRequest {
@@ -68,6 +74,7 @@ impl Chat {
         let (chat, cancel) = (self.id, self.commit.cancel.clone());
         let (services, workspace) = (Arc::clone(&self.services), self.dirs.workspace.clone());
         let (provider, used) = (self.provider(), self.commit.used.0.clone());
+        let history = Arc::clone(&self.model.history);
         // It may be in another repository than the chat.
         let judge = services.judge(&workspace_of(Path::new(&commit.directory)));
         let git = services.own_git(&judge);
@@ -81,16 +88,12 @@ impl Chat {
                 }
                 services.notice(NoticeLevel::Info, "the model writes the commit message");
                 let redacted = services.redact_for_model(&workspace, &changes, &keys);
-                let request = ModelRequest {
-                    system: INSTRUCTIONS.to_owned(),
-                    items: Arc::from([Item::user(redacted.await?.text)]),
-                    tools: Arc::from([]),
-                    may_call: false,
-                    cache_key: None,
-                    room: None,
+                let request = CommitText {
+                    changes: redacted.await?.text,
+                    refusal: None,
                 };
                 let retried = |words| services.notice(NoticeLevel::Info, words);
-                let answer = written(provider, request, &used, retried).await;
+                let answer = written(provider, request, &history, &used, retried).await;
                 let (text, stop) = answer.map_err(|fault| reason(&fault))?;
                 if stop == Stop::Length {
                     return Err(CUT.to_owned());
@@ -157,22 +160,63 @@ async fn staged(git: &OwnGit, commit: CommitPlace) -> Result<(String, Vec<String
     ))
 }
 
-/// Returns the model's answer, with retries. Calls `retried` with words for the person before each wait.
+/// The text that the message is written from.
+struct CommitText {
+    changes: String,
+    /// The note about a refusal of the last request.
+    refusal: Option<Item>,
+}
+
+impl CommitText {
+    fn request(&self) -> ModelRequest {
+        let changes = Item::user(self.changes.as_str());
+        ModelRequest {
+            system: INSTRUCTIONS.to_owned(),
+            items: std::iter::once(changes)
+                .chain(self.refusal.clone())
+                .collect(),
+            tools: Arc::from([]),
+            may_call: false,
+            cache_key: None,
+            room: None,
+        }
+    }
+
+    /// Leaves half of long changes out.
+    fn halve(&mut self) {
+        if self.changes.len() > SHORT_CHANGES {
+            let start = start_of(&self.changes, self.changes.len() / 2);
+            let end = start.rfind('\n').map_or(0, |end| end + 1);
+            self.changes = format!("{}… cut", &start[..end]);
+        }
+    }
+}
+
+/// Returns the model's answer, with retries. After a refusal, the model gets less of the changes and a note. No two notes are the same,
+/// so the provider is asked each time. Calls `retried` with words for the person before each wait.
 async fn written(
     provider: Arc<dyn Provider>,
-    request: ModelRequest,
+    mut text: CommitText,
+    history: &RequestHistory,
     used: &mpsc::Sender<Usage>,
     retried: impl Fn(String),
 ) -> Result<(String, Stop), Fault> {
     let mut backoff = Backoff::new();
+    let mut refusals = 0;
     loop {
         let mut usage = Usage::default();
-        let answer = whole_text(Arc::clone(&provider), request.clone(), &mut usage).await;
+        let answer = whole_text(Arc::clone(&provider), text.request(), &mut usage).await;
         // The tokens are used even if the request fails. It fails to count them if the chat has ended.
         used.send(usage).await.ok();
         let Err(fault) = answer else {
             return answer;
         };
+        if fault.is_refusal() && refusals < MAX_REFUSALS {
+            refusals += 1;
+            text.halve();
+            text.refusal = Some(history.refused(fault.words()));
+            continue;
+        }
         let Some(pause) = backoff.next(&fault) else {
             return Err(fault);
         };

@@ -44,7 +44,7 @@ impl RequestHistory {
     }
 
     /// Counts a refusal, and returns the note that tells the model of it. No two notes are the same, so a request with one is new.
-    pub(super) fn refused(&self, words: &str) -> Item {
+    pub(in crate::chat) fn refused(&self, words: &str) -> Item {
         let count = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         let words = words.trim();
         let text = match count {

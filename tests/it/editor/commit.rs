@@ -20,6 +20,11 @@ const FAULT: &str = r#"data: {"error":{"message":"overloaded","type":"server_err
 
 "#;
 
+/// An event of a server that refuses the request.
+const REFUSAL: &str = r#"data: {"error":{"message":"No models loaded","type":"invalid_request_error","code":400}}
+
+"#;
+
 /// Edits the message of a commit of `notes.txt`, which has `staged` as its new text.
 fn committing(staged: &str, replies: impl IntoIterator<Item = Reply>) -> Scene {
     let workspace = Workspace::new();
@@ -91,6 +96,24 @@ fn it_is_asked_for_again_after_a_fault_and_its_tokens_count() {
     }
     scene.type_keys(":Co /usage<CR>");
     scene.wait_text("20 tokens in");
+}
+
+#[test]
+fn it_is_asked_for_with_less_after_a_refusal_and_each_time_that_it_is_typed() {
+    let refusals = || (0..4).map(|_| Reply::new().raw(REFUSAL.as_bytes()));
+    let lines = "a line of the change\n".repeat(1_000);
+    let scene = committing(&lines, refusals());
+    scene.type_keys(":Co /commit<CR>");
+    scene.wait_notice("No models loaded");
+    let sizes: Vec<_> = scene
+        .server
+        .requests()
+        .iter()
+        .map(|it| it.bytes.len())
+        .collect();
+    assert!(sizes.len() == 4 && sizes[3] < sizes[0] / 4, "{sizes:?}");
+    scene.replies([Reply::text("Add it")]);
+    write(&scene, "Add it");
 }
 
 #[test]
