@@ -396,6 +396,22 @@ async fn a_failure_that_does_not_pass_gets_the_reduced_form_once() {
     chat.assert_shown("in a reduced form only: 1 call is sent as text");
     assert_eq!(chat.turn("go on").await, "done");
     assert_eq!(chat.model.requests().len(), 9, "it does not fail again");
+    // A failure that speaks of calls is not tried again before that.
+    let template = Fault::Server {
+        provider: "scripted".into(),
+        status: 500,
+        retry_after: None,
+        body: "Jinja Exception: Only user, system and assistant roles are supported!".into(),
+        explained: true,
+    };
+    let answers = [
+        calls(&[("1", "echo 1")]),
+        vec![template.into()],
+        says("Better."),
+    ];
+    let mut chat = Chat::new(answers);
+    assert_eq!(chat.turn("go").await, "done");
+    assert!(reduced(&chat.last_request()));
     // A chat that the reduced form would not change, and the page of a gateway.
     for failure in [failed(true), failed(false)] {
         let mut chat = Chat::new((0..7).map(|_| failure.clone()));

@@ -146,8 +146,8 @@ impl Remedies {
         }
     }
 
-    /// Returns true, and sends the next request in its reduced form, if nothing else helps against a fault that may be a refusal.
-    pub(super) fn reduce_at_last(&mut self, fault: &Fault, request: FailedRequest) -> bool {
+    /// Sends the next request in its reduced form against a fault that may be a refusal. Returns false if that cannot help.
+    pub(super) fn reduce_once(&mut self, fault: &Fault, request: FailedRequest) -> bool {
         let helps = fault.may_be_refusal() && !fault.is_refusal() && request.reducible;
         helps && !std::mem::replace(&mut self.reduced, true)
     }
@@ -167,6 +167,9 @@ impl Turn {
             && remedies.too_long.is_none()
             && (limit.is_some() || request.tokens > self.budget().await?.window / 2);
         if fault.is_explained() {
+            if is_about_form(fault.words()) && remedies.reduce_once(fault, request) {
+                return Ok(true);
+            }
             remedies.failures += 1;
             if !length || remedies.failures < FAILURES {
                 return Ok(false);
@@ -250,4 +253,11 @@ impl Turn {
             None => Ok(()),
         }
     }
+}
+
+/// Returns true if the words of a failure are about what the reduced form leaves out, as those of a chat template are.
+fn is_about_form(words: &str) -> bool {
+    let words = words.to_lowercase();
+    let parts = ["jinja", "template", "roles", "tool", "image"];
+    parts.iter().any(|part| words.contains(part))
 }

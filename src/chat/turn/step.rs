@@ -89,7 +89,7 @@ impl Turn {
                 let failed = FailedRequest { tokens, reducible };
                 let mut again = self.answer_refusal(fault, failed, &mut remedies).await?;
                 let pause = (!again).then(|| backoff.next(fault)).flatten();
-                again |= pause.is_none() && remedies.reduce_at_last(fault, failed);
+                again |= pause.is_none() && remedies.reduce_once(fault, failed);
                 if again || pause.is_some() {
                     self.end_thought(&mut progress).await?;
                     self.used(progress.usage).await?;
