@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::shared_file;
-use co_exec::regular;
+use co_exec::beneath;
+use co_exec::regular::SMALL_FILE_BYTES;
 
 /// An error with the file of answers.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +68,7 @@ impl FileText {
     /// # Errors
     /// It cannot be read, is something else than a regular file, or is larger.
     pub fn read(path: PathBuf) -> io::Result<Self> {
-        let bytes = regular::read(&path, regular::SMALL_FILE_BYTES)?;
+        let bytes = beneath::read_resolved(&path, SMALL_FILE_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);
         Ok(Self {
             sha256: sha256(&text),

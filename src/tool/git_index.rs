@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use co_exec::{regular, repository};
+use co_exec::beneath::Dir;
+use co_exec::repository;
 
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
@@ -53,8 +54,11 @@ pub(crate) fn read(root: &Path) -> Vec<Index> {
         // Only its index is read, and what that lists is hidden less.
         Err(_) => root.join(".git"),
     };
+    let Ok(dir) = dir.canonicalize().and_then(|dir| Dir::open(&dir)) else {
+        return Vec::new();
+    };
     let read = |name: &str| {
-        let bytes = regular::read(&dir.join(name), MOST_INDEX).ok()?;
+        let bytes = dir.read(name, MOST_INDEX).ok()?;
         HASHES.iter().find_map(|hash| Index::parse(&bytes, *hash))
     };
     let own = read("index");

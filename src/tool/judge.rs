@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
-use super::files::{self, FileQuery};
+use super::files::{self, FileQuery, FileQueryError};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
 use co_exec::regular::{self, FileStamp};
@@ -167,6 +167,23 @@ impl Judge {
         }
     }
 
+    /// Returns the real path of a file query. From then on, the path is opened through no link.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// There is no such file, or it may not be read unasked. It may be another file than when the query was judged.
+    pub fn query_place(&self, query: &FileQuery, cwd: &Path) -> Result<PathBuf, FileQueryError> {
+        let real = cwd.join(query.path()).canonicalize();
+        let real = real.map_err(|error| {
+            FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
+        })?;
+        match self.problem_of(&real, query.wanted()) {
+            Some(why) => Err(FileQueryError(format!("Refused: {why}."))),
+            None => Ok(real),
+        }
+    }
+
     /// Returns the files that an edit would change.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
@@ -256,12 +273,16 @@ impl Judge {
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn reading_problem(&self, real: &Path) -> Option<String> {
+        self.problem_of(real, PathUse::ReadFile)
+    }
+
+    fn problem_of(&self, real: &Path, wanted: PathUse) -> Option<String> {
         let root = self.facts.root();
         let Some(path) = real.to_str() else {
             return Some("its name is not UTF-8".to_owned());
         };
         let own = self.own_problem(path, &self.facts.path(root, path));
-        let problem = self.path_problem(path, PathUse::ReadFile, root).or(own);
+        let problem = self.path_problem(path, wanted, root).or(own);
         problem.map(|reason| reason.text)
     }
 

@@ -523,6 +523,23 @@ impl Drop for Unfinished<'_> {
     }
 }
 
+/// Opens a regular file by its real path, no part of which may be a link.
+///
+/// # Errors
+/// As for [`Dir::file`].
+pub fn open_real(path: &Path) -> io::Result<(File, Node)> {
+    let name = path.file_name().ok_or_else(regular::not_regular)?;
+    Dir::open(path.parent().unwrap_or(path))?.file(name)
+}
+
+/// Returns the bytes of a regular file. The links of its path are resolved once, and then no part of it may be one.
+///
+/// # Errors
+/// As for [`Dir::read`].
+pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    regular::read_open(open_real(&path.canonicalize()?)?.0, most)
+}
+
 /// Returns a path that the methods of [`Dir`] take.
 fn checked(path: &Path) -> rustix::io::Result<&Path> {
     let mut parts = path.components();

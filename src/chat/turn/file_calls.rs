@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::super::events::ChatEvent;
 use super::Turn;
@@ -98,16 +98,14 @@ impl Turn {
     fn start_query(&self, query: &FileQuery) -> JoinHandle<Result<FileFacts, FileQueryError>> {
         let judge = Arc::clone(&self.judge);
         let cwd = self.cwd.clone();
-        let asked = cwd.join(query.path());
         let cancel = self.cancel.clone();
         let bytes = self.services.executor.settings().max_output;
         let buffers = self.buffers();
         let query = query.clone();
         tokio::spawn(async move {
-            let path = unless_it_hangs(tokio::fs::canonicalize(&asked)).await?;
-            let path = path.map_err(|error| {
-                FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
-            })?;
+            let (place, asked, at) = (Arc::clone(&judge), query.clone(), cwd.clone());
+            let path = tokio::task::spawn_blocking(move || place.query_place(&asked, &at));
+            let path = unless_it_hangs(path).await?.unwrap_or_else(failed)?;
             let asking = ask_editor(&query, &path, &buffers);
             let (open, answer) = tokio::select! {
                 said = asking => said,
@@ -135,9 +133,7 @@ impl Turn {
                     end,
                 })
             });
-            unless_it_hangs(looking)
-                .await?
-                .unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}."))))
+            unless_it_hangs(looking).await?.unwrap_or_else(failed)
         })
     }
 
@@ -210,10 +206,14 @@ impl Turn {
             tokio::time::sleep(HANG_TIMEOUT).await;
         };
         tokio::select! {
-            found = running => found.unwrap_or_else(|error| Err(FileQueryError(format!("The look failed: {error}.")))),
+            found = running => found.unwrap_or_else(failed),
             () = cancelled => Err(FileQueryError("cancelled".to_owned())),
         }
     }
+}
+
+fn failed<T>(error: JoinError) -> Result<T, FileQueryError> {
+    Err(FileQueryError(format!("The look failed: {error}.")))
 }
 
 /// Asks Neovim what a query has to know: the texts of buffers, or the answer to a question. It has no time limit, because

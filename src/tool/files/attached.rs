@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::limits::open;
 use co_edit::FileText;
+use co_exec::beneath::open_real;
 use co_llm::transcript::Image;
 
 /// The most bytes of an image. In base64 it has a third more, and Anthropic refuses images of more than 5 MiB.
@@ -36,8 +36,8 @@ pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
     if !real.is_file() {
         return Err("it is no file".to_owned());
     }
-    let (mut file, meta) = open(&real).map_err(words)?;
-    let size = usize::try_from(meta.len()).unwrap_or(usize::MAX);
+    let (mut file, node) = open_real(&real).map_err(words)?;
+    let size = usize::try_from(node.size()).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     read_up_to(START, &mut file, &mut bytes).map_err(words)?;
     let extension = path.extension().and_then(|it| it.to_str());

@@ -1,18 +1,16 @@
 //! The limits of a query, its result, and helpers that keep both small.
 
-use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::libc;
 use tokio_util::sync::CancellationToken;
 
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
 use crate::tool::schema::BadCall;
+use co_exec::beneath::Dir;
 use co_llm::transcript::Call;
 
 /// The longest time of one query.
@@ -30,7 +28,7 @@ pub struct EditorFacts {
 
 /// The path and the limits of a query.
 pub struct FileScope {
-    /// The real path of the file or directory.
+    /// The real path of the file or directory. What is in it is opened through no link.
     pub path: PathBuf,
     /// The buffers to read instead of their files.
     pub open: OpenBuffers,
@@ -66,6 +64,17 @@ pub struct FileFacts {
 pub struct FileQueryError(pub String);
 
 impl FileScope {
+    /// Opens the directory of the query, or that of its file. Returns it with its path.
+    pub(super) fn open(&self) -> io::Result<(Dir, &Path)> {
+        match Dir::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                let above = self.path.parent().unwrap_or(&self.path);
+                Ok((Dir::open(above)?, above))
+            }
+            opened => Ok((opened?, &self.path)),
+        }
+    }
+
     /// Returns the buffer of a file, if it is to be read instead of the file.
     pub(super) fn buffer(&self, file: &Path) -> Option<&BufferText> {
         self.open.get(file).filter(|it| it.problem.is_none())
@@ -111,19 +120,6 @@ impl Deadline {
                 self.most.as_secs()
             ),
         }
-    }
-}
-
-/// Opens a regular file, and returns its metadata too. Fails for other files, and does not wait for the writer of a FIFO.
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    let meta = file.metadata()?;
-    match meta.is_file() {
-        true => Ok((file, meta)),
-        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::limits::{FileFacts, FileQueryError, FileScope, number, plural};
 use super::walk::{Walk, shown};
 use crate::tool::schema::{self, BadCall, arguments};
+use co_exec::beneath::{Dir, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -86,9 +87,10 @@ impl ListQuery {
     }
 
     pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
-        if !scope.path.is_dir() {
+        let Ok(dir) = Dir::open(&scope.path) else {
             return Err(FileQueryError(format!("{} is not a directory.", self.path)));
-        }
+        };
+        let mut parents = Parents::new(&dir);
         let mut walk = Walk::new(scope, Some(self.depth));
         let mut text = String::new();
         let (mut listed, mut rest, mut closed) = (0, 0, 0);
@@ -98,6 +100,12 @@ impl ListQuery {
             closed += usize::from(directory && entry.depth() == self.depth);
             if listed >= self.limit || text.len() >= scope.bytes {
                 rest += 1;
+                continue;
+            }
+            // A directory may have become a link, so that the walk lists another one.
+            let below = entry.path().strip_prefix(&scope.path);
+            let below = parents.of(below.unwrap_or(entry.path()));
+            if !below.is_ok_and(|(dir, name)| matches!(dir.node(name), Ok(Some(_)))) {
                 continue;
             }
             listed += 1;

@@ -5,9 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{
-    Deadline, FileFacts, FileQueryError, FileScope, cut_lines, number, open, shorten,
-};
+use super::limits::{Deadline, FileFacts, FileQueryError, FileScope, cut_lines, number, shorten};
 use crate::tool::schema::{self, BadCall, arguments};
 use co_edit::{FileText, NotText};
 use co_llm::ToolSpec;
@@ -181,8 +179,9 @@ impl Text {
             let text = buffer.file_text();
             return Ok(Self::decoded(text, buffer.text.clone(), buffer.modified));
         }
-        let (file, meta) = open(&scope.path)?;
-        let size = meta.len();
+        let (dir, above) = scope.open()?;
+        let (file, node) = dir.file(scope.path.strip_prefix(above).unwrap_or(&scope.path))?;
+        let size = node.size();
         if size > MAX_DECODED_BYTES {
             return Ok(Self::new(Box::new(file), size, None, false));
         }

@@ -1,5 +1,6 @@
 //! The tool `search`: lines of files in the workspace that match a regular expression.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
@@ -10,11 +11,10 @@ use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{
-    FileFacts, FileQueryError, FileScope, cut_lines, number, open, plural, shorten,
-};
+use super::limits::{FileFacts, FileQueryError, FileScope, cut_lines, number, plural, shorten};
 use super::walk::{Walk, shown};
 use crate::tool::schema::{self, BadCall, arguments};
+use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -161,11 +161,15 @@ impl SearchQuery {
     }
 
     pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
+        let (dir, base) = (scope.open())
+            .map_err(|error| FileQueryError(format!("Cannot look at {}: {error}.", self.path)))?;
         let search = Search {
             query: self,
             scope,
+            dir: &dir,
+            base,
             matcher: self.matcher()?,
-            only: self.only(scope)?,
+            only: self.only(base)?,
             walk: Mutex::new(Walk::new(scope, None)),
             found: Mutex::default(),
         };
@@ -191,15 +195,12 @@ impl SearchQuery {
             .map_err(|error| FileQueryError(format!("The pattern cannot be used: {error}.")))
     }
 
-    fn only(&self, scope: &FileScope) -> Result<Option<Override>, FileQueryError> {
+    /// Returns the files of the directory `base` that the query is about.
+    fn only(&self, base: &Path) -> Result<Option<Override>, FileQueryError> {
         let Some(glob) = &self.glob else {
             return Ok(None);
         };
-        let root = match scope.path.is_dir() {
-            true => &scope.path,
-            false => scope.path.parent().unwrap_or(&scope.path),
-        };
-        let mut only = OverrideBuilder::new(root);
+        let mut only = OverrideBuilder::new(base);
         only.add(glob)
             .and_then(|only| only.build())
             .map(Some)
@@ -211,6 +212,9 @@ impl SearchQuery {
 struct Search<'a> {
     query: &'a SearchQuery,
     scope: &'a FileScope,
+    /// The directory of all files, which has the path `base`.
+    dir: &'a Dir,
+    base: &'a Path,
     matcher: RegexMatcher,
     only: Option<Override>,
     walk: Mutex<Walk<'a>>,
@@ -228,6 +232,7 @@ impl<'a> Search<'a> {
             .binary_detection(BinaryDetection::quit(0))
             .build();
         let mut matches = Matches::new(self.query, self.scope);
+        let mut parents = Parents::new(self.dir);
         loop {
             let batch: Vec<_> = {
                 let mut walk = lock(&self.walk);
@@ -241,7 +246,7 @@ impl<'a> Search<'a> {
             for entry in batch {
                 let file = entry.file_type().is_some_and(|kind| kind.is_file());
                 if file && self.wants(entry.path()) && !self.scope.end.reached() {
-                    self.search(&mut searcher, entry.path(), &mut matches);
+                    self.search((&mut searcher, &mut parents), entry.path(), &mut matches);
                 }
             }
         }
@@ -253,7 +258,12 @@ impl<'a> Search<'a> {
         only.is_none_or(|only| !only.matched(path, false).is_ignore())
     }
 
-    fn search(&self, searcher: &mut Searcher, path: &Path, matches: &mut Matches<'a>) {
+    fn search(
+        &self,
+        (searcher, parents): (&mut Searcher, &mut Parents<'_>),
+        path: &Path,
+        matches: &mut Matches<'a>,
+    ) {
         let mut sink = FileSink {
             path,
             shown: None,
@@ -269,8 +279,8 @@ impl<'a> Search<'a> {
                     .map_or(&*buffer.text, |it| it.as_str().as_bytes());
                 searcher.search_slice(&self.matcher, text, &mut sink)
             }
-            None => open(path).and_then(|(file, meta)| {
-                if meta.len() > LARGEST_FILE {
+            None => self.open(path, parents).and_then(|(file, node)| {
+                if node.size() > LARGEST_FILE {
                     sink.matches.large += 1;
                     return Ok(());
                 }
@@ -278,6 +288,12 @@ impl<'a> Search<'a> {
             }),
         };
         matches.unread += usize::from(searched.is_err());
+    }
+
+    fn open(&self, path: &Path, parents: &mut Parents<'_>) -> io::Result<(File, Node)> {
+        let below = path.strip_prefix(self.base).map_err(io::Error::other)?;
+        let (dir, name) = parents.of(below)?;
+        dir.file(name)
     }
 
     fn finished(self) -> FileFacts {

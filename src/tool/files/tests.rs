@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::limits::open;
 use super::*;
 use crate::buffers::OpenBuffers;
 use crate::tool::ToolCall;
@@ -78,7 +77,7 @@ impl Place {
             "{look:?}: {verdict:?}"
         );
         let judge = Arc::clone(&self.judge);
-        let path = self.work.join(look.path()).canonicalize().unwrap();
+        let path = judge.query_place(&look, &self.work).unwrap();
         let scope = FileScope {
             open: self.open.clone(),
             editor: None,
@@ -341,7 +340,7 @@ fn a_fifo_is_not_waited_for() {
         place.verdict("read_file", json!({"path": "pipe"})),
         Verdict::Ask(_)
     ));
-    assert!(open(&place.work.join("pipe")).is_err());
+    assert!(co_exec::beneath::open_real(&place.work.join("pipe")).is_err());
     place.check(
         "search",
         json!({"pattern": "a"}),

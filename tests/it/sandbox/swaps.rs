@@ -8,10 +8,15 @@ use std::sync::Arc;
 
 use co::buffers::OpenBuffers;
 use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Undo};
+use co::tool::ToolCall;
 use co::tool::edits::{EditRequest, SeenTexts, propose};
+use co::tool::files::attached::{self, Attached};
+use co::tool::files::{Deadline, FileScope};
 use co::tool::judge::{Judge, JudgeConfig};
 use co_exec::sandbox::ConfinedCommand;
+use co_llm::transcript::{Call, Decision};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root};
@@ -46,7 +51,9 @@ impl Swaps {
             let link = scene.ws.join(format!("{name}-link"));
             std::os::unix::fs::symlink(scene.out.join(name), link).unwrap();
         }
-        fs::write(scene.out.join("target"), OUTSIDE).unwrap();
+        for name in ["target", "d/OUTSIDE"] {
+            fs::write(scene.out.join(name), OUTSIDE).unwrap();
+        }
         scene.hand_over();
         let outside = test_tree::read(&scene.out);
         let argv = [python(), "-c", SWAPS, scene.out.to_str().unwrap()];
@@ -124,6 +131,49 @@ fn edits_lead_nowhere() {
 }
 
 #[test]
+fn reads_lead_nowhere() {
+    let swaps = Swaps::new(None);
+    let (judge, cwd) = (swaps.judge(), swaps.scene.ws.clone());
+    let look = |name: &str, arguments: Value| {
+        let call = Call::new("1", name, arguments);
+        let Ok(ToolCall::File(query)) = ToolCall::parse(&call) else {
+            panic!("{call:?}");
+        };
+        let scope = FileScope {
+            path: judge.query_place(&query, &cwd).ok()?,
+            open: OpenBuffers::new(),
+            editor: None,
+            allowed: judge.readable(),
+            bytes: 30_000,
+            end: Deadline::new(CancellationToken::new()),
+        };
+        let found = query.run(&scope).ok()?;
+        assert!(!found.text.contains(OUTSIDE), "{call:?}: {}", found.text);
+        found.text.contains("inside").then_some(())
+    };
+    let mut read = 0;
+    for _ in 0..cases(200) {
+        let found = [
+            look("read_file", json!({ "path": "d/f" })),
+            look("read_file", json!({ "path": "d/sub/f" })),
+            look("search", json!({ "pattern": "inside|OUTSIDE" })),
+            look(
+                "search",
+                json!({ "pattern": "inside|OUTSIDE", "path": "d" }),
+            ),
+            look("list_files", json!({ "path": "d" })),
+        ];
+        read += found.iter().flatten().count();
+        let attached = attached::read(&cwd.join("d/sub/f"), 100);
+        if let Ok((real, Attached::Text { text, .. })) = attached {
+            assert_eq!(real.starts_with(&cwd), !text.contains(OUTSIDE));
+        }
+    }
+    assert!(read > 0);
+    swaps.end();
+}
+
+#[test]
 fn what_is_kept_and_taken_back_leads_nowhere() {
     let swaps = Swaps::new(None);
     let root = &swaps.scene.ws;
@@ -156,7 +206,7 @@ fn what_is_kept_and_taken_back_leads_nowhere() {
         let keep = Undo::making(&changes, root, &store, &open, Overlap::Refuse);
         let by = By::Call {
             what: "make".to_owned(),
-            decision: co_llm::transcript::Decision::Approved,
+            decision: Decision::Approved,
             command: false,
         };
         let kept = checkpoints.make(keep, root, by).unwrap();
