@@ -18,6 +18,7 @@ mod remote;
 mod runner;
 mod script;
 pub(crate) mod settings;
+mod setuid;
 
 pub use engine::{Engine, check_engine};
 pub use fault::{EngineFault, FaultKind};

@@ -84,6 +84,16 @@ impl ChangeTime {
     }
 }
 
+impl From<SystemTime> for ChangeTime {
+    fn from(time: SystemTime) -> Self {
+        let since = time
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let nanos = i64::from(since.subsec_nanos());
+        Self(since.as_secs().cast_signed(), nanos)
+    }
+}
+
 impl From<&Metadata> for FileStamp {
     fn from(meta: &Metadata) -> Self {
         Self {

@@ -1,5 +1,8 @@
 //! Files of the workspace that other programs run or obey, and secrets: what a command in a container cannot do to them.
 
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
 use super::{BASH, engines, exec, give_away, told};
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
@@ -97,5 +100,49 @@ fn a_file_that_takes_the_place_of_a_protected_one_is_protected() {
         proc::wait_until(DEADLINE, "one container", || {
             (engine.containers(&scene.workspace).len() == 1).then_some(())
         });
+    }
+}
+
+#[test]
+fn no_setuid_program_stays() {
+    for engine in engines() {
+        let workspace = repository();
+        workspace.write("before", "mine\n");
+        give_away(&workspace);
+        let path = |name: &str| workspace.path().join(name);
+        set_permissions(path("before"), Permissions::from_mode(0o4755)).unwrap();
+        let mode = |name: &str| path(name).metadata().unwrap().mode() & 0o7777;
+        let deep = "d/".repeat(150);
+        let script = format!(
+            "mkdir -p shared closed .git/objects/xx {deep} && chmod 2775 shared && cp before $'new\\nline' && \
+             for f in made $'new\\nline' closed/x .git/objects/xx/y {deep}z; do echo x > \"$f\"; chmod 6755 \"$f\"; done && \
+             chmod 0 closed; echo made"
+        );
+        let told = told(&exec(&engine, &workspace, BASH, &[&script]));
+        let output = told["output"].as_str().unwrap();
+        assert!(output.starts_with("made\n"), "{engine:?}: {output}");
+        let named = output
+            .lines()
+            .find(|line| line.starts_with("[co took the setuid bit from "));
+        assert!(
+            named.is_some_and(|line| line.contains("closed/x") && line.contains("new\\nline")),
+            "{output}"
+        );
+        assert_eq!(mode("closed"), 0, "{engine:?}");
+        set_permissions(path("closed"), Permissions::from_mode(0o755)).unwrap();
+        for name in [
+            "made",
+            "new\nline",
+            "closed/x",
+            ".git/objects/xx/y",
+            &format!("{deep}z"),
+        ] {
+            assert_eq!(mode(name), 0o2755, "{engine:?}: {name}");
+        }
+        assert_eq!(
+            (mode("shared"), mode("before")),
+            (0o2775, 0o4755),
+            "{engine:?}"
+        );
     }
 }

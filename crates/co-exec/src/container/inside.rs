@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::control::{self, Control, Reports};
 use super::fault::{EngineFault, FaultKind};
 use super::instance::Container;
 use super::script::{END, LEFT, RUN, script};
+use super::setuid;
 use crate::command::Program;
 use crate::environment::Variables;
 use crate::limits::ExceededLimit;
 use crate::outcome::BackgroundProcess;
+use crate::regular::ChangeTime;
 use crate::sandbox::{SecretWatch, WatchedPaths};
 
 /// The time by which the supervisor's own time-out is later than the one inside.
@@ -19,6 +21,9 @@ pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The longest wait for the end of the processes inside. Then the container is removed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A time longer than that by which the times of files may be behind the clock.
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(20);
 
 /// The first and the longest pause between two looks for processes that were left to a person.
 const FIRST_LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,6 +46,8 @@ pub(crate) struct Inside {
     limit: Option<Duration>,
     /// True if it only looks.
     pub(crate) read_only: bool,
+    /// A time before its start.
+    start: ChangeTime,
     pub(crate) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
     pub(crate) watched: Arc<WatchedPaths>,
@@ -66,6 +73,7 @@ impl Inside {
             control: None,
             limit,
             read_only,
+            start: ChangeTime::from(SystemTime::now() - CLOCK_RESOLUTION),
             secrets: None,
             watched: Arc::default(),
         }
@@ -193,6 +201,14 @@ impl Inside {
                 "the image {image} has no timeout, so a time-out comes {} s late",
                 OUTER_TIMEOUT_MARGIN.as_secs()
             )),
+        }
+    }
+
+    /// Takes the setuid bits from what the command made in the workspace. Returns a sentence if there were any.
+    pub(crate) async fn clear_setuid(&self) -> Option<String> {
+        match self.read_only {
+            true => None,
+            false => setuid::clear(&self.container, self.start).await,
         }
     }
 

@@ -62,7 +62,10 @@ pub(crate) fn remaining(outcome: &CommandOutcome, most: usize) -> Option<String>
 
 /// Returns a description of the files that other programs run or read, if the command made any.
 pub(crate) fn appeared(outcome: &CommandOutcome) -> Option<String> {
-    let names = outcome.appeared.iter().map(|it| it.display().to_string());
+    let names = outcome
+        .appeared
+        .iter()
+        .map(|it| co_policy::one_line(&it.to_string_lossy()));
     let names = names.collect::<Vec<_>>().join(", ");
     (!names.is_empty())
         .then(|| format!("made or replaced, and other programs run or read it: {names}"))

@@ -194,8 +194,16 @@ impl Supervisor {
         }
         self.processes.set_reaped();
         self.reader.stop().await;
+        let setuid = match &self.inside {
+            Some(inside) => inside.clear_setuid().await,
+            None => None,
+        };
         let mut outcome = self.outcome(cause, status, background);
         (outcome.wall, outcome.kept) = (wall, kept);
+        outcome.note = [outcome.note.take(), setuid]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| a + "; " + &b);
         self.add_output(&mut outcome).await;
         self.shared.end();
         if kept {
@@ -452,6 +460,9 @@ impl Supervisor {
                     inside.end().await;
                 }
                 processes.end(STOP_GRACE_PERIOD).await;
+            }
+            if let Some(inside) = &inside {
+                inside.clear_setuid().await;
             }
             drop(confined);
             // The other holders of the token learn that there is nothing left to end.
