@@ -30,6 +30,7 @@ end
 ---@return string[]
 local function list(nvim, chat, earlier, choose)
   nvim:lua('_G.choose, _G.labels = ...', choose)
+  nvim:asks()
   nvim:receive({
     type = 'choose',
     chat = chat,
@@ -104,6 +105,7 @@ describe('the list of chats', function()
     nvim:wait_gone('the first answer')
     local running = { title = 'explain it', transcript = 'b', chat = 2, detail = 'cargo test' }
     nvim:receive(messages.state('running', running), messages.ask(1))
+    nvim:asks()
     nvim:receive({
       type = 'choose',
       chat = 2,
@@ -120,7 +122,7 @@ describe('the list of chats', function()
       'waits for an answer · mend it · 2 min ago · touch file1',
       'earlier · older · 3 days ago'
     )
-    nvim:keys('/mend<CR><CR>')
+    nvim:press('/mend<CR><CR>')
     nvim:wait(at(1))
     nvim:wait_screen('mend it · model-x', 'the first answer')
     yes(not nvim:shows('explain it'), 'the chat has the window of the other')
@@ -145,6 +147,7 @@ describe('the list of chats', function()
     local nvim = neovim.start({ screen = true, columns = 140 })
     nvim:keys(':Co /chats<CR>')
     same('chats', nvim:wait_sent(1, 'command').name)
+    nvim:asks()
     nvim:receive({ type = 'choose', chat = 1, name = 'chats', title = 'Chats', choices = {} })
     nvim:wait_screen('none of this workspace is kept yet')
   end)

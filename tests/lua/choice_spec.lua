@@ -16,6 +16,7 @@ describe('a choice', function()
       'vim.ui.select = function(items, opts, done) _G.title = opts.prompt done(items[2]) end'
     )
     local models = { { label = 'one', value = 'm1' }, { label = 'two', value = 'm2' } }
+    nvim:asks()
     nvim:receive(choose('model', 'Which model', models))
     same({ 'model', 'm2' }, { nvim:wait_sent(1).name, nvim:sent()[1].args })
     same('Which model', nvim:lua('return _G.title'))
@@ -32,6 +33,7 @@ describe('a choice', function()
     ]])
     for count = 1, 2 do
       local rule = { label = 'allow ls', value = 'chat:ls', confirm = 'Remove `allow ls`?' }
+      nvim:asks()
       nvim:receive(choose('rules', 'Rules', { rule }))
       nvim:wait('return #_G.asked == ...', 2 * count)
     end
@@ -47,10 +49,11 @@ describe('a choice', function()
     nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/2/prompt'")
     local choices = { { label = 'hello · 1 min ago', value = 'abc' } }
     local function answer(name, key)
+      nvim:asks()
       nvim:receive(choose(name, name .. ' which', choices, 2))
       nvim:wait_screen(name .. ' which')
       nvim:wait_screen('hello · 1 min ago · open: chat 1')
-      nvim:keys(key .. '<CR>')
+      nvim:press(key .. '<CR>')
     end
     answer('resume', '1')
     nvim:wait("return vim.api.nvim_buf_get_name(0) == 'co://chat/1/prompt'")

@@ -441,7 +441,12 @@ function Neovim:settle()
     end
     later(5)
   ]])
-  self:wait("return _G.settled and not require('co.question.float_keys').ignored()")
+  self:wait("return _G.settled and not require('co.ui.focus').ignores_keys()")
+end
+
+--- Notes that the person asked for what co shows next, as their commands do.
+function Neovim:asks()
+  self:lua("require('co.ui.focus').asked()")
 end
 
 --- Types keys into a float that was just entered.

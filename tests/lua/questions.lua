@@ -36,12 +36,9 @@ function M.wait_answers(nvim, expected)
   same(expected, M.answers(nvim))
 end
 
---- Moves the clock that co reads one second on, so that the last key counts as long ago.
-function M.skip_second(nvim)
-  nvim:lua([[
-    local hrtime = vim.uv.hrtime
-    vim.uv.hrtime = function() return hrtime() + 1000000000 end
-  ]])
+--- Waits until the last key counts as long ago.
+function M.wait_idle(nvim)
+  nvim:wait("return require('co.ui.focus').is_idle()")
 end
 
 --- Reaches the float by key, and types keys once they count.

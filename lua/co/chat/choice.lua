@@ -1,9 +1,8 @@
 --- Offers choices of the backend, such as the models of `/model`, and takes no key that was meant for something else.
 local M = {}
 
-local api = vim.api
 local buffer = require('co.ui.buffer')
-local notify = require('co.ui.notify')
+local focus = require('co.ui.focus')
 local select = require('co.ui.select')
 local textlock = require('co.ui.textlock')
 
@@ -12,18 +11,6 @@ local textlock = require('co.ui.textlock')
 ---@field name string
 ---@field title string
 ---@field choices { label: string, value: any, confirm?: string }[]
-
---- Returns whether the person is typing, other than in the empty prompt of the chat that asked.
----@param chat co.Chat
----@return boolean
-local function typing(chat)
-  local mode = api.nvim_get_mode().mode
-  if mode == 'n' or mode == 'nt' then
-    return false
-  end
-  local asked = mode:match('^i') and api.nvim_get_current_buf() == chat.prompt.buf
-  return not (asked and chat.prompt:empty())
-end
 
 --- Asks the person whether a choice is meant.
 ---@param choice co.Choice
@@ -39,29 +26,19 @@ local function confirm(choice, done)
   end)
 end
 
---- Shows the list, or waits until the person stops typing.
----@param chat co.Chat
+--- Shows the list.
 ---@param message co.Choose|co.Offer
 ---@param done fun(value: any)
-local function show(chat, message, done)
-  if not buffer.alive(chat.buf) then
-    return
-  elseif typing(chat) then
-    api.nvim_create_autocmd('ModeChanged', {
-      pattern = '*:n*',
-      once = true,
-      callback = vim.schedule_wrap(function()
-        show(chat, message, done)
-      end),
-    })
-    return
-  end
+local function show(message, done)
   select.show(message.choices, {
     prompt = message.title,
     format_item = function(choice)
       return choice.label
     end,
   }, function(choice)
+    focus.stop_discarding()
+    -- Another list may follow.
+    focus.asked()
     if choice and choice.confirm then
       confirm(choice, done)
     elseif choice then
@@ -70,17 +47,20 @@ local function show(chat, message, done)
   end)
 end
 
---- Lets the person choose once they are in normal mode. It returns at once: the backend waits for it.
+--- Lets the person choose, if they still wait for the list, or when they ask for it. It returns at once: the backend waits
+--- for it.
 ---@param chat co.Chat
 ---@param message co.Choose|co.Offer
 ---@param done fun(value: any)
 function M.offer(chat, message, done)
   vim.schedule(function()
     textlock.when_unlocked(function()
-      if buffer.alive(chat.buf) and typing(chat) then
-        notify.info(('the list of /%s waits until you are in normal mode'):format(message.name))
-      end
-      show(chat, message, done)
+      focus.offer(('the list of /%s'):format(message.name), function(by)
+        if buffer.alive(chat.buf) then
+          focus.ignore_keys(by, true)
+          show(message, done)
+        end
+      end)
     end)
   end)
 end

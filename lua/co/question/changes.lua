@@ -2,6 +2,7 @@
 local M = {}
 
 local backend = require('co.backend')
+local focus = require('co.ui.focus')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local review_words = require('co.question.review_words')
@@ -51,7 +52,10 @@ local source = {
   end,
 }
 
---- Opens the review.
+--- The name of the review in a notice.
+local NAME = 'the review of /changes'
+
+--- Opens the review, or offers it to a person who does something else by now.
 ---@param message co.ChangesReview
 function M.open(message)
   ---@type co.ReviewItem[]
@@ -67,9 +71,14 @@ function M.open(message)
       source = source,
     }
   end
-  current = { id = message.id, items = items }
-  vim.cmd.stopinsert()
-  review.open(items[1])
+  local opened = { id = message.id, items = items }
+  current = opened
+  focus.offer(NAME, function(by)
+    if current == opened then
+      vim.cmd.stopinsert()
+      review.open(items[1], by)
+    end
+  end)
 end
 
 --- Closes the review, if it no longer waits for answers.
@@ -80,6 +89,7 @@ function M.settle(message)
     return
   end
   current = nil
+  focus.withdraw(NAME)
   for _, item in ipairs(ended.items) do
     review.settled(item.id)
   end

@@ -8,6 +8,7 @@ local caption = require('co.question.float_caption')
 local float_actions = require('co.question.float_actions')
 local float_keys = require('co.question.float_keys')
 local float_window = require('co.question.float_window')
+local focus = require('co.ui.focus')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
 local question_list = require('co.question.list')
@@ -32,6 +33,8 @@ local closing = false
 -- The list that is shown.
 ---@type co.QuestionList?
 local list
+-- A key of the float does its work now.
+local pressing = false
 
 -- The rows of a command in the window if it is not large. The first size with which all else is visible is used.
 ---@type { rows: integer, columns: integer }[]
@@ -60,6 +63,13 @@ end
 ---@return boolean
 function M.focused()
   return open() and api.nvim_get_current_win() == win
+end
+
+--- Ignores keys for a while, if the float has the focus: it shows something else than before.
+local function ignore_keys()
+  if M.focused() then
+    focus.ignore_keys('co')
+  end
 end
 
 --- Returns whether the page is about all questions.
@@ -147,7 +157,7 @@ local function question_page(question)
   return folded(question, COMMAND_SIZES[#COMMAND_SIZES])
 end
 
---- Returns the text of the page. If the list changed, keys are not answers for a while.
+--- Returns the text of the page.
 ---@param question co.Question
 ---@return co.QuestionText
 local function text_of(question)
@@ -162,7 +172,7 @@ local function text_of(question)
   end
   local new = question_list.new(callbacks.pending(), list)
   if not list or not vim.deep_equal(new.rows, list.rows) then
-    float_keys.ignore()
+    ignore_keys()
   end
   list = new
   new.text.lines[1], state.approved = question_list.heading(new)
@@ -205,12 +215,15 @@ local function go_on()
   callbacks.next()
 end
 
---- Writes the page into the buffer and returns its lines.
+--- Writes the page into the buffer and returns its lines. If no key of the person changed them, keys are not answers for a
+--- while.
 ---@param question co.Question
 ---@return string[]
 local function write_page(question)
   local text = text_of(question)
-  float_window.write(buf, text)
+  if float_window.write(buf, text) and not pressing then
+    ignore_keys()
+  end
   return text.lines
 end
 
@@ -295,7 +308,7 @@ function M.show(question, count)
   state.finishing = false
   if another then
     M.forget_question()
-    float_keys.ignore()
+    ignore_keys()
   end
   state.question, state.total = question, count
   if not api.nvim_buf_is_loaded(buf) then
@@ -345,7 +358,7 @@ function M.finish(done)
     return
   end
   state.finishing = true
-  float_keys.ignore()
+  focus.ignore_keys('person')
   api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
   local function release()
     if not state.finishing then
@@ -355,11 +368,11 @@ function M.finish(done)
     local focused = M.focused()
     M.close()
     if focused then
-      float_keys.drop_typed()
+      focus.drop_typed()
       done()
     end
   end
-  float_keys.when_quiet(release)
+  focus.when_keys_count(release)
   -- A command is meant for the window of the person.
   api.nvim_create_autocmd('CmdlineEnter', {
     group = api.nvim_create_augroup('co.float.finish', {}),
@@ -371,29 +384,36 @@ function M.finish(done)
 end
 
 --- Puts the cursor into the float. Keys that were typed before are not answers.
-function M.focus()
+---@param by co.focus.By
+function M.focus(by)
   if open() then
     api.nvim_set_current_win(win)
+    focus.ignore_keys(by)
   end
 end
 
 --- Runs the action of a key on the page that is shown.
 ---@param key string
 local function press(key)
-  if state.finishing then
-    float_keys.ignore()
-    return
-  elseif float_keys.ignored() then
-    return
-  elseif state.held then
-    go_on()
+  if state.finishing or focus.ignores_keys() then
     return
   end
-  float_actions.act(key, state, {
-    show_page = M.show_page,
-    redraw = redraw,
-    callbacks = callbacks,
-  })
+  pressing = true
+  local ok, problem = xpcall(function()
+    if state.held then
+      go_on()
+      return
+    end
+    float_actions.act(key, state, {
+      show_page = M.show_page,
+      redraw = redraw,
+      callbacks = callbacks,
+    })
+  end, debug.traceback)
+  pressing = false
+  if not ok then
+    error(problem, 0)
+  end
 end
 
 --- Creates the buffer with its keys and autocommands.
@@ -407,7 +427,7 @@ function M.make_buffer()
     buffer = buf,
     callback = function(event)
       if event.event == 'WinEnter' then
-        float_keys.ignore()
+        focus.ignore_keys('person')
       end
       -- At WinLeave, the float is still the current window.
       vim.schedule(function()

@@ -107,10 +107,12 @@ function M.geometry(lines, view)
   }
 end
 
---- Writes a text with its highlights into the buffer.
+--- Writes a text with its highlights into the buffer. Returns whether its lines are other ones than before.
 ---@param buf integer
 ---@param text co.QuestionText
+---@return boolean
 function M.write(buf, text)
+  local changed = not vim.deep_equal(api.nvim_buf_get_lines(buf, 0, -1, false), text.lines)
   vim.bo[buf].modifiable = true
   buffer.set_lines(buf, 0, -1, text.lines)
   vim.bo[buf].modifiable = false
@@ -122,6 +124,7 @@ function M.write(buf, text)
       strict = false,
     })
   end
+  return changed
 end
 
 --- Replaces the first line. The window keeps its scroll position.

@@ -8,6 +8,7 @@ local backend = require('co.backend')
 local config = require('co.config')
 local events = require('co.ui.events')
 local float = require('co.question.float')
+local focus = require('co.ui.focus')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
@@ -31,16 +32,10 @@ local newest = 0
 ---@type co.question.Origin?
 local origin
 
--- The command that the person tries. The question about its result takes the focus, if it had it before and no key was
--- typed since it gave it back.
+-- The command that the person tries. The question about its result takes the focus, if it had it before and they still wait
+-- for it.
 ---@type { chat?: integer, command: string }?
 local trying
-local trying_keys = api.nvim_create_namespace('co.question.trying')
-
--- The float takes the focus only after this time without a key.
-local IDLE_NS = 500 * 1000000
-local last_key = 0
-local watching = false
 
 --- Puts hidden questions that no turn waits for behind the others.
 local function sort()
@@ -51,23 +46,10 @@ local function sort()
   questions = vim.list_extend(first, last)
 end
 
---- Forgets the command that is tried.
-local function forget_trying()
-  trying = nil
-  vim.on_key(nil, trying_keys)
-end
-
 --- Puts the cursor back into the window, and the mode, that the person was in before the float had the focus.
 local function restore_focus()
   local back = origin
   origin = nil
-  if trying then
-    vim.on_key(function(_, typed)
-      if typed ~= '' then
-        forget_trying()
-      end
-    end, trying_keys)
-  end
   if not back or not api.nvim_win_is_valid(back.win) then
     return
   end
@@ -176,10 +158,11 @@ local function may_take_focus()
     and vim.list_contains({ 'co-chat', 'co-prompt', 'co-shell' }, filetype)
     and api.nvim_get_mode().mode == 'n'
     and vim.fn.reg_recording() == ''
-    and vim.uv.hrtime() - last_key > IDLE_NS
+    and focus.is_idle()
 end
 
---- Returns whether a question is about the command that the person tries. Then forgets that command.
+--- Returns whether a question is about the command that the person tries, and they still wait for it. Then forgets that
+--- command.
 ---@param question co.Question
 ---@return boolean
 local function is_result(question)
@@ -187,20 +170,15 @@ local function is_result(question)
   if not tried or question.chat ~= tried.chat or question.command ~= tried.command then
     return false
   end
-  forget_trying()
-  return true
+  trying = nil
+  return focus.awaited()
 end
 
 --- Notes the time of each key, if the setting `float_focus` needs it.
 function M.watch_keys()
-  if watching or not config.get().float_focus then
-    return
+  if config.get().float_focus then
+    focus.watch_idle()
   end
-  watching = true
-  last_key = vim.uv.hrtime()
-  vim.on_key(function()
-    last_key = vim.uv.hrtime()
-  end)
 end
 
 --- Returns the commands for whose answers turns wait.
@@ -229,7 +207,7 @@ function M.add(question)
     notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
   end
   if #questions == 1 and (is_result(question) or question.kind.holds_turn and may_take_focus()) then
-    M.focus()
+    M.focus(nil, 'co')
   end
   vim.cmd('redrawstatus!')
   events.raise('CoApprovalRequested', {
@@ -269,6 +247,7 @@ function M.answer(id, decision, extra)
   question.kind.reply(question, decision, extra or {})
   if (decision == 'try' or decision == 'try_first') and float.focused() then
     trying = { chat = question.chat, command = question.command }
+    focus.asked()
   end
   if decision == 'edited' and extra and extra.command then
     float.hold({ id = id, command = extra.command })
@@ -352,37 +331,47 @@ end
 
 --- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.
 ---@param mode string
-local function leave_mode(mode)
-  local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or ''
-  local keys = ('<C-\\><C-N><Cmd>lua require("co.question").focus(%s)<CR>'):format(from)
+---@param by co.focus.By
+local function leave_mode(mode, by)
+  local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or 'nil'
+  local lua = ('require("co.question").focus(%s, "%s")'):format(from, by)
+  local keys = ('<C-\\><C-N><Cmd>lua %s<CR>'):format(lua)
   api.nvim_feedkeys(vim.keycode(keys), 'in', false)
 end
 
---- Puts the cursor into the float, from any mode.
+--- Puts the cursor into the float, from any mode. If there is no question, opens what was offered.
 ---@param from? 'insert'|'terminal' the mode to return to
-function M.focus(from)
-  if not questions[1] then
+---@param by? co.focus.By
+function M.focus(from, by)
+  by = by or 'person'
+  if not questions[1] and not focus.has_offer() then
     notify.info('nothing waits for an answer')
     return
   end
   local mode = api.nvim_get_mode().mode
   if vim.fn.getcmdwintype() ~= '' then
     vim.cmd.quit()
-    vim.schedule(M.focus)
+    vim.schedule(function()
+      M.focus(nil, by)
+    end)
     return
   end
   if mode:match('^ni') then
     from = 'insert'
     vim.cmd.stopinsert()
   elseif mode ~= 'n' and not mode:match('^nt') then
-    leave_mode(mode)
+    leave_mode(mode, by)
+    return
+  end
+  if not questions[1] then
+    focus.open_offered()
     return
   end
   questions[1].hidden = nil
   update_float()
   if not float.focused() then
     origin = { win = api.nvim_get_current_win(), mode = from }
-    float.focus()
+    float.focus(by)
   end
 end
 

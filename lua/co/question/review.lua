@@ -8,6 +8,7 @@ local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local notify = require('co.ui.notify')
 local change_rows = require('co.question.change_rows')
+local focus = require('co.ui.focus')
 local highlight = require('co.ui.highlight')
 local popup = require('co.ui.popup')
 local printable = require('co.ui.printable')
@@ -39,8 +40,8 @@ local MOST_MATCHED = 40000
 ---@field win integer
 ---@field from integer the tab page of the person
 ---@field goal? integer the part to go to when it is there, if the cursor has not moved
+---@field opened boolean the person sees it
 ---@field side? integer a buffer of the tab page that shows both texts side by side
----@field quiet_until? integer keys before this time are ignored
 
 -- The review that is open.
 ---@type co.Review?
@@ -104,13 +105,24 @@ local function here(review)
   return review.text:at_row(api.nvim_win_get_cursor(review.win)[1] - 1)
 end
 
---- Moves the cursor to a part, and as much of it as possible onto the screen.
+--- Moves the cursor to a part, and as much of it as possible onto the screen. If co moves it to what was not there before,
+--- keys are no answers for a while.
 ---@param review co.Review
 ---@param number integer
-local function go_to(review, number)
+---@param by? co.focus.By nil: a key for it
+local function go_to(review, number, by)
   local row = review.text:row(number)
   if not row or not api.nvim_win_is_valid(review.win) then
     return
+  end
+  local moves = api.nvim_win_get_cursor(review.win)[1] ~= row + 1
+  local bottom = vim.fn.line('w$', review.win)
+  if
+    by
+    and moves
+    and (row + 1 < vim.fn.line('w0', review.win) or review.text:last_row(number) >= bottom)
+  then
+    focus.ignore_keys(by)
   end
   api.nvim_win_set_cursor(review.win, { row + 1, 0 })
   api.nvim_win_call(review.win, function()
@@ -130,7 +142,7 @@ local function reach_goal(review)
   end
   review.goal = nil
   if api.nvim_win_get_cursor(review.win)[1] == 1 then
-    go_to(review, goal)
+    go_to(review, goal, review.opened and 'co' or nil)
   end
 end
 
@@ -210,7 +222,7 @@ local function finish(review)
   close(review)
   local next = source_of(item).answered(item)
   if next then
-    M.open(next, from)
+    M.open(next, 'co', from)
   end
 end
 
@@ -234,7 +246,7 @@ local function decide(review, numbers, fields)
     return
   end
   draw(review, numbers)
-  go_to(review, open[1])
+  go_to(review, open[1], 'person')
 end
 
 --- Opens a window in which the person writes. A review that was put away meanwhile gets nothing.
@@ -325,7 +337,7 @@ end
 local function open_other(review, other)
   local from = review.from
   close(review)
-  M.open(other, from)
+  M.open(other, nil, from)
 end
 
 --- Goes to the review of the next file, or another number of files on.
@@ -495,7 +507,7 @@ local function make_buffer(review)
   })
   for key, act in pairs(actions) do
     buffer.map(buf, 'n', key, function()
-      if vim.uv.hrtime() >= (review.quiet_until or 0) then
+      if not focus.ignores_keys() then
         act(review)
       end
     end, 'review')
@@ -513,17 +525,17 @@ end
 
 --- Opens the review of a question about changes.
 ---@param question co.Question
----@param quiet_until? integer
-function M.open_question(question, quiet_until)
+---@param by? co.focus.By nil: a key for it
+function M.open_question(question, by)
   local items = review_items.of(question)
-  M.open(review_items.unanswered(items) or items[1], nil, quiet_until)
+  M.open(review_items.unanswered(items) or items[1], by)
 end
 
 --- Opens the review of a change.
 ---@param item co.ReviewItem
+---@param by? co.focus.By nil: a key for it
 ---@param from? integer the tab page to go back to
----@param quiet_until? integer
-function M.open(item, from, quiet_until)
+function M.open(item, by, from)
   from = from or api.nvim_get_current_tabpage()
   local source = source_of(item)
   source.opened(item)
@@ -559,8 +571,8 @@ function M.open(item, from, quiet_until)
     buf = buf,
     win = -1,
     from = from,
+    opened = false,
     goal = review_state.open(state)[1] or 1,
-    quiet_until = quiet_until,
   }
   highlight.ensure()
   make_buffer(review)
@@ -574,7 +586,11 @@ function M.open(item, from, quiet_until)
     cursorbind = false,
   })
   current = review
+  if by then
+    focus.ignore_keys(by)
+  end
   text:step()
+  review.opened = true
   draw_winbar(review)
 end
 

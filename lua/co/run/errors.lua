@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
+local focus = require('co.ui.focus')
 local last_window = require('co.ui.last_window')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
@@ -126,8 +127,7 @@ local function list(run, tried, block, lines)
   end
   if format then
     local title = ('Co! %s (%s)'):format(printable.first_line(run.command), format.name)
-    vim.fn.setqflist({}, ' ', { title = title, items = items })
-    vim.cmd('botright copen')
+    locations.open_list(title, items)
     notify.info(('%d with %s'):format(#items, format.name))
     return
   end
@@ -141,6 +141,7 @@ end
 ---@param run co.Run
 ---@param compiler? string the only one to try
 function M.quickfix(run, compiler)
+  focus.asked()
   local block = shell_buffer.block(run)
   if not block or not block:content() then
     notify.info('the output of this run is not in the shell buffer')

@@ -3,8 +3,13 @@
 ---@class uv
 ---@field hrtime fun(): integer
 ---@field now fun(): integer
+---@field new_timer fun(): uv.timer?
 ---@field fs_realpath fun(path: string): string?
 ---@field fs_stat fun(path: string): { type: string, size: integer }?
 ---@field fs_open fun(path: string, flags: string, mode: integer, done: fun(problem?: string, file?: integer))
 ---@field fs_read fun(file: integer, size: integer, offset: integer, done: fun(problem?: string, bytes?: string))
 ---@field fs_close fun(file: integer)
+
+---@class uv.timer
+---@field start fun(self: uv.timer, after: integer, again: integer, act: fun())
+---@field stop fun(self: uv.timer)

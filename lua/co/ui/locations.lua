@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local disk = require('co.ui.file_text')
+local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
@@ -167,14 +168,25 @@ function M.parse(lines, cwd, errorformat)
   end, parsed)
 end
 
---- Fills the quickfix list with entries of the backend and opens it.
+--- Fills the quickfix list and opens it. If the person does something else by now, their window keeps the focus.
+---@param title string
+---@param items vim.quickfix.entry[]
+function M.open_list(title, items)
+  vim.fn.setqflist({}, ' ', { title = title, items = items })
+  local here = not focus.awaited() and api.nvim_get_current_win()
+  vim.cmd('botright copen')
+  if here then
+    api.nvim_set_current_win(here)
+  end
+end
+
+--- Shows entries of the backend.
 ---@param message co.Quickfix
 function M.list(message)
   local items = vim.tbl_map(function(entry)
     return { filename = entry.file, lnum = entry.line, text = printable.line(entry.text) }
   end, message.entries)
-  vim.fn.setqflist({}, ' ', { title = printable.line(message.title), items = items })
-  vim.cmd('botright copen')
+  M.open_list(printable.line(message.title), items)
 end
 
 return M

@@ -5,6 +5,7 @@ local api = vim.api
 local callbacks = require('co.chat.callbacks')
 local directory = require('co.ui.directory')
 local file_names = require('co.user_command.file_names')
+local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
@@ -27,6 +28,7 @@ end
 ---@param range? co.LineRange
 ---@return boolean taken
 function M.submit(chat, text, cwd, context, range)
+  focus.asked()
   local send = require('co.chat.send')
   local command = text:match('^!%s*(.-)%s*$')
   if command then

@@ -1,6 +1,7 @@
 --- The slash commands. The plugin carries out some itself; the backend carries out the others.
 local M = {}
 
+local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 
@@ -311,6 +312,7 @@ end
 ---@param context? co.Context[] for a prompt file
 ---@return boolean taken
 function M.run(name, args, chat, cwd, context)
+  focus.asked()
   local entry = M.commands[name]
   local file = not entry and require('co.chat.prompt_files').get(name, cwd)
   if entry then

@@ -77,7 +77,7 @@ fn a_name_that_the_provider_does_not_list_asks_whom_it_means() {
     scene.wait_text("1: home/other");
     scene.wait_text("2: openai/other");
     assert!(asked(&home).is_empty() && scene.server.requests().is_empty());
-    scene.type_keys("2<CR>");
+    scene.press("2<CR>");
     scene.wait_text("openai/other answers from now on");
     scene.co("hello");
     scene.wait_chat("Elsewhere.");
@@ -91,7 +91,7 @@ fn the_list_names_the_provider() {
     let scene = at_home(&home);
     scene.co("/model");
     scene.wait_text("home/gpt-oss:20b");
-    scene.type_keys("1<CR>");
+    scene.press("1<CR>");
     scene.wait_text("home/gpt-oss:20b answers from now on");
     scene.co("hello");
     scene.wait_chat("At home.");

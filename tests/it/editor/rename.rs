@@ -237,7 +237,7 @@ fn the_files_of_a_rename_are_reviewed_by_parts() {
         ("3 of 3 · c.txt", "y"),
     ] {
         scene.wait_text(&format!("file {file}"));
-        scene.type_keys(key);
+        scene.press(key);
     }
     scene.wait_chat("All through.");
     let told = scene.told(1);

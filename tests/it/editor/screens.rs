@@ -31,7 +31,7 @@ fn chats_share_a_window_and_a_session_file_brings_one_back() {
     let list = scene.wait_text("at rest · make one");
     let line = list.iter().find(|line| line.contains("at rest · make one"));
     let number = line.unwrap().split(':').next().unwrap().trim();
-    scene.type_keys(&format!("{number}<CR>"));
+    scene.press(&format!("{number}<CR>"));
     scene.wait_text("ready · make one");
     let screen = scene.wait_text("First.").join("\n");
     assert!(!screen.contains("Second."), "{screen}");
@@ -51,7 +51,7 @@ fn chats_share_a_window_and_a_session_file_brings_one_back() {
     let list = scene.wait_text("make two");
     let line = list.iter().find(|line| line.contains("make two"));
     let number = line.unwrap().split(':').next().unwrap().trim();
-    scene.type_keys(&format!("{number}<CR>"));
+    scene.press(&format!("{number}<CR>"));
     scene.wait_text("Second.");
     scene.wait_no_text("First.");
 }
@@ -226,7 +226,7 @@ fn a_rule_is_removed_after_a_yes() {
     for answer in ["1", "2"] {
         scene.co("/rules");
         scene.wait_text("1: allow git commit (saved)");
-        scene.type_keys("1<CR>");
+        scene.press("1<CR>");
         scene.wait_text("Remove `allow git commit");
         scene.type_keys(&format!("{answer}<CR>"));
         scene.wait_no_text("Remove `");
@@ -285,7 +285,7 @@ fn a_run_leads_to_its_errors_and_runs_again_on_save() {
     scene.wait_shell("the new end\nexit 0");
     scene.co("/history");
     scene.wait_text("2: cat errors");
-    scene.type_keys("2<CR>");
+    scene.press("2<CR>");
     scene.wait_text(":Co! cat errors");
     scene.type_keys("<Esc>:Co! +<Up>");
     scene.wait_text(":Co! ++watch tail -n 1 src/app.py");

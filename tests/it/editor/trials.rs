@@ -209,7 +209,7 @@ fn a_review_keeps_the_parts_that_are_accepted() {
     scene.nvim.wait_text("1 of 2 answered");
     scene.nvim.type_keys("y");
     scene.nvim.wait_text("file 2 of 2");
-    scene.nvim.type_keys("y");
+    scene.press("y");
     scene.nvim.wait_text("All through.");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), text("0", "last"));
     assert_eq!(scene.workspace.read("d/e/new.txt").unwrap(), "new\n");
@@ -287,10 +287,10 @@ fn what_matters_is_named_before_a_long_difference() {
         .nvim
         .wait_for("vim.api.nvim_buf_line_count(0) == 100001", "all of a.txt");
     for next in [2, 3, 4, 5, 6, 8, 9, 10] {
-        scene.nvim.type_keys("y");
+        scene.press("y");
         scene.nvim.wait_text(&format!("file {next} of 10"));
     }
-    scene.nvim.type_keys("y");
+    scene.press("y");
     scene.nvim.wait_text("All through.");
     assert!(!scene.workspace.exists("z/.nvim.lua"));
     assert!(!scene.workspace.exists("gone.txt"));

@@ -140,9 +140,9 @@ fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
     let scene = two_turns();
     scene.co("/rewind");
     scene.wait_text("1: 2 · make two");
-    scene.type_keys("2<CR>");
+    scene.press("2<CR>");
     scene.wait_text("1: the chat and the files");
-    scene.type_keys("1<CR>");
+    scene.press("1<CR>");
     scene.wait_text("of the turn “make one” and all later ones");
     has(&scene, true, true);
     scene.answer("y");

@@ -240,12 +240,12 @@ impl Scene {
         })
     }
 
-    /// Types into a question that has had the focus long enough to take keys for answers.
+    /// Types into a question or a list that has had the focus long enough to take keys for answers.
     #[track_caller]
     pub(crate) fn press(&self, keys: &str) {
         self.wait_for(
-            "not require('co.question.float_keys').ignored()",
-            "the question to take keys",
+            "not require('co.ui.focus').ignores_keys()",
+            "the question or the list to take keys",
         );
         self.type_keys(keys);
     }
