@@ -4,6 +4,8 @@ local messages = require('messages')
 local neovim = require('neovim')
 
 local COUNT = 30
+-- Neovim 0.10 handles no message while a substitution asks.
+local ASKS = vim.fn.has('nvim-0.11') == 1 and 'r?' or 'blocked'
 
 --- Starts Neovim in a file of numbered lines. Returns it and the path of the file.
 ---@param setup? string Lua
@@ -83,9 +85,9 @@ end
 
 describe('a change of a buffer', function()
   for name, case in pairs({
-    ['a question of a command'] = { ':20,22s/foo/X/c<CR>', 'r?', 'yyy' },
-    ['the next question of it'] = { ':20,22s/foo/X/c<CR>y', 'r?', 'yy' },
-    ['a question about all lines'] = { ':%s/foo/X/gc<CR>', 'r?', 'yya' },
+    ['a question of a command'] = { ':20,22s/foo/X/c<CR>', ASKS, 'yyy' },
+    ['the next question of it'] = { ':20,22s/foo/X/c<CR>y', ASKS, 'yy' },
+    ['a question about all lines'] = { ':%s/foo/X/gc<CR>', ASKS, 'yya' },
     ['the command line'] = { ':20,22', 'c', 'd<CR>' },
     ['a search'] = { '/foo 2', 'c', '5<CR>x' },
     ['a search for an operator'] = { 'd/foo 2', 'c', '5<CR>' },
@@ -193,7 +195,9 @@ describe('a reload', function()
     nvim:keys(':20,22s/foo/X/c<CR>')
     nvim:wait_mode('r?')
     write_and_end(nvim, file, lines)
-    same('foo 1', text(nvim)[1])
+    if ASKS == 'r?' then
+      same('foo 1', text(nvim)[1])
+    end
     nvim:keys('yyy')
     nvim:wait_notice('changed on disk')
     local expected = neovim.numbered('foo ', COUNT)

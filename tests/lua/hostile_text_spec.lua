@@ -165,7 +165,8 @@ describe('a hostile text in a chat', function()
     unblocked(nvim, 'a block', function()
       resume(nvim, '\n```c\n' .. ('<!-- '):rep(3000) .. '\n```\n')
     end)
-    same(nil, text_of(nvim):match('```c'))
+    -- In 0.10, which cannot interrupt a parser, co does not parse it.
+    yes(vim.fn.has('nvim-0.11') == 0 or not text_of(nvim):find('```c', 1, true))
   end)
 
   it('keeps the languages of long code blocks from parsers that other plugins start', function()

@@ -117,7 +117,7 @@ local WATCH = [[
 -- The errors since the last time. Notices of co are no errors of Neovim.
 local FAILURES = [[
   local failures = _G.failures
-  if vim.v.errmsg ~= '' and not vim.startswith(vim.v.errmsg, 'co: ') then
+  if vim.v.errmsg ~= '' and not vim.startswith(vim.v.errmsg, 'co:') then
     table.insert(failures, vim.v.errmsg)
   end
   _G.failures, vim.v.errmsg = {}, ''
