@@ -142,7 +142,7 @@ def ask(editor: Editor) -> None:
     def empty() -> bool:
         # Neovim says nothing at all while it is busy.
         text = editor.value(f"'chat: ' .. {CHAT}")
-        return text.startswith("chat:") and "*exit " not in text
+        return text.startswith("chat:") and "## Co" not in text
 
     editor.until("a new chat", empty)
     editor.type("<C-\\><C-N>:Co show the size of change.py with du -h change.py<CR>")
@@ -171,6 +171,5 @@ def ask(editor: Editor) -> None:
 
 def answer(editor: Editor) -> str:
     """Return what the model wrote after the last output of a command."""
-    text = editor.value(CHAT)
-    _, end, rest = text.rpartition("\n*exit ")
-    return rest if end else ""
+    calls = list(re.finditer(r"^  [✓✗·] .*\n(?:    .*\n)*", editor.value(CHAT), re.MULTILINE))
+    return calls[-1].string[calls[-1].end() :] if calls else ""

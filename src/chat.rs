@@ -120,7 +120,7 @@ impl Chat {
             revoked: services.instructions.revoked(),
             status: Status::default(),
             answering: false,
-            front_end: (services.front_ends)(id),
+            front_end: (services.front_ends)(id, services.config.full_calls),
             resume_failed: false,
             typed: TypedCommands::new(),
             commit: CommitRequest::new(),

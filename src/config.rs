@@ -57,6 +57,8 @@ pub struct Config {
     /// Removes known secrets from command output, file tools and contexts.
     pub redact: bool,
     pub show_reasoning: bool,
+    /// A chat shows all lines of each call, and says also what is usual.
+    pub full_calls: bool,
     /// Days after which an unused transcript is removed; none keeps all.
     pub chat_prune_days: Option<u32>,
     /// The time without data after which a model's answer counts as broken off.
@@ -131,6 +133,7 @@ impl Default for Config {
             max_steps: 50,
             redact: true,
             show_reasoning: true,
+            full_calls: false,
             chat_prune_days: None,
             stall_timeout: Duration::from_secs(120),
         }

@@ -299,7 +299,6 @@ impl LiveEntry {
                     Target::Block { chat, block } => ToEditor::Block {
                         chat,
                         block,
-                        fold: false,
                         patch: Some(patch),
                         done: false,
                     },
@@ -361,7 +360,6 @@ fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>)
         ToEditor::Block {
             chat,
             block,
-            fold,
             patch: Some(mut patch),
             done,
         } if size(&patch) > room && patch.styles.is_empty() => {
@@ -374,7 +372,7 @@ fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>)
             let least = usize::from(room == FRAME_BYTES);
             let count = fitting.count().max(least);
             if count >= patch.lines.len() {
-                return (Some(block_of(chat, block, fold, patch, done)), None);
+                return (Some(block_of(chat, block, patch, done)), None);
             }
             let lines = patch.lines.split_off(count);
             let rest = ScreenPatch {
@@ -383,18 +381,17 @@ fn split(message: ToEditor, room: usize) -> (Option<ToEditor>, Option<ToEditor>)
                 lines,
                 styles: Vec::new(),
             };
-            let first = (count > 0).then(|| block_of(chat, block, fold, patch, false));
-            (first, Some(block_of(chat, block, fold, rest, done)))
+            let first = (count > 0).then(|| block_of(chat, block, patch, false));
+            (first, Some(block_of(chat, block, rest, done)))
         }
         whole => (Some(whole), None),
     }
 }
 
-fn block_of(chat: u64, block: u64, fold: bool, patch: ScreenPatch, done: bool) -> ToEditor {
+fn block_of(chat: u64, block: u64, patch: ScreenPatch, done: bool) -> ToEditor {
     ToEditor::Block {
         chat,
         block,
-        fold,
         patch: Some(patch),
         done,
     }
@@ -431,13 +428,11 @@ fn continues(old: &ToEditor, new: &ToEditor) -> bool {
 fn append(old: &mut ToEditor, new: ToEditor) {
     if let (
         ToEditor::Block {
-            fold,
             patch: Some(patch),
             done,
             ..
         },
         ToEditor::Block {
-            fold: also_fold,
             patch: Some(more),
             done: now_done,
             ..
@@ -446,7 +441,6 @@ fn append(old: &mut ToEditor, new: ToEditor) {
     {
         patch.lines.truncate(more.from - patch.from);
         patch.lines.extend(more.lines);
-        *fold |= also_fold;
         *done = now_done;
     }
 }

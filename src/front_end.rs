@@ -3,6 +3,7 @@
 //! It owns the words and the layout. Another front end implements [`crate::chat::events::FrontEnd`] too; chats know only
 //! that trait.
 
+mod call;
 mod fault;
 mod fence;
 mod markdown;

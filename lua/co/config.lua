@@ -6,6 +6,7 @@ local utf8 = require('co.ui.utf8')
 ---@class (exact) co.Config
 ---@field bin? string the backend's executable
 ---@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
+---@field ascii boolean draw signs with ASCII characters
 ---@field shell_height integer lines of the shell split
 ---@field float_focus boolean focus the approval float at once where that is safe
 ---@field run_diagnostics boolean errors of runs become diagnostics
@@ -17,6 +18,7 @@ local utf8 = require('co.ui.utf8')
 local defaults = {
   bin = nil,
   layout = 'vertical',
+  ascii = false,
   shell_height = 12,
   float_focus = false,
   run_diagnostics = false,
@@ -143,6 +145,7 @@ local checks = {
     local fits = type(value) == 'number' and value >= 1 and value % 1 == 0
     return not fits and 'a whole number of lines, 1 or more' or nil
   end,
+  ascii = check_boolean,
   float_focus = check_boolean,
   run_diagnostics = check_boolean,
   alert = function(value)

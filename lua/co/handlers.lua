@@ -47,6 +47,9 @@ local handlers = {
   append = function(message)
     require('co.chat').append(message)
   end,
+  call = function(message)
+    require('co.chat').call(message)
+  end,
   block = function(message)
     require('co.chat').block(message)
   end,

@@ -17,8 +17,26 @@ pub trait FrontEnd: Send + Sync {
     fn show(&self, event: ChatEvent);
 }
 
-/// Makes the front end of the chat with this number.
-pub type MakeFrontEnd = Arc<dyn Fn(u64) -> Arc<dyn FrontEnd> + Send + Sync>;
+/// Makes the front end of the chat with this number. If the flag is set, it shows calls in full.
+pub type MakeFrontEnd = Arc<dyn Fn(u64, bool) -> Arc<dyn FrontEnd> + Send + Sync>;
+
+/// The end of a call, for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallEnd {
+    /// The number of the output of the command that the person typed; none for a call.
+    pub typed: Option<u64>,
+    pub ok: bool,
+    /// The end in one line; empty if the decision says it.
+    pub status: String,
+    /// The part of the status that is not as usual. None means that no part is known to be usual.
+    pub exceptions: Option<String>,
+    /// The time that a command took, in words; empty for other calls.
+    pub took: String,
+    /// The number of secret values that co replaced in the result.
+    pub hidden: usize,
+    /// A notice about the end.
+    pub notice: Option<String>,
+}
 
 /// An event of a chat. Its texts are printable, except those of the model and the person.
 pub enum ChatEvent {
@@ -46,48 +64,43 @@ pub enum ChatEvent {
     },
     /// A complete thought of a transcript.
     Thought(String),
-    /// A call that runs a command, or a command that the person typed.
+    /// A call that runs a command.
     Command {
         command: String,
         mode: ExecMode,
-        caller: Caller,
+    },
+    /// A command that the person typed.
+    TypedCommand {
+        /// The number of its output.
+        block: u64,
+        command: String,
     },
     /// The person replaced the command of a call.
     CommandEdited {
         command: String,
         mode: ExecMode,
     },
-    /// A call that reads, searches or changes files, as one line.
+    /// A call that reads, searches or changes files: the name of its tool and its subject, as one line.
     FileCall(String),
     /// A call about a job.
     JobCall(jobs::JobRequest),
     /// The reason why a call runs, or does not.
     Decision(Decision),
-    /// The reason why a command or another call could not run.
-    NotRun {
-        why: String,
-        caller: Caller,
-    },
     /// The output of a command starts. It is read from the screen until [`ChatEvent::OutputEnded`].
     OutputStarted {
         block: u64,
         screen: Arc<Screen>,
-        caller: Caller,
     },
     OutputEnded {
         block: u64,
-        /// Nothing was printed, so there is no block.
-        empty: bool,
     },
     /// The whole output of a call.
     Output {
         block: u64,
         text: String,
     },
-    /// The number of secret values that co replaced in the result of a call.
-    Hidden(usize),
-    /// The outcome of a call, as one line.
-    Outcome(String),
+    /// A call, or a command that the person typed, ended.
+    CallEnded(CallEnd),
     /// The line about a job that ended.
     JobEnded(String),
     /// A notice about the turn, or about a command that the person typed.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::events::ChatEvent;
+use super::events::{CallEnd, ChatEvent};
 use super::text::command_of;
 use crate::tool::ToolCall;
 use crate::tool::files;
@@ -57,7 +57,6 @@ pub(super) fn command(request: &shell::CommandRequest) -> ChatEvent {
     ChatEvent::Command {
         command: co_policy::printable(&request.text()),
         mode: request.mode,
-        caller: Caller::Agent,
     }
 }
 
@@ -66,19 +65,20 @@ pub(super) fn unread(call: &Call) -> ChatEvent {
     ChatEvent::Command {
         command: co_policy::printable(&command_of(call)),
         mode: ExecMode::default(),
-        caller: Caller::Agent,
     }
 }
 
-/// Returns the events below the output of a call.
-pub(super) fn below(hidden: usize, shown: &ShownPart) -> impl Iterator<Item = ChatEvent> {
-    let hidden = (hidden > 0).then_some(ChatEvent::Hidden(hidden));
-    let status = (!shown.status.is_empty()).then(|| ChatEvent::Outcome(shown.status.clone()));
-    let notice = shown.notice.clone().map(|text| ChatEvent::Notice {
-        text,
-        caller: Caller::Agent,
-    });
-    [hidden, status, notice].into_iter().flatten()
+/// Returns the event of the end of a call.
+pub(super) fn ended(ok: bool, hidden: usize, shown: &ShownPart) -> ChatEvent {
+    ChatEvent::CallEnded(CallEnd {
+        typed: None,
+        ok,
+        status: shown.status.clone(),
+        exceptions: shown.exceptions.clone(),
+        took: shown.took.clone(),
+        hidden,
+        notice: shown.notice.clone(),
+    })
 }
 
 /// Returns the shown part of an outcome that was recorded without it.
@@ -250,7 +250,7 @@ impl<'a> Retelling<'a> {
             }),
         }
         self.events.extend(decision);
-        self.events.extend(below(outcome.hidden, &shown));
+        self.events.push(ended(outcome.ok, outcome.hidden, &shown));
     }
 
     /// Adds a call that has no event yet, and the notices about it.

@@ -123,7 +123,7 @@ impl Chat {
             TurnEvent::Snapshot(reply) => {
                 self.flush().await;
                 self.tell_job_ends().await;
-                self.tell_typed().await;
+                self.record_typed().await;
                 let snapshot = Snapshot {
                     items: self.recorder.items().to_vec(),
                     failed_confined: self.permissions.failed_confined.clone(),
@@ -180,7 +180,7 @@ impl Chat {
         self.questions.withdraw_all();
         self.answer_calls(&ended.unanswered).await;
         self.tell_job_ends().await;
-        self.tell_typed().await;
+        self.record_typed().await;
         let end = match ended.end {
             // Nobody cancelled it.
             End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,

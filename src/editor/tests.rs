@@ -95,7 +95,6 @@ fn the_pieces_of_a_thought_are_joined_and_come_in_several_frames() {
     let piece = |from: usize, lines: &[&str], done| ToEditor::Block {
         chat: 1,
         block: 2,
-        fold: true,
         patch: Some(ScreenPatch {
             from,
             lines: lines.iter().map(|&line| line.to_owned()).collect(),

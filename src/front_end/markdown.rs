@@ -1,37 +1,51 @@
-//! The text of a chat in its buffer: markdown, with one heading per speaker.
+//! The text of a chat in its buffer: markdown, with one heading per speaker, and calls between it.
 
+use super::call::CallView;
 use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
-use crate::chat::text::{code, one_line};
+use crate::chat::text::one_line;
 use crate::error;
-use crate::tool::jobs;
-use crate::tool::shell::ExecMode;
+use crate::protocol::{CallLine, CallRows};
 use co_exec::Caller;
 use co_llm::Fault;
-use co_llm::transcript::{Context, Decision, End};
-
-/// The least fence around the text of a command.
-const FENCE: usize = 6;
-
-/// The least fence around the output of a command, as Lua draws it.
-const OUTPUT_FENCE: usize = 4;
-
-/// The most lines of an output that is not folded, as in Lua.
-const UNFOLDED: usize = 20;
+use co_llm::transcript::{Context, End};
 
 /// Opens the model's part of a turn.
 const HEADING: &str = "## Co";
 
-/// The end of the text in the buffer, so that one blank line separates paragraphs.
+/// The end of the text in the buffer, and the calls that have not ended.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Line breaks at its end, two at most.
+    /// What the text ends with.
+    last: Last,
+    /// Line breaks at its end.
     breaks: usize,
+    /// Line breaks of the answer that are added before its next text, if there is one.
+    held: usize,
     in_turn: bool,
     /// The model's heading of this turn is there.
     headed: bool,
     /// The code block of the answer that is open.
     code: OpenFence,
+    /// Calls are shown in full.
+    full: bool,
+    /// The number of calls so far.
+    calls: u64,
+    /// The last call of the model, and its number.
+    call: Option<(u64, CallView)>,
+    /// The running commands that the person typed, with their numbers and the numbers of their outputs.
+    typed: Vec<(u64, u64, CallView)>,
+}
+
+/// What a text ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Nothing,
+    Heading,
+    Prose,
+    Call,
+    /// A paragraph of co.
+    Remark,
 }
 
 /// A text for the end of the buffer.
@@ -42,79 +56,182 @@ pub(super) struct Piece {
     pub message: Option<usize>,
 }
 
+/// A change of the buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    Append(Piece),
+    /// A new call at the end, or the new state of an earlier one.
+    Call(u64, CallLine),
+}
+
 /// The text of a whole transcript.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TranscriptText {
     pub text: String,
-    /// Rows to fold, first and last: long outputs, and answers that the model no longer sees.
+    /// Rows to fold, first and last: answers that the model no longer sees.
     pub folds: Vec<[usize; 2]>,
     /// The row at which the last answer begins.
     pub answer: Option<usize>,
     /// The rows at which the messages begin.
     pub messages: Vec<usize>,
+    pub calls: Vec<CallRows>,
     /// Line breaks in the text.
     pub rows: usize,
 }
 
-impl Default for Page {
-    fn default() -> Self {
+impl Page {
+    /// Returns the page of an empty text. If `full` is set, calls are shown in full.
+    pub(super) fn new(full: bool) -> Self {
         Self {
+            last: Last::Nothing,
             breaks: 2,
+            held: 0,
             in_turn: false,
             headed: false,
             code: OpenFence::default(),
+            full,
+            calls: 0,
+            call: None,
+            typed: Vec::new(),
         }
     }
-}
 
-impl Page {
-    /// Returns the text of an event, which goes to the end of the buffer.
-    pub(super) fn add(&mut self, event: &ChatEvent) -> Piece {
+    /// Returns the changes that show an event.
+    pub(super) fn add(&mut self, event: &ChatEvent) -> Vec<Edit> {
         match event {
             ChatEvent::TurnStarted => (self.in_turn, self.headed) = (true, false),
             ChatEvent::Text(text) => {
+                self.call = None;
                 let mut piece = self.heading();
                 piece.text.push_str(&self.text(text));
-                return piece;
+                return vec![Edit::Append(piece)];
             }
             ChatEvent::Prompt { text, context } => {
                 self.headed = false;
-                return self.message(&prompt(text, context));
+                return vec![Edit::Append(self.message(&prompt(text, context)))];
             }
+            ChatEvent::TurnEnded { .. } => self.call = None,
             _ => {}
         }
-        let text = paragraph(event);
+        if let Some(call) = CallView::new(event) {
+            return self.begin(call, event);
+        }
+        let edits = self.update(event);
+        if !edits.is_empty() {
+            return edits;
+        }
+        let remark = remark(event);
         let is_models = speaker(event) == Caller::Agent;
-        let mut piece = match text.is_some() && is_models && self.in_turn {
+        let mut piece = match remark.is_some() && is_models && self.in_turn {
             true => self.heading(),
             false => Piece::default(),
         };
         let ends = matches!(event, ChatEvent::TurnEnded { .. });
         // What the person does may come in the middle of an answer.
-        if ends || text.is_some() && is_models {
+        if ends || remark.is_some() && is_models {
             piece.text.push_str(&self.close_code());
         }
         self.in_turn &= !ends;
-        if let Some(text) = text {
-            piece.text.push_str(&self.paragraph(&text));
+        if let Some(text) = remark {
+            piece.text.push_str(&self.gap(match self.last {
+                Last::Call | Last::Heading => 1,
+                _ => 2,
+            }));
+            piece.text.push_str(&format!("{text}\n"));
+            (self.last, self.breaks, self.held) = (Last::Remark, 1, 0);
         }
-        piece
+        match piece.text.is_empty() {
+            true => Vec::new(),
+            false => vec![Edit::Append(piece)],
+        }
+    }
+
+    /// Returns the changes that show a new call.
+    fn begin(&mut self, call: CallView, event: &ChatEvent) -> Vec<Edit> {
+        let mut piece = match self.in_turn && !matches!(event, ChatEvent::TypedCommand { .. }) {
+            true => self.heading(),
+            false => Piece::default(),
+        };
+        if !matches!(event, ChatEvent::TypedCommand { .. }) {
+            piece.text.push_str(&self.close_code());
+        }
+        if let Some((number, before)) = &mut self.call
+            && self.last == Last::Call
+            && *number == self.calls
+            && piece.text.is_empty()
+            && !self.full
+            && before.absorb(&call)
+        {
+            return vec![Edit::Call(*number, before.line(self.full))];
+        }
+        let after_remark = usize::from(self.last == Last::Remark);
+        piece.text.push_str(&self.gap(1 + after_remark));
+        (self.last, self.breaks, self.held) = (Last::Call, 1, 0);
+        self.calls += 1;
+        let line = call.line(self.full);
+        match event {
+            ChatEvent::TypedCommand { block, .. } => self.typed.push((self.calls, *block, call)),
+            _ => self.call = Some((self.calls, call)),
+        }
+        let mut edits = vec![Edit::Append(piece), Edit::Call(self.calls, line)];
+        edits.retain(|edit| !matches!(edit, Edit::Append(piece) if piece.text.is_empty()));
+        edits
+    }
+
+    /// Returns the changes of the call that an event is about, if there is one.
+    fn update(&mut self, event: &ChatEvent) -> Vec<Edit> {
+        if let ChatEvent::CallEnded(end) = event
+            && let Some(block) = end.typed
+        {
+            let Some(at) = self.typed.iter().position(|it| it.1 == block) else {
+                return Vec::new();
+            };
+            let (number, _, mut call) = self.typed.swap_remove(at);
+            call.update(event, self.full);
+            return vec![Edit::Call(number, call.line(self.full))];
+        }
+        if let ChatEvent::OutputStarted { block, .. } = event
+            && self.typed.iter().any(|(_, known, _)| known == block)
+        {
+            return Vec::new();
+        }
+        let Some((number, call)) = &mut self.call else {
+            return Vec::new();
+        };
+        if !call.update(event, self.full) {
+            return Vec::new();
+        }
+        let failed = call.split_failed();
+        let mut edits = vec![Edit::Call(*number, call.line(self.full))];
+        if let Some(failed) = failed {
+            self.calls += 1;
+            edits.push(Edit::Call(self.calls, failed.line(self.full)));
+            self.call = Some((self.calls, failed));
+        }
+        edits
     }
 
     /// Returns the model's heading, unless it is there.
     pub(super) fn heading(&mut self) -> Piece {
         match std::mem::replace(&mut self.headed, true) {
             true => Piece::default(),
-            false => self.message(HEADING),
+            false => {
+                let piece = self.message(HEADING);
+                self.last = Last::Heading;
+                piece
+            }
         }
     }
 
-    /// Returns a paragraph with which a message begins.
+    /// Returns a text with which a message begins.
     fn message(&mut self, text: &str) -> Piece {
-        let gap = self.close_code() + &self.gap();
+        let gap = self.close_code() + &self.gap(2);
         let message = Some(gap.len());
-        let text = gap + &self.paragraph(text);
-        Piece { text, message }
+        (self.last, self.breaks, self.held) = (Last::Prose, 1, 0);
+        Piece {
+            text: format!("{gap}{}\n", text.trim_matches('\n')),
+            message,
+        }
     }
 
     /// Returns the end of a code block that the model left open, as in an answer that broke off.
@@ -122,64 +239,92 @@ impl Page {
         let Some(fence) = self.code.take() else {
             return String::new();
         };
-        let line_break = if self.breaks == 0 { "\n" } else { "" };
-        self.breaks = 1;
-        format!("{line_break}{fence}\n")
+        let gap = self.gap(1);
+        (self.breaks, self.held) = (1, 0);
+        format!("{gap}{fence}\n")
     }
 
+    /// Returns a piece of an answer, but for the line breaks at its end.
     fn text(&mut self, text: &str) -> String {
-        self.code.push(text);
+        let begins = self.last != Last::Prose;
+        // A model often begins with blank lines after a call.
+        let text = match begins {
+            true => text.trim_start_matches('\n'),
+            false => text,
+        };
         let kept = text.trim_end_matches('\n');
-        let breaks = text.len() - kept.len();
-        self.breaks = if kept.is_empty() {
-            self.breaks + breaks
-        } else {
-            breaks
+        let held = text.len() - kept.len();
+        if kept.is_empty() {
+            self.held += held;
+            return String::new();
         }
-        .min(2);
-        text.to_owned()
+        let gap = match begins {
+            true => self.gap(1 + usize::from(self.last == Last::Remark)),
+            false => "\n".repeat(self.held),
+        };
+        self.code.push(&gap);
+        self.code.push(kept);
+        (self.last, self.breaks, self.held) = (Last::Prose, 0, held);
+        gap + kept
     }
 
-    fn paragraph(&mut self, text: &str) -> String {
-        let gap = self.gap();
-        format!("{gap}{}\n\n", text.trim_matches('\n'))
+    /// Returns the line breaks that are missing at the end of the text.
+    pub(super) fn gap(&mut self, wanted: usize) -> String {
+        let missing = wanted.saturating_sub(self.breaks);
+        self.breaks += missing;
+        "\n".repeat(missing)
     }
 
-    /// Returns the line breaks after which a paragraph may begin.
-    pub(super) fn gap(&mut self) -> String {
-        "\n".repeat(2 - std::mem::replace(&mut self.breaks, 2))
-    }
-
-    /// Notes that a block of output follows; it ends with its own line.
-    pub(super) fn block(&mut self) {
-        self.breaks = 1;
+    /// Returns the line break after which the text of an answer may be folded.
+    pub(super) fn end_line(&mut self) -> String {
+        self.gap(1)
     }
 }
 
 /// Returns the text of a whole transcript. The page becomes its end.
 pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptText {
     let mut all = TranscriptText::default();
+    let mut output = (0, "");
     for event in events {
         match event {
             ChatEvent::AnswerStarted => {
-                all.push(page.heading());
+                let piece = page.heading();
+                all.end_call(&mut output);
+                all.push(piece);
+                all.push_text(&page.end_line());
                 all.answer = Some(all.rows);
             }
             ChatEvent::AnswerDropped => {
+                all.push_text(&page.end_line());
                 if let Some(first) = all.answer.take() {
-                    // With the blank line below it: Neovim closes no fold of one line.
-                    all.folds
-                        .push([first, (all.rows + 1).saturating_sub(page.breaks)]);
+                    all.folds.push([first, all.rows.saturating_sub(1)]);
                 }
             }
-            ChatEvent::Output { text, .. } => all.output(page, text, UNFOLDED),
-            ChatEvent::Thought(text) => {
-                all.output(page, text, 0);
-                all.push_text(&page.gap());
+            _ => {}
+        }
+        let text = match event {
+            ChatEvent::Output { text, .. } | ChatEvent::Thought(text) => text,
+            _ => "",
+        };
+        for edit in page.add(event) {
+            match edit {
+                Edit::Append(piece) => {
+                    all.end_call(&mut output);
+                    all.push(piece);
+                }
+                Edit::Call(number, line) if number == output.0 => all.set_call(line),
+                Edit::Call(number, line) => {
+                    all.end_call(&mut output);
+                    output = (number, "");
+                    all.begin_call(line);
+                }
             }
-            event => all.push(page.add(event)),
+        }
+        if !text.is_empty() {
+            output.1 = text;
         }
     }
+    all.end_call(&mut output);
     all
 }
 
@@ -197,30 +342,45 @@ impl TranscriptText {
         self.text.push_str(text);
     }
 
-    /// Adds a block of output. It is folded if it has more lines than `unfolded`.
-    fn output(&mut self, page: &mut Page, text: &str, unfolded: usize) {
-        let inside = text.lines().map(|line| {
-            let line = line.trim_start();
-            line.len() - line.trim_start_matches('`').len()
+    fn begin_call(&mut self, line: CallLine) {
+        let row = self.rows;
+        self.calls.push(CallRows {
+            row,
+            output: 0,
+            line,
         });
-        let fence = "`".repeat(inside.max().map_or(0, |run| run + 1).max(OUTPUT_FENCE));
-        self.push_text(&page.gap());
-        let lines = text.lines().count();
-        if lines > unfolded {
-            self.folds.push([self.rows + 1, self.rows + lines]);
+        self.push_text("\n");
+    }
+
+    fn set_call(&mut self, line: CallLine) {
+        if let Some(call) = self.calls.last_mut() {
+            call.line = line;
         }
-        let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.push_text(&format!("{fence}\n{text}{end}{fence}\n"));
-        page.block();
+    }
+
+    /// Adds the output of the last call.
+    fn end_call(&mut self, (number, text): &mut (u64, &str)) {
+        if std::mem::take(number) == 0 {
+            return;
+        }
+        let text = std::mem::take(text);
+        for line in text.lines() {
+            self.push_text(line);
+            self.push_text("\n");
+        }
+        if let Some(call) = self.calls.last_mut() {
+            call.output = text.lines().count();
+            call.line.block = None;
+            // The call of a turn that was cut off has no end.
+            call.line.kept.get_or_insert(0);
+        }
     }
 }
 
 /// Returns who an event belongs to: the model's part of a turn has a heading.
 fn speaker(event: &ChatEvent) -> Caller {
     match event {
-        ChatEvent::Command { caller, .. }
-        | ChatEvent::NotRun { caller, .. }
-        | ChatEvent::Notice { caller, .. } => *caller,
+        ChatEvent::Notice { caller, .. } => *caller,
         ChatEvent::JobEnded(_) | ChatEvent::AskedAgain | ChatEvent::AskedToContinue => {
             Caller::Person
         }
@@ -229,24 +389,9 @@ fn speaker(event: &ChatEvent) -> Caller {
 }
 
 /// Returns the paragraph of an event, if it has one.
-fn paragraph(event: &ChatEvent) -> Option<String> {
+fn remark(event: &ChatEvent) -> Option<String> {
     Some(match event {
-        ChatEvent::ThinkingStarted => "*thinks*".to_owned(),
-        ChatEvent::Command {
-            command, mode, ..
-        } => self::command(command, *mode),
-        ChatEvent::CommandEdited { command, mode } => {
-            let gap = if command.contains('\n') { "\n\n" } else { " " };
-            format!("*edited:*{gap}{}", self::command(command, *mode))
-        }
-        ChatEvent::FileCall(line) => code(line),
-        ChatEvent::JobCall(request) => job(request),
-        ChatEvent::Decision(decision) => self::decision(decision),
-        ChatEvent::NotRun { why, .. } => format!("*not run: {why}*"),
-        ChatEvent::Hidden(1) => "*1 value hidden from the model*".to_owned(),
-        ChatEvent::Hidden(count) => format!("*{count} values hidden from the model*"),
-        ChatEvent::Outcome(line) | ChatEvent::JobEnded(line) => format!("*{line}*"),
-        ChatEvent::Notice { text, .. } => format!("> {text}"),
+        ChatEvent::JobEnded(text) | ChatEvent::Notice { text, .. } => format!("> {text}"),
         ChatEvent::ToldModel(text) => note(text),
         ChatEvent::Summarised => {
             "> earlier turns were summed up for the model; they stay here and in the file".to_owned()
@@ -263,91 +408,25 @@ fn paragraph(event: &ChatEvent) -> Option<String> {
     })
 }
 
-/// Returns a text as a block of code.
-fn fenced(language: &str, text: &str) -> String {
-    let text = text.trim_end();
-    let inside = text.lines().map(|line| {
-        let line = line.trim_start();
-        line.len() - line.trim_start_matches('~').len()
-    });
-    let longer = inside.max().map_or(0, |run| run + 1);
-    let fence = "~".repeat(longer.max(FENCE));
-    format!("{fence}{language}\n{text}\n{fence}")
-}
-
 /// Returns a prompt as it was sent.
 fn prompt(text: &str, context: &[Context]) -> String {
-    let mut out = format!("## You\n\n{}", text.trim_end());
+    let mut out = format!("## You\n{}", text.trim_end());
     let mut code = OpenFence::default();
     code.push(text.trim_end());
     if let Some(fence) = code.take() {
         out.push_str(&format!("\n{fence}"));
     }
-    for piece in context {
+    for (index, piece) in context.iter().enumerate() {
+        let gap = if index == 0 { "\n\n" } else { "\n" };
         let name = one_line(&piece.name);
         let size = match (&piece.image, piece.text.lines().count()) {
             (Some(_), _) => "an image".to_owned(),
             (None, 1) => "1 line".to_owned(),
             (None, count) => format!("{count} lines"),
         };
-        out.push_str(&format!("\n\n*with {name}, {size}*"));
+        out.push_str(&format!("{gap}*with {name}, {size}*"));
     }
     out
-}
-
-/// Returns a command as one line of code, or fenced if it has several lines.
-fn command(command: &str, mode: ExecMode) -> String {
-    let how = mode_words(mode);
-    match command.contains('\n') {
-        false => format!(
-            "$ {}{}",
-            code(command),
-            how.map_or_else(String::new, |how| format!(" *{how}*"))
-        ),
-        true => {
-            let how = how.map_or_else(String::new, |how| format!("\n*{how}*"));
-            fenced("sh", command) + &how
-        }
-    }
-}
-
-fn mode_words(mode: ExecMode) -> Option<&'static str> {
-    match (mode.terminal, mode.background) {
-        (false, false) => None,
-        (true, false) => Some("in a terminal"),
-        (false, true) => Some("in the background"),
-        (true, true) => Some("in a terminal, in the background"),
-    }
-}
-
-fn job(request: &jobs::JobRequest) -> String {
-    let line = code(&request.line());
-    match &request.action {
-        jobs::JobAction::Write { text, close } => {
-            let typed = jobs::typed(text, *close);
-            format!("{line}\n\n{}", fenced("text", &typed))
-        }
-        jobs::JobAction::Output { .. } | jobs::JobAction::Cancel => line,
-    }
-}
-
-/// Returns the reason why a call ran, or did not.
-fn decision(decision: &Decision) -> String {
-    match decision {
-        Decision::Unasked => "*runs unasked: it only reads*".to_owned(),
-        Decision::Tried => {
-            "*runs as a trial: nothing it changes is kept without your yes*".to_owned()
-        }
-        Decision::Rule { rule } => format!("*allowed by your rule {}*", code(rule)),
-        Decision::AutoConfirm => "*runs unasked: you allowed everything*".to_owned(),
-        Decision::Approved => "*approved*".to_owned(),
-        Decision::Denied { reason: None } => "*denied*".to_owned(),
-        Decision::Denied {
-            reason: Some(reason),
-        } => format!("*denied: {reason}*"),
-        Decision::Forbidden { why } => format!("*refused: {why}*"),
-        Decision::Withdrawn => "*not answered; nothing was run*".to_owned(),
-    }
 }
 
 /// Returns the first line of a note from co to the model.
@@ -387,7 +466,7 @@ mod tests {
                 ..Context::default()
             };
             let shown = prompt("look", &[piece]);
-            shown.strip_prefix("## You\n\nlook\n\n").unwrap().to_owned()
+            shown.strip_prefix("## You\nlook\n\n").unwrap().to_owned()
         };
         assert_eq!(
             with("@buffer src/app.py", "a\nb\n\n"),
@@ -398,19 +477,6 @@ mod tests {
         assert_eq!(
             with("@buffer a\nb\u{202e}", "one\n"),
             "*with @buffer a\\nb\\u{202e}, 1 line*"
-        );
-    }
-
-    #[test]
-    fn an_edited_command_of_several_lines_is_a_block() {
-        let edited = |command: &str| ChatEvent::CommandEdited {
-            command: command.to_owned(),
-            mode: ExecMode::default(),
-        };
-        assert_eq!(paragraph(&edited("ls")).unwrap(), "*edited:* $ `ls`");
-        assert_eq!(
-            paragraph(&edited("ls\npwd")).unwrap(),
-            "*edited:*\n\n~~~~~~sh\nls\npwd\n~~~~~~"
         );
     }
 
@@ -439,12 +505,12 @@ mod tests {
         let events: Vec<_> = turn("hi", &["Hel", "lo."])
             .chain(turn("again", &["Yes."]))
             .collect();
-        let told = transcript(&events, &mut Page::default());
+        let told = transcript(&events, &mut Page::new(false));
         assert_eq!(
             told.text,
-            "## You\n\nhi\n\n## Co\n\nHello.\n\n## You\n\nagain\n\n## Co\n\nYes."
+            "## You\nhi\n\n## Co\nHello.\n\n## You\nagain\n\n## Co\nYes."
         );
-        assert_eq!(told.messages, [0, 4, 8, 12]);
+        assert_eq!(told.messages, [0, 3, 6, 9]);
     }
 
     #[test]
@@ -461,10 +527,10 @@ mod tests {
             cut,
             sent("go on"),
         ];
-        let told = transcript(&events, &mut Page::default());
+        let told = transcript(&events, &mut Page::new(false));
         assert_eq!(
             told.text,
-            "## You\n\nwhy?\n```\nx\n```\n\n## Co\n\nTry:\n```lua\nprint(\n```\n\n> cancelled\n\n## You\n\ngo on\n\n"
+            "## You\nwhy?\n```\nx\n```\n\n## Co\nTry:\n```lua\nprint(\n```\n\n> cancelled\n\n## You\ngo on\n"
         );
     }
 
@@ -482,13 +548,13 @@ mod tests {
             ChatEvent::AnswerStarted,
             event_text("Two."),
         ];
-        let told = transcript(&events, &mut Page::default());
+        let told = transcript(&events, &mut Page::new(false));
         let lines: Vec<_> = told.text.lines().collect();
         let [[first, last]] = told.folds[..] else {
             panic!("{told:?}");
         };
-        assert_eq!(lines[first..=last].join("|"), "One|line.|");
-        assert!(lines[last + 1].starts_with("> asked again"), "{lines:?}");
+        assert_eq!(lines[first..=last].join("|"), "One|line.");
+        assert!(lines[last + 2].starts_with("> asked again"), "{lines:?}");
         assert_eq!(lines[told.answer.unwrap()], "Two.");
     }
 }

@@ -3,21 +3,26 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::markdown::{self, Page, Piece};
+use super::markdown::{self, Edit, Page, Piece};
 use super::parts::TextParts;
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
 use crate::protocol::{NoticeLevel, ToEditor};
-use co_exec::{Caller, ScreenPatch};
+use co_exec::ScreenPatch;
 
 /// Returns a function that makes the front end of a chat.
 pub fn make(editor: Editor) -> MakeFrontEnd {
-    Arc::new(move |chat| {
+    Arc::new(move |chat, full_calls| {
         Arc::new(NeovimChat {
             chat,
             editor: editor.clone(),
-            screen: Mutex::default(),
+            full_calls,
+            screen: Mutex::new(ChatScreen {
+                page: Page::new(full_calls),
+                earlier: None,
+                outputs: HashMap::new(),
+            }),
         })
     })
 }
@@ -26,17 +31,17 @@ pub fn make(editor: Editor) -> MakeFrontEnd {
 struct NeovimChat {
     chat: u64,
     editor: Editor,
+    full_calls: bool,
     /// Locked while an event is queued: a command that the person typed ends outside the chat's task.
     screen: Mutex<ChatScreen>,
 }
 
-#[derive(Default)]
 struct ChatScreen {
     page: Page,
     /// The text of a resumed chat that Neovim does not have yet.
     earlier: Option<TextParts>,
     /// The outputs that are not complete, by their block.
-    outputs: HashMap<u64, (LiveOutput, Caller)>,
+    outputs: HashMap<u64, LiveOutput>,
 }
 
 impl FrontEnd for NeovimChat {
@@ -51,40 +56,33 @@ impl FrontEnd for NeovimChat {
             outputs,
         } = &mut *screen;
         let chat = self.chat;
+        for edit in page.add(&event) {
+            match edit {
+                Edit::Append(piece) => self.add(piece),
+                Edit::Call(call, line) => self.editor.tell(ToEditor::Call { chat, call, line }),
+            }
+        }
         match event {
             ChatEvent::AnswerStarted => {
                 self.add(page.heading());
+                self.append(page.end_line());
                 self.editor.tell(ToEditor::AnswerBegins { chat });
             }
             ChatEvent::AnswerDropped => {
-                self.append(page.gap());
+                self.append(page.end_line());
                 self.editor.tell(ToEditor::FoldAnswer { chat });
             }
-            ChatEvent::OutputStarted {
-                block,
-                screen,
-                caller,
-            } => {
+            ChatEvent::OutputStarted { block, screen } => {
                 let target = Target::Block { chat, block };
-                let showing = self.editor.show(target, screen);
-                outputs.insert(block, (showing, caller));
-                if caller == Caller::Person {
-                    page.block();
-                }
+                outputs.insert(block, self.editor.show(target, screen));
             }
-            ChatEvent::OutputEnded { block, empty } => {
-                let Some((showing, caller)) = outputs.remove(&block) else {
-                    return;
-                };
-                showing.finish(self.block(block, None, false));
-                if caller == Caller::Agent && !empty {
-                    page.block();
+            ChatEvent::OutputEnded { block } => {
+                if let Some(showing) = outputs.remove(&block) {
+                    showing.finish(self.block(block, None));
                 }
             }
             ChatEvent::Output { block, text } => {
-                self.editor
-                    .tell(self.block(block, Some(whole(&text)), false));
-                page.block();
+                self.editor.tell(self.block(block, Some(whole(&text))));
             }
             ChatEvent::Thinking { block, from, lines } => {
                 let patch = ScreenPatch {
@@ -95,16 +93,11 @@ impl FrontEnd for NeovimChat {
                 self.editor.tell(ToEditor::Block {
                     chat,
                     block,
-                    fold: true,
                     patch: Some(patch),
                     done: false,
                 });
             }
-            ChatEvent::ThinkingEnded { block } => {
-                self.editor.tell(self.block(block, None, true));
-                page.block();
-                self.append(page.gap());
-            }
+            ChatEvent::ThinkingEnded { block } => self.editor.tell(self.block(block, None)),
             ChatEvent::ProviderFailed(fault) => self.editor.tell(ToEditor::Notice {
                 level: NoticeLevel::Error,
                 message: error::text_of(&fault).plain(),
@@ -120,7 +113,7 @@ impl FrontEnd for NeovimChat {
                     self.editor.tell(ToEditor::Earlier { chat, part });
                 }
             }
-            event => self.add(page.add(&event)),
+            _ => {}
         }
     }
 }
@@ -128,7 +121,7 @@ impl FrontEnd for NeovimChat {
 impl NeovimChat {
     /// Sends the end of another transcript in place of the text. This takes a while if the transcript is long.
     fn replace(&self, events: &[ChatEvent], answered: bool) {
-        let mut page = Page::default();
+        let mut page = Page::new(self.full_calls);
         let mut retold = markdown::transcript(events, &mut page);
         retold.answer = retold.answer.filter(|_| answered);
         let mut parts = TextParts::new(retold);
@@ -159,12 +152,11 @@ impl NeovimChat {
         }
     }
 
-    /// Returns the message that completes a block. It is folded if it is long, or in any case.
-    fn block(&self, block: u64, patch: Option<ScreenPatch>, fold: bool) -> ToEditor {
+    /// Returns the message that completes a block.
+    fn block(&self, block: u64, patch: Option<ScreenPatch>) -> ToEditor {
         ToEditor::Block {
             chat: self.chat,
             block,
-            fold,
             patch,
             done: true,
         }

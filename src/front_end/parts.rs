@@ -3,7 +3,7 @@
 
 use super::fence::fence_after;
 use super::markdown::TranscriptText;
-use crate::protocol::TextPart;
+use crate::protocol::{CallRows, TextPart};
 
 /// The most bytes of a part.
 const MOST_BYTES: usize = 64 << 10;
@@ -26,6 +26,7 @@ pub(super) struct TextParts {
     folds: Vec<[usize; 2]>,
     answer: Option<usize>,
     messages: Vec<usize>,
+    calls: Vec<CallRows>,
 }
 
 /// A place where a part may begin.
@@ -43,16 +44,18 @@ impl TextParts {
             mut folds,
             answer,
             messages,
+            calls,
             rows,
         } = whole;
         folds.sort_unstable();
         Self {
-            starts: part_starts(&text, &messages),
+            starts: part_starts(&text, &messages, &calls),
             text,
             rows,
             folds,
             answer,
             messages,
+            calls,
         }
     }
 
@@ -72,6 +75,7 @@ impl TextParts {
         };
         let folds = self.folds.partition_point(|fold| fold[0] < first);
         let messages = self.messages.partition_point(|message| *message < first);
+        let calls = self.calls.partition_point(|call| call.row < first);
         self.rows = row;
         self.starts.truncate(
             self.starts
@@ -97,6 +101,15 @@ impl TextParts {
                 .into_iter()
                 .map(|message| message - row)
                 .collect(),
+            calls: self
+                .calls
+                .split_off(calls)
+                .into_iter()
+                .map(|call| CallRows {
+                    row: call.row - row,
+                    ..call
+                })
+                .collect(),
             above: self.left(),
         }
     }
@@ -114,8 +127,30 @@ impl TextParts {
         match self.starts.get(at) {
             // A much shorter part could show the person less than a screen.
             Some(start) if (end - start.byte) * 2 > end - longest.byte => *start,
-            _ => longest,
+            _ => self.before_call(longest),
         }
+    }
+
+    /// Returns the place, or the start of the call in which it is: a call stays whole.
+    fn before_call(&self, mut at: PartStart) -> PartStart {
+        let above = self.calls.partition_point(|call| call.row <= at.row);
+        let Some(call) = above.checked_sub(1).and_then(|it| self.calls.get(it)) else {
+            return at;
+        };
+        if at.row > call.row + call.output {
+            return at;
+        }
+        let before = self.text.as_bytes()[..at.byte].iter().enumerate().rev();
+        for (byte, sign) in before {
+            if *sign == b'\n' && at.row == call.row {
+                return at;
+            }
+            at = PartStart {
+                byte,
+                row: at.row - usize::from(*sign == b'\n'),
+            };
+        }
+        at
     }
 
     /// Returns the place where the longest possible last part begins. It is the start of a line, unless the line is too long.
@@ -149,16 +184,26 @@ impl TextParts {
 }
 
 /// Returns some of the places in a text where a part may begin.
-fn part_starts(text: &str, messages: &[usize]) -> Vec<PartStart> {
+fn part_starts(text: &str, messages: &[usize], calls: &[CallRows]) -> Vec<PartStart> {
     let mut found = Vec::new();
     let mut noted = 0;
     let mut messages = messages.iter().peekable();
+    let mut calls = calls.iter().peekable();
+    let mut after_call = 0;
     let (mut byte, mut blank) = (0, true);
     let mut open = None;
     for (row, line) in text.split('\n').enumerate() {
         if messages.next_if_eq(&&row).is_some() {
             // A model may forget to close a block of code.
             open = None;
+        }
+        if let Some(call) = calls.next_if(|call| call.row == row) {
+            (open, after_call) = (None, row + 1 + call.output);
+        }
+        if row < after_call {
+            blank = true;
+            byte += line.len() + 1;
+            continue;
         }
         let may_begin = blank && open.is_none() && line.starts_with(|it: char| !it.is_whitespace());
         if may_begin && byte - noted >= APART {
@@ -291,6 +336,7 @@ mod tests {
             answer: Some(3),
             messages: vec![0, 5, rows - 1],
             rows,
+            ..TranscriptText::default()
         });
         let of_last = parts[0].text.len() / 100;
         assert_eq!(parts[0].folds, [[of_last - 2, of_last - 1]]);

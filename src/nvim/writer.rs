@@ -123,14 +123,12 @@ fn message(message: ToEditor) -> serde_json::Result<Value> {
         ToEditor::Block {
             chat,
             block,
-            fold,
             patch: Some(patch),
             done,
         } => map([
             ("type", "block".into()),
             ("chat", chat.into()),
             ("block", block.into()),
-            ("fold", fold.into()),
             ("patch", output(patch)),
             ("done", done.into()),
         ]),
@@ -295,7 +293,6 @@ mod tests {
             ToEditor::Block {
                 chat: 1,
                 block: 2,
-                fold: true,
                 patch: Some(patch),
                 done: true,
             },

@@ -28,12 +28,17 @@ pub enum ToEditor {
     },
     /// Text for the end of a chat's buffer.
     Append { chat: u64, text: String },
-    /// A block of raw output in a chat: made by its first patch, folded past 20 lines when `done`.
+    /// A call of a chat: a new one at the end of the text, or the new state of the call with this number.
+    Call {
+        chat: u64,
+        call: u64,
+        #[serde(flatten)]
+        line: CallLine,
+    },
+    /// A change of the output of the call that names this block.
     Block {
         chat: u64,
         block: u64,
-        /// It is folded if it is short too.
-        fold: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         patch: Option<ScreenPatch>,
         done: bool,
@@ -355,6 +360,55 @@ impl From<Usage> for TokenUse {
     }
 }
 
+/// A call as the person sees it: a line, and lines below it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CallLine {
+    pub state: CallState,
+    /// The line, which follows the sign of the state.
+    pub text: String,
+    /// Details that the person need not know, for the right edge of the line.
+    pub details: String,
+    /// Lines above the output: the rest of a command.
+    pub lead: Vec<String>,
+    /// Lines below the output.
+    pub remarks: Vec<String>,
+    /// The block that is its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<u64>,
+    /// The call has ended: so many last lines of its output stay visible, the others are folded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<usize>,
+    /// The fold takes the line itself and all lines of the output.
+    pub whole: bool,
+    /// The output is a difference.
+    pub diff: bool,
+}
+
+/// The state of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// It waits for an answer.
+    #[default]
+    Waits,
+    Runs,
+    /// It ended, and could change nothing.
+    Looks,
+    Done,
+    Failed,
+}
+
+/// A call in a part of the text of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallRows {
+    /// The row of its line.
+    pub row: usize,
+    /// The number of lines of output below its line and its lead, before its remarks.
+    pub output: usize,
+    #[serde(flatten)]
+    pub line: CallLine,
+}
+
 /// A part of the text of a chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TextPart {
@@ -368,6 +422,9 @@ pub struct TextPart {
     pub answer: Option<usize>,
     /// The rows of `text` at which messages of the person or the model begin.
     pub messages: Vec<usize>,
+    /// The calls whose lines are in `text`, from top to bottom. Their outputs are in `text`; their lines, leads and remarks are
+    /// empty rows there.
+    pub calls: Vec<CallRows>,
     /// The number of bytes of text that belong above this part. Lua asks for them.
     pub above: usize,
 }

@@ -1,6 +1,6 @@
 local messages = require('messages')
 local neovim = require('neovim')
-local append, block, patch = messages.append, messages.block, messages.patch
+local append = messages.append
 local state = messages.state
 
 local CHAT, PROMPT = 'co://chat/1', 'co://chat/1/prompt'
@@ -235,37 +235,6 @@ describe('the chat', function()
       nvim:wait("return vim.fn.line('$') == 2")
       same({ 'the', 'draft' }, nvim:lines(PROMPT), keys)
     end
-  end)
-
-  it('shows blocks of raw output, folded past 20 lines when done', function()
-    local nvim = chat({ screen = true })
-    nvim:receive(append('## Co\n\n**ls**'))
-    local lines = neovim.numbered('file', 30)
-    nvim:receive(
-      block(1, patch(0, { 'file1', 'fi' }), false),
-      block(1, patch(1, vim.list_slice(lines, 2)), false),
-      block(2, patch(0, { 'short', '`````' }), true),
-      block(1, nil, true),
-      block(3, vim.NIL, true),
-      append('The comment.')
-    )
-    nvim:wait_line(CHAT, 'The comment')
-    local expected = { '## Co', '', '**ls**', '````' }
-    vim.list_extend(expected, lines)
-    vim.list_extend(expected, { '````', '``````', 'short', '`````', '``````', 'The comment.' })
-    same(expected, nvim:lines(CHAT))
-    nvim:keys('<C-w>k')
-    same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
-    same(-1, nvim:lua('return vim.fn.foldclosed(37)'))
-    nvim:keys('q')
-    nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
-    -- Of a block that ends while no window shows it too.
-    nvim:receive(block(4, patch(0, lines), true))
-    nvim:wait('return vim.api.nvim_buf_line_count(vim.fn.bufnr("co://chat/1")) > 70')
-    nvim:enter_chat()
-    nvim:keys('<C-w>k')
-    same({ 5, 34 }, nvim:lua('return { vim.fn.foldclosed(10), vim.fn.foldclosedend(10) }'))
-    same(71, nvim:lua("return vim.fn.foldclosedend(vim.fn.line('$') - 5)"))
   end)
 
   it('says in the winbar what it does, and with what', function()

@@ -51,14 +51,15 @@ describe('what comes while text is locked', function()
     for word in vim.gsplit('## You|\n\nhello|\n\n## Co\n\n|one |two |three', '|') do
       nvim:receive(messages.append(word))
     end
+    nvim:receive(messages.append('\n'), messages.call(1, 'ls', { block = 1 }))
     nvim:receive(messages.block(1, messages.patch(0, { 'a', 'b' }), false))
     nvim:receive(messages.block(1, messages.patch(1, { 'c' }), true))
     nvim:receive(messages.ask(1))
     give_key(nvim)
     nvim:wait_screen('touch file1')
     same(
-      { '## You', '', 'hello', '', '## Co', '', 'one two three', '````', 'a', 'c', '````' },
-      vim.list_slice(nvim:lines('co://chat/1'), 1, 11)
+      { '## You', '', 'hello', '', '## Co', '', 'one two three', '  ~ ls', '    a', '    c' },
+      vim.list_slice(nvim:lines('co://chat/1'), 1, 10)
     )
     same({}, nvim:lua('return _G.notices'))
   end)

@@ -1,6 +1,6 @@
 local messages = require('messages')
 local neovim = require('neovim')
-local append, block, patch = messages.append, messages.block, messages.patch
+local append, block, call, patch = messages.append, messages.block, messages.call, messages.patch
 
 local ANSWER = [[
 ## You
@@ -164,12 +164,14 @@ describe('the colours of a chat', function()
 
   it('are of one kind in output, however it grows and whatever it looks like', function()
     local nvim = chat()
-    nvim:receive(append('Before.\n\n'), block(1, patch(0, { '# first' }), false))
-    nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '# first')
+    nvim:receive(append('Before `it`.\n'), call(1, 'ls *a*', { block = 1 }))
+    nvim:receive(block(1, patch(0, { '# first' }), false))
+    nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '`it')
     nvim:receive(block(1, patch(1, { '# second', '`````', 'x' }), true), append('## After\n'))
     nvim:wait('return #(function(...) ' .. AT .. ' end)(...) > 0', '## After')
-    same({ '@markup.raw.block.markdown' }, nvim:lua(AT, '# first'))
-    same({ '@markup.raw.block.markdown' }, nvim:lua(AT, '# second'))
+    same({}, nvim:lua(AT, '# first'))
+    same({}, nvim:lua(AT, '# second'))
+    same({}, nvim:lua(AT, '*a'))
     yes(vim.tbl_contains(nvim:lua(AT, '## After'), '@markup.heading.2.markdown'))
   end)
 

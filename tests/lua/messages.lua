@@ -105,6 +105,26 @@ function M.block(id, patch, done)
   return { type = 'block', chat = 1, block = id, patch = patch, done = done }
 end
 
+--- A call of a chat.
+---@param id integer
+---@param text string
+---@param fields? table
+---@return table
+function M.call(id, text, fields)
+  return vim.tbl_extend('force', {
+    type = 'call',
+    chat = 1,
+    call = id,
+    state = 'runs',
+    text = text,
+    details = '',
+    lead = {},
+    remarks = {},
+    whole = false,
+    diff = false,
+  }, fields or {})
+end
+
 --- A job that a model started.
 ---@param run integer
 ---@param job integer

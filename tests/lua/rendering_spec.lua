@@ -53,7 +53,7 @@ describe('the text of a chat', function()
       "vim.cmd('setlocal foldmethod=expr foldexpr=v:lua.vim.treesitter.foldexpr() foldlevel=0')"
     )
     nvim:wait('return vim.fn.foldclosed(4) == 3 and vim.fn.foldclosedend(4) == 5')
-    nvim:wait_screen('3 lines: # Title')
+    nvim:wait_screen('# Title')
     nvim:wait_gone('Some *text*')
     nvim:receive(messages.append('\n# Third\n\nEnd.\n'))
     nvim:wait('return vim.fn.foldclosed(12) == 11')

@@ -56,7 +56,7 @@ impl CommandOutcome {
         !self.was_ended() && !self.ok()
     }
 
-    fn was_ended(&self) -> bool {
+    pub(crate) fn was_ended(&self) -> bool {
         self.timed_out || self.cancelled || self.flooded || self.limit.is_some()
     }
 }

@@ -167,6 +167,14 @@ local function with_few_images(line, before, open)
   return table.concat(parts), open
 end
 
+--- Returns a text within the bounds as one line.
+---@param text string
+---@return string
+function M.line(text)
+  local line = printable.line(text)
+  return (with_few_images(flat(line, ''), '', 0))
+end
+
 --- Returns the lines of a text within the bounds. A longer line is cut into several.
 ---@param text string
 ---@param before? string the text in front of it in the same row

@@ -88,8 +88,7 @@ function FoldedAnswers:fold_current(may_begin_above)
   local function blank(row)
     return api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1] == ''
   end
-  -- Neovim closes no fold of one line, so the fold takes one blank line too.
-  while last >= (first or 1) and blank(last) and (last == first or blank(last - 1)) do
+  while last >= (first or 1) and blank(last) do
     last = last - 1
   end
   if first and last >= first then

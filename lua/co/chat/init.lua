@@ -281,7 +281,18 @@ function M.append(message)
   end
 end
 
---- Changes a block of output. A block that is complete is folded.
+--- Shows a call at the end of a chat, or the new state of a call.
+---@param message co.CallMessage
+function M.call(message)
+  local chat = of_message(message)
+  if chat then
+    windows.follow(chat.buf, function()
+      chat.text:call(message)
+    end)
+  end
+end
+
+--- Changes the output of a call.
 ---@param message co.BlockMessage
 function M.block(message)
   local chat = of_message(message)
@@ -289,11 +300,7 @@ function M.block(message)
     return
   end
   windows.follow(chat.buf, function()
-    local block = chat.text:patch(message.block, message.patch, message.done)
-    if message.done and block then
-      block.always_folded = message.fold
-      window.fold(block)
-    end
+    chat.text:patch(message.block, message.patch, message.done)
   end)
   if message.done then
     reload.changed_files()
@@ -446,7 +453,7 @@ local function handle_exit(chat, reason, held)
   local interrupted = chat.state.state ~= 'idle'
   chat.unloaded = chat.state.transcript or chat.unloaded
   -- The next backend numbers its own blocks.
-  chat.text.blocks = {}
+  chat.text:end_calls()
   local gathering = vim.tbl_map(function(prompt)
     require('co.chat.send').waits_no_longer(chat, prompt.message.text)
     return prompt.message.text

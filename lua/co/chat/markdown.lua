@@ -38,6 +38,7 @@ local TOGETHER, TOGETHER_BYTES = 25, 4096
 ---@field plain boolean the last piece took too long and is shown plain
 ---@field earlier table<integer, true> extmarks of rows that were put above, and that no window has shown yet
 ---@field on_plain fun(first: integer, last: integer, complete: boolean) gets the rows of a piece that took too long
+---@field calls fun(first: integer, last: integer): { first: integer, after: integer }[] returns the rows that are no markdown
 local Markdown = {}
 Markdown.__index = Markdown
 
@@ -90,6 +91,40 @@ function M.pieces(lines, inside)
   return found, open
 end
 
+--- Splits the lines from a row on into pieces. Lines of calls belong to none, and end the piece above.
+---@param self co.Markdown
+---@param from integer
+---@param lines string[]
+---@param inside? string the fence of the raw code block in which they begin
+---@return co.markdown.Piece[]
+---@return string? open the fence of the code block in which they end
+---@return boolean grows the last piece is not complete
+local function split(self, from, lines, inside)
+  local calls = self.calls(from, from + #lines - 1)
+  if #calls == 0 then
+    local found, open = M.pieces(lines, inside)
+    return found, open, true
+  end
+  calls[#calls + 1] = { first = from + #lines, after = from + #lines }
+  ---@type co.markdown.Piece[]
+  local found = {}
+  local first, open = 1, nil
+  for _, one in ipairs(calls) do
+    local last = one.first - from
+    if last >= first then
+      local pieces
+      pieces, open = M.pieces(vim.list_slice(lines, first, last), first == 1 and inside or nil)
+      for _, piece in ipairs(pieces) do
+        piece.first, piece.last = piece.first + first - 1, piece.last + first - 1
+        found[#found + 1] = piece
+      end
+    end
+    first = one.after - from + 1
+  end
+  local last = found[#found]
+  return found, open, last ~= nil and last.last == #lines
+end
+
 --- Returns whether Neovim has a markdown parser. Released versions have one.
 ---@return boolean
 function M.supported()
@@ -112,8 +147,9 @@ end
 --- Highlights `buf`.
 ---@param buf integer
 ---@param on_plain fun(first: integer, last: integer, complete: boolean) gets the rows of a piece that took too long
+---@param calls fun(first: integer, last: integer): { first: integer, after: integer }[] returns the rows that are no markdown
 ---@return co.Markdown
-function M.new(buf, on_plain)
+function M.new(buf, on_plain, calls)
   local self = setmetatable({
     buf = buf,
     due = false,
@@ -121,6 +157,7 @@ function M.new(buf, on_plain)
     pace = PACE,
     busy = false,
     on_plain = on_plain,
+    calls = calls,
   }, Markdown) --[[@as co.Markdown]]
   start(self)
   active[buf] = self
@@ -222,7 +259,7 @@ function Markdown:reveal(first, last)
       languages.prepare_fences(lines)
       self.earlier[id] = nil
       api.nvim_buf_del_extmark(self.buf, places, id)
-      self:postpone(row, lines, M.pieces(lines))
+      self:postpone(row, lines, (split(self, row, lines)))
     end
   end
   for _, place in ipairs(shown()) do
@@ -263,9 +300,22 @@ function Markdown:paint()
     return
   end
   self.painted = vim.uv.hrtime() / 1e6
-  local pieces, open = M.pieces(lines, self.inside)
+  local pieces, open, grows = split(self, from, lines, self.inside)
   ---@type co.markdown.Piece?
-  local last = table.remove(pieces)
+  local last = grows and table.remove(pieces) or nil
+  if not grows then
+    -- The text ends with a call: all above it is complete.
+    self:postpone(from, lines, pieces)
+    self.inside, self.plain = nil, false
+    local end_row = from + #lines - 1
+    api.nvim_buf_set_extmark(
+      self.buf,
+      places,
+      end_row,
+      0,
+      { id = self.open, right_gravity = false }
+    )
+  end
   if last then
     local plain = self.plain and table.remove(pieces, 1) or nil
     self:postpone(from, lines, pieces)

@@ -4,22 +4,22 @@
 local M = {}
 
 local api = vim.api
-local block = require('co.ui.output_block')
 local bounds = require('co.chat.bounds')
 local buffer = require('co.ui.buffer')
+local call = require('co.chat.call')
 local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
 local windows = require('co.ui.windows')
-
-local FENCE = '````'
 
 local messages = api.nvim_create_namespace('co.messages')
 local hints = api.nvim_create_namespace('co.earlier')
 
 ---@class (exact) co.ChatText
 ---@field buf integer
----@field blocks table<integer, co.Block>
+---@field calls table<integer, co.ChatCall> by the extmarks of their lines
+---@field live table<integer, co.ChatCall> those that this backend may change, by number
+---@field blocks table<integer, co.ChatCall> the calls whose output is not complete, by block
 ---@field above integer the bytes of earlier text that are not there yet
 ---@field bounds co.Bounds
 ---@field folded_answers co.FoldedAnswers
@@ -38,8 +38,11 @@ function M.new(buf, lines, rows, above)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, lines or {})
   end)
+  call.clear(buf)
   local self = setmetatable({
     buf = buf,
+    calls = {},
+    live = {},
     blocks = {},
     above = above or 0,
     bounds = bounds.new(buf),
@@ -52,6 +55,8 @@ function M.new(buf, lines, rows, above)
       buffer.write(buf, function()
         bounds.make_plain(buf, first, last, complete)
       end)
+    end, function(first, last)
+      return self:call_rows(first, last)
     end)
     self.markdown:update()
   else
@@ -157,18 +162,46 @@ function ChatText:note_part(part)
   end
 end
 
---- Returns the lines of a part within the bounds, and the part with the rows of these lines.
+--- Returns the lines of a part within the bounds, with its calls as they look.
 ---@param limits co.Bounds
 ---@param part co.TextPart
----@return string[]
----@return co.TextPart
-local function bounded(limits, part)
-  local lines, rows = limits:lines(part.text)
-  if not rows then
-    return lines, part
+---@return string[] lines
+---@return co.TextPart part with the rows of these lines
+---@return { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[] calls
+---@return fun(row: integer) note_prose notes the bounds of the lines that are no calls, which begin at `row`
+local function lay_out(limits, part)
+  local before = vim.split(part.text, '\n', { plain = true })
+  ---@type string[], integer[]
+  local lines, rows = {}, {}
+  local placed, prose = {}, {}
+  local next = 1
+  local function add_prose(last)
+    if last < next then
+      return
+    end
+    local text = table.concat(before, '\n', next, last)
+    local bounded, moved = limits:lines(text)
+    for index = next, last do
+      rows[index] = #lines + (moved and moved[index - next + 1] or index - next)
+    end
+    prose[#prose + 1] = { row = #lines, lines = bounded }
+    vim.list_extend(lines, bounded)
   end
-  local function row(before)
-    return rows[before + 1] or #lines - 1
+  for _, one in ipairs(part.calls or {}) do
+    local first = math.min(math.max(one.row, next - 1), #before - 1)
+    local after = math.min(first + 1 + one.output, #before)
+    add_prose(first)
+    for index = first + 1, after do
+      rows[index] = #lines
+    end
+    local laid, place = call.lay_out(one, vim.list_slice(before, first + 2, after))
+    placed[#placed + 1] = { row = #lines, place = place }
+    vim.list_extend(lines, laid)
+    next = after + 1
+  end
+  add_prose(#before)
+  local function row(index)
+    return rows[index + 1] or #lines - 1
   end
   ---@type co.TextPart
   local moved = {
@@ -176,27 +209,49 @@ local function bounded(limits, part)
     above = part.above,
     messages = vim.tbl_map(row, part.messages or {}),
     folds = vim.tbl_map(function(fold)
-      return { row(fold[1]), row(fold[2] + 1) - 1 }
+      local after = rows[fold[2] + 2] or fold[2] + 1 - #before + #lines
+      return { row(fold[1]), after - 1 }
     end, part.folds or {}),
     answer = part.answer and row(part.answer),
   }
-  return lines, moved
+  return lines,
+    moved,
+    placed,
+    function(from)
+      for _, piece in ipairs(prose) do
+        for index = 1, #piece.lines - 1 do
+          limits:note(from + piece.row + index - 1, piece.lines[index])
+        end
+      end
+    end
+end
+
+--- Takes in the calls of a part whose lines are in the buffer, from the first row on.
+---@param placed { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[]
+function ChatText:add_calls(placed)
+  for _, one in ipairs(placed) do
+    local added = one.place(self.buf, one.row)
+    self.calls[added.head] = added
+    added:fold()
+  end
 end
 
 --- Replaces the whole text.
 ---@param part co.TextPart the new text, or its end
 function ChatText:replace(part)
   self.bounds = bounds.new(self.buf)
-  local lines
-  lines, part = bounded(self.bounds, part)
-  self.blocks = {}
+  local lines, moved, placed, note_prose = lay_out(self.bounds, part)
+  self:end_calls()
+  self.calls = {}
+  call.clear(self.buf)
   self.folded_answers:clear()
   buffer.write(self.buf, function()
     api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
-    self:note_lines(0, lines)
+    note_prose(0)
   end)
   self:set_messages({})
-  self:note_part(part)
+  self:add_calls(placed)
+  self:note_part(moved)
   if self.markdown then
     self.markdown:restart()
   end
@@ -206,19 +261,17 @@ end
 ---@param part co.TextPart
 function ChatText:prepend(part)
   local limits = bounds.new(self.buf)
-  local lines
-  lines, part = bounded(limits, part)
+  local lines, moved, placed, note_prose = lay_out(limits, part)
   local rows = #lines - 1
   windows.keep_views(self.buf, rows, function()
     buffer.write(self.buf, function()
       api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, lines)
-      for row = 0, rows - 1 do
-        limits:note(row, lines[row + 1])
-      end
+      note_prose(0)
       limits:end_all()
     end)
+    self:add_calls(placed)
   end)
-  self:note_part(part)
+  self:note_part(moved)
   if self.markdown then
     self.markdown:prepend(rows)
   end
@@ -231,64 +284,76 @@ function ChatText:stop_loading()
   end
 end
 
---- Appends an empty block of output.
----@return co.Block
-function ChatText:open_block()
-  local row = self:last_row()
-  local last = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
-  local head = last == '' and row or row + 1
-  local lines = { FENCE, FENCE, '' }
-  if last ~= '' then
-    table.insert(lines, 1, '')
-  end
-  api.nvim_buf_set_text(self.buf, row, -1, row, -1, lines)
-  return block.new(self.buf, head, head + 1)
-end
-
---- Makes the fence of a block longer than any fence in new lines of its output.
----@param shown co.Block
----@param lines string[]
-local function lengthen_fences(shown, lines)
-  local head, tail = shown:rows()
-  if not head or not tail then
-    return
-  end
-  local longest = 0
-  for _, line in ipairs(lines) do
-    local run = line:match('^%s*(````+)')
-    longest = math.max(longest, run and #run or 0)
-  end
-  if longest >= #api.nvim_buf_get_lines(shown.buf, head, head + 1, false)[1] then
-    local longer = ('`'):rep(longest + 1)
-    api.nvim_buf_set_text(shown.buf, head, 0, head, -1, { longer })
-    api.nvim_buf_set_text(shown.buf, tail, 0, tail, -1, { longer })
+--- Shows a new call at the end of the text, or the new state of a call.
+---@param message co.CallMessage
+function ChatText:call(message)
+  local shown = self.live[message.call]
+  buffer.write(self.buf, function()
+    if shown then
+      shown:set(message)
+    else
+      shown = call.append(self.buf, message)
+      self.live[message.call] = shown
+      self.calls[shown.head] = shown
+      -- The text above is complete.
+      self:highlight()
+    end
+  end)
+  if message.block then
+    self.blocks[message.block] = shown
   end
 end
 
---- Applies a patch to a block of output. `done` comes once. A block without a patch is not shown.
+--- Applies a patch to the output of a call. `done` comes once.
 ---@param id integer
 ---@param patch? co.Patch
 ---@param done boolean
----@return co.Block?
 function ChatText:patch(id, patch, done)
   local shown = self.blocks[id]
-  local opens = patch and not shown
-  buffer.write(self.buf, function()
-    if patch and not shown then
-      shown = self:open_block()
-      self.blocks[id] = shown
-    end
-    if patch then
-      patch.lines = bounds.output(patch.lines)
+  if shown and patch then
+    buffer.write(self.buf, function()
       shown:patch(patch)
-      lengthen_fences(shown, patch.lines)
-    end
-  end)
-  if opens then
-    -- Output that comes later gets the highlight of the text around it.
-    self:highlight()
+    end)
   end
-  return shown
+  if done then
+    self.blocks[id] = nil
+  end
+end
+
+--- Forgets that calls may change: another backend numbers its own.
+function ChatText:end_calls()
+  self.live, self.blocks = {}, {}
+end
+
+--- Returns the parts of some rows that are calls, each with the row after it.
+---@param first integer
+---@param last integer
+---@return { first: integer, after: integer }[]
+function ChatText:call_rows(first, last)
+  local found = {}
+  for _, place in ipairs(call.rows(self.buf, first, last)) do
+    local known = self.calls[place.head]
+    local after = known and place.row + known:height() or 0
+    if after > first then
+      found[#found + 1] = {
+        first = math.max(place.row, first),
+        after = math.min(after, last + 1),
+      }
+    end
+  end
+  return found
+end
+
+--- Closes the folds of all calls in a window that now shows the text.
+---@param win integer
+function ChatText:fold_in(win)
+  for _, place in ipairs(call.rows(self.buf)) do
+    local known = self.calls[place.head]
+    if known then
+      known:fold(win)
+    end
+  end
+  self.folded_answers:fold_in(win)
 end
 
 --- Returns the first and last lines of the code blocks in `lines`. The last block may be open.

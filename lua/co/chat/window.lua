@@ -3,36 +3,10 @@ local M = {}
 
 local api = vim.api
 local config = require('co.config')
-local folds = require('co.ui.folds')
 local last_window = require('co.ui.last_window')
 local pair = require('co.chat.pair')
 local registry = require('co.chat.registry')
 local windows = require('co.ui.windows')
-
---- Folds a block of output if it is long, or is always folded.
----@param block co.Block
----@param win? integer the only window to fold it in; all windows by default
-function M.fold(block, win)
-  local first, tail = block:content()
-  if not first or not tail or tail - first <= (block.always_folded and 1 or folds.LONG) then
-    return
-  end
-  if win then
-    folds.close(win, first, tail - 1)
-  else
-    folds.everywhere(block.buf, first, tail - 1)
-  end
-end
-
---- Folds long blocks of output and old answers in a window that now shows the text of a chat.
----@param chat co.Chat
----@param win integer
-local function fold_all(chat, win)
-  for _, block in pairs(chat.text.blocks) do
-    M.fold(block, win)
-  end
-  chat.text.folded_answers:fold_in(win)
-end
 
 --- Returns the chat whose windows in this tab page another chat may take: the current one, or the one used last.
 ---@return co.Chat?
@@ -56,7 +30,7 @@ function M.show(chat, focus)
     else
       text = pair.open(chat, config.get().layout)
     end
-    fold_all(chat, text)
+    chat.text:fold_in(text)
     windows.scroll_to_end(chat.buf)
     windows.scroll_to_end(chat.prompt.buf)
   end

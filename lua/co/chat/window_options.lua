@@ -35,6 +35,10 @@ function M.set_for_text(chat, win)
   windows.options(win, COMMON)
   windows.options(win, {
     foldmethod = 'manual',
+    -- A closed fold shows its first line, which is a call or says how many lines follow.
+    foldtext = '',
+    foldminlines = 0,
+    fillchars = 'fold: ',
     smoothscroll = true,
     foldenable = true,
     winbar = winbar_of(chat, win),

@@ -38,11 +38,34 @@
 ---@field lines string[]
 ---@field styles co.Style[]
 
+---@alias co.CallState 'waits'|'runs'|'looks'|'done'|'failed'
+
+--- A call as the person sees it: a line, and lines below it.
+---@class co.CallLine
+---@field state co.CallState
+---@field text string the line, which follows the sign of the state
+---@field details string details for the right edge of the line
+---@field lead string[] lines above the output: the rest of a command
+---@field remarks string[] lines below the output
+---@field block? integer the block that is its output
+---@field kept? integer the call has ended: so many last lines of its output stay visible
+---@field whole boolean the fold takes the line itself and all lines of the output
+---@field diff boolean the output is a difference
+
+---@class (exact) co.CallMessage: co.CallLine
+---@field type 'call'
+---@field chat integer
+---@field call integer
+
+--- A call in a part of the text of a chat.
+---@class (exact) co.CallRows: co.CallLine
+---@field row integer of its line
+---@field output integer lines of output below its line in the text of the part
+
 ---@class (exact) co.BlockMessage
 ---@field type 'block'
 ---@field chat integer
 ---@field block integer
----@field fold boolean it is folded if it is short too
 ---@field patch? co.Patch
 ---@field done boolean
 
@@ -353,6 +376,7 @@
 ---@field folds? integer[][] first and last rows to fold; the last one may be below `text`
 ---@field answer? integer the row at which the last answer begins
 ---@field messages? integer[] the rows at which messages begin
+---@field calls? co.CallRows[] from top to bottom
 ---@field above integer the bytes of text that belong above this part
 
 ---@class (exact) co.Replace: co.TextPart

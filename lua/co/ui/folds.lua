@@ -19,6 +19,22 @@ function M.close(win, first, last)
   end)
 end
 
+--- Deletes the folds that begin at a row in each window that shows `buf`, and opens those around it.
+---@param buf integer
+---@param first integer
+function M.delete(buf, first)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    api.nvim_win_call(win, function()
+      if vim.wo.foldmethod == 'manual' and vim.fn.foldlevel(first + 1) > 0 then
+        local view = vim.fn.winsaveview()
+        api.nvim_win_set_cursor(win, { first + 1, 0 })
+        vim.cmd('silent! normal! zd')
+        vim.fn.winrestview(view)
+      end
+    end)
+  end
+end
+
 --- Scrolls back so that no empty rows stay below the last line. Of a line that is too high, with 'smoothscroll', the
 --- last rows are then visible.
 ---@param win integer

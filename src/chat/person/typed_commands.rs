@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::chat::events::ChatEvent;
+use crate::chat::events::{CallEnd, ChatEvent};
 use crate::chat::message::WorkDirs;
 use crate::chat::person::command::{PersonCommand, RunConditions};
 use crate::chat::person::wants_terminal;
@@ -16,7 +16,6 @@ use crate::chat::services::foreground::ForegroundGuard;
 use crate::chat::text::{code, short};
 use crate::chat::{Chat, cancellable};
 use crate::protocol::RunOptions;
-use crate::tool::shell::ExecMode;
 use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
 use co_llm::transcript::Item;
 
@@ -28,8 +27,8 @@ pub(in crate::chat) struct TypedCommands {
     running: usize,
     tell: mpsc::UnboundedSender<TypedEvent>,
     events: mpsc::UnboundedReceiver<TypedEvent>,
-    /// Notices that wait until the model's text pauses.
-    unshown: Vec<String>,
+    /// Notices that wait to be recorded until the model's text pauses.
+    unrecorded: Vec<String>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
@@ -41,12 +40,12 @@ pub(in crate::chat) enum TypedEvent {
         screen: Arc<Screen>,
         hint: Option<String>,
     },
-    /// It could not start, for this reason.
-    NotRun(String),
     Ended {
-        /// The number of its output, and whether that is empty; none if it was cancelled before it started.
-        output: Option<(u64, bool)>,
-        notice: String,
+        end: CallEnd,
+        /// The number of its output; none if it did not start.
+        output: Option<u64>,
+        /// The line for the transcript; none if the command could not start.
+        notice: Option<String>,
     },
 }
 
@@ -58,7 +57,7 @@ impl TypedCommands {
             running: 0,
             tell,
             events,
-            unshown: Vec::new(),
+            unrecorded: Vec::new(),
             cancel: None,
         }
     }
@@ -92,7 +91,7 @@ impl TypedCommands {
 }
 
 impl Chat {
-    /// Shows an event of a typed command. The notice about an end waits for [`Self::tell_typed`] while a turn runs.
+    /// Shows an event of a typed command. The notice about an end waits for [`Self::record_typed`] while a turn runs.
     pub(in crate::chat) async fn typed_event(&mut self, event: TypedEvent) {
         let caller = Caller::Person;
         match event {
@@ -105,40 +104,33 @@ impl Chat {
                 if let Some(text) = hint {
                     self.show(ChatEvent::Notice { text, caller });
                 }
-                self.show(ChatEvent::OutputStarted {
-                    block,
-                    screen,
-                    caller,
-                });
+                self.show(ChatEvent::OutputStarted { block, screen });
                 return self.show_state();
             }
-            TypedEvent::NotRun(why) => {
-                self.flush().await;
-                self.show(ChatEvent::NotRun { why, caller });
-            }
-            TypedEvent::Ended { output, notice } => {
-                if let Some((block, empty)) = output {
-                    self.show(ChatEvent::OutputEnded { block, empty });
+            TypedEvent::Ended {
+                end,
+                output,
+                notice,
+            } => {
+                if let Some(block) = output {
+                    self.show(ChatEvent::OutputEnded { block });
                 }
-                self.typed.unshown.push(notice);
+                self.show(ChatEvent::CallEnded(end));
+                self.typed.unrecorded.extend(notice);
             }
         }
         self.typed.running = self.typed.running.saturating_sub(1);
         self.show_state();
         if self.running.is_none() {
-            self.tell_typed().await;
+            self.record_typed().await;
         }
     }
 
-    /// Records and shows the ends of typed commands. Call it only between two pieces of the model's text.
-    pub(in crate::chat) async fn tell_typed(&mut self) {
-        let ended = std::mem::take(&mut self.typed.unshown);
+    /// Records the ends of typed commands. Call it only between two pieces of the model's text.
+    pub(in crate::chat) async fn record_typed(&mut self) {
+        let ended = std::mem::take(&mut self.typed.unrecorded);
         for text in ended {
-            self.recorder
-                .record(Item::Notice { text: text.clone() })
-                .await;
-            let caller = Caller::Person;
-            self.show(ChatEvent::Notice { text, caller });
+            self.recorder.record(Item::Notice { text }).await;
         }
     }
 
@@ -153,7 +145,7 @@ impl Chat {
         if tokio::time::timeout(CANCEL_TIMEOUT, all).await.is_err() {
             tracing::warn!("the typed commands of a chat that ended are still there");
         }
-        self.tell_typed().await;
+        self.record_typed().await;
     }
 
     /// Runs a command that the person typed. Its output appears in the chat.
@@ -162,17 +154,16 @@ impl Chat {
             return self.complain("type a command after the !");
         }
         self.flush().await;
-        self.show(ChatEvent::Command {
+        let block = self.services.id();
+        self.show(ChatEvent::TypedCommand {
+            block,
             command: co_policy::printable(command),
-            mode: ExecMode::default(),
-            caller: Caller::Person,
         });
         // `<C-c>` cancels all typed commands by this token.
         let all = self
             .typed
             .cancel
             .get_or_insert_with(|| self.cancel.child_token());
-        let block = self.services.id();
         let listed = self.services.foreground.add(self.id, block, command);
         let typed = TypedCommand {
             services: Arc::clone(&self.services),
@@ -201,29 +192,43 @@ struct TypedCommand {
 impl TypedCommand {
     /// Runs the command until it ends or is cancelled. `listed` keeps it in the list of the chat's commands.
     async fn run(self, options: RunOptions, listed: ForegroundGuard) {
-        let (output, status) = match self.carry_out(options).await {
-            Ok(done) => done,
-            Err(why) => {
-                drop(listed);
-                return self.tell(TypedEvent::NotRun(why));
-            }
-        };
+        let done = self.carry_out(options).await;
         drop(listed);
-        let name = code(&co_policy::printable(&short(&self.command)));
-        let notice = format!("{name} ended: {status}");
-        self.tell(TypedEvent::Ended { output, notice });
+        let notice = done.as_ref().ok().map(|(_, end)| {
+            let name = code(&co_policy::printable(&short(&self.command)));
+            format!("{name} ended: {}", end.status)
+        });
+        let (output, end) = done.unwrap_or_else(|why| {
+            let not_run = self.ended(false, format!("not run: {why}"));
+            (None, not_run)
+        });
+        self.tell(TypedEvent::Ended {
+            end,
+            output,
+            notice,
+        });
     }
 
-    /// Returns the number of its output with whether that is empty, if it started, and how it ended.
-    async fn carry_out(
-        &self,
-        options: RunOptions,
-    ) -> Result<(Option<(u64, bool)>, String), String> {
+    /// Returns the end of the command as one line.
+    fn ended(&self, ok: bool, status: String) -> CallEnd {
+        CallEnd {
+            typed: Some(self.block),
+            ok,
+            status,
+            exceptions: None,
+            took: String::new(),
+            hidden: 0,
+            notice: None,
+        }
+    }
+
+    /// Returns the number of its output, if it started, and its end.
+    async fn carry_out(&self, options: RunOptions) -> Result<(Option<u64>, CallEnd), String> {
         let _person_run = self.services.person_runs().await;
         let (running, conditions) = tokio::select! {
             begun = self.begin(options) => begun?,
             // A container engine may not answer for a long time.
-            () = self.cancel.cancelled() => return Ok((None, "cancelled".to_owned())),
+            () = self.cancel.cancelled() => return Ok((None, self.ended(false, "cancelled".to_owned()))),
         };
         self.tell(TypedEvent::Started {
             block: self.block,
@@ -231,8 +236,14 @@ impl TypedCommand {
             hint: wants_terminal::hint_at_start(&self.command),
         });
         let outcome = cancellable::outcome(running, self.cancel.cancelled()).await;
-        let output = (self.block, outcome.bytes == 0);
-        Ok((Some(output), conditions.status(&outcome)))
+        let status = conditions.status(&outcome);
+        let usual = status == outcome.status();
+        let end = CallEnd {
+            exceptions: usual.then(|| outcome.exceptions()),
+            took: outcome.took(),
+            ..self.ended(outcome.ok(), status)
+        };
+        Ok((Some(self.block), end))
     }
 
     async fn begin(&self, options: RunOptions) -> Result<(RunningCommand, RunConditions), String> {

@@ -26,7 +26,7 @@ async fn a_proven_call_runs_unasked_and_the_model_reads_what_it_printed() {
     let outcome = place(|item| matches!(item, Item::Outcome(_)));
     assert!(call < decision && decision < outcome, "{disk:#?}");
     assert_eq!(chat.blocks(), ["hello from a file"]);
-    chat.assert_shown("$ `cat note.txt`");
+    chat.assert_shown("· cat note.txt");
     super::chat::eventually("the call is audited", || {
         chat.audit().contains("cat note.txt")
     })
@@ -83,7 +83,7 @@ async fn of_more_than_sixteen_calls_the_rest_is_refused_to_the_model() {
     for id in ["17", "18"] {
         chat.assert_told(id, "at most 16 calls");
     }
-    chat.assert_shown("$ `echo number 17`\n\n*not run: Not run: at most 16");
+    chat.assert_shown("✗ echo number 17  not run: Not run: at most 16");
 }
 
 #[tokio::test]

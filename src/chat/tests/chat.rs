@@ -165,8 +165,9 @@ impl Chat {
     /// Resumes a chat and returns its text.
     pub(super) async fn resume(&mut self, id: &str) -> String {
         self.command("resume", id);
-        self.until(pick!(ToEditor::Replace { part, .. } => part.text.clone()))
-            .await
+        self.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
+            .await;
+        self.screen()
     }
 
     pub(super) async fn close(&mut self) {
@@ -389,8 +390,12 @@ impl Chat {
 
     /// Waits until a text with this part is added to the chat.
     pub(super) async fn shown(&mut self, part: &str) {
-        self.until(pick!(ToEditor::Append { text, .. } if text.contains(part) => ()))
-            .await;
+        let has = |message: &ToEditor| match message {
+            ToEditor::Append { text, .. } => text.contains(part),
+            ToEditor::Call { line, .. } => line.text.contains(part),
+            _ => false,
+        };
+        self.until(|message| has(message).then_some(())).await;
     }
 
     pub(super) async fn state(&mut self, wanted: ChatState) -> String {

@@ -18,7 +18,7 @@ async fn a_change_is_shown_asked_and_made() {
     ]);
     chat.write("src/a", "one\ntwo\n");
     let ask = chat.question("change it").await;
-    assert!(chat.screen().contains("`edit_file src/a`"), "shown first");
+    assert!(chat.screen().contains("? edit src/a"), "shown first");
     assert_eq!(ask.command, "edit_file src/a");
     assert_eq!(ask.reasons, ["changes a file"]);
     assert_eq!(ask.prefix.as_deref(), Some("edit_file src/**"));
@@ -38,10 +38,10 @@ async fn a_change_is_shown_asked_and_made() {
         "{told}"
     );
     assert!(told.ends_with("-two\n+2\n+3\n"), "{told}");
-    chat.assert_shown("*+2 -1*");
+    chat.assert_shown("✓ src/a  +2 -1");
     // Resumed, it reads the same.
     let resumed = chat.resumed().await;
-    for piece in ["`edit_file src/a`", "+2\n+3\n", "*+2 -1*"] {
+    for piece in ["  +2\n  +3\n", "✓ src/a  +2 -1"] {
         assert!(resumed.contains(piece), "{resumed}");
     }
 }

@@ -57,10 +57,9 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     );
     let screen = chat.screen();
     let shown = [
-        "`read_file src/main.rs`\n\n*all 1 lines*",
-        "$ `echo between`",
-        "`list_files .`\n\n*2 entries*",
-        "`search \"main\" in .`",
+        "· read src/main.rs  [all 1 lines]",
+        "· echo between",
+        "· list ., search \"main\"\n  list .  2 entries\n  search \"main\"  1 matching line",
     ];
     assert_order(&screen, &shown);
     assert!(
@@ -87,10 +86,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     .await;
     // Resumed, it reads the same.
     let resumed = chat.resumed().await;
-    for piece in [
-        "`read_file src/main.rs`\n\n*all 1 lines*",
-        "`list_files .`\n\n*2 entries*",
-    ] {
+    for piece in ["· read src/main.rs  [all 1 lines]", "  list .  2 entries"] {
         assert!(resumed.contains(piece), "{resumed}");
     }
 }
@@ -128,7 +124,7 @@ async fn the_editor_is_asked_unasked_and_tells_nothing_of_secrets() {
         "src/a.rs:3: error: bad\n[1 entry; 3 left out, outside the workspace or secret]"
     );
     chat.assert_told("2", "outside the workspace");
-    chat.assert_shown("`editor_context diagnostics`\n\n*1 entry; 3 left out");
+    chat.assert_shown("· look up diagnostics  [1 entry; 3 left out");
 }
 
 /// Whoever opens the pipe waits for a writer that never comes.

@@ -98,7 +98,7 @@ async fn a_job_is_asked_about_recorded_then_started_and_read_on() {
     let started = place(|item| matches!(item, Item::JobStarted { job: 1, .. }));
     let outcome = place(|item| matches!(item, Item::Outcome(_)));
     assert!(decided < started && started < outcome, "{disk:#?}");
-    chat.assert_shown("*in the background*");
+    chat.assert_shown("  in the background");
 
     chat.write("go", "");
     assert_eq!(chat.turn("and now?").await, "done");
@@ -427,7 +427,7 @@ async fn a_terminal_is_one_only_where_it_was_asked_for() {
     );
     let told = heard(&chat, &["4", "5"]);
     assert_order(&told, &["it\n", "got it\n", "[job 1 ended: exit 0"]);
-    chat.assert_shown("*in a terminal, in the background*");
+    chat.assert_shown("  in a terminal, in the background");
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ async fn thoughts_are_shown_where_that_is_set() {
         });
         assert_eq!(chat.turn("go").await, "done");
         let screen = chat.screen();
-        assert_eq!(screen.contains("*thinks*"), show, "{screen}");
+        assert_eq!(screen.contains("· thinks"), show, "{screen}");
         let thoughts: Vec<_> = chat.seen.iter().filter_map(thought_shown).collect();
         let live = (vec!["so".to_owned(), "it is".to_owned()], false);
         let end = (Vec::new(), true);
@@ -76,12 +76,9 @@ async fn thoughts_are_shown_where_that_is_set() {
 /// Returns the new lines of a thought on the screen, and true if it is complete.
 fn thought_shown(message: &ToEditor) -> Option<(Vec<String>, bool)> {
     match message {
-        ToEditor::Block {
-            fold: true,
-            patch,
-            done,
-            ..
-        } => Some((patch.clone().unwrap_or_default().lines, *done)),
+        ToEditor::Block { patch, done, .. } => {
+            Some((patch.clone().unwrap_or_default().lines, *done))
+        }
         _ => None,
     }
 }

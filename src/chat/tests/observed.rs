@@ -4,17 +4,91 @@ use std::path::PathBuf;
 
 use super::chat::Chat;
 use super::checks::told;
-use crate::protocol::{TextPart, ToEditor};
+use crate::protocol::{CallLine, CallState, ToEditor};
 use co_llm::ModelRequest;
 use co_llm::transcript::{Decision, Item};
 
+/// The buffer of a chat, as Lua makes it.
+#[derive(Default)]
+struct Screen {
+    texts: Vec<String>,
+    /// The calls, each with the number of texts above it and its output.
+    calls: Vec<(u64, usize, CallLine, Vec<String>)>,
+}
+
+impl Screen {
+    fn take(&mut self, message: &ToEditor) {
+        match message {
+            ToEditor::Append { text, .. } => self.texts.push(text.clone()),
+            ToEditor::Replace { part, .. } => {
+                *self = Self::default();
+                let rows: Vec<_> = part.text.split_inclusive('\n').collect();
+                let mut next = 0;
+                for call in &part.calls {
+                    self.texts.push(rows[next..call.row].concat());
+                    next = call.row + 1 + call.output;
+                    let output = rows[call.row + 1..next].iter();
+                    let output = output.map(|line| line.trim_end_matches('\n').to_owned());
+                    self.calls
+                        .push((0, self.texts.len(), call.line.clone(), output.collect()));
+                }
+                self.texts.push(rows[next..].concat());
+            }
+            ToEditor::Call { call, line, .. } => {
+                match self.calls.iter_mut().find(|it| it.0 == *call) {
+                    Some(known) => known.2 = line.clone(),
+                    None => self
+                        .calls
+                        .push((*call, self.texts.len(), line.clone(), Vec::new())),
+                }
+            }
+            ToEditor::Block {
+                block,
+                patch: Some(patch),
+                ..
+            } => {
+                let call = self.calls.iter_mut().find(|it| it.2.block == Some(*block));
+                let (.., output) = call.expect("a block belongs to a call");
+                output.truncate(patch.from);
+                output.extend(patch.lines.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut above = 0;
+        for (_, at, line, output) in &self.calls {
+            text.extend(self.texts[above..*at].iter().map(String::as_str));
+            above = *at;
+            let sign = match line.state {
+                CallState::Waits => "?",
+                CallState::Runs => "~",
+                CallState::Looks => "·",
+                CallState::Done => "✓",
+                CallState::Failed => "✗",
+            };
+            let details = match line.details.as_str() {
+                "" => String::new(),
+                details => format!("  [{details}]"),
+            };
+            text.push_str(&format!("{sign} {}{details}\n", line.text));
+            for line in line.lead.iter().chain(output).chain(&line.remarks) {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+        text.extend(self.texts[above..].iter().map(String::as_str));
+        text
+    }
+}
+
 impl Chat {
-    /// Returns the text that was appended to the chat so far.
+    /// Returns the text of the chat so far, with its calls as they stand and all their output.
     pub(super) fn screen(&self) -> String {
-        self.seen
-            .iter()
-            .filter_map(pick!(ToEditor::Append { text, .. } | ToEditor::Replace { part: TextPart { text, .. }, .. } => text.as_str()))
-            .collect()
+        let mut screen = Screen::default();
+        self.seen.iter().for_each(|message| screen.take(message));
+        screen.text()
     }
 
     /// Returns the output of commands that was shown so far, in lines.

@@ -24,7 +24,7 @@ async fn a_read_that_follows_a_write_sees_what_was_written() {
     assert_eq!(chat.ended().await, "done");
     chat.assert_told("2", "new");
     let screen = chat.screen();
-    assert!(screen.find("$ `echo new").unwrap() < screen.find("$ `cat v`").unwrap());
+    assert!(screen.find("✓ echo new").unwrap() < screen.find("· cat v").unwrap());
 }
 
 #[tokio::test]

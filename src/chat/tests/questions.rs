@@ -25,7 +25,7 @@ async fn once_runs_it_once() {
     assert_eq!((ask.timeout, ask.job), (Some(120), None));
     assert!(!ask.reasons.is_empty());
     assert!(
-        chat.screen().contains("$ `mkdir out`"),
+        chat.screen().contains("? mkdir out"),
         "shown before it is asked"
     );
     assert!(!chat.work.join("out").exists());
@@ -135,7 +135,7 @@ async fn an_edited_command_runs_and_the_model_is_told() {
         told.contains("mkdir kept"),
         "the model reads what ran: {told}"
     );
-    let edited = "*edited:* $ `mkdir kept`";
+    let edited = "✓ mkdir kept  you: edited";
     assert!(chat.screen().contains(edited), "{}", chat.screen());
     let resumed = chat.resumed().await;
     assert!(resumed.contains(edited), "{resumed}");
@@ -253,12 +253,9 @@ async fn the_end_of_neovim_is_no_denial() {
     chat.app = CancellationToken::new();
     let resumed = chat.resumed().await;
     let parts = [
-        "$ `mkdir out`",
-        "*not answered; nothing was run*",
-        "$ `ls`",
-        "*cut off: the turn ended before this call was carried out*",
-        "$ `mkdir in`",
-        "*not answered: co was closed*",
+        "✗ mkdir out  not answered; nothing was run",
+        "✗ ls  cut off: the turn ended before this call was carried out",
+        "✗ mkdir in  not answered: co was closed",
     ];
     assert_order(&resumed, &parts);
 }
@@ -276,7 +273,7 @@ async fn what_cannot_be_confined_as_asked_is_no_deny_rule() {
     let told = chat.told("1");
     assert!(told.contains("these tests have no launcher"), "{told}");
     assert!(!told.contains("deny rule"), "{told}");
-    chat.assert_shown("*not run: ");
+    chat.assert_shown("  not run: ");
     assert_eq!(decisions(&chat), [Decision::Approved]);
 }
 
@@ -290,7 +287,7 @@ async fn what_could_not_be_started_is_audited_as_not_run() {
     std::fs::remove_dir(&sub).unwrap();
     chat.answer(ask.id, Answer::Once);
     assert_eq!(chat.ended().await, "done");
-    chat.assert_shown("*not run: ");
+    chat.assert_shown("  not run: ");
     eventually("that nothing came of it is audited", || {
         let audit = chat.audit();
         audit

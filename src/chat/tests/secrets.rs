@@ -76,18 +76,19 @@ async fn the_chat_says_how_many_values_the_model_does_not_see() {
     chat.write("notes", format!("the token is {TOKEN}.\n"));
     assert_eq!(chat.turn("go").await, "done");
     let expected = [
-        "*2 values hidden from the model*",
-        "*1 value hidden from the model*",
+        "2 values hidden from the model",
+        "1 value hidden from the model",
     ];
     let live = chat.screen();
     assert_eq!(said_hidden(&live), expected);
     chat.resumed().await;
-    assert_eq!(said_hidden(&chat.screen()[live.len()..]), expected);
+    assert_eq!(said_hidden(&chat.screen()), expected);
 }
 
 fn said_hidden(screen: &str) -> Vec<&str> {
     screen
         .lines()
+        .map(str::trim)
         .filter(|line| line.contains("hidden from"))
         .collect()
 }
@@ -176,7 +177,7 @@ async fn a_job_tells_no_secret() {
         told.contains("[redacted: secret value]") && !leaks(&told),
         "{told}"
     );
-    chat.assert_shown("*1 value hidden from the model*");
+    chat.assert_shown("1 value hidden from the model");
     let shown = chat
         .seen
         .iter()

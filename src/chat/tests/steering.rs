@@ -61,8 +61,7 @@ async fn it_goes_with_the_next_request_after_all_results() {
         ["go", "not b", "but c", "later"]
     );
     let screen = chat.screen();
-    let end =
-        "## You\n\nnot b\n\n## You\n\nbut c\n\n## Co\n\nOne.\n\n## You\n\nlater\n\n## Co\n\nTwo.";
+    let end = "## You\nnot b\n\n## You\nbut c\n\n## Co\nOne.\n\n## You\nlater\n\n## Co\nTwo.";
     assert!(screen.ends_with(end), "{screen}");
 }
 

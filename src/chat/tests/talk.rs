@@ -24,7 +24,7 @@ async fn text_then_done() {
         done(),
     ]]);
     assert_eq!(chat.turn("hi").await, "done");
-    assert_eq!(chat.screen(), "## You\n\nhi\n\n## Co\n\nHello.");
+    assert_eq!(chat.screen(), "## You\nhi\n\n## Co\nHello.");
     let disk = chat.disk();
     let said: String = disk.iter().filter_map(said).collect();
     assert_eq!(said, "Hello.");
@@ -147,7 +147,7 @@ async fn prompts_typed_during_a_turn_wait_their_turn() {
     }
     assert_eq!(
         chat.screen(),
-        "## You\n\nfirst\n\n## Co\n\none\n\n## You\n\nsecond\n\n## Co\n\ntwo\n\n## You\n\nthird\n\n## Co\n\nthree"
+        "## You\nfirst\n\n## Co\none\n\n## You\nsecond\n\n## Co\ntwo\n\n## You\nthird\n\n## Co\nthree"
     );
 }
 
@@ -234,7 +234,7 @@ async fn a_chat_is_resumed_as_it_was_seen() {
     let mut chat = Chat::new([calls(&[("1", "echo out")]), says("It says out.")]);
     assert_eq!(chat.turn("say out").await, "done");
     let shown = chat.resumed().await;
-    for piece in ["## You\n\nsay out", "$ `echo out`", "out\n", "It says out."] {
+    for piece in ["## You\nsay out", "· echo out", "out\n", "It says out."] {
         assert!(shown.contains(piece), "{piece:?} is not in {shown}");
     }
     assert_eq!(chat.turn_with("and again", says("Yes.")).await, "done");

@@ -111,26 +111,22 @@ impl Turn {
 
     /// Shows the next call before the question about it. A file call is shown with its result.
     async fn show_next(&mut self) -> Result<(), Halt> {
-        let Some(next) = self.queue.next().filter(|next| !next.shown) else {
-            return Ok(());
-        };
-        let event = match &next.known {
-            Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
-            Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
-            Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
-            Ok(ParsedCall::Edit(edit)) => retell::file_call(&edit.line),
-            Ok(ParsedCall::File(_)) | Err(_) => return Ok(()),
-        };
-        next.shown = true;
-        self.show(event).await
+        match self.queue.next().and_then(first_shown) {
+            Some(event) => self.show(event).await,
+            None => Ok(()),
+        }
     }
 
     /// Runs the next call, or refuses it.
     async fn carry_out(
         &mut self,
-        next: QueuedCall,
+        mut next: QueuedCall,
         answer: Option<QuestionEnd>,
     ) -> Result<(), Halt> {
+        // A rename may have become a call that can be shown only now.
+        if let Some(event) = first_shown(&mut next) {
+            self.show(event).await?;
+        }
         let hunks = match &answer {
             Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) => Some(hunks.clone()),
             _ => None,
@@ -421,6 +417,22 @@ impl Turn {
             decision: Decision::Unasked,
         }
     }
+}
+
+/// Returns the event that shows a call, if the call can be shown and was not. A query is shown with its result.
+fn first_shown(next: &mut QueuedCall) -> Option<ChatEvent> {
+    if next.shown {
+        return None;
+    }
+    let event = match &next.known {
+        Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
+        Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
+        Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
+        Ok(ParsedCall::Edit(edit)) => retell::file_call(&edit.line),
+        Ok(ParsedCall::File(_)) | Err(_) => return None,
+    };
+    next.shown = true;
+    Some(event)
 }
 
 /// Returns a call with the paths of this machine instead of those inside a container.

@@ -202,11 +202,12 @@ impl Turn {
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
             ..ShownPart::default()
         };
+        let ended = retell::ended(told.ok, hidden, &shown);
         let text = format!("{}{text}{status}", told.lead);
         let result = CallResult {
             ok: told.ok,
             spill,
-            shown: shown.clone(),
+            shown,
             ..RedactedText { text, hidden }.into()
         };
         self.record_result(call, result).await?;
@@ -217,9 +218,7 @@ impl Turn {
             let block = self.services.id();
             self.show(ChatEvent::Output { block, text: new }).await?;
         }
-        for event in retell::below(hidden, &shown) {
-            self.show(event).await?;
-        }
+        self.show(ended).await?;
         match self.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),

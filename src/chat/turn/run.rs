@@ -19,7 +19,7 @@ use crate::error;
 use crate::protocol::{ChatState, PlannedCommand};
 use crate::tool::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
-use co_exec::{Caller, Confinement, RunningCommand, ShownSecrets};
+use co_exec::{Confinement, RunningCommand, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome, ShownPart};
 
 /// The output of a command that printed nothing and succeeded.
@@ -58,6 +58,9 @@ impl CallResult {
     /// Adds a remark for the person to the line with the status.
     pub(super) fn noted(mut self, remark: &str) -> Self {
         self.shown.status = format!("{}; {remark}", self.shown.status);
+        if let Some(exceptions) = &mut self.shown.exceptions {
+            *exceptions = joined(&[exceptions, remark]);
+        }
         self
     }
 }
@@ -179,13 +182,18 @@ impl Turn {
         let short = outcome.timed_out && self.conditions(allowed).unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let started_containers = readiness::started(&allowed.request.text(), &outcome);
-        let more = started_containers.map_or_else(String::new, |more| format!("; {more}"));
+        let more = started_containers.unwrap_or_default();
         let result = CallResult {
             ok: outcome.ok(),
             spill: outcome.spill.clone(),
             shown: ShownPart {
                 output,
-                status: format!("{}{setting}{more}", outcome.status()),
+                status: joined(&[&format!("{}{setting}", outcome.status()), &more]),
+                exceptions: Some(joined(&[
+                    &format!("{}{setting}", outcome.exceptions()),
+                    &more,
+                ])),
+                took: outcome.took(),
                 notice: hint,
                 tried: allowed.decision == Decision::Tried,
             },
@@ -209,7 +217,6 @@ impl Turn {
         let started = ChatEvent::OutputStarted {
             block,
             screen: running.screen(),
-            caller: Caller::Agent,
         };
         self.show(started).await?;
         let canceller = running.canceller();
@@ -225,8 +232,7 @@ impl Turn {
                 answered = self.queue.answered() => self.answered_early(answered).await?,
             }
         };
-        let empty = outcome.bytes == 0;
-        self.show(ChatEvent::OutputEnded { block, empty }).await?;
+        self.show(ChatEvent::OutputEnded { block }).await?;
         Ok(outcome)
     }
 
@@ -330,14 +336,11 @@ impl Turn {
         self.conclude(call, RedactedText::from(text).into()).await
     }
 
-    /// Records the outcome of a call and shows what is below the output.
+    /// Records the outcome of a call and shows its end.
     pub(super) async fn conclude(&mut self, call: &Call, result: CallResult) -> Result<(), Halt> {
-        let below: Vec<_> = retell::below(result.told.hidden, &result.shown).collect();
+        let ended = retell::ended(result.ok, result.told.hidden, &result.shown);
         self.record_result(call, result).await?;
-        for event in below {
-            self.show(event).await?;
-        }
-        Ok(())
+        self.show(ended).await
     }
 
     /// Records the outcome of a call. If the model repeats its calls, the outcome has a hint about that.
@@ -386,6 +389,16 @@ impl Turn {
         self.audit(call, judged, decision, CallOutcome::Nothing);
         self.show(ChatEvent::Decision(decision.clone())).await
     }
+}
+
+/// Returns the texts that are not empty as one.
+fn joined(texts: &[&str]) -> String {
+    let texts: Vec<_> = texts
+        .iter()
+        .copied()
+        .filter(|text| !text.is_empty())
+        .collect();
+    texts.join("; ")
 }
 
 /// Returns a command as the hooks of plugins get it.

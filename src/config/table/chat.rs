@@ -23,6 +23,17 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Show what the model thinks while it thinks, where its provider tells, and fold it then.",
     ),
     setting(
+        "chat_calls",
+        "short",
+        Kind::Choice {
+            of: &["short", "full"],
+            set: |c, v| c.full_calls = v == "full",
+        },
+        "What a chat shows of each call. short is a line with what is not as usual, and the last lines of \
+         its output; a fold has the rest. full opens all of it, and also says what is usual.",
+    )
+    .applies(Applies::NextChat),
+    setting(
         "redact",
         "true",
         Kind::Flag(|c, v| c.redact = v),

@@ -110,7 +110,7 @@ fn a_resumed_chat_looks_as_it_did() {
     scene.type_keys(":Co /stop<CR>");
     scene.wait_turns(3);
     let shown = scene.chat();
-    assert!(shown.contains("thought\n````\n\nI look first."), "{shown}");
+    assert!(shown.contains("thought\nI look first."), "{shown}");
     let folds = scene.lua(FOLDS, json!([]));
     assert_eq!(folds.as_array().map(Vec::len), Some(2), "{folds}\n{shown}");
     let id = scene.chat_id();

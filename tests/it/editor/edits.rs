@@ -34,7 +34,7 @@ fn what_the_person_types_during_the_question_stays() {
         "the person saves what they typed"
     );
     assert!(
-        text.contains("*+2 -1, not saved: it had unsaved changes*"),
+        text.contains("  +2 -1, not saved: it had unsaved changes\n"),
         "{text}"
     );
     let told = scene.told(1);
@@ -93,7 +93,7 @@ fn a_name_with_line_breaks_can_be_answered_and_reviewed() {
     let lines = scene.answer_ask("1/1", "y");
     let shown = r"edit_file 'odd\n+name\u{d}\u{202e}'  +1 -1";
     assert!(lines.iter().any(|line| line.contains(shown)), "{lines:?}");
-    scene.wait_chat("*+1 -1*");
+    scene.wait_chat("  +1 -1");
     // Through the review.
     scene.answer_ask("1/1", "d");
     scene.wait_text("y accepts");

@@ -75,7 +75,7 @@ fn it_makes_a_file_after_yes_and_remembers() {
     assert!(scene.chat().contains(closing.trim()), "{}", scene.chat());
     scene.co("list the files in this folder with ls -la");
     wait_turns(&scene, 2);
-    let text = scene.wait_chat("$ `ls -la`");
+    let text = scene.wait_chat("· ls -la");
     assert!(text.contains(" notes.txt\n"), "{text}");
     assert_eq!(scene.events("CoApprovalRequested"), 1);
     assert_eq!(text.matches("## You").count(), 2, "{text}");

@@ -41,7 +41,7 @@ fn list(scene: &Scene) {
 fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
     let scene = serving("echo ready; read -r a; echo \"got $a\"; exec sleep 3603");
     let text = scene.chat();
-    assert!(text.contains("*in the background*"), "{text}");
+    assert!(text.contains("  in the background"), "{text}");
     scene.wait_shell("\nready\n");
     list(&scene);
     scene.wait_text("   1  running");

@@ -95,7 +95,7 @@ fn a_rename_is_one_question_and_one_undo() {
     scene.answer("y");
     let text = scene.wait_chat("All through.");
     assert!(
-        text.contains("*+3 -3 in 3 files; a.txt, not saved: it had unsaved changes; b.txt, not saved: it had unsaved changes*"),
+        text.contains("  +3 -3 in 3 files; a.txt, not saved: it had unsaved changes; b.txt, not saved: it had unsaved changes\n"),
         "{text}"
     );
     assert_eq!(

@@ -56,7 +56,7 @@ fn write(scene: &Scene) -> (String, String) {
     let mut shown = String::new();
     for turn in 0..TURNS {
         let (prompt, text) = (format!("Prompt {turn}"), answer(turn));
-        shown += &format!("## You\n\n{prompt}\n\n## Co\n\n{text}\n\n");
+        shown += &format!("## You\n{prompt}\n\n## Co\n{text}\n\n");
         let end = Item::End {
             reason: End::Done,
             usage: Usage::default(),
@@ -73,7 +73,7 @@ fn write(scene: &Scene) -> (String, String) {
 
 /// Returns a text with the prompt and the answer of these tests.
 fn with_answer(shown: &str) -> String {
-    format!("{shown}\n\n## You\n\nmore\n\n## Co\n\nOne word.")
+    format!("{shown}\n\n## You\nmore\n\n## Co\nOne word.")
 }
 
 /// Resumes a long chat until its first parts are there. Returns the whole text too.

@@ -188,7 +188,7 @@ fn a_command_of_the_person_opens_the_secrets_that_it_names() {
     scene.run("cat .env");
     scene.wait_shell("\nMODE=of the file");
     scene.co("!cat < .env");
-    scene.wait_chat("\nMODE=of the file");
+    scene.wait_chat("\n    MODE=of the file");
 }
 
 #[test]

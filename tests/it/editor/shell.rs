@@ -125,7 +125,7 @@ fn a_program_for_the_screen_gets_a_hint_while_it_runs() {
     scene.type_keys(":Co<CR>i!./nvim a.txt<C-s>");
     scene.wait_chat(hint);
     open_gate(&go);
-    scene.wait_chat("ended: exit 0");
+    scene.wait_chat("  ✓ !./nvim a.txt");
 }
 
 #[test]

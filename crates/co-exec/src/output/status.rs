@@ -21,6 +21,22 @@ impl CommandOutcome {
     pub fn status(&self) -> String {
         line(self)
     }
+
+    /// Returns the part of the status that a person must know: how the command failed, what it left, what is not kept. Empty
+    /// if there is nothing of the kind.
+    pub fn exceptions(&self) -> String {
+        let ended = match self.nothing_found && !self.was_ended() {
+            true => Some("exit 1".to_owned()),
+            false => explain(self),
+        };
+        let parts: Vec<_> = ended.into_iter().chain(remarks(self)).collect();
+        parts.join("; ")
+    }
+
+    /// Returns the time that the command took, in words.
+    pub fn took(&self) -> String {
+        time(self.wall)
+    }
 }
 
 /// Returns one line for a person.
@@ -30,19 +46,21 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
         true => String::new(),
         false => format!(", after {}", time(outcome.wall)),
     };
-    let more = remaining(outcome, NAMES_IN_STATUS)
-        .into_iter()
-        .chain(appeared(outcome));
+    let more: String = remarks(outcome).map(|it| format!("; {it}")).collect();
+    format!("{how}{after}, {}{more}", count_lines(outcome.lines))
+}
+
+/// Returns what a person must know beside the end of the command itself.
+fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
     let gap = (outcome.gap).map(|gap| {
         let lost = amount(gap.bytes);
         format!("its file leaves out {lost} in the middle: shell_spill_max sets the limit")
     });
-    let more: String = more
+    remaining(outcome, NAMES_IN_STATUS)
+        .into_iter()
+        .chain(appeared(outcome))
         .chain(gap)
         .chain(outcome.note.clone())
-        .map(|it| format!("; {it}"))
-        .collect();
-    format!("{how}{after}, {}{more}", count_lines(outcome.lines))
 }
 
 /// Returns a description of the remaining processes, if there are any. Names at most `most` of them.

@@ -237,9 +237,15 @@ pub struct ShownPart {
     /// The bytes of the result's text that were a block of output, first and end.
     #[serde(default)]
     pub output: [usize; 2],
-    /// The line below it.
+    /// The end of the call in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
+    /// The part of it that is not as usual; none in files of earlier versions, and for calls that run no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceptions: Option<String>,
+    /// The time that a command took, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub took: String,
     /// A notice below that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,

@@ -1,0 +1,462 @@
+--- A call in the text of a chat: a line, and below it the rest of a command, the output, and remarks.
+---
+--- Only this module changes these lines, so it can count them. The line may change until the call has ended.
+local M = {}
+
+local api = vim.api
+local bounds = require('co.chat.bounds')
+local config = require('co.config')
+local folds = require('co.ui.folds')
+local highlight = require('co.ui.highlight')
+
+local heads = api.nvim_create_namespace('co.calls')
+local details = api.nvim_create_namespace('co.calls.details')
+local bodies = api.nvim_create_namespace('co.calls.bodies')
+local colours = api.nvim_create_namespace('co.calls.colours')
+
+local SIGN_INDENT, INDENT = '  ', '    '
+-- A text that another plugin parses as markdown begins and ends with it. It is indented less than the output, which
+-- therefore cannot end it.
+local FENCE = SIGN_INDENT .. '````'
+-- The most signs of markup in a paragraph of output outside of a fence. A parser of markdown may take seconds for more.
+local MOST_SIGNS = 100
+-- The most lines of a difference that get colours.
+local MOST_COLOURED = 2000
+
+local SIGNS = {
+  waits = { '?', '?', 'CoCallWaits' },
+  runs = { '~', '~', 'CoCallWaits' },
+  looks = { '·', '.', 'CoCallLooks' },
+  done = { '✓', '+', 'CoCallDone' },
+  failed = { '✗', 'x', 'CoCallFailed' },
+}
+
+---@class (exact) co.ChatCall
+---@field buf integer
+---@field head integer extmark of its line
+---@field line co.CallLine
+---@field skipped integer lines of the output before the first line that is shown
+---@field output integer lines of output that are shown, and the line that tells the number of skipped ones
+---@field paragraph integer signs of markup up to the first blank line of the output; -1 after that line
+---@field opened integer 1 if a fence is above the output
+---@field closed? integer the lines below the fence that ends it, nil if there is none
+---@field marked integer 1 if a line tells how many lines are folded
+local ChatCall = {}
+ChatCall.__index = ChatCall
+
+--- Returns the sign of a state, and its highlight group.
+---@param state co.CallState
+---@return string
+---@return string
+local function sign_of(state)
+  local sign = SIGNS[state] or SIGNS.done
+  return config.get().ascii and sign[2] or sign[1], sign[3]
+end
+
+--- Returns the line of a call.
+---@param line co.CallLine
+---@return string
+local function head_line(line)
+  return SIGN_INDENT .. sign_of(line.state) .. ' ' .. bounds.line(line.text)
+end
+
+--- Returns lines below the line of a call.
+---@param lines string[]
+---@return string[]
+local function indented(lines)
+  return vim.tbl_map(function(line)
+    return INDENT .. line:gsub('[%z\n]', ' ')
+  end, bounds.output(lines))
+end
+
+--- Returns the number of signs of markup in the first paragraph of some lines, and whether it ends in them.
+---@param lines string[]
+---@return integer
+---@return boolean
+local function count_signs(lines)
+  local count = 0
+  for _, line in ipairs(lines) do
+    if not line:find('%S') then
+      return count, true
+    end
+    local _, signs = line:gsub('[%[*_~<`$]', '')
+    -- A long paragraph is slow to parse too.
+    count = count + signs + 1
+  end
+  return count, false
+end
+
+---@class (exact) co.CallPlan
+---@field hidden integer the first lines below the line of the call that are folded
+---@field whole boolean the fold begins with the line of the call
+
+--- Returns which lines of an ended call are folded.
+---@param line co.CallLine
+---@param output integer lines of output
+---@return co.CallPlan
+local function plan(line, output)
+  local all = #line.lead + output
+  if line.whole then
+    return { hidden = all, whole = true }
+  end
+  local hidden = #line.lead + math.max(0, output - (line.kept or output)) --[[@as integer]]
+  -- A fold takes a line itself.
+  return { hidden = hidden > 1 and hidden or 0, whole = false }
+end
+
+--- Returns the line above the folded lines.
+---@param count integer
+---@return string
+local function folded_line(count)
+  return ('%s… %d lines'):format(INDENT, count)
+end
+
+--- Returns a call whose line is at a row.
+---@param buf integer
+---@param row integer
+---@param line co.CallLine
+---@return co.ChatCall
+local function at(buf, row, line)
+  return setmetatable({
+    buf = buf,
+    -- Text that is put above the first row moves it.
+    head = api.nvim_buf_set_extmark(buf, heads, row, 0, { right_gravity = true }),
+    line = line,
+    skipped = 0,
+    output = 0,
+    paragraph = 0,
+    opened = 0,
+    marked = 0,
+  }, ChatCall)
+end
+
+--- Returns the row of its line.
+---@return integer
+function ChatCall:row()
+  return api.nvim_buf_get_extmark_by_id(self.buf, heads, self.head, {})[1]
+end
+
+--- Returns the row after its last line.
+---@return integer
+function ChatCall:last()
+  return self:row() + self:height()
+end
+
+--- Returns the number of its lines.
+---@return integer
+function ChatCall:height()
+  return 1
+    + self.marked
+    + #self.line.lead
+    + self.opened
+    + self.output
+    + (self.closed and 1 or 0)
+    + #self.line.remarks
+end
+
+--- Returns the row of its first line of output.
+---@return integer
+function ChatCall:first_output()
+  return self:row() + 1 + self.marked + #self.line.lead + self.opened
+end
+
+--- Highlights its line and the lines below it.
+function ChatCall:paint()
+  local row = self:row()
+  local _, group = sign_of(self.line.state)
+  local head = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1] or ''
+  local sign = #SIGN_INDENT + #sign_of(self.line.state)
+  local last = self:last()
+  api.nvim_buf_clear_namespace(self.buf, details, row, last)
+  local function mark(first, column, options)
+    api.nvim_buf_set_extmark(self.buf, details, first, column, options)
+  end
+  mark(row, 0, { end_col = sign, hl_group = group })
+  mark(row, sign, { end_col = #head, hl_group = 'CoCall' })
+  if self.line.details ~= '' then
+    mark(row, 0, {
+      virt_text = { { bounds.line(self.line.details), 'CoCallDetail' } },
+      virt_text_pos = 'right_align',
+      hl_mode = 'combine',
+    })
+  end
+  self:paint_body()
+  if self.line.diff then
+    self:paint_diff()
+  end
+end
+
+--- Highlights the lines below its line, below the colours of the output itself.
+function ChatCall:paint_body()
+  api.nvim_buf_set_extmark(self.buf, bodies, self:row() + 1, 0, {
+    id = self.head,
+    end_row = self:last(),
+    hl_group = 'CoCallOutput',
+    priority = 100,
+    strict = false,
+  })
+end
+
+--- Colours the lines of a difference.
+function ChatCall:paint_diff()
+  local first = self:first_output()
+  local count = math.min(self.output, MOST_COLOURED)
+  local lines = api.nvim_buf_get_lines(self.buf, first, first + count, false)
+  for index, line in ipairs(lines) do
+    local sign = line:sub(#INDENT + 1, #INDENT + 1)
+    local group = sign == '+' and 'CoDiffAdded' or sign == '-' and 'CoDiffRemoved' or nil
+    if group then
+      local row = first + index - 1
+      api.nvim_buf_set_extmark(self.buf, details, row, 0, { end_col = #line, hl_group = group })
+    end
+  end
+end
+
+--- Appends a call to the text, whose last row is empty.
+---@param buf integer
+---@param line co.CallLine
+---@return co.ChatCall
+function M.append(buf, line)
+  local row = api.nvim_buf_line_count(buf) - 1
+  local lines = { head_line(line) }
+  vim.list_extend(lines, indented(line.lead))
+  vim.list_extend(lines, indented(line.remarks))
+  lines[#lines + 1] = ''
+  api.nvim_buf_set_lines(buf, row, row + 1, false, lines)
+  local self = at(buf, row, line)
+  self:paint()
+  if line.kept then
+    self:finish()
+  end
+  return self
+end
+
+--- Replaces some of its lines.
+---@param first integer
+---@param after integer the row after them
+---@param lines string[]
+function ChatCall:replace(first, after, lines)
+  if after > first or #lines > 0 then
+    api.nvim_buf_set_lines(self.buf, first, after, false, lines)
+  end
+end
+
+--- Shows its new state.
+---@param line co.CallLine
+function ChatCall:set(line)
+  self:unfold()
+  local old, row = self.line, self:row()
+  if old.block and line.block and line.block ~= old.block then
+    -- It ran again.
+    self:patch({ skipped = 0, from = 0, lines = {}, styles = {} })
+  end
+  local head = head_line(line)
+  local before = api.nvim_buf_get_lines(self.buf, row, row + 1, false)[1]
+  if head ~= before then
+    -- The lines stay, so that marks and folds stay.
+    api.nvim_buf_set_text(self.buf, row, 0, row, #before, { head })
+  end
+  if not vim.deep_equal(line.lead, old.lead) then
+    self:replace(row + 1, row + 1 + #old.lead, indented(line.lead))
+    self.line = vim.tbl_extend('force', old, { lead = line.lead })
+  end
+  if not vim.deep_equal(line.remarks, old.remarks) then
+    local last = self:last()
+    self:replace(last - #old.remarks, last, indented(line.remarks))
+  end
+  self.line = line
+  self:paint()
+  if line.kept then
+    self:finish()
+  end
+end
+
+--- Applies a patch to its output. A patch that changes `skipped` replaces all lines.
+---@param patch co.Patch
+function ChatCall:patch(patch)
+  self:open_fence(patch.lines)
+  local first = self:first_output()
+  local from = patch.from + (patch.skipped > 0 and 1 or 0)
+  local lines = indented(patch.lines)
+  if patch.skipped ~= self.skipped then
+    from = 0
+    if patch.skipped > 0 then
+      table.insert(lines, 1, ('%s… %d earlier lines'):format(INDENT, patch.skipped))
+    end
+    self.skipped = patch.skipped
+  end
+  from = math.min(from, self.output)
+  api.nvim_buf_clear_namespace(self.buf, colours, first + from, first + self.output)
+  self:replace(first + from, first + self.output, lines)
+  self.output = from + #lines
+  local added = #lines - #patch.lines
+  for _, style in ipairs(patch.styles) do
+    local group = highlight.group(style.sgr)
+    if group then
+      api.nvim_buf_set_extmark(
+        self.buf,
+        colours,
+        first + from + added + style.line,
+        style.start + #INDENT,
+        { end_col = style['end'] + #INDENT, hl_group = group, strict = false }
+      )
+    end
+  end
+  self:paint_body()
+end
+
+--- Puts a fence above the output if its first paragraph would be slow to parse as markdown.
+---@param lines string[] of the output, which follow
+function ChatCall:open_fence(lines)
+  if self.opened == 1 or self.paragraph < 0 then
+    return
+  end
+  local signs, ends = count_signs(lines)
+  self.paragraph = self.paragraph + signs
+  if self.paragraph > MOST_SIGNS then
+    local first = self:first_output()
+    self:replace(first, first, { FENCE })
+    self.opened = 1
+  elseif ends then
+    self.paragraph = -1
+  end
+end
+
+--- Folds the lines that are not worth their place, as the call has ended.
+function ChatCall:finish()
+  local fold = plan(self.line, self.output)
+  local first = self:row() + 1
+  if fold.hidden > 0 and not fold.whole then
+    self:replace(first, first, { folded_line(fold.hidden) })
+    self.marked = 1
+  end
+  if self.opened == 1 then
+    local kept = fold.hidden > 0 and #self.line.lead + self.output - fold.hidden or 0
+    local below = self:first_output() + self.output - kept
+    local lines = api.nvim_buf_get_lines(self.buf, below, below + kept, false)
+    if count_signs(lines) > MOST_SIGNS then
+      below, kept = below + kept, 0
+    end
+    self:replace(below, below, { FENCE })
+    self.closed = kept
+  end
+  self:paint()
+  self:fold()
+end
+
+--- Takes the fold of an ended call away, as its lines change.
+function ChatCall:unfold()
+  local first = self:folded()
+  if first then
+    folds.delete(self.buf, first)
+  end
+  if self.closed then
+    local below = self:first_output() + self.output - self.closed
+    self:replace(below, below + 1, {})
+    self.closed = nil
+  end
+  if self.marked == 1 then
+    self:replace(self:row() + 1, self:row() + 2, {})
+    self.marked = 0
+  end
+end
+
+--- Returns the rows of its fold, if it has one.
+---@return integer? first
+---@return integer? last
+function ChatCall:folded()
+  if not self.line.kept then
+    return nil, nil
+  end
+  local fold = plan(self.line, self.output)
+  if fold.hidden == 0 then
+    return nil, nil
+  end
+  local row = self:row()
+  local fences = self.opened + ((self.closed or 0) > 0 and 1 or 0)
+  if fold.whole then
+    fences = self.opened + (self.closed and 1 or 0)
+  end
+  return fold.whole and row or row + 1, row + self.marked + fold.hidden + fences
+end
+
+--- Closes its fold.
+---@param win? integer the only window; all windows that show the chat by default
+function ChatCall:fold(win)
+  local first, last = self:folded()
+  if not first or not last then
+    return
+  end
+  if win then
+    folds.close(win, first, last)
+  else
+    folds.everywhere(self.buf, first, last)
+  end
+end
+
+--- Returns the lines of an ended call that comes with its output, as `finish` leaves them.
+---@param rows co.CallRows
+---@param output string[]
+---@return string[] lines
+---@return fun(buf: integer, row: integer): co.ChatCall place makes the call of the lines, once they are in the buffer
+function M.lay_out(rows, output)
+  local line, fold = rows, plan(rows, #output)
+  local signs = count_signs(output)
+  local fenced = signs > MOST_SIGNS
+  local marked = fold.hidden > 0 and not fold.whole
+  ---@type string[]
+  local lines = { head_line(line) }
+  if marked then
+    lines[#lines + 1] = folded_line(fold.hidden)
+  end
+  vim.list_extend(lines, indented(line.lead))
+  local kept = fold.hidden > 0 and #line.lead + #output - fold.hidden or 0
+  if fenced and count_signs(vim.list_slice(output, #output - kept + 1)) > MOST_SIGNS then
+    kept = 0
+  end
+  if fenced then
+    lines[#lines + 1] = FENCE
+  end
+  vim.list_extend(lines, indented(vim.list_slice(output, 1, #output - kept)))
+  if fenced then
+    lines[#lines + 1] = FENCE
+  end
+  vim.list_extend(lines, indented(vim.list_slice(output, #output - kept + 1)))
+  vim.list_extend(lines, indented(line.remarks))
+  return lines,
+    function(buf, row)
+      local call = at(buf, row, line)
+      call.output, call.marked = #output, marked and 1 or 0
+      call.opened, call.closed = fenced and 1 or 0, fenced and kept or nil
+      call:paint()
+      return call
+    end
+end
+
+--- Returns the rows of the lines of calls, from top to bottom, and the extmarks of these lines: the calls that begin among
+--- some rows, and the last one above them.
+---@param buf integer
+---@param first? integer
+---@param last? integer
+---@return { row: integer, head: integer }[]
+function M.rows(buf, first, last)
+  local from, to = { first or 0, 0 }, { last or -1, -1 }
+  local marks = api.nvim_buf_get_extmarks(buf, heads, from, to, {})
+  if first and first > 0 then
+    local above = api.nvim_buf_get_extmarks(buf, heads, { first - 1, -1 }, 0, { limit = 1 })
+    table.insert(marks, 1, above[1])
+  end
+  return vim.tbl_map(function(mark)
+    return { row = mark[2], head = mark[1] }
+  end, marks)
+end
+
+--- Forgets all calls of a buffer. Neovim keeps extmarks of a buffer that it unloads.
+---@param buf integer
+function M.clear(buf)
+  for _, namespace in ipairs({ heads, details, bodies, colours }) do
+    api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  end
+end
+
+return M

@@ -1,0 +1,390 @@
+//! A call in the chat: one line that says what it is, how it stands and what is not as usual, with its output below.
+
+use crate::chat::events::{CallEnd, ChatEvent};
+use crate::chat::text::one_line;
+use crate::protocol::{CallLine, CallState};
+use crate::tool::jobs::{JobAction, JobRequest, typed};
+use crate::tool::shell::ExecMode;
+use co_llm::transcript::Decision;
+
+/// The last lines of an output that stay visible, of a call that failed and of one that did not.
+const KEPT_FAILED: usize = 4;
+const KEPT: usize = 3;
+
+/// The most characters of the line. A longer command is whole below it.
+const LONGEST: usize = 400;
+
+/// The tools of file calls, with the words for a person.
+const VERBS: [(&str, &str); 9] = [
+    ("read_file", "read"),
+    ("list_files", "list"),
+    ("search", "search"),
+    ("editor_context", "look up"),
+    ("edit_file", "edit"),
+    ("write_file", "write"),
+    ("delete_file", "delete"),
+    ("move_file", "move"),
+    ("rename_symbol", "rename"),
+];
+
+/// The tools that only look.
+const LOOKS: usize = 4;
+
+/// A call in the chat.
+#[derive(Debug)]
+pub(super) struct CallView {
+    kind: Kind,
+    state: CallState,
+    /// What it does.
+    what: String,
+    /// The lines of a command that the first line leaves out.
+    lead: Vec<String>,
+    /// What the person must know, at the end of the line.
+    words: Vec<String>,
+    /// What the person need not know, at the right edge.
+    details: Vec<String>,
+    remarks: Vec<String>,
+    block: Option<u64>,
+    /// Its last run was a trial.
+    tried: bool,
+    ended: bool,
+    /// The queries that are shown as one with this one, in order; empty if it is alone.
+    group: Vec<Query>,
+}
+
+/// A call that reads or searches, and that has succeeded.
+#[derive(Debug, Clone)]
+struct Query {
+    /// What it does, such as `read src/main.rs`.
+    what: String,
+    details: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Command,
+    /// A command that only looks.
+    Look,
+    /// A call that reads or searches files.
+    Query,
+    Edit,
+    Job,
+    Thought,
+}
+
+impl CallView {
+    /// Returns the call that begins with an event, if one does.
+    pub(super) fn new(event: &ChatEvent) -> Option<Self> {
+        let view = |kind, state, what: &str| Self {
+            kind,
+            state,
+            what: what.to_owned(),
+            lead: Vec::new(),
+            words: Vec::new(),
+            details: Vec::new(),
+            remarks: Vec::new(),
+            block: None,
+            tried: false,
+            ended: false,
+            group: Vec::new(),
+        };
+        Some(match event {
+            ChatEvent::Command { command, mode } => {
+                let mut call = view(Kind::Command, CallState::Waits, "");
+                call.set_command(command, *mode);
+                call
+            }
+            ChatEvent::TypedCommand { block, command } => {
+                let mut call = view(Kind::Command, CallState::Runs, "");
+                call.set_command(&format!("!{command}"), ExecMode::default());
+                call.block = Some(*block);
+                call
+            }
+            ChatEvent::FileCall(line) => {
+                let (looks, what) = in_words(line);
+                let kind = if looks { Kind::Query } else { Kind::Edit };
+                view(kind, CallState::Waits, &what)
+            }
+            ChatEvent::JobCall(request) => {
+                let mut call = view(Kind::Job, CallState::Waits, &job_words(request));
+                if let JobAction::Write { text, close } = &request.action {
+                    call.lead = typed(text, *close).lines().map(str::to_owned).collect();
+                }
+                call
+            }
+            ChatEvent::ThinkingStarted => view(Kind::Thought, CallState::Runs, "thinks"),
+            _ => return None,
+        })
+    }
+
+    fn set_command(&mut self, command: &str, mode: ExecMode) {
+        let command = command.trim_end();
+        let first = command.lines().next().unwrap_or_default();
+        let whole = first.chars().count() <= LONGEST;
+        self.lead = command
+            .lines()
+            .skip(usize::from(whole))
+            .map(str::to_owned)
+            .collect();
+        self.what = match (whole, self.lead.len()) {
+            (true, 0) => first.to_owned(),
+            (true, _) => format!("{first} …"),
+            (false, _) => format!("{}…", first.chars().take(LONGEST).collect::<String>()),
+        };
+        self.words = match (mode.terminal, mode.background) {
+            (false, false) => Vec::new(),
+            (true, false) => vec!["in a terminal".to_owned()],
+            (false, true) => vec!["in the background".to_owned()],
+            (true, true) => vec!["in a terminal, in the background".to_owned()],
+        };
+    }
+
+    /// Adds a query to those that this call shows, if it shows only queries that have succeeded.
+    pub(super) fn absorb(&mut self, query: &Self) -> bool {
+        let fits = self.kind == Kind::Query && query.kind == Kind::Query;
+        if !fits || self.state != CallState::Looks || !self.remarks.is_empty() {
+            return false;
+        }
+        self.group.push(self.query());
+        self.what.clone_from(&query.what);
+        (self.state, self.ended) = (query.state, false);
+        self.details.clear();
+        true
+    }
+
+    /// Takes the last query away if it failed and others are shown with it, and returns it as a call of its own.
+    pub(super) fn split_failed(&mut self) -> Option<Self> {
+        if self.state != CallState::Failed {
+            return None;
+        }
+        let last = self.group.pop()?;
+        let mut failed = Self {
+            group: Vec::new(),
+            details: vec![last.details],
+            words: Vec::new(),
+            remarks: Vec::new(),
+            lead: Vec::new(),
+            what: last.what,
+            state: CallState::Looks,
+            ended: true,
+            ..*self
+        };
+        std::mem::swap(self, &mut failed);
+        self.group = std::mem::take(&mut failed.group);
+        Some(failed)
+    }
+
+    fn query(&self) -> Query {
+        Query {
+            what: self.what.clone(),
+            details: joined(&self.details),
+        }
+    }
+
+    /// Takes in an event about the call. Returns true if its line may have changed.
+    pub(super) fn update(&mut self, event: &ChatEvent, full: bool) -> bool {
+        if self.ended {
+            return false;
+        }
+        match event {
+            ChatEvent::CommandEdited { command, mode } => {
+                self.set_command(command, *mode);
+                self.words.push("you: edited".to_owned());
+            }
+            ChatEvent::Decision(decision) => self.decide(decision, full),
+            ChatEvent::OutputStarted { block, .. } | ChatEvent::Output { block, .. } => {
+                (self.block, self.state) = (Some(*block), CallState::Runs);
+                if !self.tried {
+                    self.details.clear();
+                }
+            }
+            ChatEvent::OutputEnded { .. } if self.tried => self.state = CallState::Waits,
+            // The many later pieces change no line.
+            ChatEvent::Thinking { block, .. } => return self.block.replace(*block).is_none(),
+            ChatEvent::ThinkingEnded { .. } | ChatEvent::Thought(_) => {
+                (self.state, self.ended) = (CallState::Looks, true);
+            }
+            ChatEvent::CallEnded(end) => self.end(end, full),
+            _ => return false,
+        }
+        true
+    }
+
+    fn decide(&mut self, decision: &Decision, full: bool) {
+        self.tried = *decision == Decision::Tried;
+        self.state = match decision.lets_run() {
+            true => CallState::Runs,
+            false => CallState::Failed,
+        };
+        let usual = match decision {
+            Decision::Unasked if self.kind == Kind::Command => {
+                self.kind = Kind::Look;
+                "runs unasked: it only reads".to_owned()
+            }
+            Decision::Unasked => return,
+            Decision::Tried => return self.details.push("tried".to_owned()),
+            Decision::Rule { rule } => format!("allowed by your rule {rule}"),
+            Decision::AutoConfirm => "runs unasked: you allowed everything".to_owned(),
+            Decision::Approved => "you: yes".to_owned(),
+            Decision::Denied { reason } => {
+                self.words.push("you: no".to_owned());
+                return self
+                    .remarks
+                    .extend(reason.iter().map(|it| format!("✎ {it}")));
+            }
+            Decision::Forbidden { why } => return self.words.push(format!("refused: {why}")),
+            Decision::Withdrawn => {
+                return self.words.push("not answered; nothing was run".to_owned());
+            }
+        };
+        if full {
+            self.words.push(usual);
+        }
+    }
+
+    fn end(&mut self, end: &CallEnd, full: bool) {
+        self.ended = true;
+        self.state = match end.ok && self.state != CallState::Failed {
+            true if matches!(self.kind, Kind::Look | Kind::Query) => CallState::Looks,
+            true => CallState::Done,
+            false => CallState::Failed,
+        };
+        let said = match &end.exceptions {
+            Some(exceptions) if !full => exceptions,
+            _ => &end.status,
+        };
+        match self.kind {
+            Kind::Query if end.ok && !full => self.details.push(said.clone()),
+            _ => self.words.push(said.clone()),
+        }
+        if end.exceptions.is_some() {
+            self.details.push(end.took.clone());
+        }
+        match end.hidden {
+            0 => {}
+            1 => self
+                .remarks
+                .push("1 value hidden from the model".to_owned()),
+            count => self
+                .remarks
+                .push(format!("{count} values hidden from the model")),
+        }
+        self.remarks.extend(end.notice.clone());
+    }
+
+    /// Returns the call as Neovim shows it, with all its lines if `full` is set.
+    pub(super) fn line(&self, full: bool) -> CallLine {
+        let words = joined(&self.words);
+        if !self.group.is_empty() {
+            return self.group_line(&words);
+        }
+        let what = match self.kind == Kind::Edit && self.state == CallState::Done {
+            // The counts say that it was changed.
+            true => self.what.strip_prefix("edit ").unwrap_or(&self.what),
+            false => &self.what,
+        };
+        CallLine {
+            state: self.state,
+            text: match words.as_str() {
+                "" => what.to_owned(),
+                words => format!("{what}  {words}"),
+            },
+            details: joined(&self.details),
+            lead: self.lead.clone(),
+            remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
+            block: self.block,
+            kept: self.ended.then_some(match self.state {
+                _ if full => usize::from(u16::MAX),
+                CallState::Failed => KEPT_FAILED,
+                _ => KEPT,
+            }),
+            whole: matches!(self.kind, Kind::Edit | Kind::Thought) && !full,
+            diff: self.kind == Kind::Edit,
+        }
+    }
+}
+
+impl CallView {
+    /// Returns several queries as one line, with a line for each in its fold.
+    fn group_line(&self, words: &str) -> CallLine {
+        let mut queries = self.group.clone();
+        queries.push(self.query());
+        let line = |query: &Query| match query.details.as_str() {
+            "" => query.what.clone(),
+            details => format!("{}  {details}", query.what),
+        };
+        let summary = summary(&queries);
+        CallLine {
+            state: self.state,
+            text: match words {
+                "" => summary,
+                words => format!("{summary}  {words}"),
+            },
+            lead: queries.iter().map(line).collect(),
+            remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
+            kept: self.ended.then_some(KEPT),
+            whole: true,
+            ..CallLine::default()
+        }
+    }
+}
+
+/// Returns the parts that are not empty as one text.
+fn joined(parts: &[String]) -> String {
+    let parts: Vec<_> = (parts.iter().map(String::as_str))
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(" · ")
+}
+
+/// Returns queries in a few words, such as `read 2 files, search "def"`.
+fn summary(queries: &[Query]) -> String {
+    let subjects = |verb: &str| {
+        let mut found: Vec<&str> = Vec::new();
+        let all = queries
+            .iter()
+            .filter_map(|query| query.what.strip_prefix(verb));
+        for subject in all {
+            if !found.contains(&subject) {
+                found.push(subject);
+            }
+        }
+        found
+    };
+    let parts = VERBS[..LOOKS].iter().filter_map(|(_, verb)| {
+        let verb = format!("{verb} ");
+        let found = subjects(&verb);
+        let many = found.len() > 1 && verb != "search ";
+        Some(match (verb.as_str(), found.len()) {
+            (_, 0) => return None,
+            ("read ", count) if many => format!("read {count} files"),
+            ("list ", count) if many => format!("list {count} directories"),
+            (_, count @ 4..) => format!("{verb}{}, and {} more", found[..2].join(", "), count - 2),
+            _ => format!("{verb}{}", found.join(", ")),
+        })
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns whether a file call only looks, and the call in words.
+fn in_words(line: &str) -> (bool, String) {
+    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let Some(at) = VERBS.iter().position(|(tool, _)| *tool == name) else {
+        return (true, line.to_owned());
+    };
+    let rest = rest.strip_suffix(" in .").unwrap_or(rest);
+    (
+        at < LOOKS,
+        format!("{} {rest}", VERBS[at].1).trim_end().to_owned(),
+    )
+}
+
+/// Returns a call about a job in words.
+fn job_words(request: &JobRequest) -> String {
+    let job = request.job;
+    match &request.action {
+        JobAction::Output { .. } => format!("read the output of job {job}"),
+        JobAction::Write { .. } => format!("type to job {job}"),
+        JobAction::Cancel => format!("stop job {job}"),
+    }
+}
