@@ -33,7 +33,7 @@ const LOOKS: usize = 4;
 /// A call in the chat.
 #[derive(Debug)]
 pub(super) struct CallView {
-    kind: Kind,
+    kind: CallKind,
     state: CallState,
     /// What it does.
     what: String,
@@ -61,7 +61,7 @@ struct Query {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Command,
     /// A command that only looks.
     Look,
@@ -90,29 +90,33 @@ impl CallView {
         };
         Some(match event {
             ChatEvent::Command { command, mode } => {
-                let mut call = view(Kind::Command, CallState::Waits, "");
+                let mut call = view(CallKind::Command, CallState::Waits, "");
                 call.set_command(command, *mode);
                 call
             }
             ChatEvent::TypedCommand { block, command } => {
-                let mut call = view(Kind::Command, CallState::Runs, "");
+                let mut call = view(CallKind::Command, CallState::Runs, "");
                 call.set_command(&format!("!{command}"), ExecMode::default());
                 call.block = Some(*block);
                 call
             }
             ChatEvent::FileCall(line) => {
                 let (looks, what) = in_words(line);
-                let kind = if looks { Kind::Query } else { Kind::Edit };
+                let kind = if looks {
+                    CallKind::Query
+                } else {
+                    CallKind::Edit
+                };
                 view(kind, CallState::Waits, &what)
             }
             ChatEvent::JobCall(request) => {
-                let mut call = view(Kind::Job, CallState::Waits, &job_words(request));
+                let mut call = view(CallKind::Job, CallState::Waits, &job_words(request));
                 if let JobAction::Write { text, close } = &request.action {
                     call.lead = typed(text, *close).lines().map(str::to_owned).collect();
                 }
                 call
             }
-            ChatEvent::ThinkingStarted => view(Kind::Thought, CallState::Runs, "thinks"),
+            ChatEvent::ThinkingStarted => view(CallKind::Thought, CallState::Runs, "thinks"),
             _ => return None,
         })
     }
@@ -141,7 +145,7 @@ impl CallView {
 
     /// Adds a query to those that this call shows, if it shows only queries that have succeeded.
     pub(super) fn absorb(&mut self, query: &Self) -> bool {
-        let fits = self.kind == Kind::Query && query.kind == Kind::Query;
+        let fits = self.kind == CallKind::Query && query.kind == CallKind::Query;
         if !fits || self.state != CallState::Looks || !self.remarks.is_empty() {
             return false;
         }
@@ -217,8 +221,8 @@ impl CallView {
             false => CallState::Failed,
         };
         let usual = match decision {
-            Decision::Unasked if self.kind == Kind::Command => {
-                self.kind = Kind::Look;
+            Decision::Unasked if self.kind == CallKind::Command => {
+                self.kind = CallKind::Look;
                 "runs unasked: it only reads".to_owned()
             }
             Decision::Unasked => return,
@@ -245,7 +249,7 @@ impl CallView {
     fn end(&mut self, end: &CallEnd, full: bool) {
         self.ended = true;
         self.state = match end.ok && self.state != CallState::Failed {
-            true if matches!(self.kind, Kind::Look | Kind::Query) => CallState::Looks,
+            true if matches!(self.kind, CallKind::Look | CallKind::Query) => CallState::Looks,
             true => CallState::Done,
             false => CallState::Failed,
         };
@@ -254,7 +258,7 @@ impl CallView {
             _ => &end.status,
         };
         match self.kind {
-            Kind::Query if end.ok && !full => self.details.push(said.clone()),
+            CallKind::Query if end.ok && !full => self.details.push(said.clone()),
             _ => self.words.push(said.clone()),
         }
         if end.exceptions.is_some() {
@@ -278,7 +282,7 @@ impl CallView {
         if !self.group.is_empty() {
             return self.group_line(&words);
         }
-        let what = match self.kind == Kind::Edit && self.state == CallState::Done {
+        let what = match self.kind == CallKind::Edit && self.state == CallState::Done {
             // The counts say that it was changed.
             true => self.what.strip_prefix("edit ").unwrap_or(&self.what),
             false => &self.what,
@@ -298,8 +302,8 @@ impl CallView {
                 CallState::Failed => KEPT_FAILED,
                 _ => KEPT,
             }),
-            whole: matches!(self.kind, Kind::Edit | Kind::Thought) && !full,
-            diff: self.kind == Kind::Edit,
+            whole: matches!(self.kind, CallKind::Edit | CallKind::Thought) && !full,
+            diff: self.kind == CallKind::Edit,
         }
     }
 }

@@ -227,19 +227,26 @@ function Work:parse(parser, began)
   end
 end
 
---- Highlights the lines from `row` on as code of no language.
+--- Highlights the lines from `row` on as code of no language. The last line has a highlight of its own: an update that
+--- begins with it would delete one that ends in it.
 ---@param buf integer
 ---@param row integer
 ---@param lines string[]
 function M.paint_raw(buf, row, lines)
   api.nvim_buf_clear_namespace(buf, colours, row, row + #lines)
-  api.nvim_buf_set_extmark(buf, colours, row, 0, {
-    end_row = row + #lines - 1,
-    end_col = #lines[#lines],
-    hl_group = '@markup.raw.block.markdown',
-    priority = 90,
-    strict = false,
-  })
+  local function mark(first, last)
+    api.nvim_buf_set_extmark(buf, colours, row + first - 1, 0, {
+      end_row = row + last - 1,
+      end_col = #lines[last],
+      hl_group = '@markup.raw.block.markdown',
+      priority = 90,
+      strict = false,
+    })
+  end
+  if #lines > 1 then
+    mark(1, #lines - 1)
+  end
+  mark(#lines, #lines)
 end
 
 --- Removes all highlights.
