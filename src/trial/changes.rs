@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use self::comparison::Comparison;
 use super::git::GitChanges;
-use super::layer::Layer;
+use super::layer::{Layer, MOST_WORK};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
 
@@ -65,6 +65,8 @@ pub enum Error {
     Changes,
     #[error("the command changed files of more than {} MB, so none is kept: let it change fewer", MOST_BYTES >> 20)]
     Bytes,
+    #[error("co needs more than {} s to read what the command changed, so none is kept: let it change fewer files", MOST_WORK.as_secs())]
+    Time,
     #[error("the changes of the command cannot be read: {0}")]
     Read(#[from] io::Error),
 }
@@ -126,12 +128,14 @@ impl TrialChanges {
             // The trial did not start.
             return Ok(Self::default());
         }
-        let mut comparison = Comparison::new(layer, root, allowed, store)?;
-        let read = comparison.read();
-        let closed = comparison.close();
-        read?;
-        closed?;
-        let mut found = comparison.found;
+        let mut found = layer.work(|end| {
+            let mut comparison = Comparison::new((layer, end), root, allowed, store)?;
+            let read = comparison.read();
+            let closed = comparison.close();
+            read?;
+            closed?;
+            Ok::<_, Error>(comparison.found)
+        })?;
         if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
             found.ignored.fate = Fate::Undecided;
         }

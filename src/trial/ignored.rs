@@ -19,10 +19,11 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
 use self::clean::Removes;
-use self::merge::Merge;
+use self::merge::{Merge, Place};
 pub use self::sizes::Cleared;
 pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
+use super::rules::RulesBefore;
 use crate::paths::{private_dir, workspace_name};
 use crate::tool::files::PathFilter;
 use co_exec::beneath::Dir;
@@ -58,11 +59,16 @@ pub(super) struct IgnoredLayer {
 pub(super) struct EndedTrial<'a> {
     /// The directory of its changed files.
     pub(super) upper: PathBuf,
+    /// That of what it wrote in caches, which may not exist.
+    pub(super) caches: PathBuf,
     pub(super) start: ChangeTime,
     /// The workspace.
     pub(super) root: &'a Path,
     /// Returns false for secrets.
     pub(super) allowed: &'a PathFilter,
+    pub(super) rules: &'a RulesBefore,
+    /// The time when the move gives up.
+    pub(super) end: Instant,
 }
 
 impl IgnoredLayer {
@@ -165,9 +171,13 @@ impl IgnoredLayer {
             }
             std::thread::sleep(RETRY_INTERVAL);
         };
-        let merge = Merge::new(ended, &files, &mut trash)?;
+        let ignored = Place::open_ignored(ended, &files)?;
+        let caches = Place::open_caches(ended, &self.caches())?;
         fs::File::create(&marker)?;
-        let moved = merge.run();
+        let mut moved = Merge::new(ignored, ended.end, &mut trash).run();
+        if let (Ok(()), Some(caches)) = (&moved, caches) {
+            moved = Merge::new(caches, ended.end, &mut trash).run();
+        }
         match &moved {
             Ok(()) => fs::remove_file(&marker)?,
             Err(_) => discard(&self.top, &mut trash)?,
@@ -190,9 +200,15 @@ impl Drop for IgnoredLayer {
     }
 }
 
-/// Removes all files of a workspace. The caller has the exclusive lock.
+/// Removes all files and caches of a workspace. The caller has the exclusive lock.
 fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
-    trash.take(&Dir::open_own(top)?, FILES.as_ref())?;
+    let all = Dir::open_own(top)?;
+    for name in [FILES, CACHES] {
+        match trash.take(&all, name.as_ref()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
     match fs::remove_file(top.join(MOVING)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

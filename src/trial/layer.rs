@@ -4,17 +4,20 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
+use super::rules::RulesBefore;
 use crate::paths::{self, private_dir};
 use crate::tool::files::PathFilter;
 use co_exec::Confinement;
-use co_exec::beneath::Dir;
 use co_exec::regular::{ChangeTime, FileStamp};
-use co_exec::sandbox::{LAYER_FILES, PrivateTmp, Removals, prune_in};
+use co_exec::sandbox::{LAYER_CACHES, LAYER_FILES, PrivateTmp, Removals, prune_in};
 use co_exec::secrets::Survey;
+
+/// The most time of co's own work after a trial: to read its changes, and to leave its ignored files.
+pub(super) const MOST_WORK: Duration = Duration::from_secs(10);
 
 /// The longest wait for the clock of the file system.
 const MAX_CLOCK_WAIT: Duration = Duration::from_millis(50);
@@ -29,6 +32,10 @@ pub struct Layer {
     ignored: Option<IgnoredLayer>,
     /// The files of the workspace when the trial started.
     before: Arc<Survey>,
+    /// The rules of ignored files in the workspace before the trial.
+    rules: Arc<RulesBefore>,
+    /// The time that is left for co's own work after the trial.
+    pub(super) time_left: Mutex<Duration>,
 }
 
 /// The directory of the trial in it, which the executor locks while the trial runs.
@@ -77,6 +84,8 @@ impl Layer {
             start,
             ignored,
             before: Arc::default(),
+            rules: Arc::default(),
+            time_left: Mutex::new(MOST_WORK),
         })
     }
 
@@ -104,24 +113,41 @@ impl Layer {
         }
     }
 
-    /// Leaves the ignored files of the trial, which must have ended, for later trials. `allowed` returns false for secrets.
-    /// Returns false if they are dropped, because another trial runs or the file system refuses.
+    /// Leaves the ignored files and the caches of the trial, which must have ended, for later trials. `allowed` returns false for
+    /// secrets. Returns false if they are dropped, because another trial runs, the file system refuses, or it takes too long.
     ///
     /// All other changes of the trial must have been made in the workspace. Otherwise a build would take results for newer
     /// than the files that they were made of.
     pub(super) fn leave_ignored(&self, root: &Path, allowed: &PathFilter) -> bool {
         let ignored = self.ignored.as_ref().filter(|_| self.upper().exists());
-        let ended = EndedTrial {
-            upper: self.upper(),
-            start: self.start,
-            root,
-            allowed,
-        };
-        let left = ignored.map(|ignored| ignored.take(&ended));
-        let left = left.transpose().inspect_err(|error| {
+        let left = self.work(|end| {
+            let ended = EndedTrial {
+                upper: self.upper(),
+                caches: self.path().join(LAYER_CACHES),
+                start: self.start,
+                root,
+                allowed,
+                rules: &self.rules,
+                end,
+            };
+            ignored.map(|ignored| ignored.take(&ended)).transpose()
+        });
+        let left = left.inspect_err(|error| {
             tracing::warn!(%error, "the ignored files of a trial are dropped");
         });
         left.is_ok_and(|left| left == Some(true))
+    }
+
+    /// Does a part of co's work after the trial, which must end at the given time.
+    pub(super) fn work<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
+        let mut left = self
+            .time_left
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let end = Instant::now() + *left;
+        let done = work(end);
+        *left = end.saturating_duration_since(Instant::now());
+        done
     }
 
     /// Returns the directory for [`Confinement::Trial`].
@@ -139,10 +165,9 @@ impl Layer {
         self.ignored.is_some()
     }
 
-    /// Returns the ignored files of earlier trials, which the trial sees.
-    pub(super) fn ignored(&self) -> io::Result<Option<Dir>> {
-        let path = self.ignored.as_ref().map(IgnoredLayer::path);
-        path.map(|path| Dir::open_own(&path)).transpose()
+    /// Returns the rules of ignored files in the workspace before the trial.
+    pub(super) fn rules(&self) -> &Arc<RulesBefore> {
+        &self.rules
     }
 
     /// Returns the files of the workspace when the trial started. An empty survey knows none.

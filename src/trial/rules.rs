@@ -1,83 +1,40 @@
-//! Git's rules about ignored files, in a workspace and above it.
+//! The rules about ignored files that held before a trial: git's, and those of `.ignore` files.
 
-use std::io;
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
-use co_exec::beneath::{Dir, Kind, Node};
 
-/// The rules of ignored files that hold in a directory.
-#[derive(Clone)]
-pub(super) struct Rules {
-    /// For what the workspace has: those of the workspace.
-    pub(super) old: IgnoreRules,
-    /// For other files: those that a trial sees or left.
-    new: IgnoreRules,
-}
+/// The rules of a workspace before a trial. The trial cannot change them: a directory that it makes has those of the directory above.
+///
+/// They are read once, because files of rules are among those that the person may keep.
+#[derive(Debug, Default)]
+pub(super) struct RulesBefore(Mutex<HashMap<PathBuf, IgnoreRules>>);
 
-impl Rules {
-    /// Returns those that hold above a workspace.
-    pub(super) fn above(root: &Path) -> Self {
-        let above = IgnoreRules::above(root);
-        Self {
-            old: above.clone(),
-            new: above,
-        }
+impl RulesBefore {
+    /// Returns those above the workspace `root`.
+    pub(super) fn above(&self, root: &Path) -> IgnoreRules {
+        self.known(Path::new(""), || IgnoreRules::above(root))
     }
 
-    /// Returns those in the directory `dir`, a whole path. `was_dir` is true if the workspace has it. `layers` are the same
-    /// directory in layers, the uppermost first, which may hide that of the workspace.
-    pub(super) fn below(&self, dir: &Path, was_dir: bool, layers: &[&Dir], merged: bool) -> Self {
-        let old = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
-        let new = |name: &Path| {
-            // Changes of `.git` are dropped.
-            if name.components().count() > 1 {
-                return old(name);
-            }
-            match first_of(layers, name) {
-                Ok(None) if merged => old(name),
-                Ok(Some((layer, node))) if node.kind == Kind::File => {
-                    layer.read(name, ignore_rules::MOST_BYTES).ok()
-                }
-                _ => None,
-            }
-        };
-        Self {
-            old: self.old.below(dir, old),
-            new: self.new.below(dir, new),
-        }
+    /// Returns those in the directory `dir`, a whole path. `was_dir` is true if the workspace has it.
+    pub(super) fn below(&self, above: &IgnoreRules, dir: &Path, was_dir: bool) -> IgnoreRules {
+        let text = |name: &Path| ignore_rules::text(&dir.join(name)).filter(|_| was_dir);
+        self.known(dir, || above.below(dir, text))
     }
 
-    /// Returns whether they name the file `whole`, which is `old` in the workspace and `new` in the layer.
-    pub(super) fn ignore(&self, whole: &Path, old: Option<Node>, new: Node) -> bool {
-        match old {
-            Some(old) => self.old.ignore(whole, old.kind == Kind::Dir),
-            None => self.new.ignore(whole, new.kind == Kind::Dir),
+    fn known(&self, place: &Path, read: impl FnOnce() -> IgnoreRules) -> IgnoreRules {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(place) {
+            Some(rules) => rules.clone(),
+            None => known.entry(place.to_owned()).or_insert(read()).clone(),
         }
     }
 }
 
-/// Returns whether a new directory ignores all in it, as the caches of many tools do. Git then shows no change. `layers` are as for
-/// [`Rules::below`].
-pub(super) fn ignores_all(layers: &[&Dir]) -> bool {
-    let name = Path::new(".gitignore");
-    let text = match first_of(layers, name) {
-        Ok(Some((layer, node))) if node.kind == Kind::File => layer
-            .read(name, ignore_rules::MOST_BYTES)
-            .unwrap_or_default(),
-        _ => return false,
-    };
-    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let mut rules = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    rules.next() == Some(b"*") && rules.next().is_none()
-}
-
-/// Returns the first of these directories that has a file, with the facts about it.
-fn first_of<'a>(layers: &[&'a Dir], name: &Path) -> io::Result<Option<(&'a Dir, Node)>> {
-    for layer in layers {
-        if let Some(node) = layer.node(name)? {
-            return Ok(Some((layer, node)));
-        }
-    }
-    Ok(None)
+/// Returns whether rules ignore a path in their directory. A file of rules is never ignored: it would decide about other files
+/// without being seen.
+pub(super) fn ignore(rules: &IgnoreRules, path: &Path, is_dir: bool) -> bool {
+    !rules.is_file_of_rules(path) && rules.ignore(path, is_dir)
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -278,37 +279,72 @@ fn ignored_files_are_counted_only() {
 }
 
 #[test]
-fn new_rules_hold_for_new_files_only() {
+fn the_rules_before_a_trial_decide() {
     check(
         "echo 1 > a; mkdir d; echo 1 > d/a",
-        "echo 'a' > .gitignore; echo 2 > a; echo 2 > d/a; mkdir e; echo 1 > e/a; rm d/a",
+        "echo 'a' > .gitignore; echo 2 > a; echo 2 > d/a; mkdir e; echo 1 > e/a; rm d/a; echo '*' > e/.ignore",
         &[
             ".gitignore: - > 644",
             "a: 644 > 644",
             "d/a: 644 > -",
             "e: - > dir 755",
-            "1 ignored of 2 bytes",
+            "e/.ignore: - > 644",
+            "e/a: - > 644",
         ],
     );
     check(
         "echo 'a' > .gitignore; echo 1 > a; mkdir d",
         "rm .gitignore; echo 2 > a; echo 1 > d/a",
-        &[
-            ".gitignore: 644 > -",
-            "d/a: - > 644",
-            "1 ignored of 2 bytes",
-        ],
+        &[".gitignore: 644 > -", "2 ignored of 4 bytes"],
     );
-    // A link is no file of rules.
     check(
-        "echo 1 > x; mkdir d",
-        "echo '*' > d/rules; ln -s rules d/.gitignore; echo 1 > d/a",
+        "mkdir src",
+        "echo '*' > src/.gitignore; echo 1 > src/conftest.py; mkdir new; echo '*' > new/.gitignore; echo 1 > new/a",
         &[
-            "d/.gitignore: - > => rules",
-            "d/a: - > 644",
-            "d/rules: - > 644",
+            "new: - > dir 755",
+            "new/.gitignore: - > 644",
+            "new/a: - > 644",
+            "src/.gitignore: - > 644",
+            "src/conftest.py: - > 644",
         ],
     );
+}
+
+#[test]
+fn a_file_of_rules_is_not_ignored() {
+    // In an ignored directory, it has no effect.
+    check(
+        "printf '.gitignore\n.ignore\nout/\nlogs/*\n' > .gitignore; mkdir src logs out; touch out/.gitignore",
+        "for dir in src logs out; do echo '*' > $dir/.gitignore; done; echo '*' > src/.ignore; echo 1 > logs/a; echo '!out' >> .gitignore",
+        &[
+            ".gitignore: 644 > 644",
+            "logs/.gitignore: - > 644",
+            "src/.gitignore: - > 644",
+            "src/.ignore: - > 644",
+            "2 ignored of 4 bytes",
+        ],
+    );
+    check(
+        "printf '.gitignore\n' > .gitignore; mkdir src; echo a > src/.gitignore",
+        "rm src/.gitignore",
+        &["src/.gitignore: 644 > -"],
+    );
+}
+
+#[test]
+fn co_reads_what_a_trial_changed_for_a_limited_time() {
+    let scene = Scene::new("");
+    for script in ["touch a", "mkdir out; touch out/a"] {
+        let layer = scene.layer();
+        if !scene.try_in(&layer, script) {
+            return;
+        }
+        *layer.time_left.lock().unwrap() = Duration::ZERO;
+        let store = scene.checkpoints.store().unwrap();
+        let read = TrialChanges::read(&layer, &scene.root(), &is_allowed(), &store);
+        let why = read.unwrap_err().to_string();
+        assert!(why.starts_with("co needs more than 10 s to read"), "{why}");
+    }
 }
 
 #[test]

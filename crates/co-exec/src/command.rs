@@ -68,8 +68,8 @@ pub enum Confinement {
         /// A directory of the same form, outside the workspace, whose files hide those of the workspace. A trial holds a
         /// shared lock (`flock`) on it until its last process has ended. Who changes it must hold an exclusive one.
         ignored: Option<PathBuf>,
-        /// A directory outside the workspace in which the command may write: the caches of programs. What it writes there
-        /// is not in the layer.
+        /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
+        /// in the layer. For who changes the directory, the same holds as for `ignored`.
         caches: Option<PathBuf>,
     },
     /// It runs in a container that has the workspace.

@@ -33,7 +33,7 @@ mod wrapped;
 
 pub use launch::launch_main;
 pub use launcher::Launcher;
-pub use layer::LAYER_FILES;
+pub use layer::{LAYER_CACHES, LAYER_FILES};
 pub use names::SYSTEM as SYSTEM_PLACES;
 pub use refused::{HidingRefusal, SandboxRefusal};
 pub use removal::Removals;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
 use super::walk::RULES;
 use co_exec::regular;
@@ -23,7 +23,14 @@ struct DirRules {
     own: [Gitignore; RULES.len()],
     above: IgnoreRules,
     /// Git's rules of the person, which come last.
-    global: Option<Gitignore>,
+    global: Option<GlobalRules>,
+}
+
+#[derive(Debug)]
+struct GlobalRules {
+    rules: Gitignore,
+    /// The file that has them.
+    path: Option<PathBuf>,
 }
 
 impl IgnoreRules {
@@ -34,7 +41,10 @@ impl IgnoreRules {
         let person = Self(Some(Arc::new(DirRules {
             own: [none(), none(), none()],
             above: Self(None),
-            global: Some(global),
+            global: Some(GlobalRules {
+                rules: global,
+                path: gitconfig_excludes_path(),
+            }),
         })));
         let mut above: Vec<_> = root.ancestors().skip(1).collect();
         above.reverse();
@@ -58,7 +68,7 @@ impl IgnoreRules {
 
     /// Returns whether these rules name a path in their directory.
     pub(crate) fn ignore(&self, path: &Path, is_dir: bool) -> bool {
-        let chain = || std::iter::successors(self.0.as_deref(), |it| it.above.0.as_deref());
+        let chain = || self.chain();
         let found = |rules: &Gitignore| match rules.matched(path, is_dir) {
             Match::None => None,
             it => Some(it.is_ignore()),
@@ -66,8 +76,23 @@ impl IgnoreRules {
         // One kind of file after the other, each from this directory upwards.
         (0..RULES.len())
             .find_map(|kind| chain().find_map(|dir| found(&dir.own[kind])))
-            .or_else(|| chain().find_map(|dir| dir.global.as_ref().and_then(found)))
+            .or_else(|| self.global().and_then(|global| found(&global.rules)))
             .unwrap_or(false)
+    }
+
+    /// Returns whether a path is that of a file of rules: of one in any directory, or of the person's own.
+    pub(crate) fn is_file_of_rules(&self, path: &Path) -> bool {
+        let of_person = || self.global().and_then(|global| global.path.as_deref());
+        RULES.iter().any(|name| path.ends_with(name)) || of_person() == Some(path)
+    }
+
+    fn global(&self) -> Option<&GlobalRules> {
+        self.chain().find_map(|dir| dir.global.as_ref())
+    }
+
+    /// Returns the directories with rules, from this one upwards.
+    fn chain(&self) -> impl Iterator<Item = &DirRules> {
+        std::iter::successors(self.0.as_deref(), |it| it.above.0.as_deref())
     }
 }
 

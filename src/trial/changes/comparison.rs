@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::super::content::Content;
 use super::super::git;
 use super::super::layer::Layer;
-use super::super::rules::{Rules, ignores_all};
+use super::super::rules::{self, RulesBefore};
 use super::super::tracked::TrackedFiles;
 use super::super::tree;
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
@@ -34,8 +35,6 @@ const LINKED: &str = "it has several names (hard links)";
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Dir,
     layer: Dir,
-    /// The ignored files of earlier trials, which the trial saw over those of the workspace.
-    ignored: Option<Dir>,
     /// The path of the layer's files.
     upper: PathBuf,
     pub(super) root: &'a Path,
@@ -48,6 +47,9 @@ pub(super) struct Comparison<'a> {
     start: ChangeTime,
     /// The files of the workspace at that time.
     before: Arc<Survey>,
+    pub(super) rules: Arc<RulesBefore>,
+    /// The time when it gives up.
+    end: Instant,
     /// The bytes of the copies.
     bytes: u64,
     /// The directories of the layer that were made readable, with their modes.
@@ -61,7 +63,7 @@ struct DirTask {
     /// The trial saw what the workspace has in this directory.
     merged: bool,
     /// None if all below it is ignored, apart from what git tracks.
-    above: Option<Rules>,
+    above: Option<IgnoreRules>,
 }
 
 /// A directory of the layer, and that of the workspace with the same path.
@@ -70,7 +72,7 @@ struct DirPair {
     merged: bool,
     layer: Dir,
     workspace: Option<Dir>,
-    rules: Option<Rules>,
+    rules: Option<IgnoreRules>,
     /// It is a git directory, and that of the workspace is none.
     is_new_git: bool,
 }
@@ -86,11 +88,6 @@ impl DirPair {
                 below.is_some_and(|dir| kind(dir, name).is_some())
             }
         })
-    }
-
-    /// Returns the rules for what the workspace has.
-    fn old_rules(&self) -> Option<&IgnoreRules> {
-        self.rules.as_ref().map(|it| &it.old)
     }
 }
 
@@ -126,15 +123,15 @@ impl From<String> for Stop {
 }
 
 impl<'a> Comparison<'a> {
+    /// Compares a layer until `end` at most.
     pub(super) fn new(
-        layer: &Layer,
+        (layer, end): (&Layer, Instant),
         root: &'a Path,
         allowed: &'a PathFilter,
         store: &'a Store,
     ) -> io::Result<Self> {
         Ok(Self {
             layer: Dir::open_own(&layer.upper())?,
-            ignored: layer.ignored()?,
             workspace: Dir::open(root)?,
             upper: layer.upper(),
             tracked: TrackedFiles::of(root),
@@ -144,6 +141,8 @@ impl<'a> Comparison<'a> {
             store,
             start: layer.start(),
             before: Arc::clone(layer.before()),
+            rules: Arc::clone(layer.rules()),
+            end,
             bytes: 0,
             opened: Vec::new(),
             found: TrialChanges::default(),
@@ -154,7 +153,7 @@ impl<'a> Comparison<'a> {
         let mut todo = vec![DirTask {
             path: PathBuf::new(),
             merged: true,
-            above: Some(Rules::above(self.root)),
+            above: Some(self.rules.above(self.root)),
         }];
         while let Some(task) = todo.pop() {
             let path = task.path.clone();
@@ -191,12 +190,8 @@ impl<'a> Comparison<'a> {
         let workspace = self.workspace.find(&task.path)?;
         let merged = task.merged && !tree::is_opaque(&layer);
         let whole = self.root.join(&task.path);
-        let ignored = self.ignored.as_ref().map(|it| it.find(&task.path));
-        let ignored = ignored.transpose()?.flatten().filter(|_| merged);
-        let layers: Vec<_> = [&layer].into_iter().chain(&ignored).collect();
-        let rules = task
-            .above
-            .map(|above| above.below(&whole, workspace.is_some(), &layers, merged));
+        let above = task.above.as_ref();
+        let rules = above.map(|above| self.rules.below(above, &whole, workspace.is_some()));
         let mut pair = DirPair {
             path: task.path,
             merged,
@@ -218,7 +213,7 @@ impl<'a> Comparison<'a> {
         if let Some(dir) = pair.workspace.as_ref().filter(|_| !merged) {
             let names: HashSet<_> = names.into_iter().collect();
             for name in dir.names()?.iter().filter(|it| !names.contains(*it)) {
-                self.remove(dir, &pair.path.join(name), pair.old_rules())?;
+                self.remove(dir, &pair.path.join(name), pair.rules.as_ref())?;
             }
         }
         Ok(inner)
@@ -231,6 +226,7 @@ impl<'a> Comparison<'a> {
         path: &Path,
         name: &OsStr,
     ) -> Result<Option<DirTask>, Stop> {
+        self.check_time()?;
         let Some(new) = pair.layer.node(name)? else {
             return Ok(None);
         };
@@ -249,11 +245,9 @@ impl<'a> Comparison<'a> {
         if pair.is_new_git && name.to_str().is_some_and(repository::is_gits_name) {
             return Ok(None);
         }
-        let before = old.map(|(_, old)| old);
-        let is_new_dir = before.is_none() && new.kind == Kind::Dir;
-        let is_named = |rules: &Rules| rules.ignore(&whole, before, new);
-        let is_ignored =
-            pair.rules.as_ref().is_none_or(is_named) || is_new_dir && self.ignores_all(path)?;
+        let is_dir = old.map_or(new, |(_, old)| old).kind == Kind::Dir;
+        let rules = pair.rules.as_ref();
+        let is_ignored = rules.is_none_or(|it| rules::ignore(it, &whole, is_dir));
         if is_ignored && !self.tracked.has(path) {
             if new.kind == Kind::Dir && self.git_dirs.iter().any(|it| it.starts_with(&whole)) {
                 return Ok(Some(DirTask {
@@ -267,7 +261,7 @@ impl<'a> Comparison<'a> {
         }
         if new.kind == Kind::Whiteout {
             if let Some((dir, _)) = old {
-                self.remove(dir, path, pair.old_rules())?;
+                self.remove(dir, path, pair.rules.as_ref())?;
             }
             return Ok(None);
         }
@@ -293,7 +287,7 @@ impl<'a> Comparison<'a> {
                 return Err(SETUID.into());
             }
             if was_dir && !is_dir {
-                self.empty(path, pair.old_rules())?;
+                self.empty(path, pair.rules.as_ref())?;
             }
             self.add(path, before, Some(after))?;
         }
@@ -302,6 +296,14 @@ impl<'a> Comparison<'a> {
             merged: pair.merged && was_dir,
             above: pair.rules.clone().filter(|_| !is_ignored),
         }))
+    }
+
+    /// Checks that there is time left.
+    pub(super) fn check_time(&self) -> Result<(), Error> {
+        match Instant::now() < self.end {
+            true => Ok(()),
+            false => Err(Error::Time),
+        }
     }
 
     /// Checks that a path may be shown.
@@ -382,14 +384,6 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Returns whether a directory that the workspace lacks ignores all in it.
-    fn ignores_all(&self, path: &Path) -> io::Result<bool> {
-        let ignored = self.ignored.as_ref().map(|it| it.find(path)).transpose()?;
-        let layer = self.layer.find(path)?;
-        let layers: Vec<_> = layer.iter().chain(ignored.iter().flatten()).collect();
-        Ok(ignores_all(&layers))
-    }
-
     /// Counts the files of the layer at a path.
     fn count_ignored(&mut self, path: &Path, node: Node) -> Result<(), Stop> {
         if node.kind != Kind::Dir {
@@ -408,6 +402,7 @@ impl<'a> Comparison<'a> {
             };
             self.make_readable(&dir, &path)?;
             for name in dir.names()? {
+                self.check_time()?;
                 match dir.node(&name)? {
                     // What is deeper does not stay.
                     Some(_) if tree::is_too_deep(&path.join(&name)) => {}

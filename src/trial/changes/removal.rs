@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::super::git;
+use super::super::rules;
 use super::super::tree;
 use super::Error;
 use super::comparison::{Comparison, DEEP, Stop};
-use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use crate::tool::files::ignore_rules::IgnoreRules;
 use co_exec::beneath::{Dir, Kind};
 use co_exec::repository;
 
@@ -31,6 +32,7 @@ impl Comparison<'_> {
         path: &Path,
         rules: Option<&IgnoreRules>,
     ) -> Result<bool, Stop> {
+        self.check_time()?;
         let name = path.file_name().unwrap_or_default();
         let Some(old) = dir.node(name)? else {
             return Ok(true);
@@ -40,7 +42,8 @@ impl Comparison<'_> {
             self.found.git.add(path);
             return Ok(false);
         }
-        let is_ignored = rules.is_none_or(|it| it.ignore(&whole, old.kind == Kind::Dir));
+        let is_dir = old.kind == Kind::Dir;
+        let is_ignored = rules.is_none_or(|it| rules::ignore(it, &whole, is_dir));
         if is_ignored && !self.tracked.has(path) {
             self.found.ignored.files += 1;
             return Ok(false);
@@ -73,8 +76,7 @@ impl Comparison<'_> {
             return Ok(false);
         };
         let whole = self.root.join(path);
-        let text = |name: &Path| ignore_rules::text(&whole.join(name));
-        let rules = above.map(|above| above.below(&whole, text));
+        let rules = above.map(|above| self.rules.below(above, &whole, true));
         let mut is_empty = true;
         for name in dir.names()? {
             is_empty &= self.remove(&dir, &path.join(name), rules.as_ref())?;

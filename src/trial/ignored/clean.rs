@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::AtFlags;
 
 use super::trash::Trash;
-use crate::trial::rules::{Rules, ignores_all};
+use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use crate::trial::rules;
 use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree;
 use co_exec::beneath::{Dir, Kind, Node};
@@ -22,7 +23,7 @@ pub(super) enum Removes<'a, 'b> {
 struct DirToClean {
     path: PathBuf,
     /// None if all below it is ignored.
-    above: Option<Rules>,
+    above: Option<IgnoreRules>,
 }
 
 /// Removes from `files` what hides a newer file of the workspace `root`, and what is not ignored any more. Returns false if such a
@@ -36,7 +37,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
     let (layer, workspace) = (Dir::open_own(files)?, Dir::open(root)?);
     let mut todo = vec![DirToClean {
         path: PathBuf::new(),
-        above: Some(Rules::above(root)),
+        above: Some(IgnoreRules::above(root)),
     }];
     let mut visited = Vec::new();
     let tracked = TrackedFiles::of(root);
@@ -52,18 +53,17 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
             }
         }
         let whole = root.join(&path);
-        let rules = above.map(|above| above.below(&whole, true, &[&dir], true));
+        let text = |name: &Path| ignore_rules::text(&whole.join(name));
+        let rules = above.map(|above| above.below(&whole, text));
         for name in dir.names()? {
             let Some(new) = dir.node(&name)? else {
                 continue;
             };
             let inner = path.join(&name);
             let old = old_dir.node(&name)?;
+            let is_dir = old.unwrap_or(new).kind == Kind::Dir;
             let is_ignored =
-                (rules.as_ref()).is_none_or(|it| it.ignore(&whole.join(&name), old, new));
-            let is_new_dir = old.is_none() && new.kind == Kind::Dir;
-            let is_ignored = is_ignored
-                || is_new_dir && layer.find(&inner)?.is_some_and(|dir| ignores_all(&[&dir]));
+                (rules.as_ref()).is_none_or(|it| rules::ignore(it, &whole.join(&name), is_dir));
             let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
             let stays = match is_ignored {
                 true if both => true,

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use rustix::fs::{FileType, Mode, Timespec};
 use rustix::io::Errno;
@@ -11,8 +12,9 @@ use rustix::io::Errno;
 use super::EndedTrial;
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
+use crate::tool::files::ignore_rules::IgnoreRules;
 use crate::trial::git;
-use crate::trial::rules::{Rules, ignores_all};
+use crate::trial::rules;
 use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree;
 use co_exec::beneath::{Dir, Kind, Node};
@@ -20,14 +22,26 @@ use co_exec::beneath::{Dir, Kind, Node};
 /// The bits of a mode that let a program run as another user or group.
 const SETUID: u32 = 0o6000;
 
-/// The move of one trial's ignored files. Times stay, because files are renamed.
-pub(super) struct Merge<'a, 'b> {
+/// A directory of what a trial wrote, and the directory of what earlier trials left of the same files.
+pub(super) struct Place<'a> {
     upper: Dir,
     files: Dir,
-    workspace: Dir,
-    trial: &'a EndedTrial<'a>,
+    /// None for caches, of which all stay.
+    workspace: Option<Workspace<'a>>,
+}
+
+/// The workspace, which decides what stays.
+struct Workspace<'a> {
+    dir: Dir,
     tracked: TrackedFiles<'a>,
-    trash: &'a mut Trash<'b>,
+    trial: &'a EndedTrial<'a>,
+}
+
+/// The move of one trial's files. Times stay, because files are renamed.
+pub(super) struct Merge<'a, 'b, 'c> {
+    place: Place<'a>,
+    end: Instant,
+    trash: &'b mut Trash<'c>,
     visited: Vec<VisitedDir>,
 }
 
@@ -35,7 +49,7 @@ pub(super) struct Merge<'a, 'b> {
 struct DirToMove {
     path: PathBuf,
     /// None if all below it is ignored.
-    above: Option<Rules>,
+    above: Option<IgnoreRules>,
     /// The trial did not see what the workspace has in it.
     opaque: bool,
 }
@@ -47,40 +61,82 @@ struct VisitedDir {
     is_ignored: bool,
 }
 
-impl<'a, 'b> Merge<'a, 'b> {
-    pub(super) fn new(
-        trial: &'a EndedTrial<'a>,
-        files: &Path,
-        trash: &'a mut Trash<'b>,
-    ) -> io::Result<Self> {
+impl<'a> Place<'a> {
+    /// Opens the place of the ignored files.
+    pub(super) fn open_ignored(trial: &'a EndedTrial<'a>, files: &Path) -> io::Result<Self> {
         Ok(Self {
             upper: Dir::open_own(&trial.upper)?,
             files: Dir::open_own(files)?,
-            workspace: Dir::open(trial.root)?,
-            tracked: TrackedFiles::of(trial.root),
-            trial,
+            workspace: Some(Workspace {
+                dir: Dir::open(trial.root)?,
+                tracked: TrackedFiles::of(trial.root),
+                trial,
+            }),
+        })
+    }
+
+    /// Opens the place of the caches. Returns none if the trial had none.
+    pub(super) fn open_caches(
+        trial: &'a EndedTrial<'a>,
+        caches: &Path,
+    ) -> io::Result<Option<Self>> {
+        if !trial.caches.try_exists()? {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            upper: Dir::open_own(&trial.caches)?,
+            files: Dir::open_own(caches)?,
+            workspace: None,
+        }))
+    }
+
+    /// Returns whether a file of the trial can stay.
+    fn may_stay(&self, path: &Path, new: Node, old: Option<Node>) -> bool {
+        let is_plain = match new.kind {
+            Kind::File => new.mode & SETUID == 0,
+            Kind::Special(_) => false,
+            Kind::Dir | Kind::Link | Kind::Whiteout => true,
+        };
+        let Some(Workspace { tracked, trial, .. }) = &self.workspace else {
+            return is_plain;
+        };
+        // Both are directories: each file in them counts for itself.
+        let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
+        let is_tracked = !both && old.is_some() && tracked.has(path);
+        is_plain && !is_tracked && (trial.allowed)(&trial.root.join(path))
+    }
+}
+
+impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
+    /// Prepares a move that gives up at `end`.
+    pub(super) fn new(place: Place<'a>, end: Instant, trash: &'b mut Trash<'c>) -> Self {
+        Self {
+            place,
+            end,
             trash,
             visited: Vec::new(),
-        })
+        }
     }
 
     /// Moves all. The files of the trial without the moved ones are left.
     ///
     /// # Errors
-    /// The system refuses a step.
+    /// The system refuses a step, or there is no time left.
     pub(super) fn run(mut self) -> io::Result<()> {
+        let trial = self.place.workspace.as_ref().map(|it| it.trial);
         let mut todo = vec![DirToMove {
             path: PathBuf::new(),
-            above: Some(Rules::above(self.trial.root)),
+            above: trial.map(|trial| trial.rules.above(trial.root)),
             opaque: false,
         }];
         while let Some(task) = todo.pop() {
             todo.extend(self.merge_dir(task)?);
         }
         for dir in self.visited.iter().rev() {
-            if !dir.is_ignored {
-                restore(&self.files, &self.workspace, &dir.path, dir.mode, true)?;
-            } else if let Some(kept) = self.files.find(&dir.path)? {
+            let workspace = self.place.workspace.as_ref().filter(|_| !dir.is_ignored);
+            if let Some(Workspace { dir: workspace, .. }) = workspace {
+                restore(&self.place.files, workspace, &dir.path, dir.mode, true)?;
+            } else if let Some(kept) = self.place.files.find(&dir.path)? {
                 set_attributes(&kept, dir.mode, dir.modified)?;
             }
         }
@@ -89,9 +145,8 @@ impl<'a, 'b> Merge<'a, 'b> {
 
     /// Moves what is in a directory of the trial. Returns the directories in it.
     fn merge_dir(&mut self, task: DirToMove) -> io::Result<Vec<DirToMove>> {
-        let (Some(upper), Some(kept)) =
-            (self.upper.find(&task.path)?, self.files.find(&task.path)?)
-        else {
+        let Place { upper, files, .. } = &self.place;
+        let (Some(upper), Some(kept)) = (upper.find(&task.path)?, files.find(&task.path)?) else {
             return Ok(Vec::new());
         };
         let facts = upper.itself()?;
@@ -104,14 +159,19 @@ impl<'a, 'b> Merge<'a, 'b> {
         // Of the trial, the directory is removed later. Of the earlier trials, it gets its mode again.
         upper.set_mode("", facts.mode | 0o700)?;
         kept.set_mode("", facts.mode | 0o700)?;
-        let workspace = self.workspace.find(&task.path)?;
-        let whole = self.trial.root.join(&task.path);
-        let rules = task
-            .above
-            .map(|above| above.below(&whole, workspace.is_some(), &[&upper, &kept], !task.opaque));
+        let of = self.place.workspace.as_ref();
+        let workspace = of.map(|it| it.dir.find(&task.path)).transpose()?.flatten();
+        let whole = of.map_or_else(PathBuf::new, |it| it.trial.root.join(&task.path));
+        let rules = of.zip(task.above.as_ref()).map(|(it, above)| {
+            let rules = it.trial.rules;
+            rules.below(above, &whole, workspace.is_some())
+        });
         let names = upper.names()?;
         let mut inner = Vec::new();
         for name in &names {
+            if Instant::now() >= self.end {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             let path = task.path.join(name);
             let Some(new) = upper.node(name)? else {
                 continue;
@@ -125,15 +185,14 @@ impl<'a, 'b> Merge<'a, 'b> {
                 Kind::Whiteout => kept.node(name)?,
                 _ => None,
             };
-            let is_ignored = rules
-                .as_ref()
-                .is_none_or(|it| it.ignore(&whole.join(name), old.or(removed), new));
-            let is_new_dir = old.is_none() && removed.unwrap_or(new).kind == Kind::Dir;
-            let is_ignored = is_ignored || is_new_dir && self.ignores_all(&path)?;
-            if git::is_it(name) || tree::is_too_deep(&path) {
+            let is_dir = old.or(removed).unwrap_or(new).kind == Kind::Dir;
+            let is_ignored =
+                (rules.as_ref()).is_none_or(|it| rules::ignore(it, &whole.join(name), is_dir));
+            let is_gits = self.place.workspace.is_some() && git::is_it(name);
+            if is_gits || tree::is_too_deep(&path) {
                 continue;
             }
-            if is_ignored && self.may_stay(&path, new, old) {
+            if is_ignored && self.place.may_stay(&path, new, old) {
                 let opaque = task.opaque;
                 let places = (&upper, &kept);
                 inner.extend(self.merge_one(places, &path, (new, old), opaque)?);
@@ -149,25 +208,11 @@ impl<'a, 'b> Merge<'a, 'b> {
                 });
             }
         }
-        if let Some(dir) = workspace.filter(|_| task.opaque && rules.is_none()) {
-            self.hide_rest(&task.path, (&dir, &kept), names)?;
+        let dir = workspace.filter(|_| task.opaque && rules.is_none());
+        if let (Some(dir), Some(of)) = (dir, &self.place.workspace) {
+            of.hide_rest(&task.path, (&dir, &kept), names)?;
         }
         Ok(inner)
-    }
-
-    /// Returns whether a file of the trial can stay.
-    fn may_stay(&self, path: &Path, new: Node, old: Option<Node>) -> bool {
-        // Both are directories: each file in them counts for itself.
-        let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
-        if !both && old.is_some() && self.tracked.has(path) {
-            return false;
-        }
-        let is_plain = match new.kind {
-            Kind::File => new.mode & SETUID == 0,
-            Kind::Special(_) => false,
-            Kind::Dir | Kind::Link | Kind::Whiteout => true,
-        };
-        is_plain && (self.trial.allowed)(&self.trial.root.join(path))
     }
 
     /// Moves one ignored file, or makes the directory for those of a directory, which it returns.
@@ -198,7 +243,10 @@ impl<'a, 'b> Merge<'a, 'b> {
             // Another trial has written it since.
             return Ok(None);
         }
-        let is_gone = is_hidden_by(new, old, &self.workspace, path)?;
+        let is_gone = match &self.place.workspace {
+            Some(workspace) => is_hidden_by(new, old, &workspace.dir, path)?,
+            None => new.kind == Kind::Whiteout,
+        };
         if there.is_some() {
             self.trash.take(kept, name)?;
         }
@@ -211,18 +259,9 @@ impl<'a, 'b> Merge<'a, 'b> {
         Ok(None)
     }
 
-    /// Returns whether a directory that the workspace lacks ignores all in it.
-    fn ignores_all(&self, path: &Path) -> io::Result<bool> {
-        let dirs = [self.upper.find(path)?, self.files.find(path)?];
-        let dirs: Vec<_> = dirs.iter().flatten().collect();
-        Ok(ignores_all(&dirs))
-    }
-
     fn is_opaque(&self, path: &Path) -> io::Result<bool> {
-        Ok(self
-            .upper
-            .find(path)?
-            .is_some_and(|dir| tree::is_opaque(&dir)))
+        let dir = self.place.upper.find(path)?;
+        Ok(dir.is_some_and(|dir| tree::is_opaque(&dir)))
     }
 
     /// Makes a directory, unless it is there.
@@ -235,7 +274,9 @@ impl<'a, 'b> Merge<'a, 'b> {
             done => Ok(done?),
         }
     }
+}
 
+impl Workspace<'_> {
     /// Hides what the workspace has in a directory that a trial replaced, name by name: what comes there later is seen. `names`
     /// are those of the trial.
     fn hide_rest(

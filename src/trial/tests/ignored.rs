@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Scene, is_allowed, lines, wait_for};
 use crate::trial::{Fate, Layer};
@@ -136,31 +137,6 @@ fn what_is_not_ignored_any_more_is_removed() {
 }
 
 #[test]
-fn a_new_directory_that_ignores_all_in_it_is_ignored() {
-    Scene::check(
-        "mkdir src; echo 1 > a",
-        &[
-            "mkdir -p src/.cache/d; printf '# Made by a tool.\\n*\\n' > src/.cache/.gitignore; echo 1 > src/.cache/d/x",
-            "test $(cat src/.cache/d/x) = 1; echo 2 > src/.cache/d/y",
-            "test $(cat src/.cache/d/y) = 2; rm -r src/.cache",
-            "test ! -e src/.cache",
-        ],
-    );
-    let scene = Scene::new("");
-    let layer = scene.layer();
-    if scene.try_in(
-        &layer,
-        "mkdir d; printf '*\\n!a\\n' > d/.gitignore; touch d/a d/b",
-    ) {
-        let found = lines(&scene.read(&layer));
-        assert_eq!(
-            found,
-            ["d: - > dir 755", "d/a: - > 644", "2 ignored of 5 bytes"]
-        );
-    }
-}
-
-#[test]
 fn what_git_tracks_is_that_of_the_workspace() {
     Scene::check(
         "echo out/ > .gitignore; mkdir out; echo 1 > out/a; git init -q",
@@ -193,15 +169,57 @@ fn what_git_tracks_is_known_in_unusual_repositories() {
 }
 
 #[test]
-fn rules_in_an_ignored_file_hold() {
-    Scene::check(
-        "mkdir cache",
-        &[
-            "echo '*' > cache/.gitignore; echo 1 > cache/a",
-            "test -e cache/a; echo 2 > cache/b",
-            "test -e cache/b",
-        ],
+fn rules_that_are_kept_do_not_decide_what_the_same_trial_leaves() {
+    let scene = Scene::new("echo '*.o' > .gitignore; mkdir src");
+    let layer = scene.layer();
+    let script = "echo '*' > src/.gitignore; echo 1 > src/conftest.py; echo 1 > src/a.o";
+    if !scene.try_in(&layer, script) {
+        return;
+    }
+    let mut found = scene.read(&layer);
+    assert_eq!(
+        lines(&found),
+        [
+            "src/.gitignore: - > 644",
+            "src/conftest.py: - > 644",
+            "1 ignored of 2 bytes"
+        ]
     );
+    // As a keep makes these changes.
+    scene.run("echo '*' > src/.gitignore; echo 1 > src/conftest.py");
+    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    assert_eq!(found.ignored.fate, Fate::Stay);
+    assert!(!scene.left().join("src/conftest.py").exists());
+    assert!(scene.left().join("src/a.o").exists());
+}
+
+#[test]
+fn rules_that_an_earlier_trial_left_are_removed() {
+    let scene = Scene::new("echo out/ > .gitignore; mkdir src");
+    if scene.leave("mkdir out; touch out/a").is_none() {
+        return;
+    }
+    // As an older version of co left them.
+    let src = scene.left().join("src");
+    fs::create_dir(&src).unwrap();
+    fs::write(src.join(".gitignore"), "*").unwrap();
+    fs::write(src.join("conftest.py"), "").unwrap();
+    scene.leave("test ! -e src/conftest.py; test ! -e src/.gitignore; test -e out/a");
+}
+
+#[test]
+fn a_move_that_takes_too_long_leaves_nothing() {
+    let scene = Scene::new("echo out/ > .gitignore");
+    let layer = scene.layer();
+    if !scene.try_in(&layer, "mkdir out; touch out/a") {
+        return;
+    }
+    let mut found = scene.read(&layer);
+    *layer.time_left.lock().unwrap() = Duration::ZERO;
+    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    assert_eq!(found.ignored.fate, Fate::Dropped);
+    drop(layer);
+    scene.leave("test ! -e out; mkdir out");
 }
 
 #[test]

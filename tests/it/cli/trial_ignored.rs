@@ -85,20 +85,66 @@ fn what_later_trials_see_is_told() {
     assert!(said(&["exit $(cat b.o)"]).starts_with("[exit 3"));
 }
 
+/// Runs a line in each directory of caches.
+fn in_caches(line: &str) -> String {
+    format!(
+        "for dir in $XDG_CACHE_HOME $GOCACHE $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR; do mkdir -p $dir; {line}; done"
+    )
+}
+
 #[test]
 fn caches_are_those_of_the_workspace() {
     let scene = Scene::new("");
-    let each = "for dir in $XDG_CACHE_HOME $GOCACHE $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR; do mkdir -p $dir; ";
-    let done = scene.exec(&[
+    let has = |number: usize| {
+        let done = scene.exec(&[&in_caches("cat $dir/x $dir/new 2>/dev/null")]);
+        let expected = format!("{number}\n").repeat(5);
+        assert_eq!(String::from_utf8(done.stdout).unwrap(), expected);
+    };
+    let write = |number: usize| in_caches(&format!("rm -f $dir/x; echo {number} > $dir/x"));
+    // A trial that needs no answer is kept.
+    scene.exec(&[&write(1)]);
+    has(1);
+    // What a dropped trial wrote goes too.
+    scene.exec(&[
         "--drop",
-        &format!("{each} echo 1 > $dir/x; done; echo 2 > a"),
+        &format!("{}; echo 2 > a; echo 2 > $dir/new", write(2)),
     ]);
-    assert_eq!(done.status.code(), Some(0), "{done:?}");
-    let done = scene.exec(&[&format!("{each} cat $dir/x; done")]);
-    assert_eq!(done.stdout, b"1\n1\n1\n1\n1\n", "{done:?}");
+    has(1);
+    scene.exec(&["--keep", &format!("{}; echo 3 > a", write(3))]);
+    has(3);
+    scene.exec(&[&in_caches("rm -r $dir/x; mkdir $dir/x; echo 4 > $dir/x/y")]);
+    let done = scene.exec(&[&in_caches("cat $dir/x/y")]);
+    assert_eq!(done.stdout, b"4\n4\n4\n4\n4\n", "{done:?}");
     let other = Scene::new("");
     let done = other.exec(&["ls -A $XDG_CACHE_HOME"]);
     assert_eq!(done.stdout, b"", "{done:?}");
+}
+
+#[test]
+fn nothing_of_a_trial_whose_output_is_withheld_reaches_a_later_one() {
+    let places = "$XDG_CACHE_HOME $GOCACHE $TMPDIR /tmp /var/tmp /dev/shm $PWD/out $HOME";
+    let scene = Scene::new("echo out/ > .gitignore; mkdir out; echo wait > flag");
+    for args in [&["--keep"][..], &["--drop"]] {
+        fs::write(scene.workspace.join("flag"), "wait\n").unwrap();
+        let line = format!(
+            "touch made; while grep -q wait flag; do sleep 0.05; done; for dir in {places}; do mkdir -p $dir/d; cat .env > $dir/d/left; done"
+        );
+        let child = scene.start(&[args, &["--json", &line]].concat());
+        scene.wait_for("made");
+        fs::write(scene.workspace.join(".env"), "PASSWORD=hunter2\n").unwrap();
+        fs::write(scene.workspace.join("flag"), "go\n").unwrap();
+        let told: Value =
+            serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+        assert_eq!(told["withheld"], true);
+        fs::remove_file(scene.workspace.join(".env")).unwrap();
+        let look = format!("for dir in {places}; do ls -R $dir; cat $dir/d/left; done 2>&1");
+        let done = scene.exec(&[&look]);
+        let told = String::from_utf8(done.stdout).unwrap();
+        assert!(
+            !told.contains("hunter2") && !told.contains("left\n"),
+            "{told}"
+        );
+    }
 }
 
 /// Returns the directory of a workspace's ignored files.
@@ -139,7 +185,7 @@ fn files_of_a_move_that_is_killed_are_all_there_or_none() {
 }
 
 #[test]
-fn closed_directories_count_and_too_deep_ones_are_removed() {
+fn closed_directories_count_and_too_deep_ones_do_not_stay() {
     let scene = Scene::new("echo out/ > .gitignore");
     for dir in ["out", "$XDG_CACHE_HOME/out"] {
         let fill = format!("mkdir {dir}; head -c 2000000 /dev/zero > {dir}/big; chmod 0 {dir}");
@@ -150,6 +196,7 @@ fn closed_directories_count_and_too_deep_ones_are_removed() {
     let deep = "cd $XDG_CACHE_HOME; for i in $(seq 300); do mkdir d; cd d; done; echo > x";
     let done = scene.exec(&[deep]);
     assert!(done.status.success(), "{done:?}");
-    let done = scene.exec(&["ls -A out $XDG_CACHE_HOME"]);
-    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let count = "cd $XDG_CACHE_HOME; n=0; while cd d 2>/dev/null; do n=$((n + 1)); done; echo $n";
+    let done = scene.exec(&[count]);
+    assert_eq!(done.stdout, b"200\n", "{done:?}");
 }

@@ -415,7 +415,7 @@ fn tools_build_and_test_as_in_the_workspace() {
 }
 
 #[test]
-fn a_trial_sees_ignored_files_and_writes_in_caches() {
+fn a_trial_sees_ignored_files_and_caches_and_writes_in_its_layer() {
     for user in users() {
         let scene = Scene::new(user);
         let [ignored, caches] = ["ignored", "caches"].map(|name| scene.root().join(name));
@@ -449,8 +449,9 @@ fn a_trial_sees_ignored_files_and_writes_in_caches() {
         dir.lock().unwrap();
         let text = fs::read_to_string(ignored.join("one.txt")).unwrap();
         assert_eq!(text, "ignored\n");
-        let text = fs::read_to_string(caches.join("go-build/a")).unwrap();
+        let text = fs::read_to_string(scene.layer.join("caches/go-build/a")).unwrap();
         assert_eq!(text, "built\n");
+        assert_eq!(caches.read_dir().unwrap().count(), 0);
         drop(wrapped);
     }
 }

@@ -13,10 +13,11 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// The longest pause between two counts of the files, as a multiple of the duration of one.
 const COUNT_INTERVAL_FACTOR: u32 = 20;
 
-/// A directory, and the most that may be in it.
+/// Directories, and the most that may be in them.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryLimits {
-    pub(crate) dir: PathBuf,
+    /// On one file system. There are none if nothing is limited.
+    pub(crate) dirs: Vec<PathBuf>,
     pub(crate) bytes: Option<u64>,
     /// Files and directories.
     pub(crate) files: Option<u64>,
@@ -45,16 +46,18 @@ struct Count {
 }
 
 impl DirectoryLimits {
-    /// Returns once the directory exceeds a limit, or never if there are none.
-    pub(crate) async fn exceeded(limits: Option<Self>) -> Excess {
-        match limits.filter(|limits| limits.bytes.is_some() || limits.files.is_some()) {
-            Some(limits) => limits.wait().await,
+    /// Returns once the directories exceed a limit, or never if there are none.
+    pub(crate) async fn exceeded(self) -> Excess {
+        let is_limited = self.bytes.is_some() || self.files.is_some();
+        match self.dirs.first().cloned().filter(|_| is_limited) {
+            Some(place) => self.wait(&place).await,
             None => std::future::pending().await,
         }
     }
 
-    async fn wait(self) -> Excess {
-        let at_first = Amount::free(&self.dir);
+    /// Waits for an excess. `place` is on the file system of the directories.
+    async fn wait(self, place: &Path) -> Excess {
+        let at_first = Amount::free(place);
         let mut pause = INTERVAL;
         let (mut before, mut left) = (at_first, self.left(Amount::default()));
         loop {
@@ -62,13 +65,13 @@ impl DirectoryLimits {
             // A count of many files takes long. In between, the free room tells how much may have been written.
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let gone = before.without(Amount::free(&self.dir));
+                let gone = before.without(Amount::free(place));
                 if slept.elapsed() >= pause || !gone.fits(left) {
                     break;
                 }
             }
             let began = Instant::now();
-            before = Amount::free(&self.dir);
+            before = Amount::free(place);
             let (tell, told) = oneshot::channel();
             let counted = self.clone();
             let look = std::thread::Builder::new().name("disk".to_owned());
@@ -104,12 +107,12 @@ impl DirectoryLimits {
         most.without(used)
     }
 
-    /// Counts what is in the directory. Stops above a limit.
+    /// Counts what is in the directories. Stops above a limit.
     fn count(&self) -> Count {
         let mut count = Count::default();
         // Files that have several names count once.
         let mut linked = HashSet::new();
-        let mut left = vec![self.dir.clone()];
+        let mut left = self.dirs.clone();
         while let Some(dir) = left.pop() {
             let Ok(entries) = fs::read_dir(dir) else {
                 count.partial = true;
@@ -178,7 +181,7 @@ mod tests {
 
     fn limits(dir: &Path) -> DirectoryLimits {
         DirectoryLimits {
-            dir: dir.to_owned(),
+            dirs: vec![dir.to_owned()],
             bytes: Some(u64::MAX),
             files: Some(5),
         }

@@ -104,16 +104,11 @@ impl LimitChecks {
         let confined = confined?;
         let over = |most: Option<u64>, used: u64| most.filter(|most| used > *most);
         let beside = |dir: Option<&Path>| dir.map_or(0, |dir| open.nameless_beside(dir));
-        let CommandLimits {
-            disk,
-            changes,
-            caches,
-            ..
-        } = self.limits;
+        let CommandLimits { disk, changes, .. } = self.limits;
         let disk = over(disk, beside(confined.tmp_on_disk())).map(ExceededLimit::Disk);
-        let caches = over(caches, beside(confined.caches())).map(ExceededLimit::Caches);
+        // Those in caches count too.
         let changes = || over(changes, open.nameless_on(OVERLAY)).map(ExceededLimit::Changes);
-        disk.or(caches).or_else(changes)
+        disk.or_else(changes)
     }
 
     /// Returns the resource of all programs of which the command takes too much.

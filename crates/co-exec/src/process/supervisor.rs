@@ -249,29 +249,29 @@ impl Supervisor {
     /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
         let confined = self.confined.as_ref();
-        let limits = |dir: Option<&Path>, bytes, files| {
-            dir.map(|dir| DirectoryLimits {
-                dir: dir.to_owned(),
-                bytes,
-                files,
-            })
+        let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
+            dirs: dirs.into_iter().map(Path::to_owned).collect(),
+            bytes,
+            files,
         };
         let tmp = confined.and_then(ConfinedCommand::tmp_on_disk);
-        let tmp = limits(tmp, self.limits.disk, None);
+        let tmp = limits(tmp.into_iter().collect(), self.limits.disk, None);
         let layer = confined.and_then(ConfinedCommand::changes);
+        let layer = layer.into_iter().collect();
         let layer = limits(layer, self.limits.changes, self.limits.changed_files);
-        let caches = confined.and_then(ConfinedCommand::caches);
+        let caches = confined.map_or(&[][..], ConfinedCommand::caches);
+        let caches = caches.iter().map(AsRef::as_ref).collect();
         let caches = limits(caches, self.limits.caches, self.limits.cached_files);
         async move {
             tokio::select! {
-                excess = DirectoryLimits::exceeded(tmp) => match excess {
+                excess = tmp.exceeded() => match excess {
                     Excess::Bytes(most) | Excess::Files(most) => ExceededLimit::Disk(most),
                 },
-                excess = DirectoryLimits::exceeded(layer) => match excess {
+                excess = layer.exceeded() => match excess {
                     Excess::Bytes(most) => ExceededLimit::Changes(most),
                     Excess::Files(most) => ExceededLimit::ChangedFiles(most),
                 },
-                excess = DirectoryLimits::exceeded(caches) => match excess {
+                excess = caches.exceeded() => match excess {
                     Excess::Bytes(most) => ExceededLimit::Caches(most),
                     Excess::Files(most) => ExceededLimit::CachedFiles(most),
                 },

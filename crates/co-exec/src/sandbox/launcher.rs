@@ -14,7 +14,9 @@ use super::exposure::{ClosedBy, SecretWatch, WatchedSecrets};
 use super::grants::{FoundPaths, GrantRequest, Grants, TrialPlaces};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
-use super::plan::{ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, SandboxLevel};
+use super::plan::{
+    ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, SandboxLevel,
+};
 use super::refused::SandboxRefusal;
 use super::removal::Removals;
 use super::start_gate::StartGate;
@@ -282,7 +284,6 @@ impl Launcher {
         wrapped.level = level.name();
         wrapped.secrets = secrets;
         wrapped.tmp = Some(tmp);
-        wrapped.caches = caches.map(Path::to_owned);
         Ok(wrapped)
     }
 
@@ -412,8 +413,10 @@ impl Launcher {
             watched,
             missing,
         } = self.grants.find(grant_request)?;
-        let overlay = mounts.as_ref().and_then(|mounts| mounts.overlay.as_ref());
-        let layer = overlay.map(Layer::prepare).transpose()?;
+        let overlays = mounts.iter().flat_map(|mounts| &mounts.overlays);
+        let overlays: Vec<Overlay> = overlays.cloned().collect();
+        let layer = (!overlays.is_empty()).then(|| Layer::prepare(&overlays));
+        let layer = layer.transpose()?;
         let memory = mounts.as_ref().and_then(|mounts| mounts.memory.as_ref());
         let memory = memory.map(|dir| dir.path.0.clone());
         let mut watched = WatchedPaths::new(watched);

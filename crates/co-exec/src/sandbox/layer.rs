@@ -13,26 +13,37 @@ use crate::directory_lock::{lock, open, unlock};
 
 /// The directory in a layer of the files that a trial changed, in the form of Linux's overlay file system.
 pub const LAYER_FILES: &str = "upper";
-/// The directory in a layer that the kernel needs for itself.
+/// The directory in a layer of what a trial wrote in caches, in the same form.
+pub const LAYER_CACHES: &str = "caches";
+/// The directories in a layer that the kernel needs for itself.
 const WORK: &str = "work";
+const CACHES_WORK: &str = "caches-work";
 
 /// A layer that a command uses. No other command gets it meanwhile.
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
+    /// The caches, and what the command wrote in them.
+    caches: Vec<PathBuf>,
     /// Removed with this value, because the kernel leaves a directory there that its owner cannot list.
-    work: PathBuf,
+    work: Vec<PathBuf>,
     /// Locked.
     held: OwnedFd,
 }
 
 impl Layer {
-    /// Locks the layer of an overlay, and makes what is missing in it.
+    /// Locks the layer of overlays, and makes what is missing in it. The first overlay lies over the workspace, the others over
+    /// caches.
     ///
     /// # Errors
     /// Another command uses the layer, or the system refuses.
-    pub(super) fn prepare(overlay: &Overlay) -> Result<Self, SandboxRefusal> {
-        let upper = &overlay.upper.0;
+    pub(super) fn prepare(overlays: &[Overlay]) -> Result<Self, SandboxRefusal> {
+        let Some((first, of_caches)) = overlays.split_first() else {
+            return Err(SandboxRefusal::Unable(
+                "a trial needs an overlay".to_owned(),
+            ));
+        };
+        let upper = &first.upper.0;
         let dir = upper.parent().unwrap_or(upper);
         let refused = |error: io::Error| {
             SandboxRefusal::Unable(format!(
@@ -51,10 +62,16 @@ impl Layer {
             // A file system without locks.
             Ok(()) | Err(_) => {}
         }
-        make(overlay).map_err(refused)?;
+        for overlay in overlays {
+            make(overlay).map_err(refused)?;
+        }
+        let caches = of_caches
+            .iter()
+            .flat_map(|it| it.lower.iter().chain([&it.upper]));
         Ok(Self {
             upper: upper.clone(),
-            work: overlay.work.0.clone(),
+            caches: caches.map(|path| path.0.clone()).collect(),
+            work: overlays.iter().map(|it| it.work.0.clone()).collect(),
             held,
         })
     }
@@ -63,11 +80,16 @@ impl Layer {
     pub(super) fn upper(&self) -> &Path {
         &self.upper
     }
+
+    /// Returns the directories of caches, and of what the command wrote in them.
+    pub(super) fn caches(&self) -> &[PathBuf] {
+        &self.caches
+    }
 }
 
 impl Drop for Layer {
     fn drop(&mut self) {
-        remove_tree(&self.work);
+        self.work.iter().for_each(|work| remove_tree(work));
         // A child of this process that starts just now has the descriptor, and would keep the lock.
         let _ = unlock(&self.held);
     }
@@ -87,6 +109,16 @@ pub(super) fn overlay(workspace: &Path, dir: &Path, ignored: Option<&Path>) -> O
     }
 }
 
+/// Returns the overlay over the caches of a trial whose layer is `dir`.
+pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
+    Overlay {
+        at: PathBytes::from(caches),
+        lower: vec![PathBytes::from(caches)],
+        upper: PathBytes::from(&dir.join(LAYER_CACHES)),
+        work: PathBytes::from(&dir.join(CACHES_WORK)),
+    }
+}
+
 /// Makes the directories of a layer that are missing.
 fn make(overlay: &Overlay) -> io::Result<()> {
     let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
@@ -98,7 +130,7 @@ fn make(overlay: &Overlay) -> io::Result<()> {
     private(work)?;
     let upper = &overlay.upper.0;
     match private(upper) {
-        // The workspace in the overlay has the mode and the times of this directory.
+        // The directory in the overlay has the mode and the times of this directory.
         Ok(()) => {
             let facts = overlay.at.0.metadata()?;
             let times = FileTimes::new().set_modified(facts.modified()?);
@@ -121,12 +153,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let workspace = dir.path().join("workspace");
         fs::create_dir(&workspace).unwrap();
-        let overlay = overlay(&workspace, dir.path(), None);
-        let layer = Layer::prepare(&overlay).unwrap();
-        assert!(Layer::prepare(&overlay).is_err());
+        let overlays = [overlay(&workspace, dir.path(), None)];
+        let layer = Layer::prepare(&overlays).unwrap();
+        assert!(Layer::prepare(&overlays).is_err());
         let of_a_child = layer.held.try_clone().unwrap();
         drop(layer);
-        Layer::prepare(&overlay).unwrap();
+        Layer::prepare(&overlays).unwrap();
         drop(of_a_child);
     }
 }

@@ -48,26 +48,22 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
     )?;
     let replaced = mounts.replaced.iter().map(|dir| place(&dir.by.0));
     let replaced = replaced.collect::<io::Result<Vec<_>>>()?;
-    if let Some(overlay) = &mounts.overlay {
-        // The overlay may cover them.
-        let places = mounts.writable.iter().map(|path| place(&path.0));
-        let places = places.collect::<io::Result<Vec<_>>>()?;
+    // An overlay may cover them.
+    let places = mounts.writable.iter().map(|path| place(&path.0));
+    let places = places.collect::<io::Result<Vec<_>>>()?;
+    for overlay in &mounts.overlays {
         mount_overlay(overlay)
             .map_err(|error| io::Error::other(restriction::of_overlay(&error, overlay)))?;
-        for (path, place) in mounts.writable.iter().zip(&places) {
-            mount_bind_recursive(by_descriptor(place), &path.0)?;
-        }
-    } else {
-        for path in &mounts.writable {
-            mount_bind_recursive(&path.0, &path.0)?;
-        }
+    }
+    for (path, place) in mounts.writable.iter().zip(&places) {
+        mount_bind_recursive(by_descriptor(place), &path.0)?;
     }
     for (dir, by) in mounts.replaced.iter().zip(&replaced) {
         mount_bind_recursive(by_descriptor(by), &dir.at.0)?;
     }
     set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
-    let overlay = mounts.overlay.iter().map(|overlay| &overlay.at);
-    let others = overlay.chain(mounts.replaced.iter().map(|dir| &dir.at));
+    let overlays = mounts.overlays.iter().map(|overlay| &overlay.at);
+    let others = overlays.chain(mounts.replaced.iter().map(|dir| &dir.at));
     for path in mounts.writable.iter().chain(others) {
         clear_read_only(&path.0)?;
     }

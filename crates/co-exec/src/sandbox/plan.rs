@@ -133,11 +133,12 @@ pub(super) struct PidNamespace {
     pub starter: i32,
 }
 
-/// A file system that is read-only except for `writable`, `replaced` and the overlay, in which the paths in `held` cannot change.
+/// A file system that is read-only except for `writable`, `replaced` and overlays, in which the paths in `held` cannot change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mounts {
-    pub overlay: Option<Overlay>,
+    /// The first one is that over the workspace.
+    pub overlays: Vec<Overlay>,
     pub writable: Vec<PathBytes>,
     /// Directories that are another one for the command, in which it may write.
     pub replaced: Vec<ReplacedDirectory>,

@@ -193,14 +193,15 @@ impl ProbedOverlay {
         };
         std::fs::create_dir_all(own.join(trial::PROBED).join("old"))
             .map_err(|error| error.to_string())?;
-        let layer = Layer::prepare(&probed.overlay).map_err(|error| error.to_string())?;
+        let layer = Layer::prepare(std::slice::from_ref(&probed.overlay))
+            .map_err(|error| error.to_string())?;
         probed.layer = Some(layer);
         Ok(probed)
     }
 
     fn mounts(&self) -> Mounts {
         Mounts {
-            overlay: Some(self.overlay.clone()),
+            overlays: vec![self.overlay.clone()],
             ..Mounts::default()
         }
     }

@@ -37,8 +37,8 @@ pub(super) fn enter(mounts: &Mounts) -> Result<Vec<OwnedFd>, String> {
 
 /// Locks the directories below the overlay that co changes when no trial runs.
 fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
-    let lower = mounts.overlay.iter().flat_map(|overlay| &overlay.lower);
-    let changing = lower.rev().skip(1);
+    let overlays = mounts.overlays.iter();
+    let changing = overlays.flat_map(|overlay| overlay.lower.iter().rev().skip(1));
     let locked = changing.map(|dir| {
         let dir = directory_lock::open(&dir.0)?;
         match directory_lock::lock_shared(&dir) {
@@ -84,8 +84,8 @@ pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
 fn attempt(mounts: &Mounts) -> Result<(), String> {
     let _locks = enter(mounts)?;
     let overlay = mounts
-        .overlay
-        .as_ref()
+        .overlays
+        .first()
         .ok_or("there is no overlay to try")?;
     let dir = overlay.at.0.join(PROBED);
     if !dir.exists() {

@@ -32,8 +32,6 @@ pub struct ConfinedCommand {
     pub(super) gate: Option<StartGate>,
     /// The layer of a trial.
     pub(super) layer: Option<Layer>,
-    /// The directory of caches in which a trial writes.
-    pub(super) caches: Option<PathBuf>,
     /// The secrets of the workspace, if a model must not get them.
     pub(super) secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
@@ -53,7 +51,6 @@ impl ConfinedCommand {
             plan: None,
             gate: None,
             layer: None,
-            caches: None,
             secrets: None,
             watched: WatchedPaths::default(),
             _placeholders: Placeholders::default(),
@@ -104,9 +101,9 @@ impl ConfinedCommand {
         self.layer.as_ref().map(Layer::upper)
     }
 
-    /// Returns the directory of caches in which a trial writes.
-    pub(crate) fn caches(&self) -> Option<&Path> {
-        self.caches.as_deref()
+    /// Returns the directories of caches, and of what a trial wrote in them. There are none if it has no caches.
+    pub(crate) fn caches(&self) -> &[PathBuf] {
+        self.layer.as_ref().map_or(&[], Layer::caches)
     }
 
     /// Returns the watch for secrets that appear where the command can read.

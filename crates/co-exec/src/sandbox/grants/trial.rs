@@ -90,13 +90,18 @@ pub(super) fn add(
     });
     found.mounts = Some(Mounts {
         memory,
-        overlay: Some(layer::overlay(workspace, &layer, ignored.as_deref())),
+        overlays: [layer::overlay(workspace, &layer, ignored.as_deref())]
+            .into_iter()
+            .chain(
+                caches
+                    .iter()
+                    .map(|caches| layer::over_caches(caches, &layer)),
+            )
+            .collect(),
         writable: covered
             .is_none()
-            .then_some(tmp)
+            .then(|| PathBytes::from(tmp))
             .into_iter()
-            .chain(caches.as_deref())
-            .map(PathBytes::from)
             .collect(),
         replaced: replaced.collect(),
         hidden,
