@@ -26,6 +26,7 @@ use super::turn::Reply;
 use crate::blocking::blocking;
 use crate::checkpoint::{self, By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
+use crate::tool::edits;
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.
@@ -198,11 +199,16 @@ pub(super) async fn apply(
     let mut done = blocking(move || on_disk(&checkpoints, undo, &place)).await?;
     let buffers = services.buffers.clone();
     for (buffer, change) in in_buffers {
-        let changed = buffers.change(buffer).await;
+        let (changed, elsewhere) = edits::change_buffer(&buffers, buffer, root).await;
         let moved = changed.moved.then(|| "it has changed meanwhile".to_owned());
         match changed.problem.or(moved) {
             Some(why) => done.failed.push((change.path, why)),
-            None => done.changes.push(change),
+            None => {
+                // The buffer has the change all the same.
+                done.failed
+                    .extend(elsewhere.map(|why| (change.path.clone(), why)));
+                done.changes.push(change);
+            }
         }
     }
     for (file, to) in gone(&done.changes) {

@@ -13,6 +13,7 @@ mod review;
 mod seen;
 pub(crate) mod source;
 
+pub(crate) use apply::change_buffer;
 pub use apply::{AppliedChange, AutocommandChange, apply, rebase_all};
 pub use proposal::{PlannedEdit, Proposal, propose};
 pub use range::EditRange;

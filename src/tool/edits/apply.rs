@@ -1,8 +1,15 @@
 //! Applies proposals: to the buffer of the file, if there is one, or else to the disk.
 
-use super::{EditRefused, Proposal};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{EditRefused, Proposal, disk};
+use crate::blocking::blocking;
 use crate::buffers::Buffers;
+use crate::protocol::{BufferChange, BufferChanged};
 use co_edit::{Names, hunks, unified};
+use co_exec::beneath::Dir;
+use co_exec::regular::FileStamp;
 
 /// The number of times that a buffer may change while a change of it is on its way.
 const MAX_TRIES: usize = 5;
@@ -47,9 +54,9 @@ pub async fn apply(
             open = buffers.read([proposal.file()]) => open,
             () = buffers.cancelled() => return Err(refused(&proposal, CANCELLED)),
         };
-        proposal = blocking(move || proposal.rebased(&open)).await?;
+        proposal = refusing(move || proposal.rebased(&open)).await?;
         let Some(change) = proposal.buffer_change()? else {
-            let applied = blocking(move || {
+            let applied = refusing(move || {
                 proposal.apply_to_disk()?;
                 Ok(AppliedChange {
                     proposal,
@@ -64,7 +71,7 @@ pub async fn apply(
             }
             return Ok(applied);
         };
-        let changed = buffers.change(change).await;
+        let (changed, elsewhere) = change_buffer(buffers, change, &proposal.place().root).await;
         if changed.moved {
             continue;
         }
@@ -74,12 +81,85 @@ pub async fn apply(
         let reformatted = changed.text.and_then(|text| reformatted(&proposal, &text));
         return Ok(AppliedChange {
             proposal,
-            unsaved: changed.unsaved,
+            unsaved: changed.unsaved.or(elsewhere),
             reformatted,
             diagnostics: changed.diagnostics,
         });
     }
     Err(refused(&proposal, "its buffer keeps changing"))
+}
+
+/// Changes the buffer of a file in the directory `root`. Neovim writes the file by its name, which may lead elsewhere by then. So
+/// this compares the file below `root` before and after. Returns the reason too why that file does not have what Neovim wrote.
+pub(crate) async fn change_buffer(
+    buffers: &Buffers,
+    change: BufferChange,
+    root: &Path,
+) -> (BufferChanged, Option<String>) {
+    let (root, file) = (root.to_owned(), PathBuf::from(&change.file));
+    let look = move || FileState::of(&root, &file);
+    let before = match blocking(look.clone()).await {
+        Ok(before) => before,
+        Err(problem) => {
+            let refused = BufferChanged {
+                problem: Some(problem),
+                ..BufferChanged::default()
+            };
+            return (refused, None);
+        }
+    };
+    let changed = buffers.change(change).await;
+    if changed.moved || changed.problem.is_some() || changed.unsaved.is_some() {
+        return (changed, None);
+    }
+    let elsewhere = match blocking(look).await {
+        Ok(now) => before.elsewhere(&now).map(str::to_owned),
+        Err(why) => Some(why),
+    };
+    (changed, elsewhere)
+}
+
+/// A file below the handle of its workspace.
+#[derive(PartialEq)]
+struct FileState {
+    /// The device and the inode of its directory; none if there is none.
+    dir: Option<(u64, u64)>,
+    file: Option<FileStamp>,
+    /// None if it cannot be read.
+    bytes: Option<Vec<u8>>,
+}
+
+impl FileState {
+    /// Reads a file in the directory `root`.
+    ///
+    /// # Errors
+    /// A part of its path is a link.
+    fn of(root: &Path, file: &Path) -> io::Result<Self> {
+        let path = file.strip_prefix(root).map_err(io::Error::other)?;
+        let (dir, name) = match Dir::open(root).and_then(|root| root.parent(path)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self {
+                    dir: None,
+                    file: None,
+                    bytes: None,
+                });
+            }
+            opened => opened?,
+        };
+        Ok(Self {
+            dir: Some(dir.itself()?.stamp.inode()),
+            file: dir.node(name)?.map(|node| node.stamp),
+            bytes: disk::read(&dir, name).ok().flatten(),
+        })
+    }
+
+    /// Returns the reason why Neovim wrote another file, if it did. `now` is the state after that.
+    fn elsewhere(&self, now: &Self) -> Option<&'static str> {
+        if self.dir.is_some() && self.dir != now.dir {
+            return Some("its directory was replaced while Neovim wrote it");
+        }
+        (self == now).then_some("the file did not change when Neovim wrote it")
+    }
 }
 
 impl AppliedChange {
@@ -106,7 +186,7 @@ pub async fn rebase_all(
         () = buffers.cancelled() => return Err(EditRefused(CANCELLED.to_owned())),
     };
     let rebased = move || proposals.into_iter().map(|it| it.rebased(&open)).collect();
-    blocking(rebased).await
+    refusing(rebased).await
 }
 
 fn refused(proposal: &Proposal, why: &str) -> EditRefused {
@@ -126,9 +206,9 @@ fn reformatted(proposal: &Proposal, lines: &[u8]) -> Option<AutocommandChange> {
     })
 }
 
-async fn blocking<T: Send + 'static>(
+/// Does work that blocks on files.
+async fn refusing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, EditRefused> + Send + 'static,
 ) -> Result<T, EditRefused> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(EditRefused(format!("the change failed: {error}"))))
+    blocking(work).await.map_err(EditRefused)
 }

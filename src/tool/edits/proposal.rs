@@ -125,11 +125,15 @@ pub fn propose(
 impl Proposal {
     /// Returns the file that changes; of a move, the one that is moved.
     pub fn file(&self) -> &Path {
+        &self.place().real
+    }
+
+    pub(super) fn place(&self) -> &EditPlace {
         match &self.change {
             ProposedChange::Create { place, .. }
             | ProposedChange::Replace { place, .. }
             | ProposedChange::Delete { place, .. }
-            | ProposedChange::Move { from: place, .. } => &place.real,
+            | ProposedChange::Move { from: place, .. } => place,
         }
     }
 

@@ -42,6 +42,42 @@ fn what_the_person_types_during_the_question_stays() {
 }
 
 #[test]
+fn a_file_that_neovim_writes_elsewhere_is_named() {
+    let edit = |old: &str, new: &str| json!({ "path": "d/notes.txt", "edits": [{ "old": old, "new": new }] });
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "edit_file", &edit("one", "1")),
+        Reply::new().call("c2", "edit_file", &edit("1", "one")),
+        Reply::new().call("c3", "edit_file", &edit("1", "two")),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("d/notes.txt", "one\n");
+    scene.workspace.write("elsewhere/notes.txt", "two\n");
+    scene.command("edit d/notes.txt");
+    scene.co("change it");
+    scene.answer_ask("1/1", "y");
+    scene.wait_chat("*+1 -1*");
+    assert_eq!(scene.workspace.read("d/notes.txt").unwrap(), "1\n");
+    // As a job could do at the same moment. Neovim asks about a file whose time differs.
+    let link = "call rename('d', 'moved') | call system('ln -s elsewhere d; touch -r moved/notes.txt elsewhere/notes.txt')";
+    let back = "call delete('d') | call rename('moved', 'd')";
+    scene.command(&format!("autocmd BufWritePre * ++once {link}"));
+    scene.command(&format!("autocmd BufWritePost * ++once {back}"));
+    scene.answer_ask("1/1", "y");
+    scene.wait_chat("not saved: the file did not change when Neovim wrote it");
+    assert_eq!(
+        scene.workspace.read("elsewhere/notes.txt").unwrap(),
+        "one\n"
+    );
+    assert_eq!(scene.workspace.read("d/notes.txt").unwrap(), "1\n");
+    scene.wait_ask("1/1");
+    scene.command(link);
+    scene.answer("y");
+    scene.wait_chat("All through.");
+    let told = scene.told(3);
+    assert!(told.contains("is a link now"), "{told}");
+}
+
+#[test]
 fn files_that_run_later_ask_although_every_edit_is_allowed() {
     let write = |path: &str| json!({ "path": path, "text": "x\n" });
     let later = [
