@@ -211,6 +211,7 @@ fn with_setup(run: impl FnOnce(setup::Setup) -> ExitCode) -> ExitCode {
             rules: Some(here.paths.rules_dir()?),
             own: here.paths.own(),
             settings: here.config.policy.clone(),
+            auto_confirm: here.config.auto_confirm,
             home: here.paths.home,
         })
     });

@@ -37,16 +37,25 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
         Err(why) => return fail(&format!("{why}\n")),
     };
     let confined = setup.launcher.check().is_ok();
+    let auto_confirm = setup.auto_confirm;
     let judge = setup.judge(workspace_of(&cwd));
     let assess = |command: String| judge.assess(&Program::Shell(command), &cwd, confined);
-    let verdict = |assessment: &Assessment| judge.verdict(assessment, &[]);
+    let verdict = |assessment: &Assessment| match judge.verdict(assessment, &[]) {
+        Verdict::Ask(question) if auto_confirm && !question.unread => Judged::Confirmed,
+        verdict => Judged::Verdict(verdict),
+    };
     let outcome = match arguments.command {
         Some(command) => {
             let assessment = assess(command.clone());
             let verdict = verdict(&assessment);
             let text = match arguments.json {
                 true => format!("{}\n", to_json(&verdict, &assessment)),
-                false => explain(&verdict, &command),
+                false => match &verdict {
+                    Judged::Verdict(verdict) => explain(verdict, &command),
+                    Judged::Confirmed => {
+                        "auto: auto_confirm is on, so it runs without a question\n".to_owned()
+                    }
+                },
             };
             io::stdout().write_all(text.as_bytes())
         }
@@ -85,7 +94,23 @@ fn parse(args: Vec<OsString>) -> Result<Option<CheckArguments>, String> {
     Ok(Some(arguments))
 }
 
-fn many(verdict: impl Fn(String) -> Verdict) -> io::Result<()> {
+/// The verdict on a command, or the setting that takes the place of the answer.
+enum Judged {
+    Verdict(Verdict),
+    /// It would ask, but `auto_confirm` is on.
+    Confirmed,
+}
+
+impl Judged {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Verdict(verdict) => verdict.word(),
+            Self::Confirmed => "auto",
+        }
+    }
+}
+
+fn many(verdict: impl Fn(String) -> Judged) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let line = line?;
@@ -105,8 +130,11 @@ fn many(verdict: impl Fn(String) -> Verdict) -> io::Result<()> {
 }
 
 /// Returns the verdict, and the normal form of each simple command.
-fn to_json(verdict: &Verdict, assessment: &Assessment) -> serde_json::Value {
-    let mut told = verdict_json(verdict);
+fn to_json(judged: &Judged, assessment: &Assessment) -> serde_json::Value {
+    let mut told = match judged {
+        Judged::Verdict(verdict) => verdict_json(verdict),
+        Judged::Confirmed => json!({ "verdict": "auto", "by": "auto_confirm" }),
+    };
     let forms = assessment.commands.iter().map(|it| form_json(&it.form));
     told["commands"] = forms.collect();
     told

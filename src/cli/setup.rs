@@ -15,6 +15,8 @@ pub struct Setup {
     /// The backend's PATH.
     pub path: OsString,
     pub settings: co_policy::PolicySettings,
+    /// Commands run without a question.
+    pub auto_confirm: bool,
     /// The directory of the person's saved rules.
     pub rules: Option<PathBuf>,
     /// co's own files.

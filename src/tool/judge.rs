@@ -478,6 +478,13 @@ fn of_tool(words: Vec<String>, found: CommandAssessment, uncovered: Option<Reaso
     }
 }
 
+/// Returns one sentence for each fault of the rules in the settings.
+pub fn rule_faults(settings: &co_policy::PolicySettings) -> Vec<String> {
+    let mut problems = Vec::new();
+    rules(settings, Vec::new(), &mut problems);
+    problems
+}
+
 fn rules(
     settings: &co_policy::PolicySettings,
     saved: Vec<Pattern>,
@@ -513,14 +520,16 @@ fn rules(
         saved,
     };
     for pattern in rules.safe.iter().flatten() {
-        if let Some(program) = pattern.program()
-            && !co_policy::programs::is_known(program)
-            && !files::NAMES.contains(&program)
-        {
-            problems.push(format!(
-                "`shell_safe_commands`: co does not know what `{program}` does, so it still asks; to let it run, put `{pattern}` into `allow`"
-            ));
-        }
+        let program = pattern.program().unwrap_or_default();
+        let why = match pattern.may_look() {
+            _ if files::NAMES.contains(&program) => continue,
+            Some(true) => continue,
+            Some(false) => format!("`{pattern}` does not only look"),
+            None => format!("co does not know what `{program}` does"),
+        };
+        problems.push(format!(
+            "`shell_safe_commands`: {why}, so it still asks; to let it run, put `{pattern}` into `allow`"
+        ));
     }
     for name in &settings.deny_lifted {
         if !co_policy::DENY_RULES.contains(&name.as_str()) {

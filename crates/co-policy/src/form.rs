@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::bash::Word;
-use crate::programs::{self, OptionList, OptionValue, Program};
+use crate::programs::{self, OptionList, OptionValue, Options, Program};
 
 /// Sub-commands of sub-commands are not searched more deeply.
 const MAX_DEPTH: usize = 4;
@@ -116,6 +116,18 @@ impl CommandForm {
         self.options
             .iter()
             .filter(move |it| global || it.depth == depth)
+    }
+
+    /// Returns whether the command has one of these options, or `--` if that is among them.
+    pub(crate) fn gives(&self, options: &Options) -> bool {
+        self.own_options().any(|it| options.names_any(&it.names))
+            || (self.dashes && options.has_dashes())
+    }
+
+    /// Returns whether the table's name of a sub-command is one of a sub-command of this.
+    pub(crate) fn is_above(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(&key(&self.program, &self.subcommand));
+        rest.is_some_and(|rest| rest.starts_with(' '))
     }
 
     /// Returns whether the tables know all options of the program.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::deny::glob::Glob;
 use crate::form::{self, CommandForm};
+use crate::sort;
 
 /// The tools that change files. Their rules may have globs of paths: `edit_file src/**`.
 pub const EDIT_TOOLS: [&str; 4] = ["edit_file", "write_file", "delete_file", "move_file"];
@@ -101,6 +102,14 @@ impl Pattern {
     /// True if the pattern is exactly this command.
     pub fn is_exactly(&self, command: &str) -> bool {
         matches!(&self.0, Form::Exact(text) if text == command.trim())
+    }
+
+    /// Returns whether a command that the pattern covers may only look; `None` if the tables do not know its program.
+    pub fn may_look(&self) -> Option<bool> {
+        match &self.0 {
+            Form::Prefix(words) => sort::may_look(words),
+            Form::Exact(_) => Some(false),
+        }
     }
 
     /// Returns the first word of a prefix.

@@ -1,8 +1,8 @@
 //! Sorts simple commands: finds the row of each program, and says in a sentence what it would do.
 
 use crate::bash::{Word, path_from};
-use crate::form::CommandForm;
-use crate::programs::{Effect, Options, Program, Reads, Sort};
+use crate::form::{self, CommandForm};
+use crate::programs::{self, Effect, Options, Program, Reads, Sort};
 use crate::wrappers::{FoundCommand, SHELLS, Starts, base_name};
 
 /// A simple command with its sort.
@@ -105,6 +105,22 @@ fn describes_itself(words: &[Word]) -> bool {
     matches!(words, [only] if only.is_literal() && matches!(only.text(), "--version" | "--help"))
 }
 
+/// Returns whether a command that begins with these words may only look; `None` if the tables do not know the program.
+pub(crate) fn may_look(words: &[String]) -> Option<bool> {
+    let form = CommandForm::read(&form::literal(words));
+    let (depth, row) = form.row()?;
+    let looks = |effect: Effect| effect.sort == Sort::Looks;
+    let given = row.options.iter().filter(|it| form.gives(it));
+    if let Some(worst) = given.map(|it| it.effect().sort).max() {
+        return Some(worst == Sort::Looks);
+    }
+    let is_open = depth == form.subcommand.len();
+    let deeper = || programs::that_look().any(|name| form.is_above(name));
+    let options = row.options.iter().any(|it| looks(it.effect()));
+    let alone = || form.operands.is_empty() && row.alone.clone().is_some_and(looks);
+    Some(looks(row.effect()) || options || (is_open && (alone() || deeper())))
+}
+
 /// Returns the sentence for a program without a row.
 fn unknown(name: &str) -> String {
     format!("co does not know what `{name}` does")
@@ -116,9 +132,7 @@ fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCom
         return Effect::default();
     }
     let given = |options: &&Options| {
-        form.own_options().any(|it| options.names_any(&it.names))
-            || operands.iter().any(|word| options.begins(word.text()))
-            || (form.dashes && options.has_dashes())
+        form.gives(options) || operands.iter().any(|word| options.begins(word.text()))
     };
     let effects = row.options.iter().filter(given).map(Options::effect);
     if let Some(worst) = effects.max_by_key(|effect| (effect.sort, effect.for_good)) {

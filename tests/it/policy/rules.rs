@@ -128,6 +128,18 @@ fn a_list_of_safe_commands_narrows_the_built_in_one() {
         panic!("{:?}", judged.problems);
     };
     assert!(problem.contains("`mytool`"), "{problem}");
+    let never = Judged::with(PolicySettings {
+        safe_commands: Some(texts(&["ls", "make test", "rm", "git log"])),
+        ..PolicySettings::default()
+    });
+    let named = |command: &str| {
+        never
+            .problems
+            .iter()
+            .any(|it| it.contains(&format!("`{command}`")))
+    };
+    assert!(named("make test") && named("rm"), "{:?}", never.problems);
+    assert_eq!(never.problems.len(), 2, "{:?}", never.problems);
     judged.check(&[
         ("ls -la", "auto"),
         ("cd src && ls", "auto"),

@@ -159,3 +159,44 @@ cd .. && touch x | creates x, or sets its time, outside the workspace";
         assert_eq!(sorted(text).1, [does], "{text}");
     }
 }
+
+#[test]
+fn knows_what_may_only_look() {
+    let check = |text: &str, expected: Option<bool>| {
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        assert_eq!(super::may_look(&words), expected, "{text}");
+    };
+    for text in [
+        "ls",
+        "git",
+        "git log",
+        "git branch",
+        "git config",
+        "git stash",
+        "sed",
+        "cargo",
+        "cargo tree",
+        "npm",
+        "env",
+        "find .",
+        "pip list",
+        "cd",
+    ] {
+        check(text, Some(true));
+    }
+    for text in [
+        "rm",
+        "make",
+        "make test",
+        "git push",
+        "git branch -D",
+        "sed -i",
+        "cargo test",
+        "npm run build",
+        "curl",
+        "docker ps",
+    ] {
+        check(text, Some(false));
+    }
+    check("mytool", None);
+}
