@@ -139,6 +139,8 @@ struct App {
     cancel: CancellationToken,
     chats: HashMap<u64, ChatHandle>,
     runs: Runs,
+    /// The person was told, if that is so, that the environment turns questions off.
+    told_of_confirming: bool,
 }
 
 impl App {
@@ -150,6 +152,18 @@ impl App {
             settings,
             cancel,
             chats: HashMap::new(),
+            told_of_confirming: false,
+        }
+    }
+
+    /// Warns the person if the environment, which may be that of a project, turns questions off.
+    fn tell_of_confirming(&self) {
+        let given = self.services.given();
+        if self.services.config.auto_confirm && given.is_from_environment("auto_confirm") {
+            self.services.notice(
+                NoticeLevel::Warn,
+                "CO_CLI_AUTO_CONFIRM in the environment is on: what the model asks for runs without a question",
+            );
         }
     }
 
@@ -301,6 +315,9 @@ impl App {
     }
 
     fn tell(&mut self, chat: u64, cwd: &str, message: Msg) {
+        if self.chats.is_empty() && !std::mem::replace(&mut self.told_of_confirming, true) {
+            self.tell_of_confirming();
+        }
         let handle = self.chats.entry(chat).or_insert_with(|| {
             let cwd = PathBuf::from(cwd);
             let dirs = WorkDirs {

@@ -29,7 +29,7 @@ pub use setting::Applies;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// A strict setting with a wrong value, or a layer that could not be read. No prompt is sent until it is right.
-    pub wrong: Option<String>,
+    pub wrong: Option<WrongSettings>,
     pub llm: co_llm::ProviderSettings,
     /// The other providers, by the names that the person gave them.
     pub providers: Vec<co_llm::ProviderSettings>,
@@ -63,6 +63,15 @@ pub struct Config {
     pub chat_prune_days: Option<u32>,
     /// The time without data after which a model's answer counts as broken off.
     pub stall_timeout: Duration,
+}
+
+/// The settings that are wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongSettings {
+    /// Their name: `the setting model`, or a file.
+    pub what: String,
+    /// True if the confinement of approved commands may be wrong.
+    pub confines: bool,
 }
 
 /// The confinement of approved commands, as the person chose it (`sandbox_backend`).

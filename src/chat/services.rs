@@ -153,6 +153,7 @@ impl Services {
         let spill_dir = self.executor.settings().spill_dir.clone();
         Ok(Self {
             executor: self.executor.with(config.exec_settings(spill_dir))?,
+            probe: self.probe.clone().with_fault(config.confinement_fault()),
             redactor: self.redactor.with(secrets),
             config,
             given,

@@ -19,6 +19,7 @@ use crate::config::{self, Config, ConfinementSetting, Layers, LoadedSettings};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
+use crate::tool::judge::rule_faults;
 use co_exec::LimitEnforcement;
 use co_exec::container::{EngineFault, check_engine};
 use co_exec::sandbox::SandboxRefusal;
@@ -127,6 +128,10 @@ pub async fn checks(
     let LoadedSettings { given, problems } = layers.read();
     let config = given.config();
     checks.extend(settings(problems, args.lua.is_null()));
+    checks.extend(questions(
+        &config,
+        given.is_from_environment("auto_confirm"),
+    ));
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
@@ -154,6 +159,29 @@ fn settings(problems: Vec<String>, in_shell: bool) -> Vec<Check> {
         .into_iter()
         .map(|problem| Check::bad("settings", CheckLevel::Error, problem, advice))
         .collect()
+}
+
+/// Names faults of the rules, and questions that the environment turns off.
+fn questions(config: &Config, from_environment: bool) -> Vec<Check> {
+    let warn =
+        |message: String, advice: &str| Check::bad("questions", CheckLevel::Warn, message, advice);
+    let faults = rule_faults(&config.policy).into_iter();
+    let mut checks: Vec<Check> = faults
+        .map(|fault| {
+            warn(
+                fault,
+                ":help co-unasked lists what may run without a question",
+            )
+        })
+        .collect();
+    if config.auto_confirm && from_environment {
+        checks.push(warn(
+            "CO_CLI_AUTO_CONFIRM in the environment is on: what the model asks for runs without a question"
+                .to_owned(),
+            "unset it, unless you want that here",
+        ));
+    }
+    checks
 }
 
 /// Checks the confinement of unasked commands.

@@ -144,6 +144,10 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
 async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confinement, String> {
+    let fault = machine.config.confinement_fault();
+    if let Some(fault) = fault.filter(|_| request.confinement.is_none() && !request.read_only) {
+        return Err(format!("{fault}, or choose a confinement by --backend"));
+    }
     let workspace = workspace_of(&request.cwd);
     let mut config = machine.config.clone();
     config.sandbox_backend = request.confinement.unwrap_or(config.sandbox_backend);

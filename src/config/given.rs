@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::setting::Setting;
 use super::table::settings;
-use super::{Applies, Config};
+use super::{Applies, Config, WrongSettings};
 
 /// The values of the settings that some layer gives, each in the form of its kind.
 ///
@@ -15,17 +15,32 @@ use super::{Applies, Config};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GivenSettings {
     /// A strict setting may have a wrong value.
-    values: BTreeMap<&'static str, Value>,
+    values: BTreeMap<&'static str, (Value, SettingsLayer)>,
+    /// The layer that is read.
+    pub(super) layer: SettingsLayer,
     /// A layer that could not be read.
     pub(super) unread: Option<String>,
     /// For paths that start with `~/`.
     home: Option<PathBuf>,
 }
 
+/// A layer of settings, the weakest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SettingsLayer {
+    #[default]
+    File,
+    Lua,
+    Environment,
+}
+
+/// The settings that bring a key or another credential to a server.
+const CREDENTIALS: [&str; 4] = ["api_key_env", "api_key_file", "api_key_cmd", "headers"];
+
 impl GivenSettings {
     pub(super) fn new(home: Option<PathBuf>) -> Self {
         Self {
             values: BTreeMap::new(),
+            layer: SettingsLayer::default(),
             unread: None,
             home,
         }
@@ -40,19 +55,49 @@ impl GivenSettings {
         let home = self.home.as_deref();
         let took = setting.kind.take(&mut Config::default(), &value, home);
         if took.is_ok() || setting.strict {
-            self.values.insert(setting.name, value);
+            self.values.insert(setting.name, (value, self.layer));
         }
         took
+    }
+
+    /// Returns whether a setting has its value from the environment.
+    pub fn is_from_environment(&self, name: &str) -> bool {
+        self.layer_of(name) == Some(SettingsLayer::Environment)
+    }
+
+    fn layer_of(&self, name: &str) -> Option<SettingsLayer> {
+        self.values.get(name).map(|(_, layer)| *layer)
+    }
+
+    /// Returns a setting that names the address of the server, and a credential that a weaker layer gives. Who gave the
+    /// credential did not mean it for this address.
+    pub(super) fn misdirected(&self) -> Option<(&'static str, &'static str)> {
+        let address = ["base_url", "provider"];
+        let address = address
+            .into_iter()
+            .find(|name| self.values.contains_key(name))?;
+        let layer = self.layer_of(address)?;
+        let weaker = |name: &&str| self.layer_of(name).is_some_and(|given| given < layer);
+        Some((address, CREDENTIALS.into_iter().find(weaker)?))
     }
 
     /// Returns the typed settings; a setting without a value has its default.
     pub fn config(&self) -> Config {
         let mut config = Config {
-            wrong: self.unread.clone(),
+            wrong: self.unread.clone().map(|what| WrongSettings {
+                what,
+                confines: true,
+            }),
             ..Config::default()
         };
         for setting in settings() {
             self.apply(setting, &mut config);
+        }
+        if let (Some((address, credential)), None) = (self.misdirected(), &config.wrong) {
+            config.wrong = Some(WrongSettings {
+                what: format!("the pair of {address} and {credential}"),
+                confines: false,
+            });
         }
         config
     }
@@ -67,6 +112,7 @@ impl GivenSettings {
         };
         Self {
             values: settings().filter_map(value).collect(),
+            layer: new.layer,
             unread: new.unread.clone(),
             home: self.home.clone(),
         }
@@ -90,10 +136,14 @@ impl GivenSettings {
     }
 
     fn apply(&self, setting: &Setting, config: &mut Config) {
-        if let Some(value) = self.values.get(setting.name) {
+        if let Some((value, _)) = self.values.get(setting.name) {
             let took = setting.kind.take(config, value, self.home.as_deref());
-            if took.is_err() {
-                config.wrong = Some(format!("the setting {}", setting.name));
+            let known = config.wrong.as_ref().is_some_and(|wrong| wrong.confines);
+            if took.is_err() && !known {
+                config.wrong = Some(WrongSettings {
+                    what: format!("the setting {}", setting.name),
+                    confines: setting.confines,
+                });
             }
         }
     }

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::given::SettingsLayer;
 use super::names;
 use super::setting::Setting;
 use super::table::settings;
 use super::value::BadValue;
 use super::{Config, GivenSettings};
+
+/// The layer of Lua in words.
+const LUA: &str = "setup{} or vim.g.co";
 
 /// The effect of a wrong value of a strict setting.
 const NO_PROMPT: &str = "no prompt is sent until it is right";
@@ -46,8 +50,11 @@ impl Layers<'_> {
         if let Some(file) = self.file {
             loader.file(file);
         }
+        loader.given.layer = SettingsLayer::Lua;
         loader.lua(self.lua);
+        loader.given.layer = SettingsLayer::Environment;
         loader.environment(self.env, self.variables);
+        loader.tell_misdirected();
         LoadedSettings {
             given: loader.given,
             problems: loader.problems,
@@ -101,7 +108,7 @@ impl Loader {
     }
 
     fn lua(&mut self, lua: &Value) {
-        let layer = "setup{} or vim.g.co";
+        let layer = LUA;
         match lua {
             Value::Object(values) => self.map(layer, values),
             Value::Null => {}
@@ -139,6 +146,21 @@ impl Loader {
                 .push(names::unknown("api_key", "CO_CLI_API_KEY"));
         }
         self.problems.extend(names::unknown_variables(variables));
+    }
+
+    /// Reports a key that would go to an address of another layer.
+    fn tell_misdirected(&mut self) {
+        let Some((address, credential)) = self.given.misdirected() else {
+            return;
+        };
+        let place = match self.given.is_from_environment(address) {
+            true => names::find(address).map_or_else(String::new, Setting::variable),
+            false => format!("{address} in {LUA}"),
+        };
+        self.problems.push(format!(
+            "{place} changes the server, but {credential} was given before, for another one: give {credential} in the same place, or \
+             remove {place}; {NO_PROMPT}"
+        ));
     }
 
     /// Reports a wrong value. The screen may cut the sentence, so the suggestion comes first.

@@ -43,9 +43,18 @@ impl Config {
     /// A strict setting has a wrong value, or a layer could not be read.
     pub fn check(&self) -> Result<(), co_llm::Fault> {
         match self.wrong.clone() {
-            Some(wrong) => Err(co_llm::Fault::WrongSetting { wrong }),
+            Some(wrong) => Err(co_llm::Fault::WrongSetting { wrong: wrong.what }),
             None => Ok(()),
         }
+    }
+
+    /// Returns the reason why no command of the person runs, if it is unknown how to confine one.
+    pub fn confinement_fault(&self) -> Option<String> {
+        let wrong = self.wrong.as_ref().filter(|wrong| wrong.confines)?;
+        Some(format!(
+            "no command runs, because {} is wrong and may say how to confine it: co-nvim doctor says how to correct it",
+            wrong.what
+        ))
     }
 
     /// Returns the settings of the provider and the model that a chat asks for.

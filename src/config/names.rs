@@ -8,6 +8,18 @@ use super::table::settings;
 /// Variables with the prefix that are not settings.
 pub(super) const OTHER_VARIABLES: &[&str] = &["CO_CLI_LOG"];
 
+/// Former names of settings, and the present ones.
+const FORMER: [(&str, &str); 2] = [
+    ("sandbox_max_timeout", "shell_max_timeout"),
+    ("session_prune_days", "chat_prune_days"),
+];
+
+/// Returns the present setting of a former name.
+fn renamed(former: &str) -> Option<&'static Setting> {
+    let (_, name) = FORMER.iter().find(|(old, _)| *old == former)?;
+    find(name)
+}
+
 /// Returns the setting of this name.
 pub(super) fn find(name: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.name == name)
@@ -19,6 +31,12 @@ pub(super) fn unknown(name: &str, layer: &str) -> String {
         return format!(
             "the setting api_key in {layer} is refused, a key does not belong in settings; name the \
              variable, file or program that has it with api_key_env, api_key_file or api_key_cmd"
+        );
+    }
+    if let Some(setting) = renamed(name) {
+        return format!(
+            "the setting {name} in {layer} was renamed; write {} instead",
+            setting.name
         );
     }
     let what = format!("{layer} sets {}, but co has no such setting", shown(name));
@@ -40,6 +58,10 @@ pub(super) fn unknown_variables(names: &[String]) -> Vec<String> {
         name.starts_with(PREFIX) && !known(name) && *name != "CO_CLI_API_KEY"
     });
     let sentence = |name: &String| {
+        let former = name.strip_prefix(PREFIX).map(str::to_lowercase);
+        if let Some(setting) = former.as_deref().and_then(renamed) {
+            return format!("{name} was renamed; write {} instead", setting.variable());
+        }
         let settings = settings().map(Setting::variable);
         let others = OTHER_VARIABLES.iter().map(|&name| name.to_owned());
         let near = suggest(settings.chain(others), name);

@@ -34,6 +34,8 @@ pub(super) struct Setting {
     pub(super) applies: Applies,
     /// No prompt is sent while its value is wrong: the default could send prompts elsewhere, or protect less.
     pub(super) strict: bool,
+    /// It also decides how commands of the person are confined, so none runs while its value is wrong.
+    pub(super) confines: bool,
     /// The default as text for the environment; in parentheses if no text means it.
     pub(super) default: &'static str,
     /// [`help()`](super::help()) puts the words of the provider table in the place of `{...}`.
@@ -56,6 +58,13 @@ impl Setting {
             ..self
         }
     }
+
+    pub(super) const fn confines(self) -> Self {
+        Self {
+            confines: true,
+            ..self.strict()
+        }
+    }
 }
 
 /// Returns a setting that applies at once; [`Setting::applies`] changes that.
@@ -70,6 +79,7 @@ pub(super) const fn setting(
         kind,
         applies: Applies::Now,
         strict: false,
+        confines: false,
         default,
         help,
     }

@@ -16,6 +16,8 @@ use co_exec::sandbox::{Launcher, SandboxRefusal};
 #[derive(Clone)]
 pub struct SandboxProbe {
     setting: ConfinementSetting,
+    /// The reason why no approved command runs, if the settings of the confinement are wrong.
+    fault: Option<String>,
     kernel: Arc<KernelProbe>,
     /// The answer of the container engine, which is asked only if `auto` needs it.
     engine: Arc<OnceCell<Result<(), EngineFault>>>,
@@ -28,15 +30,19 @@ struct KernelProbe {
 
 impl SandboxProbe {
     pub fn new(config: &Config, launcher: Launcher) -> Self {
-        let setting = config.sandbox_backend;
+        let (setting, fault) = (config.sandbox_backend, config.confinement_fault());
         let config = config.clone();
-        Self::with_kernel(
-            KernelProbe {
-                found: OnceLock::new(),
-                probe: Box::new(move || Isolation::new(&config, &launcher)),
-            },
-            setting,
-        )
+        let kernel = KernelProbe {
+            found: OnceLock::new(),
+            probe: Box::new(move || Isolation::new(&config, &launcher)),
+        };
+        Self::with_kernel(kernel, setting).with_fault(fault)
+    }
+
+    /// Returns the same probe with the reason why no approved command runs, or none.
+    #[must_use]
+    pub fn with_fault(self, fault: Option<String>) -> Self {
+        Self { fault, ..self }
     }
 
     /// Returns a probe that has ended.
@@ -54,6 +60,7 @@ impl SandboxProbe {
     fn with_kernel(kernel: KernelProbe, setting: ConfinementSetting) -> Self {
         Self {
             setting,
+            fault: None,
             kernel: Arc::new(kernel),
             engine: Arc::default(),
         }
@@ -64,6 +71,8 @@ impl SandboxProbe {
     pub fn with(&self, setting: ConfinementSetting) -> Self {
         Self {
             setting,
+            // The person has chosen.
+            fault: None,
             kernel: Arc::clone(&self.kernel),
             engine: Arc::default(),
         }
@@ -122,6 +131,9 @@ impl SandboxProbe {
         &self,
         workspace: impl FnOnce() -> P,
     ) -> Result<Confinement, SandboxRefusal> {
+        if let Some(fault) = &self.fault {
+            return Err(SandboxRefusal::Unable(fault.clone()));
+        }
         match self.setting {
             ConfinementSetting::Subprocess => Ok(Confinement::Plain),
             _ => self.isolation().await.for_approved(workspace().as_ref()),
@@ -154,6 +166,7 @@ impl SandboxProbe {
     /// Returns the confinement of approved commands in a word; until the probe has ended, the value of the setting.
     pub fn name(&self) -> &'static str {
         match self.known() {
+            _ if self.fault.is_some() => "refused",
             Some(isolation) => isolation.name(),
             None => confinement::name(self.setting),
         }

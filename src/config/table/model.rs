@@ -55,7 +55,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "(the provider's usual one)",
         Kind::Text(|c, v| c.llm.key_env = Some(v)),
         "The environment variable with the key. The key itself is never a setting. Without this setting a key in the \
-         environment goes to its vendor's own servers only, and to no other base_url.",
+         environment goes to its vendor's own servers only, and to no other base_url. If a later layer sets another base_url or \
+         provider, no prompt is sent until that layer names the key, too.",
     )
     .applies(Applies::NextChat),
     setting(

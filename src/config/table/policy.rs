@@ -10,19 +10,22 @@ pub(super) static SETTINGS: &[Setting] = &[
         "",
         Kind::Words(|c, v| c.policy.allow = v),
         "Commands that run without a question, as an approved one would: cargo test covers \
-         cargo test --lib.",
+         cargo test --lib. If a command names a program or code, the rule must have that word, too: \
+         uv run pytest covers uv run pytest -x, but uv run covers nothing.",
     ),
     setting(
         "ask",
         "",
         Kind::Words(|c, v| c.policy.ask = v),
-        "Commands that are always asked about.",
-    ),
+        "Commands that are always asked about. Rules match as those of deny.",
+    )
+    .strict(),
     setting(
         "deny",
         "",
         Kind::Words(|c, v| c.policy.deny = v),
-        "Commands that are refused without a question; nothing overrules it.",
+        "Commands that are refused without a question; nothing overrules it. git push also matches \
+         git -C . push and uv run git push; git reset --hard matches git reset -q --hard.",
     )
     .strict(),
     setting(
@@ -36,6 +39,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "(the built-in list)",
         Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
         "The only programs that may run without a question, such as ls or git log. It narrows the \
-         built-in list of programs that only look; with an empty list, every command asks.",
-    ),
+         built-in list of programs that only look; with an empty list, every command asks. co names entries that never only look, such as make: \
+         they still ask.",
+    )
+    .strict(),
 ];

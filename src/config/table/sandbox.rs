@@ -24,7 +24,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          auto takes docker if the engine answers and has the image, else landlock, else subprocess. \
          :Co /sandbox chooses another until :Co /restart or the end of Neovim.",
     )
-    .strict()
+    .confines()
     .applies(Applies::Restart),
     setting(
         "sandbox_network",
@@ -41,6 +41,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          other value means; a container gets the network that the engine knows by this name. Commands that run unasked \
          have none.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "try_first",
@@ -65,6 +66,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         Kind::Flag(|c, v| c.exec.namespaces = v),
         "Give sandboxed commands mounts and process numbers of their own, in namespaces, where the kernel lets us.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "read_roots",
@@ -74,6 +76,7 @@ pub(super) static SETTINGS: &[Setting] = &[
          Your list replaces the default: the places where toolchains keep the sources of dependencies. A home \
          directory, and what contains one, is left out.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "hide_secrets",
@@ -82,6 +85,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Hide files with names of secrets (.env, keys) from commands that a container confines, and from those that landlock \
          confines, where the kernel has namespaces. Commands that run unasked never see them.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "container_engine",
@@ -93,6 +97,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "The command line of the container engine. auto takes docker, or podman if there is no docker on $PATH.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "docker_image",
@@ -104,6 +109,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "The image of the container. It needs sh and timeout. co never pulls it.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "sandbox_mem_limit",
@@ -115,6 +121,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "Memory of the container, for all its commands together.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "sandbox_cpus",
@@ -126,6 +133,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "Processors of the container.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "container_user",
@@ -137,6 +145,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "The user of commands in the container. auto means you, or 1000:1000 if you are root.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "container_read_only",
@@ -145,6 +154,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Commands in the container write in the workspace and in /tmp only. Commands that run unasked write in /tmp only, \
          whatever this says.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "container_tmp_size",
@@ -156,6 +166,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "The largest size of /tmp in the container. It is a part of its memory.",
     )
+    .confines()
     .applies(Applies::Restart),
     setting(
         "docker_start_command",

@@ -142,6 +142,16 @@ fn no_prompt_is_sent_while_a_strict_setting_is_wrong() {
 }
 
 #[test]
+fn a_key_of_the_settings_goes_to_no_address_of_the_environment() {
+    let other = Scripted::start();
+    let environment = [("WORK_KEY", "a-key"), ("CO_CLI_BASE_URL", &other.url())];
+    let scene = Scene::with(json!({ "api_key_env": "WORK_KEY" }), &environment);
+    scene.co("hello");
+    scene.wait_text("no prompt is sent, because the pair of base_url");
+    assert!(other.requests().is_empty() && scene.server.requests().is_empty());
+}
+
+#[test]
 fn nothing_of_one_provider_reaches_another_after_model() {
     let second = Scripted::start();
     let mut scene = Scene::with(

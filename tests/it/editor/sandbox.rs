@@ -199,3 +199,24 @@ fn a_setting_shows_all_secrets_to_confined_commands() {
     scene.wait_turns(1);
     assert!(scene.told(1).contains("MODE=of the file"));
 }
+
+#[test]
+fn no_command_runs_while_it_is_unknown_how_to_confine_it() {
+    let scene = Scene::with(json!({ "sandbox_backend": "landlok" }), &[]);
+    scene.run("touch inside");
+    scene.wait_shell("no command runs, because the setting sandbox_backend is wrong");
+    scene.co("/sandbox landlock");
+    scene.wait_notice("approved commands write in the workspace");
+    scene.run("touch chosen && echo ch$((0))osen");
+    scene.wait_shell("\nch0osen");
+    assert!(!scene.workspace.exists("inside"));
+}
+
+#[test]
+fn an_environment_that_turns_questions_off_is_told_at_the_first_chat() {
+    let environment = [("CO_CLI_AUTO_CONFIRM", "1")];
+    let scene = Scene::with(json!({}), &environment);
+    scene.server.reply(Reply::text("Aye."));
+    scene.co("hello");
+    scene.wait_notice("CO_CLI_AUTO_CONFIRM in the environment is on");
+}

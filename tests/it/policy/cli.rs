@@ -143,3 +143,31 @@ fn what_is_wrong_with_settings_is_said_in_a_sentence_each() {
         );
     }
 }
+
+#[test]
+fn questions_that_are_turned_off_are_told() {
+    let world = World::new();
+    let output = |command: &str, args: &[&str], variable: &str| {
+        let mut backend = Command::new(BACKEND);
+        backend
+            .arg(command)
+            .args(args)
+            .current_dir(&world.workspace);
+        backend.env("PATH", world.path()).env("HOME", &world.home);
+        backend
+            .env_remove("XDG_CONFIG_HOME")
+            .env("CO_CLI_AUTO_CONFIRM", variable);
+        text_of(&output_of(&mut backend, b""))
+    };
+    let check = |command: &str, variable| output("check", &["--json", command], variable);
+    assert!(check("make", "0").contains("\"verdict\":\"ask\""));
+    let confirmed = check("make", "1");
+    assert!(confirmed.contains("\"verdict\":\"auto\""), "{confirmed}");
+    assert!(confirmed.contains("\"by\":\"auto_confirm\""), "{confirmed}");
+    assert!(check("rm -rf /", "1").contains("\"verdict\":\"deny\""));
+    assert!(output("check", &["make"], "1").starts_with("auto: auto_confirm"));
+    let long = format!("echo {}", "x".repeat(10_000));
+    assert!(check(&long, "1").contains("\"verdict\":\"ask\""));
+    assert!(output("doctor", &[], "1").contains("CO_CLI_AUTO_CONFIRM"));
+    assert!(!output("doctor", &[], "0").contains("CO_CLI_AUTO_CONFIRM"));
+}
