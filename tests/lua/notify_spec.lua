@@ -118,11 +118,10 @@ describe('what the person is told', function()
     nvim:receive({ type = 'notice', level = 'info', message = ('![*'):rep(99) })
     nvim:wait('return _G.told')
     same(nil, nvim:lua('return _G.told'):find('![', 1, true))
-    nvim:keys('<Esc>')
-    local label = ('> '):rep(260)
-    local choices = { { label = label .. '\n![', value = '1' } }
-    nvim:receive({ type = 'choose', chat = 1, name = 'rewind', title = '![', choices = choices })
-    nvim:wait('return _G.offered')
+    nvim:lua(
+      "require('co.ui.select').show({ ... }, { prompt = '![' }, function() end)",
+      ('> '):rep(260) .. '\n!['
+    )
     local offered = nvim:lua('return _G.offered')
     same(nil, offered:find('![', 1, true))
     yes(#offered:match('^[^>]*([> ]*)\\') <= 160)
