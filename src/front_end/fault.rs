@@ -81,6 +81,7 @@ fn words(fault: &Fault) -> &str {
         | Fault::NotFound { body, .. }
         | Fault::QuotaUsedUp { body, .. }
         | Fault::Server { body, .. }
+        | Fault::Overflow { body }
         | Fault::TooLarge { body, .. }
         | Fault::BadRequest { body, .. } => body,
         Fault::Malformed { detail } => detail,
@@ -161,6 +162,16 @@ mod tests {
             "Ollama refused the request (HTTP 400); gemma does not support tools; \
              `:Co /rewind` goes back to before a prompt, `:Co /compact` sums the chat up, `:Co /new` starts afresh, \
              `:Co /model` asks another model; `:help co-stuck`"
+        );
+        let fault = Fault::Overflow {
+            body: "Try to load the model with a larger context length.".to_owned(),
+        };
+        let told = text_of(&fault).plain();
+        assert!(
+            told.starts_with(
+                "the chat is longer than the model's context window; Try to load the model with a larger context length; `:Co /rewind`"
+            ),
+            "{told}"
         );
         let provider = || "Ollama".to_owned();
         let server = |body: &str| Fault::Server {

@@ -35,6 +35,19 @@ const TAGS: [&str; 6] = [
     "<tool_use>",
 ];
 
+/// The tag that is read as the beginning of reasoning.
+const THINK: &str = "<think>";
+/// Beginnings and ends of reasoning in the templates of models.
+const THOUGHTS: [(&str, &str); 7] = [
+    (THINK, "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis", "<|channel|>final"),
+];
+
 /// The text of an answer, and its reasoning.
 #[derive(Debug, Default)]
 pub(super) struct StrayText {
@@ -64,10 +77,7 @@ impl StrayText {
         if !tools.is_empty() && (has_marked_call(text, tools) || has_json_call(text, tools)) {
             return Some(CALL);
         }
-        let prose: Vec<&str> = prose(&self.text).collect();
-        let closed = prose.iter().any(|part| part.contains("</think>"));
-        let opened = prose.iter().any(|part| part.contains("<think>"));
-        (closed && !opened).then_some(REASONING)
+        has_reasoning(&self.text).then_some(REASONING)
     }
 }
 
@@ -92,6 +102,17 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
         }
     });
     lines.flat_map(|line| line.split('`').step_by(2))
+}
+
+/// Returns true if a text has the end of reasoning without its beginning, or begins with reasoning that co does not take for it.
+fn has_reasoning(text: &str) -> bool {
+    let prose: Vec<&str> = prose(text).collect();
+    let has = |tag: &str| prose.iter().any(|part| part.contains(tag));
+    let start = text.trim_start();
+    THOUGHTS.iter().any(|(open, close)| {
+        let begins = start.starts_with(open) && *open != THINK;
+        has(close) && (begins || !has(open))
+    })
 }
 
 fn has_marked_call(text: &str, tools: &[String]) -> bool {
@@ -179,7 +200,15 @@ mod tests {
     fn reasoning_without_its_beginning() {
         check("hm\n</think>\n\nFour.", Some(REASONING));
         check("hm</think>Four.", Some(REASONING));
+        check("hm\n[/THINK]Four.", Some(REASONING));
+        check("◁think▷hm◁/think▷Four.", Some(REASONING));
+        check("<thinking>hm</thinking>\nFour.", Some(REASONING));
+        check(
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Four.",
+            Some(REASONING),
+        );
         check("Write <think>x</think> so.", None);
+        check("Write <thinking>x</thinking> so.", None);
         check("The tag `</think>` ends it.", None);
         check("```\n</think>\n```", None);
     }

@@ -93,10 +93,12 @@ impl Calls {
             let another = index.is_some() && self.slots[at].index.is_some() && !name.is_empty();
             return (!another).then_some(at);
         }
-        // Two calls may have one index. The newer one is not complete yet.
+        // Two calls may have one index. The newer one is not complete yet. A piece without an id and a name begins no call: some servers
+        // count the pieces.
+        let newest = self.slots.len().checked_sub(1);
         let at = match index {
-            Some(_) => last(&same_index)?,
-            None => self.slots.len().checked_sub(1)?,
+            Some(_) => last(&same_index).or(newest.filter(|_| id.is_empty() && name.is_empty()))?,
+            None => newest?,
         };
         (!self.slots[at].is_followed_by(id, index, name)).then_some(at)
     }
@@ -257,6 +259,20 @@ mod tests {
                 piece(json!(0), json!("b"), Value::Null, json!("}")),
             ],
             &[("a", "run", "{}")],
+        );
+    }
+
+    #[test]
+    fn another_index_in_each_piece_of_one_call() {
+        let null = Value::Null;
+        check(
+            &[
+                piece(json!(0), json!("a"), json!("run"), json!("{")),
+                piece(json!(1), null.clone(), null.clone(), json!("\"x\"")),
+                piece(json!(2), null.clone(), json!(""), json!(":1}")),
+                piece(json!(3), json!("b"), json!("read"), json!("{}")),
+            ],
+            &[("a", "run", "{\"x\":1}"), ("b", "read", "{}")],
         );
     }
 
