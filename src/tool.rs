@@ -4,6 +4,7 @@
 //! schemas; `chat::turn::calls` carries calls out.
 //! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
+pub(crate) mod cache_dirs;
 pub mod confinement;
 pub mod confinement_hint;
 pub mod edits;

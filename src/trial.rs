@@ -13,7 +13,6 @@ mod ignored;
 mod layer;
 mod report;
 mod rules;
-mod tracked;
 mod tree;
 
 pub use changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};

@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::change::{Change, Entry};
 use super::store::Store;
 use crate::buffers::OpenBuffers;
+use crate::tool::cache_dirs;
 use crate::tool::edits::disk;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
+use crate::tool::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node, Parents};
 use co_exec::regular::FileStamp;
 
@@ -36,7 +38,7 @@ pub(super) struct Differences {
     pub(super) not_created: Vec<PathBuf>,
 }
 
-/// The files of a workspace at one moment, without ignored and secret ones.
+/// The files of a workspace at one moment, without ignored and secret ones, and without caches.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// By the path in the workspace.
@@ -86,7 +88,7 @@ impl Snapshot {
             bytes: 0,
             end: Deadline::within(SNAPSHOT_TIMEOUT, CancellationToken::new()),
         };
-        let mut parents = Parents::new(dir);
+        let (mut parents, tracked) = (Parents::new(dir), IndexedFiles::of(root));
         let mut walk = Walk::new(&scope, None);
         let mut bytes = 0;
         for found in walk.by_ref().filter(|found| found.depth() > 0) {
@@ -95,6 +97,10 @@ impl Snapshot {
             let Some(path) = path else {
                 continue;
             };
+            let is_dir = found.file_type().is_some_and(|kind| kind.is_dir());
+            if cache_dirs::contain(Path::new(path), is_dir, &tracked) {
+                continue;
+            }
             // It may be gone by now, or a directory above it a link.
             let Ok((dir, name)) = parents.of(Path::new(path)) else {
                 continue;

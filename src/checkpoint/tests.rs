@@ -218,6 +218,39 @@ fn what_the_person_did_between_and_during_calls_stays() {
 }
 
 #[test]
+fn caches_are_no_changes_unless_git_tracks_them() {
+    let scene = Scene::new();
+    scene.write("data/__pycache__/deep/tracked", "1");
+    scene.write("old/.ruff_cache/x", "1");
+    let git = |args: &[&str]| {
+        let done = Command::new("git")
+            .args(args)
+            .current_dir(scene.at(""))
+            .status();
+        assert!(done.unwrap().success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-f", "data"]);
+    let found = scene.call(|| {
+        scene.write("pkg/a", "1");
+        for name in ["pkg/__pycache__/x", ".pytest_cache/v/x", ".mypy_cache/3/x"] {
+            scene.write(name, "1");
+        }
+        scene.write("data/__pycache__/deep/tracked", "2");
+        scene.write("data/__pycache__/deep/beside", "2");
+        fs::remove_dir_all(scene.at("old/.ruff_cache")).unwrap();
+        scene.write(".ruff_cache", "a file");
+    });
+    let inside = ["beside", "tracked"].map(|it| format!("data/__pycache__/deep/{it}"));
+    let mut changed = paths(&found.changes);
+    changed.sort_unstable();
+    assert_eq!(
+        changed,
+        [".ruff_cache", &inside[0], &inside[1], "pkg", "pkg/a"]
+    );
+}
+
+#[test]
 fn an_edit_is_taken_back_with_the_directories_that_it_made() {
     let scene = Scene::new();
     scene.write("a", "1");

@@ -1,5 +1,6 @@
 //! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -44,6 +45,28 @@ struct Entry {
     object: Vec<u8>,
     /// Those that change the meaning of the entry, with its stage.
     flags: (u16, u16),
+}
+
+/// The files that the index of a workspace lists. It is read when it is first needed. If it is too large, it lists none.
+pub(crate) struct IndexedFiles<'a> {
+    root: &'a Path,
+    indexes: OnceCell<Vec<Index>>,
+}
+
+impl<'a> IndexedFiles<'a> {
+    pub(crate) fn of(root: &'a Path) -> Self {
+        Self {
+            root,
+            indexes: OnceCell::new(),
+        }
+    }
+
+    /// Returns whether git tracks the file at a path below the workspace, or one below it.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        let indexes = self.indexes.get_or_init(|| read(self.root));
+        let path = path.as_os_str().as_encoded_bytes();
+        indexes.iter().any(|index| index.lists(path))
+    }
 }
 
 /// Reads the index of a workspace, and its shared index if it is split. There is none if it is too large, or has another form.

@@ -11,12 +11,13 @@ use super::super::content::Content;
 use super::super::git;
 use super::super::layer::Layer;
 use super::super::rules::{self, RulesBefore};
-use super::super::tracked::TrackedFiles;
 use super::super::tree;
 use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
+use crate::tool::cache_dirs;
 use crate::tool::files::PathFilter;
 use crate::tool::files::ignore_rules::IgnoreRules;
+use crate::tool::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 use co_exec::repository;
@@ -39,7 +40,7 @@ pub(super) struct Comparison<'a> {
     upper: PathBuf,
     pub(super) root: &'a Path,
     /// They are never ignored.
-    pub(super) tracked: TrackedFiles<'a>,
+    pub(super) tracked: IndexedFiles<'a>,
     /// The git directories that the `.git` of the workspace leads to, which may lie in ignored directories.
     git_dirs: Vec<PathBuf>,
     allowed: &'a PathFilter,
@@ -134,7 +135,7 @@ impl<'a> Comparison<'a> {
             layer: Dir::open_own(&layer.upper())?,
             workspace: Dir::open(root)?,
             upper: layer.upper(),
-            tracked: TrackedFiles::of(root),
+            tracked: IndexedFiles::of(root),
             git_dirs: repository::inside(root),
             root,
             allowed,
@@ -248,7 +249,16 @@ impl<'a> Comparison<'a> {
         let is_dir = old.map_or(new, |(_, old)| old).kind == Kind::Dir;
         let rules = pair.rules.as_ref();
         let is_ignored = rules.is_none_or(|it| rules::ignore(it, &whole, is_dir));
-        if is_ignored && !self.tracked.has(path) {
+        let is_cache = cache_dirs::is_name(name)
+            && match old {
+                Some((_, old)) => {
+                    is_dir
+                        && [Kind::Dir, Kind::Whiteout].contains(&new.kind)
+                        && old.kind == Kind::Dir
+                }
+                None => is_dir,
+            };
+        if (is_ignored || is_cache) && !self.tracked.has(path) {
             if new.kind == Kind::Dir && self.git_dirs.iter().any(|it| it.starts_with(&whole)) {
                 return Ok(Some(DirTask {
                     path: path.to_owned(),
@@ -256,7 +266,9 @@ impl<'a> Comparison<'a> {
                     above: None,
                 }));
             }
-            self.count_ignored(path, new)?;
+            if !is_cache {
+                self.count_ignored(path, new)?;
+            }
             return Ok(None);
         }
         if new.kind == Kind::Whiteout {

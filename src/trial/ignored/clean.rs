@@ -7,8 +7,8 @@ use rustix::fs::AtFlags;
 
 use super::trash::Trash;
 use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use crate::tool::git_index::IndexedFiles;
 use crate::trial::rules;
-use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
@@ -40,7 +40,7 @@ pub(super) fn clean(files: &Path, root: &Path, mut removes: Removes<'_, '_>) -> 
         above: Some(IgnoreRules::above(root)),
     }];
     let mut visited = Vec::new();
-    let tracked = TrackedFiles::of(root);
+    let tracked = IndexedFiles::of(root);
     while let Some(DirToClean { path, above }) = todo.pop() {
         let (Some(dir), Some(old_dir)) = (layer.find(&path)?, workspace.find(&path)?) else {
             continue;

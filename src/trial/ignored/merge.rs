@@ -13,9 +13,9 @@ use super::EndedTrial;
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
 use crate::tool::files::ignore_rules::IgnoreRules;
+use crate::tool::git_index::IndexedFiles;
 use crate::trial::git;
 use crate::trial::rules;
-use crate::trial::tracked::TrackedFiles;
 use crate::trial::tree;
 use co_exec::beneath::{Dir, Kind, Node};
 
@@ -33,7 +33,7 @@ pub(super) struct Place<'a> {
 /// The workspace, which decides what stays.
 struct Workspace<'a> {
     dir: Dir,
-    tracked: TrackedFiles<'a>,
+    tracked: IndexedFiles<'a>,
     trial: &'a EndedTrial<'a>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Place<'a> {
             files: Dir::open_own(files)?,
             workspace: Some(Workspace {
                 dir: Dir::open(trial.root)?,
-                tracked: TrackedFiles::of(trial.root),
+                tracked: IndexedFiles::of(trial.root),
                 trial,
             }),
         })

@@ -88,7 +88,8 @@ fn what_later_trials_see_is_told() {
 /// Runs a line in each directory of caches.
 fn in_caches(line: &str) -> String {
     format!(
-        "for dir in $XDG_CACHE_HOME $GOCACHE $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR; do mkdir -p $dir; {line}; done"
+        "for dir in $XDG_CACHE_HOME $GOCACHE $npm_config_cache $PIP_CACHE_DIR $UV_CACHE_DIR $PYTHONPYCACHEPREFIX $MYPY_CACHE_DIR \
+         $RUFF_CACHE_DIR; do mkdir -p $dir; {line}; done"
     )
 }
 
@@ -97,7 +98,7 @@ fn caches_are_those_of_the_workspace() {
     let scene = Scene::new("");
     let has = |number: usize| {
         let done = scene.exec(&[&in_caches("cat $dir/x $dir/new 2>/dev/null")]);
-        let expected = format!("{number}\n").repeat(5);
+        let expected = format!("{number}\n").repeat(8);
         assert_eq!(String::from_utf8(done.stdout).unwrap(), expected);
     };
     let write = |number: usize| in_caches(&format!("rm -f $dir/x; echo {number} > $dir/x"));
@@ -114,7 +115,7 @@ fn caches_are_those_of_the_workspace() {
     has(3);
     scene.exec(&[&in_caches("rm -r $dir/x; mkdir $dir/x; echo 4 > $dir/x/y")]);
     let done = scene.exec(&[&in_caches("cat $dir/x/y")]);
-    assert_eq!(done.stdout, b"4\n4\n4\n4\n4\n", "{done:?}");
+    assert_eq!(done.stdout, b"4\n".repeat(8), "{done:?}");
     let other = Scene::new("");
     let done = other.exec(&["ls -A $XDG_CACHE_HOME"]);
     assert_eq!(done.stdout, b"", "{done:?}");
@@ -145,6 +146,93 @@ fn nothing_of_a_trial_whose_output_is_withheld_reaches_a_later_one() {
             "{told}"
         );
     }
+}
+
+/// Checks that a command, tried and kept, changes these paths, and nothing in caches.
+#[track_caller]
+fn check_caches(scene: &Scene, command: &str, paths: &[&str]) {
+    let before = scene.files();
+    let (_, output, trial) = run(scene, &["--try", "--keep"], command);
+    let changes = trial["changes"].as_array().unwrap().iter();
+    let changed: Vec<&str> = changes.map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!(changed, paths, "{command}: {output} {trial}");
+    assert_eq!(trial["ignored"]["files"], 0, "{trial}");
+    let mut after = scene.files();
+    after.retain(|path, file| before.get(path) != Some(file));
+    let is_listed = |path: &PathBuf| paths.iter().any(|it| path.starts_with(it));
+    assert!(after.keys().all(is_listed), "{command}: {after:?}");
+}
+
+#[test]
+fn caches_of_tools_are_neither_asked_about_nor_kept() {
+    for git in ["git init -q; git add .", ":"] {
+        let scene = Scene::new(&format!("mkdir pkg; echo 'x = 1' > pkg/a.py; {git}"));
+        check_caches(
+            &scene,
+            "/usr/bin/python3 -c 'import pkg.a; print(pkg.a.x)'",
+            &[],
+        );
+        let make = "mkdir -p pkg/__pycache__ .pytest_cache/v .mypy_cache/3.11 .ruff_cache a/.hypothesis; \
+                    for d in pkg/__pycache__ .pytest_cache/v .mypy_cache/3.11 .ruff_cache a/.hypothesis; do echo x > $d/x; done";
+        check_caches(&scene, make, &["a"]);
+        check_caches(
+            &scene,
+            &format!("{make}; echo 'x = 2' > pkg/a.py"),
+            &["pkg/a.py"],
+        );
+        // Later trials do not see them either.
+        check_caches(
+            &scene,
+            "ls -d pkg/__pycache__ .ruff_cache && touch seen",
+            &[],
+        );
+        // Those that are there stay as they are.
+        scene.bash(
+            "mkdir pkg/__pycache__ .ruff_cache; echo 1 > pkg/__pycache__/a; echo 1 > .ruff_cache/a",
+        );
+        check_caches(
+            &scene,
+            "echo 2 > pkg/__pycache__/a; rm -r .ruff_cache; mkdir .ruff_cache",
+            &[],
+        );
+        check_caches(&scene, "rm -r pkg/__pycache__ .ruff_cache", &[]);
+        // Only directories are caches.
+        check_caches(
+            &scene,
+            "echo x > .mypy_cache; ln -s pkg a/__pycache__",
+            &[".mypy_cache", "a/__pycache__"],
+        );
+    }
+}
+
+/// Python takes such a file for the program, whatever the source says.
+#[test]
+fn no_program_in_a_cache_runs_later() {
+    let scene = Scene::new("mkdir pkg; echo 'x = 1' > pkg/a.py");
+    let show = "env -u PYTHONPYCACHEPREFIX /usr/bin/python3 -B -c 'import pkg.a; print(pkg.a.x)'";
+    let plant = format!(
+        "echo 'x = 2' > $TMPDIR/a.py; env -u PYTHONPYCACHEPREFIX /usr/bin/python3 -c 'import importlib.util, os, py_compile as p
+p.compile(os.environ[\"TMPDIR\"] + \"/a.py\", importlib.util.cache_from_source(\"pkg/a.py\"),
+          invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)'; {show}"
+    );
+    let (_, output, trial) = run(&scene, &["--try", "--keep"], &plant);
+    assert_eq!(output, "2\n", "{trial}");
+    assert_eq!(trial["changes"].as_array().unwrap().len(), 0, "{trial}");
+    assert_eq!(run(&scene, &["--try", "--keep"], show).1, "1\n");
+    scene.bash(&format!("test $({show}) = 1"));
+}
+
+#[test]
+fn what_git_tracks_in_a_cache_is_a_change() {
+    let scene = Scene::new(
+        "mkdir -p data/__pycache__/deep; echo 1 > data/__pycache__/deep/a; git init -q; git add -f .",
+    );
+    let change = "echo 2 > data/__pycache__/deep/a; echo 1 > data/__pycache__/b";
+    check_caches(
+        &scene,
+        change,
+        &["data/__pycache__/b", "data/__pycache__/deep/a"],
+    );
 }
 
 /// Returns the directory of a workspace's ignored files.

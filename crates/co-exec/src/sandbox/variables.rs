@@ -29,12 +29,15 @@ pub(super) fn harden_git(env: &mut Vec<(OsString, OsString)>) {
 
 /// The variables that name the caches of programs, and the directory of each below that of all caches. Programs that know
 /// none of them use the first one.
-const CACHES: [(&str, &str); 5] = [
+const CACHES: [(&str, &str); 8] = [
     ("XDG_CACHE_HOME", ""),
     ("GOCACHE", "go-build"),
     ("npm_config_cache", "npm"),
     ("PIP_CACHE_DIR", "pip"),
     ("UV_CACHE_DIR", "uv"),
+    ("PYTHONPYCACHEPREFIX", "python"),
+    ("MYPY_CACHE_DIR", "mypy"),
+    ("RUFF_CACHE_DIR", "ruff"),
 ];
 
 /// Sets the variables that lead programs to caches in a directory. Places of sources, such as Go's module cache and cargo's
