@@ -16,6 +16,7 @@ local LAYERS = {
 local FUNNELS = {
   ['nvim_buf_set_lines'] = {
     'ui/buffer',
+    'chat/call',
     'chat/text',
     -- A buffer of the person, or text that the person wrote.
     'buffers/replace_lines',
@@ -26,8 +27,9 @@ local FUNNELS = {
     'run/shell_copy',
   },
   ['nvim_buf_set_text'] = {
-    'chat/text',
     'chat/bounds',
+    'chat/call',
+    'chat/text',
     'buffers/replace_lines',
     'run/shell_buffer',
     'ui/textlock',

@@ -6,26 +6,21 @@ local M = {}
 local api = vim.api
 local fence = require('co.chat.fence')
 local languages = require('co.chat.languages')
+local parse_in_steps = require('co.ui.parse_in_steps')
 
 local colours = api.nvim_create_namespace('co.markdown')
 local anchors = api.nvim_create_namespace('co.markdown.anchors')
 
--- Neovim 0.10 cannot interrupt a parser.
-local INTERRUPTS = vim.fn.has('nvim-0.11') == 1
+local INTERRUPTS = parse_in_steps.INTERRUPTS
 -- The most bytes of a piece of text, and of a block of code.
 M.LONGEST = INTERRUPTS and 8 * 1024 or 2000
 M.LONGEST_CODE = INTERRUPTS and 16 * 1024 or 2000
 -- The most signs of emphasis and links in a piece of text. For more, the parser may not heed interruptions.
 local MOST_SIGNS = 1200
--- The most milliseconds that a parser may work on a piece: at once, and in all. Usual text takes a fifth of it. The longer a
--- parser works on the wrong text, the less it heeds interruptions.
-local ONE_PARSING, MOST_PARSING = 20, 60
--- The most milliseconds of the search for highlights.
-local MOST_SEARCH = 200
+-- The most milliseconds of the parser for a piece, and of all work on it. Usual text takes a tenth of it.
+local MOST_PARSING, MOST = 60, 200
 -- The most highlights of one piece. The rest is left out.
 local MOST_MARKS = 8000
--- Milliseconds of one step, and of the pause after it.
-local STEP, PAUSE = 4, 5
 -- Captures or highlights between two looks at the clock.
 local TOGETHER = 16
 
@@ -158,73 +153,25 @@ function Work:goes_on()
   return row ~= nil and row ~= false
 end
 
---- Returns the milliseconds that Neovim has computed so far. Unlike the clock, they do not grow while other programs run.
----@return number
-local function computed()
-  return os.clock() * 1e3
-end
-
---- Runs `thread` for one step, and the next steps later. Ends the work with it.
----@param thread thread
-function Work:step(thread)
-  if not self:goes_on() then
-    return
-  end
-  local began = computed()
-  ---@type number
-  local passed = 0
-  local ok = true
-  while ok and passed < STEP and coroutine.status(thread) ~= 'dead' do
-    -- A query that another plugin broke fails: the piece has no highlights then.
-    ok = coroutine.resume(thread)
-    passed = computed() - began
-  end
-  self.took = self.took + passed
-  if coroutine.status(thread) == 'dead' then
-    self:finish(false)
-  elseif self.took > MOST_SEARCH then
-    self:finish(true)
-  else
-    vim.defer_fn(function()
-      self:step(thread)
-    end, PAUSE)
-  end
-end
-
---- Parses the text, or gives up. The parser works for a short time, then Neovim handles keys.
----@param parser vim.treesitter.LanguageTree
----@param began number the computed milliseconds at the start
-function Work:parse(parser, began)
-  local function after(interrupted)
-    self.took = computed() - began
-    if not self:goes_on() then
-      return
-    elseif not interrupted then
-      self:step(coroutine.create(function()
-        self:find(parser, 0)
-        self:set_marks()
-      end))
-    elseif self.took > MOST_PARSING then
-      self:finish(true)
-    else
-      vim.defer_fn(function()
-        self:parse(parser, began)
-      end, PAUSE)
-    end
-  end
-  if not INTERRUPTS then
-    parser:parse(true)
-    after(false)
-    return
-  end
-  -- Neovim looks at 'redrawtime' once, for the time that the parser may work.
-  local before = vim.o.redrawtime
-  vim.cmd(('noautocmd set redrawtime=%d'):format(ONE_PARSING))
-  local ok, problem = pcall(parser.parse, parser, true, after)
-  vim.cmd(('noautocmd set redrawtime=%d'):format(before))
-  if not ok then
-    error(problem, 0)
-  end
+--- Parses the text and sets its highlights, or gives up.
+function Work:start()
+  local parser = vim.treesitter.get_string_parser(self.text, 'markdown')
+  parse_in_steps.start(parser, {
+    injections = true,
+    most_parsing = MOST_PARSING,
+    most = MOST,
+    goes_on = function()
+      return self:goes_on()
+    end,
+    work = function()
+      self:find(parser, 0)
+      self:set_marks()
+    end,
+    done = function(complete, took)
+      self.took = took
+      self:finish(not complete)
+    end,
+  })
 end
 
 --- Highlights the lines from `row` on as code of no language. The last line has a highlight of its own: an update that
@@ -280,7 +227,7 @@ function M.paint(buf, row, lines, done)
   if signs > MOST_SIGNS and not fence.after(nil, lines[2]) then
     self:finish(true)
   else
-    self:parse(vim.treesitter.get_string_parser(self.text, 'markdown'), computed())
+    self:start()
   end
   return self
 end

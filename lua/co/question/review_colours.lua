@@ -6,11 +6,11 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local parse_in_steps = require('co.ui.parse_in_steps')
 
 local colours = api.nvim_create_namespace('co.review.colours')
 
--- Neovim 0.10 cannot interrupt a parser.
-local INTERRUPTS = vim.fn.has('nvim-0.11') == 1
+local INTERRUPTS = parse_in_steps.INTERRUPTS
 -- The most bytes of a text.
 local MOST_BYTES = INTERRUPTS and 24 * 1024 or 2000
 -- The most bytes of a line. Neovim draws one with thousands of colours slowly.
@@ -19,10 +19,8 @@ local LONGEST_LINE = 1000
 local MOST_OPEN, MOST_INDENT = 100, 160
 -- The most colours of a text.
 local MOST_COLOURS = 8000
--- The most milliseconds that a parser may work: at once, and in all.
-local ONE_PARSING, MOST_PARSING = 10, 100
--- The most milliseconds of all other work on a text, and of one step of it. The pause after a step.
-local MOST_WORK, STEP, PAUSE = 400, 4, 5
+-- The most milliseconds of the parser, and of all work on a text. The pause before it.
+local MOST_PARSING, MOST, PAUSE = 100, 500, 5
 -- Captures between two looks at the clock.
 local TOGETHER = 16
 
@@ -63,12 +61,6 @@ local function language_of(path)
   end
   local added, found = pcall(vim.treesitter.language.add, language)
   return added and found ~= false and language or nil
-end
-
---- Returns the milliseconds that Neovim has computed so far. Unlike the clock, they do not grow while other programs run.
----@return number
-local function computed()
-  return os.clock() * 1e3
 end
 
 --- Colours the part of a row that a capture covers.
@@ -121,56 +113,6 @@ local function colour_side(text, side, tree, language)
   end
 end
 
---- Runs `thread` in steps, until it ends or took too long, or the buffer is gone.
----@param buf integer
----@param thread thread
----@param took number milliseconds so far
-local function run(buf, thread, took)
-  local began, ok = computed(), true
-  ---@type number
-  local passed = 0
-  while ok and passed < STEP and coroutine.status(thread) ~= 'dead' do
-    -- A query that another plugin broke fails: there are no colours then.
-    ok = coroutine.resume(thread)
-    passed = computed() - began
-  end
-  if ok and coroutine.status(thread) ~= 'dead' and took + passed < MOST_WORK then
-    vim.defer_fn(function()
-      if buffer.alive(buf) then
-        run(buf, thread, took + passed)
-      end
-    end, PAUSE)
-  end
-end
-
---- Parses a text, or gives up. `done` gets the tree.
----@param parser vim.treesitter.LanguageTree
----@param began number the computed milliseconds at the start
----@param done fun(tree: TSTree)
-local function parse(parser, began, done)
-  if not INTERRUPTS then
-    local tree = (parser:parse() or {})[1]
-    if tree then
-      done(tree)
-    end
-    return
-  end
-  local function after(interrupted, trees)
-    if trees and trees[1] then
-      done(trees[1])
-    elseif interrupted and computed() - began < MOST_PARSING then
-      vim.defer_fn(function()
-        parse(parser, began, done)
-      end, PAUSE)
-    end
-  end
-  -- Neovim looks at 'redrawtime' once, for the time that the parser may work.
-  local before = vim.o.redrawtime
-  vim.cmd(('noautocmd set redrawtime=%d'):format(ONE_PARSING))
-  pcall(parser.parse, parser, nil, after)
-  vim.cmd(('noautocmd set redrawtime=%d'):format(before))
-end
-
 --- Colours a text whose rows are all in the buffer.
 ---@param text co.review.Text
 function M.paint(text)
@@ -187,14 +129,18 @@ function M.paint(text)
         if not ok or not buffer.alive(text.buf) then
           return
         end
-        parse(parser, computed(), function(tree)
-          if buffer.alive(text.buf) then
-            local thread = coroutine.create(function()
-              colour_side(text, side, tree, language)
-            end)
-            run(text.buf, thread, 0)
-          end
-        end)
+        parse_in_steps.start(parser, {
+          injections = false,
+          most_parsing = MOST_PARSING,
+          most = MOST,
+          goes_on = function()
+            return buffer.alive(text.buf)
+          end,
+          work = function()
+            colour_side(text, side, parser:trees()[1], language)
+          end,
+          done = function() end,
+        })
       end, PAUSE)
     end
   end
