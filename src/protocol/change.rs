@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+/// The most facts of a kind that are named.
+const MOST_FACTS: usize = 200;
 /// The most bytes of a text under review in one message. Neovim shows them without a noticeable pause.
 const PART_BYTES: usize = 256 << 10;
 /// The most bytes of all texts that go with the question, so that short ones are there at once.
@@ -26,7 +28,7 @@ pub struct Change {
     pub added: usize,
     pub removed: usize,
     /// The facts that the person must see first, in the order of their kinds.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<FactLine>,
     /// The unified diff, printable.
     pub diff: String,
     /// The files for a review; none if there are too many.
@@ -61,12 +63,20 @@ pub struct ChangesReview {
 }
 
 /// A property of a change that its lines do not show, or that is easily overlooked among them.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub kind: FactKind,
     /// The path in the workspace, as it is shown.
     pub path: String,
     /// A printable clause about it.
+    pub text: String,
+}
+
+/// A fact as a person reads it before they answer.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FactLine {
+    pub kind: FactKind,
+    /// The label of the kind in four letters, a blank, the path, and the clause.
     pub text: String,
 }
 
@@ -171,10 +181,35 @@ pub fn with_first_parts(mut files: Vec<FileChange>) -> Vec<FileChange> {
     files
 }
 
-/// Sorts facts by their kinds. Facts of a kind stay in the order of their files.
-pub fn sorted(mut facts: Vec<Fact>) -> Vec<Fact> {
+/// Returns the lines about facts: each kind together, and the number of those of a kind that are left out. Facts of a kind stay
+/// in the order of their files.
+pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
+    let mut facts: Vec<Fact> = facts.into_iter().collect();
     facts.sort_by_key(|it| it.kind);
-    facts
+    let kinds = facts.chunk_by(|one, next| one.kind == next.kind);
+    let lines = kinds.flat_map(|all| {
+        let (kind, label) = (all[0].kind, all[0].kind.label());
+        let line = move |text| FactLine { kind, text };
+        let shown = all.iter().take(MOST_FACTS);
+        let more = all.len().saturating_sub(MOST_FACTS);
+        shown
+            .map(move |it| line(format!("{label} {}: {}", it.path, it.text)))
+            .chain((more > 0).then(|| line(format!("{label} and {more} more"))))
+    });
+    lines.collect()
+}
+
+impl FactKind {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Link => "link",
+            Self::Mode => "mode",
+            Self::Bytes => "byte",
+            Self::Moved => "move",
+            Self::Deleted => "gone",
+        }
+    }
 }
 
 impl Change {
@@ -185,5 +220,24 @@ impl Change {
             path.chain(file.text.changed_lines())
         });
         (self.unsaved, lines.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_stand_by_kind_and_those_of_a_kind_are_bounded() {
+        let fact = |kind, path: &str| Fact {
+            kind,
+            path: path.to_owned(),
+            text: "so".to_owned(),
+        };
+        let many = (0..MOST_FACTS + 2).map(|at| fact(FactKind::Deleted, &at.to_string()));
+        let lines = fact_lines(many.chain([fact(FactKind::Link, "l"), fact(FactKind::Runs, "r")]));
+        let texts: Vec<_> = lines.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(texts[..3], ["runs r: so", "link l: so", "gone 0: so"]);
+        assert_eq!(texts[2 + MOST_FACTS..], ["gone and 2 more"]);
     }
 }

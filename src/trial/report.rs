@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
 use super::ignored::Cleared;
 use crate::checkpoint::{Change, Entry, Store, shown};
-use crate::protocol::{Fact, sorted};
+use crate::protocol::{FactLine, fact_lines};
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
@@ -37,9 +37,9 @@ impl TrialChanges {
         diff
     }
 
-    /// Returns the facts about what can be kept that a person must see first.
-    pub fn facts(&self, store: &Store) -> Vec<Fact> {
-        sorted(self.changes.iter().flat_map(|it| it.facts(store)).collect())
+    /// Returns the lines about what can be kept that a person must see first.
+    pub fn facts(&self, store: &Store) -> Vec<FactLine> {
+        fact_lines(self.changes.iter().flat_map(|it| it.facts(store)))
     }
 
     /// Returns the numbers of added and removed lines of what can be kept.

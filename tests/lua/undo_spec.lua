@@ -19,7 +19,7 @@ local function ask_undo(id)
         messages.file('one', '@\n-co\n+mine\n'),
         messages.file('two', '@\n!deleted\n-co\n', { whole = true }),
       },
-      facts = { { kind = 'deleted', path = 'two', text = 'deleted' } },
+      facts = { { kind = 'deleted', text = 'gone two: deleted' } },
       diff = '2 files\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-co\n+mine\n--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-co\n',
     }),
   })

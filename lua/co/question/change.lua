@@ -6,43 +6,11 @@ local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add
 
---- The labels of facts that the person must see first.
----@type table<string, string>
-local labels = {
-  runs = 'runs',
-  link = 'link',
-  mode = 'mode',
-  bytes = 'byte',
-  moved = 'move',
-  deleted = 'gone',
-}
--- The most facts of one kind.
-local MOST_FACTS = 200
-
 --- Returns the numbers of lines that the change adds and removes.
 ---@param change co.Change
 ---@return string
 local function counts(change)
   return ('+%d -%d'):format(change.added, change.removed)
-end
-
---- Adds the facts that the person must see first: each kind together, the most important kind first.
----@param text co.QuestionText
----@param facts co.Fact[]
-local function add_facts(text, facts)
-  ---@type table<string, integer>
-  local count = {}
-  for index, fact in ipairs(facts) do
-    local label, next = labels[fact.kind] or 'note', facts[index + 1]
-    count[fact.kind] = (count[fact.kind] or 0) + 1
-    if count[fact.kind] <= MOST_FACTS then
-      local group = fact.kind == 'runs' and 'CoApprovalDestructive' or 'CoApprovalReason'
-      add(text, ('%s %s: %s'):format(label, fact.path, fact.text), group, 5)
-    elseif not next or next.kind ~= fact.kind then
-      local more = count[fact.kind] - MOST_FACTS
-      add(text, ('%s and %d more'):format(label, more), 'CoApprovalReason', 5)
-    end
-  end
 end
 
 --- Returns the highlight group of a line of a diff.
@@ -75,7 +43,10 @@ local function text_of(question)
   if review_items.is_begun(question) then
     add(text, 'note your answers in the review hold: a yes accepts the rest', 'CoApprovalReason', 5)
   end
-  add_facts(text, change.facts)
+  for _, fact in ipairs(change.facts) do
+    local group = fact.kind == 'runs' and 'CoApprovalDestructive' or 'CoApprovalReason'
+    add(text, fact.text, group, 5)
+  end
   add(text, '')
   local diff = change.diff
   if #change.files == 1 and not question.tried and not change.undo then

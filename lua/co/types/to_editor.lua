@@ -234,7 +234,7 @@
 ---@field unsaved boolean the buffer of a file has unsaved changes
 ---@field added integer lines
 ---@field removed integer lines
----@field facts co.Fact[] in the order of their kinds
+---@field facts co.FactLine[] in the order of their kinds
 ---@field diff string
 ---@field files co.FileChange[] none if there are too many for a review
 
@@ -250,10 +250,9 @@
 ---@field calls? string[] in `co.ChangesReview`: for each part the calls that made it, and their approvals
 
 --- A property of a change that its lines do not show.
----@class (exact) co.Fact
+---@class (exact) co.FactLine
 ---@field kind 'runs'|'link'|'mode'|'bytes'|'moved'|'deleted'
----@field path string
----@field text string
+---@field text string a label of four letters, a blank, and the rest
 
 --- The changes that a chat has made, for a review of `/changes`.
 ---@class (exact) co.ChangesReview

@@ -12,7 +12,7 @@ use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
-use crate::protocol::{Change, ChatState, HunkAnswer, Question, sorted, with_first_parts};
+use crate::protocol::{Change, ChatState, HunkAnswer, Question, fact_lines, with_first_parts};
 use crate::tool::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
@@ -358,12 +358,12 @@ fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
         add_diff(&mut diff, &co_policy::printable(&proposal.diff));
     }
     let facts = proposals.iter().flat_map(Proposal::facts);
-    let facts = facts.filter(|fact| !reasons.contains(&fact.text)).collect();
+    let facts = facts.filter(|fact| !reasons.contains(&fact.text));
     Change {
         unsaved: proposals.iter().any(|it| it.unsaved),
         added: proposals.iter().map(Proposal::added).sum(),
         removed: proposals.iter().map(Proposal::removed).sum(),
-        facts: sorted(facts),
+        facts: fact_lines(facts),
         diff,
         files: with_first_parts(proposals.iter().map(Proposal::for_review).collect()),
         ..Change::default()

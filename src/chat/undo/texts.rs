@@ -6,7 +6,7 @@ use super::super::text::{LONGEST_DIFF, MOST_NAMED, add_diff, one_line, short};
 use crate::checkpoint::{
     self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files,
 };
-use crate::protocol::{Change, QuickfixEntry, sorted, with_first_parts};
+use crate::protocol::{Change, QuickfixEntry, fact_lines, with_first_parts};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
@@ -112,7 +112,7 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
         (added, removed) = (added + more, removed + fewer);
         change.add_diff(&mut diff, store, LONGEST_DIFF);
     }
-    let facts = all.iter().flat_map(|it| it.facts(store)).collect();
+    let facts = all.iter().flat_map(|it| it.facts(store));
     let files = ChangedFile::all(all.iter().copied(), store);
     let mut shown = String::new();
     add_diff(&mut shown, &co_policy::printable(&diff));
@@ -122,7 +122,7 @@ pub(super) fn change(undo: &Undo, store: &Store) -> Change {
         unsaved: !undo.buffers.is_empty(),
         added,
         removed,
-        facts: sorted(facts),
+        facts: fact_lines(facts),
         diff: shown,
         files: with_first_parts(files.iter().map(ChangedFile::for_review).collect()),
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -201,7 +202,12 @@ impl Tried<'_> {
         };
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
-            AfterTrial::Ask => asks(&format!("keep {count}? [y/N] "), told).await,
+            AfterTrial::Ask => {
+                for fact in found.facts(&self.trial.place.store) {
+                    say(&fact.text);
+                }
+                asks(&format!("keep {count}? [y/N] "), told).await
+            }
             AfterTrial::Keep if !self.is_whole => {
                 say(&format!("co-nvim: {KILLED}"));
                 false
@@ -295,6 +301,8 @@ fn judge(launcher: &Launcher, paths: &Paths, workspace: PathBuf, home: PathBuf) 
 
 /// Asks on the terminal. Returns false if a signal comes.
 async fn asks(question: &str, told: impl AsyncFnOnce()) -> bool {
+    // What was typed ahead was typed for the command, or for the shell.
+    let _dropped = tcflush(io::stdin(), QueueSelector::IFlush);
     // If standard error is closed, nobody is there to answer.
     let _shown = write!(io::stderr().lock(), "{question}");
     let (answer, answered) = oneshot::channel();

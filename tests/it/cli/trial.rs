@@ -206,10 +206,11 @@ fn a_difference_that_nobody_read_is_no_success_unless_it_is_kept() {
     scene.bash("grep -q 4 a");
 }
 
-/// Runs a trial on a terminal. Answers the question, and returns all that was shown.
-async fn ask(scene: &Scene, answer: &[u8]) -> String {
+/// Runs a trial on a terminal. Types `ahead` while the command prints "ready" and waits for the file `go`. Answers the question, and
+/// returns all that was shown.
+async fn ask(scene: &Scene, line: &str, ahead: Option<&str>, answer: &[u8]) -> String {
     let bench = Bench::with_launcher(|_| {});
-    let argv = [BACKEND, "exec", "--try", "sed -i s/2/two/ a"];
+    let argv = [BACKEND, "exec", "--try", line];
     let spec = CommandSpec {
         program: Program::Argv(argv.map(str::to_owned).to_vec()),
         cwd: scene.workspace.clone(),
@@ -225,15 +226,24 @@ async fn ask(scene: &Scene, answer: &[u8]) -> String {
         .start_on(spec, Streams::Terminal(size))
         .await
         .unwrap();
-    let (feed, mut seen) = (running.feed(), String::new());
-    let asked = async {
-        while !seen.contains("[y/N] ") {
-            assert!(feed.changed().await, "{seen}");
-            seen.push_str(&feed.take().unwrap_or_default());
-        }
+    let (feed, input, mut seen) = (running.feed(), running.input().unwrap(), String::new());
+    let mut wait = async |text: &str| {
+        let shown = async {
+            while !seen.contains(text) {
+                assert!(feed.changed().await, "{seen}");
+                seen.push_str(&feed.take().unwrap_or_default());
+            }
+        };
+        tokio::time::timeout(DEADLINE, shown).await.unwrap();
     };
-    tokio::time::timeout(DEADLINE, asked).await.unwrap();
-    running.input().unwrap().write(answer.to_vec()).unwrap();
+    if let Some(typed) = ahead {
+        wait("ready").await;
+        input.write(format!("{typed}\r").into_bytes()).unwrap();
+        wait(&format!("{typed}\r\n")).await;
+        scene.bash("echo go > go");
+    }
+    wait("[y/N] ").await;
+    input.write(answer.to_vec()).unwrap();
     let outcome = running.outcome().await;
     assert_eq!(outcome.exit, Some(0), "{}", outcome.output);
     outcome.output
@@ -249,13 +259,35 @@ async fn on_a_terminal_it_asks() {
         (b"y\r", "[kept]", "two"),
     ] {
         let scene = Scene::new(LINES);
-        let shown = ask(&scene, answer).await;
+        let shown = ask(&scene, "sed -i s/2/two/ a", None, answer).await;
         assert!(
             shown.contains("keep 1 file? [y/N]") && shown.contains(said),
             "{answer:?}: {shown}"
         );
         scene.bash(&format!("grep -qx {line} a"));
     }
+}
+
+#[tokio::test]
+async fn no_key_that_was_typed_ahead_answers() {
+    let scene = Scene::new(&format!("{LINES}; echo > go"));
+    let line = "echo ready; until grep -q go go; do sleep 0.02; done; sed -i s/2/two/ a";
+    let shown = ask(&scene, line, Some("y"), b"n\r").await;
+    assert!(shown.contains("[1 file dropped]"), "{shown}");
+    scene.bash("grep -qx 2 a");
+}
+
+#[tokio::test]
+async fn what_matters_is_named_right_above_the_question() {
+    let scene = Scene::new(LINES);
+    let line = "seq 9999 > a; chmod 755 a; rm d/b; ln -s /etc/passwd l; echo x > Makefile";
+    let shown = ask(&scene, line, None, b"n\r").await;
+    let facts = "runs Makefile: `Makefile`: a task runner runs it or its commands\n\
+        link l: a new link to /etc/passwd, outside the workspace\n\
+        mode a: mode 644 => 755\n\
+        gone d/b: deleted\n\
+        keep 4 files? [y/N]";
+    assert!(shown.contains(facts), "{shown}");
 }
 
 #[test]
