@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
 use self::clean::Removes;
-use self::merge::{Merge, Place};
+use self::merge::{LayerPair, Merge};
 pub use self::sizes::Cleared;
 pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
@@ -171,8 +171,8 @@ impl IgnoredLayer {
             }
             std::thread::sleep(RETRY_INTERVAL);
         };
-        let ignored = Place::open_ignored(ended, &files)?;
-        let caches = Place::open_caches(ended, &self.caches())?;
+        let ignored = LayerPair::open_ignored(ended, &files)?;
+        let caches = LayerPair::open_caches(ended, &self.caches())?;
         fs::File::create(&marker)?;
         let mut moved = Merge::new(ignored, ended.end, &mut trash).run();
         if let (Ok(()), Some(caches)) = (&moved, caches) {

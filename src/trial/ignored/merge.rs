@@ -23,7 +23,7 @@ use co_exec::beneath::{Dir, Kind, Node};
 const SETUID: u32 = 0o6000;
 
 /// A directory of what a trial wrote, and the directory of what earlier trials left of the same files.
-pub(super) struct Place<'a> {
+pub(super) struct LayerPair<'a> {
     upper: Dir,
     files: Dir,
     /// None for caches, of which all stay.
@@ -39,7 +39,7 @@ struct Workspace<'a> {
 
 /// The move of one trial's files. Times stay, because files are renamed.
 pub(super) struct Merge<'a, 'b, 'c> {
-    place: Place<'a>,
+    place: LayerPair<'a>,
     end: Instant,
     trash: &'b mut Trash<'c>,
     visited: Vec<VisitedDir>,
@@ -61,7 +61,7 @@ struct VisitedDir {
     is_ignored: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LayerPair<'a> {
     /// Opens the place of the ignored files.
     pub(super) fn open_ignored(trial: &'a EndedTrial<'a>, files: &Path) -> io::Result<Self> {
         Ok(Self {
@@ -109,7 +109,7 @@ impl<'a> Place<'a> {
 
 impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
     /// Prepares a move that gives up at `end`.
-    pub(super) fn new(place: Place<'a>, end: Instant, trash: &'b mut Trash<'c>) -> Self {
+    pub(super) fn new(place: LayerPair<'a>, end: Instant, trash: &'b mut Trash<'c>) -> Self {
         Self {
             place,
             end,
@@ -145,7 +145,7 @@ impl<'a, 'b, 'c> Merge<'a, 'b, 'c> {
 
     /// Moves what is in a directory of the trial. Returns the directories in it.
     fn merge_dir(&mut self, task: DirToMove) -> io::Result<Vec<DirToMove>> {
-        let Place { upper, files, .. } = &self.place;
+        let LayerPair { upper, files, .. } = &self.place;
         let (Some(upper), Some(kept)) = (upper.find(&task.path)?, files.find(&task.path)?) else {
             return Ok(Vec::new());
         };
