@@ -21,6 +21,8 @@ from collections.abc import Callable
 
 # On a busy machine the model takes many times as long as on an idle one.
 DEADLINE_S = 240
+# Longer than the pause of the keys after which a question takes an answer.
+PAUSE_S = 0.6
 # The text of every window, and of those that float.
 EVERYWHERE = "join(map(range(1, winnr('$')), 'join(getbufline(winbufnr(v:val), 1, \"$\"), \"\\n\")'), \"\\n\")"
 FLOATING = (
@@ -149,7 +151,7 @@ def ask(editor: Editor) -> None:
 
     def size() -> str:
         # The model's answer must have what the command printed.
-        printed = re.search(r"^(\S+)\tchange\.py$", editor.value(CHAT), re.MULTILINE)
+        printed = re.search(r"^ *(\S+)\tchange\.py$", editor.value(CHAT), re.MULTILINE)
         return printed[1] if printed else "no size"
 
     editor.until("the size in the model's answer", lambda: size() in answer(editor))
@@ -159,9 +161,13 @@ def ask(editor: Editor) -> None:
         raise CheckError("the command ran before it was approved")
     editor.type("<C-\\><C-N>:Co /approve<CR>")
 
+    typed = time.monotonic()
+
     def approved() -> bool:
-        # The window swallows keys for a moment, so that none typed elsewhere answers it.
-        if "unittest" in editor.value(FLOATING):
+        nonlocal typed
+        # The window ignores keys until the first pause, so that none typed elsewhere answers it.
+        if time.monotonic() - typed > PAUSE_S and "unittest" in editor.value(FLOATING):
+            typed = time.monotonic()
             editor.type("y")
         return "FAILED" in editor.value(CHAT)
 
