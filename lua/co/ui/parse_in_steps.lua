@@ -13,7 +13,7 @@ local STEP, PAUSE = 4, 5
 ---@field most_parsing number the most milliseconds of the parser
 ---@field most number the most milliseconds of all
 ---@field goes_on fun(): boolean is called before each step; false ends the work without `done`
----@field work fun() works on the trees of the parser, and yields now and then
+---@field work async fun() works on the trees of the parser, and yields now and then
 ---@field done fun(complete: boolean, took: number) gets the milliseconds of all steps
 
 --- Returns the milliseconds that Neovim has computed so far. Unlike the clock, they do not grow while other programs run.
