@@ -37,7 +37,7 @@ pub(super) fn short(command: &str) -> String {
 }
 
 /// Returns whole characters from the start of a text, at most `most` bytes.
-pub(super) fn start_of(text: &str, most: usize) -> &str {
+pub fn start_of(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len()))
         .rev()
         .find(|end| text.is_char_boundary(*end))

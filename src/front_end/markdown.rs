@@ -1,14 +1,22 @@
 //! The text of a chat in its buffer: markdown, with one heading per speaker, and calls between it.
 
+use std::borrow::Cow;
+
 use super::call::CallView;
 use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
-use crate::chat::text::one_line;
+use crate::chat::text::{one_line, start_of};
 use crate::error;
 use crate::protocol::{CallLine, CallRows};
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
+
+/// The most bytes of an output in the text of a transcript. A call is sent as a whole, so more would delay keys.
+const LONGEST_OUTPUT: usize = 40 << 10;
+
+/// The most bytes of a line of output, as of all lines of a chat in Lua.
+const LONGEST_LINE: usize = 4_000;
 
 /// Opens the model's part of a turn.
 const HEADING: &str = "## Co";
@@ -363,18 +371,43 @@ impl TranscriptText {
         if std::mem::take(number) == 0 {
             return;
         }
-        let text = std::mem::take(text);
-        for line in text.lines() {
+        let lines = last_lines(std::mem::take(text));
+        for line in &lines {
             self.push_text(line);
             self.push_text("\n");
         }
         if let Some(call) = self.calls.last_mut() {
-            call.output = text.lines().count();
+            call.output = lines.len();
             call.line.block = None;
             // The call of a turn that was cut off has no end.
             call.line.kept.get_or_insert(0);
         }
     }
+}
+
+/// Returns the last lines of an output, as many as Neovim takes at once. Long lines become several.
+fn last_lines(text: &str) -> Vec<Cow<'_, str>> {
+    let mut lines = Vec::new();
+    for mut line in text.lines() {
+        while line.len() > LONGEST_LINE {
+            let (piece, rest) = line.split_at(start_of(line, LONGEST_LINE).len());
+            lines.push(Cow::Borrowed(piece));
+            line = rest;
+        }
+        lines.push(Cow::Borrowed(line));
+    }
+    let mut room = LONGEST_OUTPUT;
+    let fits = lines.iter().rev().take_while(|line| {
+        let fits = line.len() < room;
+        room = room.saturating_sub(line.len() + 1);
+        fits
+    });
+    let earlier = lines.len() - fits.count();
+    if earlier > 0 {
+        lines.drain(..earlier);
+        lines.insert(0, format!("… {earlier} earlier lines").into());
+    }
+    lines
 }
 
 /// Returns who an event belongs to: the model's part of a turn has a heading.
@@ -478,6 +511,21 @@ mod tests {
             with("@buffer a\nb\u{202e}", "one\n"),
             "*with @buffer a\\nb\\u{202e}, 1 line*"
         );
+    }
+
+    #[test]
+    fn a_long_output_is_shown_from_its_end_in_short_lines() {
+        assert_eq!(last_lines("a\n\nb\n"), ["a", "", "b"]);
+        assert!(last_lines("").is_empty());
+        let wide = "é".repeat(LONGEST_LINE);
+        let pieces = last_lines(&wide);
+        assert_eq!(pieces.len(), 2);
+        assert_eq!(pieces.concat(), wide);
+        let many = "a line\n".repeat(100_000);
+        let shown = last_lines(&many);
+        assert!(shown.concat().len() <= LONGEST_OUTPUT, "{}", shown.len());
+        let left = 100_000 - (shown.len() - 1);
+        assert_eq!(shown[0], format!("… {left} earlier lines"));
     }
 
     fn event_text(text: &str) -> ChatEvent {

@@ -133,7 +133,7 @@ fn a_wait_for_the_engine_can_be_cancelled() {
     scene.co("!docker ps");
     scene.wait_text("waiting for docker, 1 of 10");
     scene.interrupt();
-    scene.wait_text("`docker ps` ended: cancelled");
+    scene.wait_text("✗ !docker ps  cancelled");
 }
 
 /// An engine that tells what it is asked for.
