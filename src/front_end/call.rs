@@ -1,7 +1,7 @@
 //! A call in the chat: one line that says what it is, how it stands and what is not as usual, with its output below.
 
 use crate::chat::events::{CallEnd, ChatEvent};
-use crate::chat::text::one_line;
+use crate::chat::text::{one_line, start_of};
 use crate::protocol::{CallLine, CallState};
 use crate::tool::jobs::{JobAction, JobRequest, typed};
 use crate::tool::shell::ExecMode;
@@ -13,6 +13,10 @@ const KEPT: usize = 3;
 
 /// The most characters of the line. A longer command is whole below it.
 const LONGEST: usize = 400;
+
+/// The most lines above an output, and the most bytes of one. The question about the call shows all of it.
+const LONGEST_LEAD: usize = 200;
+const LONGEST_LEAD_LINE: usize = 2_000;
 
 /// The tools of file calls, with the words for a person.
 const VERBS: [(&str, &str); 9] = [
@@ -112,7 +116,7 @@ impl CallView {
             ChatEvent::JobCall(request) => {
                 let mut call = view(CallKind::Job, CallState::Waits, &job_words(request));
                 if let JobAction::Write { text, close } = &request.action {
-                    call.lead = typed(text, *close).lines().map(str::to_owned).collect();
+                    call.lead = lead(typed(text, *close).lines());
                 }
                 call
             }
@@ -125,11 +129,7 @@ impl CallView {
         let command = command.trim_end();
         let first = command.lines().next().unwrap_or_default();
         let whole = first.chars().count() <= LONGEST;
-        self.lead = command
-            .lines()
-            .skip(usize::from(whole))
-            .map(str::to_owned)
-            .collect();
+        self.lead = lead(command.lines().skip(usize::from(whole)));
         self.what = match (whole, self.lead.len()) {
             (true, 0) => first.to_owned(),
             (true, _) => format!("{first} …"),
@@ -368,6 +368,20 @@ fn summary(queries: &[Query]) -> String {
         })
     });
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the lines above an output, as many and as long as a person reads there.
+fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut lines = lines.map(|line| match start_of(line, LONGEST_LEAD_LINE) {
+        start if start.len() < line.len() => format!("{start}…"),
+        start => start.to_owned(),
+    });
+    let mut lead: Vec<_> = lines.by_ref().take(LONGEST_LEAD).collect();
+    match lines.count() {
+        0 => {}
+        more => lead.push(format!("… {more} more lines")),
+    }
+    lead
 }
 
 /// Returns whether a file call only looks, and the call in words.
