@@ -250,8 +250,13 @@ fn key(program: &str, subcommand: &[String]) -> String {
 /// Returns the words of a command to read. Brace lists are expanded.
 pub(crate) fn expanded(words: &[Word]) -> Vec<FormWord> {
     let forms = words.iter().flat_map(|word| {
-        let forms = word.forms().iter();
-        forms.map(|text| (text.clone(), word.is_literal() || word.forms().len() > 1))
+        let list = word.forms().len() > 1;
+        // Bash removes an empty word that a list leaves.
+        let forms = word
+            .forms()
+            .iter()
+            .filter(move |text| !list || !text.is_empty());
+        forms.map(move |text| (text.clone(), word.is_literal() || list))
     });
     forms.enumerate().map(form_word).collect()
 }

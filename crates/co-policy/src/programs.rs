@@ -367,6 +367,7 @@ pub fn lookup(name: &str) -> Option<&'static Program> {
 /// Returns the name by which the table knows a program, and the sub-command that its name contains: `pip3` is `pip`, and
 /// `git-push` is `git push`.
 pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
+    let program = program.strip_suffix(".exe").unwrap_or(program);
     let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let joined = program.split_once('-').filter(|(program, sub)| {
         let known = lookup(program).is_some_and(|row| row.complete);
@@ -531,6 +532,23 @@ mod tests {
             assert!(seen.insert(name.clone()), "{name} has two rows");
         }
         assert!(seen.len() > 600, "{}", seen.len());
+    }
+
+    #[test]
+    fn each_option_has_one_kind_of_value() {
+        let mut several = std::collections::BTreeSet::new();
+        for (name, row) in &super::TABLE.programs {
+            let mut kinds = std::collections::HashMap::new();
+            for (list, value) in row.lists().into_iter().take(3) {
+                for option in list.0.iter().flatten() {
+                    let before = kinds.insert(option, value);
+                    if before.is_some_and(|it| it != value) {
+                        several.insert(format!("{name}: {option}"));
+                    }
+                }
+            }
+        }
+        assert!(several.is_empty(), "{several:#?}");
     }
 
     #[test]

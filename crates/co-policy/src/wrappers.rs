@@ -112,6 +112,7 @@ impl Commands {
             return Starts::Nothing;
         }
         self.add_defined(command, form, depth);
+        self.add_readings(command, form, depth);
         let Some(row) = form.syntax() else {
             return Starts::Nothing;
         };
@@ -128,6 +129,17 @@ impl Commands {
         for (text, at) in options.chain(operands) {
             let text = text.unwrap_or_default();
             starts = self.add_text(&text, command.words.get(at), dir.as_deref(), depth);
+        }
+        for option in form.options_in(|row| &row.modules) {
+            // The name stands in the word of the option: `python -mpip`.
+            if let (Some(module), Some(word)) = (&option.value, command.words.get(option.at)) {
+                let module = Word::literal(module.clone(), word.span.clone());
+                let rest = command.words[option.at + 1..].iter().cloned();
+                let words: Vec<Word> = std::iter::once(module).chain(rest).collect();
+                self.with_role(Role::MayRun, |commands| {
+                    commands.add_words(&words, dir.clone(), depth)
+                });
+            }
         }
         if let Some(words) = form.starts.and_then(|at| command.words.get(at..)) {
             let role = match form.options_in(|row| &row.modules).next() {
@@ -151,7 +163,6 @@ impl Commands {
                 });
             }
         }
-        self.add_readings(command, form, row, depth);
         starts
     }
 
@@ -197,22 +208,18 @@ impl Commands {
         self.add_words(words, dir, depth)
     }
 
-    /// Adds the commands that begin at other words if an unknown option takes a value, or if the tables know only a part of
-    /// the program.
-    fn add_readings(
-        &mut self,
-        command: &SimpleCommand,
-        form: &CommandForm,
-        row: &Program,
-        depth: usize,
-    ) {
-        let readings = CommandForm::readings(&form::single(&command.words));
-        let places = readings.iter().filter_map(|reading| reading.starts);
-        for at in places.filter(|at| Some(*at) != form.starts) {
-            let words = &command.words[at..];
-            self.with_role(Role::MayRun, |commands| {
-                commands.add_wrapped(row, words, command.dir.clone(), depth)
-            });
+    /// Adds the commands that begin at other words if an unknown option takes a value, or none.
+    fn add_readings(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
+        for reading in CommandForm::readings(&form::single(&command.words)) {
+            let (Some(row), Some(at)) = (reading.syntax(), reading.starts) else {
+                continue;
+            };
+            if Some(at) != form.starts {
+                let words = &command.words[at..];
+                self.with_role(Role::MayRun, |commands| {
+                    commands.add_wrapped(row, words, command.dir.clone(), depth)
+                });
+            }
         }
     }
 
@@ -230,19 +237,30 @@ impl Commands {
             let Some((_, text)) = defined else {
                 continue;
             };
-            let program = command.words.first().map_or("", Word::text);
             let rest = command.words.get(form.arguments..).unwrap_or_default();
-            let rest = rest.iter().map(Word::text);
+            let span = command
+                .words
+                .get(option.value_at)
+                .map(|word| word.span.clone());
             // TOML has quotes and brackets around the words.
             let text = text.replace(['"', '[', ']', ','], " ");
-            let first = match text.trim().strip_prefix('!') {
-                Some(text) => text.to_owned(),
-                None => format!("{program} {text}"),
-            };
-            let text = std::iter::once(first.as_str()).chain(rest);
-            let text = text.collect::<Vec<_>>().join(" ");
-            let word = command.words.get(option.value_at);
-            self.add_text(&text, word, command.dir.as_deref(), depth);
+            if let Some(text) = text.trim().strip_prefix('!') {
+                let words = std::iter::once(text).chain(rest.iter().map(Word::text));
+                let text = words.collect::<Vec<_>>().join(" ");
+                let word = command.words.get(option.value_at);
+                self.add_text(&text, word, command.dir.as_deref(), depth);
+                continue;
+            }
+            let defined = text.split_whitespace();
+            let defined =
+                defined.map(|it| Word::literal(it.to_owned(), span.clone().unwrap_or_default()));
+            let own = form
+                .subcommand_at
+                .first()
+                .and_then(|at| command.words.get(..*at));
+            let words = own.unwrap_or_default().iter().cloned().chain(defined);
+            let words: Vec<Word> = words.chain(rest.iter().cloned()).collect();
+            self.add_words(&words, command.dir.clone(), depth);
         }
     }
 

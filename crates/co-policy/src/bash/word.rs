@@ -85,6 +85,8 @@ impl Scanner {
                     Some('$' | '`' | '"' | '\\') => self.push(chars.next().unwrap_or('\\'), true),
                     _ => self.push('\\', true),
                 },
+                // Another form of quotes. Bash may compute what is in it.
+                (None, '$') if matches!(chars.peek(), Some('\'' | '"')) => self.dynamic = true,
                 (_, '$' | '`') => {
                     self.dynamic |= c == '`' || chars.peek().is_some_and(|next| begins(*next));
                     self.push(c, quote.is_some());
