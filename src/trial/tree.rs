@@ -1,4 +1,4 @@
-//! What is special about the files of a layer.
+//! The places, marks and times of files in a layer.
 
 use std::ffi::OsStr;
 use std::io;

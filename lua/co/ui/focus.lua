@@ -44,7 +44,7 @@ local after_wait = {}
 ---@type integer?
 local last_key
 
--- What waits until the person asks for it again.
+-- Offers that wait until the person asks for them again.
 ---@type { name: string, open: fun(by: co.focus.By) }[]
 local offers = {}
 

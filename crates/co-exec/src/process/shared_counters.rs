@@ -8,7 +8,7 @@ use std::fs;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
-/// What the machine uses at one moment.
+/// The resources of the machine that its programs use at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SharedCounters {
     /// The memory of the machine, in bytes.
