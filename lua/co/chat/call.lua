@@ -88,7 +88,8 @@ end
 
 ---@class (exact) co.CallPlan
 ---@field hidden integer the first lines below the line of the call that are folded
----@field whole boolean the fold begins with the line of the call
+---@field below integer the lines of output below the folded ones; 0 if none is folded
+---@field marked integer 1 if a line tells how many lines are folded
 
 --- Returns which lines of an ended call are folded.
 ---@param line co.CallLine
@@ -97,11 +98,21 @@ end
 local function plan(line, output)
   local all = #line.lead + output
   if line.whole then
-    return { hidden = all, whole = true }
+    return { hidden = all, below = 0, marked = 0 }
   end
   local hidden = #line.lead + math.max(0, output - (line.kept or output)) --[[@as integer]]
-  -- A fold takes a line itself.
-  return { hidden = hidden > 1 and hidden or 0, whole = false }
+  if hidden <= 1 then
+    -- A fold takes a line itself.
+    return { hidden = 0, below = 0, marked = 0 }
+  end
+  return { hidden = hidden, below = all - hidden, marked = 1 }
+end
+
+--- Returns the lines of output below the fence that ends it, which goes above the visible ones if they are quick to parse.
+---@param visible string[]
+---@return integer
+local function below_fence(visible)
+  return count_signs(visible) > MOST_SIGNS and 0 or #visible
 end
 
 --- Returns the line above the folded lines.
@@ -289,19 +300,8 @@ function ChatCall:patch(patch)
   api.nvim_buf_clear_namespace(self.buf, colours, first + from, first + self.output)
   self:replace(first + from, first + self.output, lines)
   self.output = from + #lines
-  local added = #lines - #patch.lines
-  for _, style in ipairs(patch.styles) do
-    local group = highlight.group(style.sgr)
-    if group then
-      api.nvim_buf_set_extmark(
-        self.buf,
-        colours,
-        first + from + added + style.line,
-        style.start + #INDENT,
-        { end_col = style['end'] + #INDENT, hl_group = group, strict = false }
-      )
-    end
-  end
+  local styled = first + self.output - #patch.lines
+  highlight.set_styles(self.buf, colours, styled, patch.styles, #INDENT)
   self:paint_body()
 end
 
@@ -326,19 +326,16 @@ end
 function ChatCall:finish()
   local fold = plan(self.line, self.output)
   local first = self:row() + 1
-  if fold.hidden > 0 and not fold.whole then
+  if fold.marked == 1 then
     self:replace(first, first, { folded_line(fold.hidden) })
     self.marked = 1
   end
   if self.opened == 1 then
-    local kept = fold.hidden > 0 and #self.line.lead + self.output - fold.hidden or 0
-    local below = self:first_output() + self.output - kept
-    local lines = api.nvim_buf_get_lines(self.buf, below, below + kept, false)
-    if count_signs(lines) > MOST_SIGNS then
-      below, kept = below + kept, 0
-    end
-    self:replace(below, below, { FENCE })
-    self.closed = kept
+    local after = self:first_output() + self.output
+    local visible = api.nvim_buf_get_lines(self.buf, after - fold.below, after, false)
+    local below = below_fence(visible)
+    self:replace(after - below, after - below, { FENCE })
+    self.closed = below
   end
   self:paint()
   self:fold()
@@ -372,12 +369,9 @@ function ChatCall:folded()
   if fold.hidden == 0 then
     return nil, nil
   end
-  local row = self:row()
-  local fences = self.opened + ((self.closed or 0) > 0 and 1 or 0)
-  if fold.whole then
-    fences = self.opened + (self.closed and 1 or 0)
-  end
-  return fold.whole and row or row + 1, row + self.marked + fold.hidden + fences
+  local row, whole = self:row(), self.line.whole
+  local closed = self.closed and (whole or self.closed > 0) and 1 or 0
+  return whole and row or row + 1, row + self.marked + fold.hidden + self.opened + closed
 end
 
 --- Closes its fold.
@@ -401,33 +395,27 @@ end
 ---@return fun(buf: integer, row: integer): co.ChatCall place makes the call of the lines, once they are in the buffer
 function M.lay_out(rows, output)
   local line, fold = rows, plan(rows, #output)
-  local signs = count_signs(output)
-  local fenced = signs > MOST_SIGNS
-  local marked = fold.hidden > 0 and not fold.whole
+  local fenced = count_signs(output) > MOST_SIGNS
   ---@type string[]
   local lines = { head_line(line) }
-  if marked then
+  if fold.marked == 1 then
     lines[#lines + 1] = folded_line(fold.hidden)
   end
   vim.list_extend(lines, indented(line.lead))
-  local kept = fold.hidden > 0 and #line.lead + #output - fold.hidden or 0
-  if fenced and count_signs(vim.list_slice(output, #output - kept + 1)) > MOST_SIGNS then
-    kept = 0
-  end
+  local shown = indented(output)
+  local below
   if fenced then
-    lines[#lines + 1] = FENCE
+    below = below_fence(vim.list_slice(output, #output - fold.below + 1))
+    table.insert(shown, #shown - below + 1, FENCE)
+    table.insert(shown, 1, FENCE)
   end
-  vim.list_extend(lines, indented(vim.list_slice(output, 1, #output - kept)))
-  if fenced then
-    lines[#lines + 1] = FENCE
-  end
-  vim.list_extend(lines, indented(vim.list_slice(output, #output - kept + 1)))
+  vim.list_extend(lines, shown)
   vim.list_extend(lines, indented(line.remarks))
   return lines,
     function(buf, row)
       local call = at(buf, row, line)
-      call.output, call.marked = #output, marked and 1 or 0
-      call.opened, call.closed = fenced and 1 or 0, fenced and kept or nil
+      call.output, call.marked = #output, fold.marked
+      call.opened, call.closed = fenced and 1 or 0, below
       call:paint()
       return call
     end

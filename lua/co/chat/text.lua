@@ -168,7 +168,7 @@ end
 ---@return string[] lines
 ---@return co.TextPart part with the rows of these lines
 ---@return { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[] calls
----@return fun(row: integer) note_prose notes the bounds of the lines that are no calls, which begin at `row`
+---@return fun() note_prose notes the bounds of the lines that are no calls, once they begin the buffer
 local function lay_out(limits, part)
   local before = vim.split(part.text, '\n', { plain = true })
   ---@type string[], integer[]
@@ -217,10 +217,10 @@ local function lay_out(limits, part)
   return lines,
     moved,
     placed,
-    function(from)
+    function()
       for _, piece in ipairs(prose) do
         for index = 1, #piece.lines - 1 do
-          limits:note(from + piece.row + index - 1, piece.lines[index])
+          limits:note(piece.row + index - 1, piece.lines[index])
         end
       end
     end
@@ -247,7 +247,7 @@ function ChatText:replace(part)
   self.folded_answers:clear()
   buffer.write(self.buf, function()
     api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
-    note_prose(0)
+    note_prose()
   end)
   self:set_messages({})
   self:add_calls(placed)
@@ -266,7 +266,7 @@ function ChatText:prepend(part)
   windows.keep_views(self.buf, rows, function()
     buffer.write(self.buf, function()
       api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, lines)
-      note_prose(0)
+      note_prose()
       limits:end_all()
     end)
     self:add_calls(placed)

@@ -220,4 +220,24 @@ function M.ensure()
   })
 end
 
+--- Highlights lines of output.
+---@param buf integer
+---@param namespace integer
+---@param first integer row of the first line
+---@param styles co.Style[]
+---@param indent? integer bytes in front of the output in each line
+function M.set_styles(buf, namespace, first, styles, indent)
+  indent = indent or 0
+  for _, style in ipairs(styles) do
+    local group = M.group(style.sgr)
+    if group then
+      api.nvim_buf_set_extmark(buf, namespace, first + style.line, style.start + indent, {
+        end_col = style['end'] + indent,
+        hl_group = group,
+        strict = false,
+      })
+    end
+  end
+end
+
 return M

@@ -89,22 +89,6 @@ function Block:content()
   return head + 1 + (self.skipped > 0 and 1 or 0), tail
 end
 
---- Sets the highlights of new lines.
----@param first integer
----@param styles co.Style[]
-function Block:highlight(first, styles)
-  for _, style in ipairs(styles) do
-    local group = highlight.group(style.sgr)
-    if group then
-      api.nvim_buf_set_extmark(self.buf, colours, first + style.line, style.start, {
-        end_col = style['end'],
-        hl_group = group,
-        strict = false,
-      })
-    end
-  end
-end
-
 --- Applies a patch. One that changes `skipped` replaces all lines.
 ---@param patch co.Patch
 function Block:patch(patch)
@@ -118,7 +102,7 @@ function Block:patch(patch)
     api.nvim_buf_clear_namespace(self.buf, colours, from, tail)
   end
   buffer.set_lines(self.buf, from, tail, patch.lines)
-  self:highlight(from, patch.styles)
+  highlight.set_styles(self.buf, colours, from, patch.styles)
 end
 
 return M
