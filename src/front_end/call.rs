@@ -3,6 +3,7 @@
 use crate::chat::events::{CallEnd, ChatEvent};
 use crate::chat::text::{one_line, start_of};
 use crate::protocol::{CallLine, CallState};
+use crate::tool::files;
 use crate::tool::jobs::{JobAction, JobRequest, typed};
 use crate::tool::shell::ExecMode;
 use co_llm::transcript::Decision;
@@ -31,21 +32,18 @@ const VERBS: [(&str, &str); 9] = [
     ("rename_symbol", "rename"),
 ];
 
-/// The tools that only look.
-const LOOKS: usize = 4;
-
 /// A call in the chat.
 #[derive(Debug)]
 pub(super) struct CallView {
     kind: CallKind,
     state: CallState,
-    /// What it does.
+    /// The call in words.
     what: String,
     /// The lines of a command that the first line leaves out.
     lead: Vec<String>,
-    /// What the person must know, at the end of the line.
+    /// Remarks that the person must read, for the end of the line.
     words: Vec<String>,
-    /// What the person need not know, at the right edge.
+    /// Details that the person may skip, for the right edge.
     details: Vec<String>,
     remarks: Vec<String>,
     block: Option<u64>,
@@ -59,7 +57,7 @@ pub(super) struct CallView {
 /// A call that reads or searches, and that has succeeded.
 #[derive(Debug, Clone)]
 struct Query {
-    /// What it does, such as `read src/main.rs`.
+    /// The call in words, such as `read src/main.rs`.
     what: String,
     details: String,
 }
@@ -306,9 +304,7 @@ impl CallView {
             diff: self.kind == CallKind::Edit,
         }
     }
-}
 
-impl CallView {
     /// Returns several queries as one line, with a line for each in its fold.
     fn group_line(&self, words: &str) -> CallLine {
         let mut queries = self.group.clone();
@@ -355,7 +351,7 @@ fn summary(queries: &[Query]) -> String {
         }
         found
     };
-    let parts = VERBS[..LOOKS].iter().filter_map(|(_, verb)| {
+    let parts = VERBS.iter().filter_map(|(_, verb)| {
         let verb = format!("{verb} ");
         let found = subjects(&verb);
         let many = found.len() > 1 && verb != "search ";
@@ -387,14 +383,12 @@ fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
 /// Returns whether a file call only looks, and the call in words.
 fn in_words(line: &str) -> (bool, String) {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let Some(at) = VERBS.iter().position(|(tool, _)| *tool == name) else {
+    let Some((_, verb)) = VERBS.iter().find(|(tool, _)| *tool == name) else {
         return (true, line.to_owned());
     };
     let rest = rest.strip_suffix(" in .").unwrap_or(rest);
-    (
-        at < LOOKS,
-        format!("{} {rest}", VERBS[at].1).trim_end().to_owned(),
-    )
+    let what = format!("{verb} {rest}").trim_end().to_owned();
+    (files::NAMES.contains(&name), what)
 }
 
 /// Returns a call about a job in words.

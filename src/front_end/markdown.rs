@@ -24,7 +24,7 @@ const HEADING: &str = "## Co";
 /// The end of the text in the buffer, and the calls that have not ended.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// What the text ends with.
+    /// The kind of text at its end.
     last: Last,
     /// Line breaks at its end.
     breaks: usize,
@@ -45,7 +45,7 @@ pub(super) struct Page {
     typed: Vec<(u64, u64, CallView)>,
 }
 
-/// What a text ends with.
+/// A kind of text at the end of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -148,19 +148,21 @@ impl Page {
             piece.text.push_str(&format!("{text}\n"));
             (self.last, self.breaks, self.held) = (Last::Remark, 1, 0);
         }
-        match piece.text.is_empty() {
-            true => Vec::new(),
-            false => vec![Edit::Append(piece)],
-        }
+        appended(piece)
     }
 
     /// Returns the changes that show a new call.
     fn begin(&mut self, call: CallView, event: &ChatEvent) -> Vec<Edit> {
-        let mut piece = match self.in_turn && !matches!(event, ChatEvent::TypedCommand { .. }) {
+        let typed = match event {
+            ChatEvent::TypedCommand { block, .. } => Some(*block),
+            _ => None,
+        };
+        let mut piece = match self.in_turn && typed.is_none() {
             true => self.heading(),
             false => Piece::default(),
         };
-        if !matches!(event, ChatEvent::TypedCommand { .. }) {
+        // What the person does may come in the middle of an answer.
+        if typed.is_none() {
             piece.text.push_str(&self.close_code());
         }
         if let Some((number, before)) = &mut self.call
@@ -172,17 +174,16 @@ impl Page {
         {
             return vec![Edit::Call(*number, before.line(self.full))];
         }
-        let after_remark = usize::from(self.last == Last::Remark);
-        piece.text.push_str(&self.gap(1 + after_remark));
+        piece.text.push_str(&self.line_gap());
         (self.last, self.breaks, self.held) = (Last::Call, 1, 0);
         self.calls += 1;
         let line = call.line(self.full);
-        match event {
-            ChatEvent::TypedCommand { block, .. } => self.typed.push((self.calls, *block, call)),
-            _ => self.call = Some((self.calls, call)),
+        match typed {
+            Some(block) => self.typed.push((self.calls, block, call)),
+            None => self.call = Some((self.calls, call)),
         }
-        let mut edits = vec![Edit::Append(piece), Edit::Call(self.calls, line)];
-        edits.retain(|edit| !matches!(edit, Edit::Append(piece) if piece.text.is_empty()));
+        let mut edits = appended(piece);
+        edits.push(Edit::Call(self.calls, line));
         edits
     }
 
@@ -267,7 +268,7 @@ impl Page {
             return String::new();
         }
         let gap = match begins {
-            true => self.gap(1 + usize::from(self.last == Last::Remark)),
+            true => self.line_gap(),
             false => "\n".repeat(self.held),
         };
         self.code.push(&gap);
@@ -283,9 +284,22 @@ impl Page {
         "\n".repeat(missing)
     }
 
+    /// Returns the line breaks in front of a call, or of the text of an answer: a blank line ends a remark.
+    fn line_gap(&mut self) -> String {
+        self.gap(1 + usize::from(self.last == Last::Remark))
+    }
+
     /// Returns the line break after which the text of an answer may be folded.
     pub(super) fn end_line(&mut self) -> String {
         self.gap(1)
+    }
+}
+
+/// Returns the change that appends a text; none if the text is empty.
+fn appended(piece: Piece) -> Vec<Edit> {
+    match piece.text.is_empty() {
+        true => Vec::new(),
+        false => vec![Edit::Append(piece)],
     }
 }
 
