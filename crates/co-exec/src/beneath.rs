@@ -532,12 +532,20 @@ pub fn open_real(path: &Path) -> io::Result<(File, Node)> {
     Dir::open(path.parent().unwrap_or(path))?.file(name)
 }
 
-/// Returns the bytes of a regular file. The links of its path are resolved once, and then no part of it may be one.
+/// Opens a regular file. The links of its path are resolved once, and then no part of it may be one.
+///
+/// # Errors
+/// As for [`Dir::file`].
+pub(crate) fn open_resolved(path: &Path) -> io::Result<(File, Node)> {
+    open_real(&path.canonicalize()?)
+}
+
+/// Returns the bytes of a regular file that [`open_resolved`] opens.
 ///
 /// # Errors
 /// As for [`Dir::read`].
 pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    regular::read_open(open_real(&path.canonicalize()?)?.0, most)
+    regular::read_open(open_resolved(path)?.0, most)
 }
 
 /// Returns a path that the methods of [`Dir`] take.

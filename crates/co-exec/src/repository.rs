@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::beneath::{Dir, Kind};
 use crate::regular;
 
 mod links;
@@ -106,6 +107,14 @@ pub fn is_git_dir(dir: &Path) -> bool {
     has_git_names(|name| match name {
         "objects" | "refs" => dir.join(name).is_dir(),
         _ => dir.join(name).symlink_metadata().is_ok(),
+    })
+}
+
+/// Returns whether git may accept an open directory as a git directory.
+pub(crate) fn is_open_git_dir(dir: &Dir) -> bool {
+    has_git_names(|name| match name {
+        "objects" | "refs" => matches!(dir.node(name), Ok(Some(node)) if node.kind == Kind::Dir),
+        _ => matches!(dir.node(name), Ok(Some(_))),
     })
 }
 

@@ -36,8 +36,6 @@ const LINKED: &str = "it has several names (hard links)";
 pub(super) struct Comparison<'a> {
     pub(super) workspace: Dir,
     layer: Dir,
-    /// The path of the layer's files.
-    upper: PathBuf,
     pub(super) root: &'a Path,
     /// They are never ignored.
     pub(super) tracked: IndexedFiles<'a>,
@@ -134,7 +132,6 @@ impl<'a> Comparison<'a> {
         Ok(Self {
             layer: Dir::open_own(&layer.upper())?,
             workspace: Dir::open(root)?,
-            upper: layer.upper(),
             tracked: IndexedFiles::of(root),
             git_dirs: repository::inside(root),
             root,
@@ -334,7 +331,7 @@ impl<'a> Comparison<'a> {
         if closed {
             dir.set_mode(name, new.mode | 0o400)?;
         }
-        let is_secret = new.kind == Kind::File && content::is_secret(&self.upper.join(path));
+        let is_secret = new.kind == Kind::File && content::is_secret_in(dir, path);
         let after = Content::read(dir, name, new);
         if closed {
             dir.set_mode(name, new.mode)?;

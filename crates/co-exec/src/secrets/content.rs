@@ -7,7 +7,7 @@ use regex::{Regex, bytes};
 use serde_json::Value;
 
 use super::extract;
-use crate::regular;
+use crate::beneath::Dir;
 use co_policy::secret_names as names;
 
 /// The most bytes of a file of credentials. Larger files are data.
@@ -48,13 +48,22 @@ static KEY_LINES: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns whether a file contains credentials although its name does not show it: a service account, an `auth.json`, a
 /// private key. Reads only files that may be one of these.
+///
+/// `path` is a real path, no part of which may be a link.
 pub fn is_secret(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dir = Dir::open(path.parent().unwrap_or(path));
+    dir.is_ok_and(|dir| is_secret_in(&dir, path))
+}
+
+/// Returns the same about the file with the name of `path` in an open directory.
+pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
+    let file = path.file_name().unwrap_or_default();
+    let name = file.to_string_lossy();
     match decides(&name) {
-        true => is_telling(path, &name),
+        true => is_telling(dir, path, &name),
         false => {
             may_hold_key(&name)
-                && regular::read(path, MAX_KEY_BYTES as u64).is_ok_and(|bytes| holds_key(&bytes))
+                && (dir.read(file, MAX_KEY_BYTES as u64)).is_ok_and(|bytes| holds_key(&bytes))
         }
     }
 }
@@ -64,9 +73,10 @@ pub(super) fn decides(name: &str) -> bool {
     names::is_key(name) || is_json(name)
 }
 
-/// Returns whether a file whose name [`decides`] is secret.
-pub(super) fn is_telling(path: &Path, name: &str) -> bool {
-    let bytes = regular::read(path, MAX_FILE_BYTES).unwrap_or_default();
+/// Returns whether a file in an open directory whose name [`decides`] is secret.
+pub(super) fn is_telling(dir: &Dir, path: &Path, name: &str) -> bool {
+    let file = path.file_name().unwrap_or_default();
+    let bytes = dir.read(file, MAX_FILE_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     match is_json(name) {
         false => KEY_LINES.is_match(&text),

@@ -1,14 +1,14 @@
 //! A bounded walk that finds the secrets of a workspace.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::FileType;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
 
 use super::content;
 use crate::beneath::Dir;
@@ -24,6 +24,14 @@ const MAX_ENTRIES: usize = 2_000_000;
 
 /// The most entries of each private path that are looked at.
 const MAX_PRIVATE: usize = 2_000;
+
+/// The bytes of a path that are too many for a system call.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Names in a git directory below which are branches and packed objects.
+const GIT_STORES: [&str; 3] = ["objects", "refs", "logs"];
+
+const GIT_CONFIGS: [&str; 2] = ["config", "config.worktree"];
 
 /// The number of stamps that two threads compare faster than one.
 const WORTH_A_THREAD: usize = 400;
@@ -100,8 +108,7 @@ impl Survey {
     /// Returns whether no directory of the workspace, and no file that may be secret by its content, has changed since
     /// this survey read it. Two threads compare many stamps.
     pub fn is_current(&self) -> bool {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(root) = rustix::fs::open(&self.root, flags, Mode::empty()) else {
+        let Ok(root) = Dir::open(&self.root) else {
             return false;
         };
         let dirs = self.read.iter().map(|(path, dir)| (path, dir.stamp));
@@ -155,11 +162,13 @@ impl Survey {
 
     /// Returns a new survey of the workspace `root`. Reads only what has changed since this one.
     pub(super) fn again(&self, root: &Path, extent: Extent<'_>) -> Self {
-        let Ok(root) = root.canonicalize() else {
+        let opened = (root.canonicalize()).and_then(|root| Ok((Dir::open(&root)?, root)));
+        let Ok((opened, root)) = opened else {
             return Self::default();
         };
         let mut walk = Walk {
             before: self,
+            root: opened,
             survey: Self {
                 complete: true,
                 root: root.clone(),
@@ -222,6 +231,8 @@ pub fn survey(root: &Path) -> Survey {
 
 struct Walk<'a> {
     before: &'a Survey,
+    /// The workspace.
+    root: Dir,
     survey: Survey,
     /// The number of entries that may still be read.
     left: usize,
@@ -245,12 +256,14 @@ impl Walk<'_> {
         let mut todo = VecDeque::from([(start.to_owned(), secret)]);
         let mut last = Vec::new();
         while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
-            for (path, kind) in self.entries(&dir).iter().cloned() {
+            let opened = self.open(&dir);
+            let is_git_dir = || opened.as_ref().is_ok_and(repository::is_open_git_dir);
+            for (path, kind) in self.entries(&dir, &opened).iter().cloned() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if is_git_store(&dir, &name) {
+                if GIT_STORES.contains(&&*name) && is_of_git(&dir) && is_git_dir() {
                     continue;
                 }
-                if name == "HEAD" && repository::is_git_dir(&dir) {
+                if name == "HEAD" && is_git_dir() {
                     self.survey.repositories.push(dir.clone());
                 }
                 // A submodule may have any name.
@@ -258,7 +271,7 @@ impl Walk<'_> {
                 let named = !git
                     && (names::is_secret(&name)
                         || kind.is_fifo()
-                        || kind.is_file() && self.is_secret(&path, &name));
+                        || kind.is_file() && self.is_secret(&opened, &path, &name));
                 match (kind.is_dir(), secret) {
                     (true, true) => todo.push_back((path, true)),
                     (true, false) if named => {
@@ -274,7 +287,7 @@ impl Walk<'_> {
                     (false, false) if named && kind.is_symlink() => self.links.push(path),
                     (false, false) if named => self.survey.files.push(path),
                     (false, false) => {
-                        if is_git_config(&dir, &name) {
+                        if GIT_CONFIGS.contains(&&*name) && (is_of_git(&dir) || is_git_dir()) {
                             self.survey.git_configs.push(path.clone());
                         }
                         self.ordinary.push(path);
@@ -284,28 +297,46 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a file is secret by its content. Reads it only if it has changed.
-    fn is_secret(&mut self, path: &Path, name: &str) -> bool {
+    /// Opens a directory by its real path.
+    fn open(&self, dir: &Path) -> io::Result<Dir> {
+        if dir.as_os_str().len() >= MAX_PATH_BYTES {
+            // co can open it part by part, but no mask and no watch can be set on a file in it.
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        match dir.strip_prefix(&self.survey.root) {
+            Ok(below) => self.root.dir(below),
+            Err(_) => Dir::open(dir),
+        }
+    }
+
+    /// Returns whether a file in an open directory is secret by its content. Reads it only if it has changed.
+    fn is_secret(&mut self, dir: &io::Result<Dir>, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
             return self.keys.contains(path);
         }
-        let stamp = FileStamp::of(path);
+        let Ok(dir) = dir else {
+            return false;
+        };
+        let node = dir.node(path.file_name().unwrap_or_default());
+        let stamp = node.ok().flatten().map(|node| node.stamp);
         let before = self.before.looked.get(path);
         let before = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
         // Before it is read: it may change meanwhile.
         let stamp = stamp.filter(FileStamp::is_settled);
-        let secret = before.map_or_else(|| content::is_telling(path, name), |file| file.secret);
+        let secret =
+            before.map_or_else(|| content::is_telling(dir, path, name), |file| file.secret);
         let looked = Looked { stamp, secret };
         self.survey.looked.insert(path.to_owned(), looked);
         secret
     }
 
     /// Returns the entries of a directory. Reads it only if it has changed.
-    fn entries(&mut self, dir: &Path) -> Entries {
+    fn entries(&mut self, dir: &Path, opened: &io::Result<Dir>) -> Entries {
         if self.entries > MAX_ENTRIES {
             return self.cut_short();
         }
-        let stamp = FileStamp::of(dir);
+        let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
+        let stamp = itself.map(|node| node.stamp);
         let before = self.before.read.get(dir);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(FileStamp::is_settled);
@@ -314,8 +345,11 @@ impl Walk<'_> {
             Some((entries, keys)) => (entries, keys, true),
             None if self.left == 0 => return self.cut_short(),
             None => {
-                let (entries, whole) = self.read(dir);
-                let keys = self.find_keys(dir, &entries);
+                let (entries, whole) = self.read(dir, opened);
+                let keys = (opened.as_ref()).map_or_else(
+                    |_| Arc::default(),
+                    |opened| self.find_keys(dir, opened, &entries),
+                );
                 (entries, keys, whole)
             }
         };
@@ -338,14 +372,17 @@ impl Walk<'_> {
     }
 
     /// Reads a directory, and tells whether its entries are all.
-    fn read(&mut self, dir: &Path) -> (Entries, bool) {
-        let entries = match dir.read_dir() {
+    fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Entries, bool) {
+        let kind_of = |error: &io::Error| error.kind();
+        let opened = opened.as_ref().map_err(kind_of);
+        let entries = match opened.and_then(|it| it.list().map_err(|error| kind_of(&error))) {
             Ok(entries) => entries,
-            Err(error) => {
-                use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-                match error.kind() {
-                    // Closed, because a command may find it readable, or find another directory at its path.
-                    PermissionDenied | NotFound | NotADirectory => {
+            Err(kind) => {
+                use io::ErrorKind::{NotADirectory, NotFound, Other, PermissionDenied};
+                match kind {
+                    // Closed, because a command may find it readable, or find another directory at its path. (A link is
+                    // an error of the kind `Other`.)
+                    PermissionDenied | NotFound | NotADirectory | Other => {
                         self.survey.dirs.push(dir.to_owned());
                     }
                     _ => self.survey.complete = false,
@@ -356,15 +393,14 @@ impl Walk<'_> {
         let mut whole = true;
         let mut found = Vec::new();
         for entry in entries {
-            let kind = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
             if self.left == 0 {
                 self.cut_short();
                 whole = false;
                 break;
             }
             self.left -= 1;
-            match kind {
-                Ok(entry) => found.push(entry),
+            match entry {
+                Ok((name, kind)) => found.push((dir.join(name), kind)),
                 Err(_) => whole = false,
             }
         }
@@ -374,14 +410,16 @@ impl Walk<'_> {
     /// Returns the files of a directory that contain a private key.
     ///
     /// This is cached with the directory. To check each such file before each command would take too long.
-    fn find_keys(&mut self, dir: &Path, entries: &[(PathBuf, FileType)]) -> Arc<[PathBuf]> {
-        let below = dir.strip_prefix(&self.survey.root).unwrap_or(dir);
+    fn find_keys(
+        &mut self,
+        path: &Path,
+        dir: &Dir,
+        entries: &[(PathBuf, FileType)],
+    ) -> Arc<[PathBuf]> {
+        let below = path.strip_prefix(&self.survey.root).unwrap_or(path);
         if is_generated(below) {
             return Arc::default();
         }
-        let Ok(dir) = Dir::open(dir) else {
-            return Arc::default();
-        };
         let buffer = &mut self.buffer;
         let files = entries.iter().filter(|(_, kind)| kind.is_file());
         let keys = files.map(|(path, _)| path).filter(|path| {
@@ -424,7 +462,8 @@ impl Walk<'_> {
         if !real.is_dir() {
             return self.survey.outside.push(real);
         }
-        for (path, kind) in self.entries(&real).iter() {
+        let opened = self.open(&real);
+        for (path, kind) in self.entries(&real, &opened).iter() {
             if kind.is_file() {
                 self.survey.outside.push(path.clone());
             }
@@ -486,15 +525,6 @@ impl Walk<'_> {
 pub(crate) fn is_generated(below: &Path) -> bool {
     let is_one = |part| GENERATED_DIRECTORIES.iter().any(|made| part == *made);
     below.iter().any(is_one)
-}
-
-/// Returns whether a name in a `.git` directory is that of a branch or a packed object.
-fn is_git_store(dir: &Path, name: &str) -> bool {
-    ["objects", "refs", "logs"].contains(&name) && is_of_git(dir) && repository::is_git_dir(dir)
-}
-
-fn is_git_config(dir: &Path, name: &str) -> bool {
-    ["config", "config.worktree"].contains(&name) && (is_of_git(dir) || repository::is_git_dir(dir))
 }
 
 fn is_of_git(dir: &Path) -> bool {

@@ -1,6 +1,7 @@
 //! Reads the secret values of a workspace from its secret files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use super::extract;
 use super::matcher::Matcher;
 use super::survey::Survey;
 use super::value::SecretValue;
-use crate::regular::{self, FileStamp};
+use crate::beneath;
+use crate::regular::{self, FileStamp, SMALL_FILE_BYTES};
 use crate::repository;
 use co_policy::secret_names as names;
 
@@ -97,13 +99,13 @@ impl KnownValues {
     fn read_files(&mut self, configs: &[PathBuf], survey: &Survey) -> BTreeSet<SecretValue> {
         let mut before = std::mem::take(&mut self.files);
         let (mut held, mut left) = (BTreeSet::new(), MAX_BYTES);
-        let configs = configs.iter().map(|path| (path, true));
-        let files = (survey.files.iter())
-            .chain(&survey.within)
-            .chain(&survey.outside);
-        let files = configs.chain(files.map(|path| (path, false)));
-        for (path, is_config) in files.take(MAX_FILES) {
-            let Some(mut file) = read_file(path, is_config, before.remove(path)) else {
+        let configs = configs.iter().map(|path| (path, Source::GitConfig));
+        let inside = survey.files.iter().chain(&survey.within);
+        let inside = inside.map(|path| (path, Source::Inside));
+        let outside = survey.outside.iter().map(|path| (path, Source::Outside));
+        let files = configs.chain(inside).chain(outside);
+        for (path, source) in files.take(MAX_FILES) {
+            let Some(mut file) = read_file(path, source, before.remove(path)) else {
                 continue;
             };
             let all = file.values.len();
@@ -160,9 +162,24 @@ fn git_configs(root: &Path, survey: &Survey) -> Vec<PathBuf> {
     configs
 }
 
-/// Returns the values in a secret file, or none if it cannot be read. `before` are those of the last reading.
-fn read_file(path: &Path, is_config: bool, before: Option<SecretFile>) -> Option<SecretFile> {
-    let stamp = FileStamp::of(path);
+/// The origin of values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    GitConfig,
+    /// A secret file in the workspace, by its real path.
+    Inside,
+    /// A file that a link with a secret name leads to.
+    Outside,
+}
+
+/// Returns the values in a file, or none if it cannot be read. `before` are those of the last reading.
+fn read_file(path: &Path, source: Source, before: Option<SecretFile>) -> Option<SecretFile> {
+    let (file, node) = match source {
+        Source::Inside => beneath::open_real(path),
+        Source::GitConfig | Source::Outside => beneath::open_resolved(path),
+    }
+    .ok()?;
+    let stamp = Some(node.stamp);
     if let Some(file) = before
         && file.stamp.is_some()
         && file.stamp == stamp
@@ -171,11 +188,11 @@ fn read_file(path: &Path, is_config: bool, before: Option<SecretFile>) -> Option
     }
     // Taken before reading, because the file may change meanwhile.
     let stamp = stamp.filter(FileStamp::is_settled);
-    let text = text(path)?;
+    let text = text(file)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let values = match is_config {
-        true => extract::git_config(&text),
-        false => extract::values(&name, &text),
+    let values = match source {
+        Source::GitConfig => extract::git_config(&text),
+        Source::Inside | Source::Outside => extract::values(&name, &text),
     };
     Some(SecretFile { stamp, values })
 }
@@ -214,12 +231,14 @@ fn values_in(
         return BTreeSet::new();
     };
     let mut found = BTreeSet::new();
-    // A link may lead to a secret file.
-    for file in files.filter(|file| !file.is_symlink()) {
+    for file in files {
         if begun.elapsed() > SEARCH_TIMEOUT {
             break;
         }
-        let Ok(bytes) = regular::read(&file, regular::SMALL_FILE_BYTES) else {
+        // A link that has come meanwhile may lead to a secret file.
+        let opened = beneath::open_real(&file);
+        let Ok(bytes) = opened.and_then(|(file, _)| regular::read_open(file, SMALL_FILE_BYTES))
+        else {
             continue;
         };
         let hits = search.find_overlapping_iter(&bytes);
@@ -228,9 +247,9 @@ fn values_in(
     found
 }
 
-/// Returns the text of a secret file, unless it is binary.
-fn text(file: &Path) -> Option<String> {
-    let bytes = regular::read(file, regular::SMALL_FILE_BYTES).ok()?;
+/// Returns the text of an open file, unless it is binary.
+fn text(file: File) -> Option<String> {
+    let bytes = regular::read_open(file, SMALL_FILE_BYTES).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     (!bytes.contains(&0)).then(|| text.into_owned())
 }

@@ -303,3 +303,19 @@ fn paths_that_are_too_long_are_no_complete_survey() {
     assert!(made.unwrap().success());
     assert!(!survey(&top).complete);
 }
+
+#[test]
+fn a_directory_that_becomes_a_link_is_closed_and_not_followed() {
+    let (dir, outside) = (workspace(&["a/b.json"]), workspace(&["b.json", ".env"]));
+    let secret = r#"{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----"}"#;
+    fs::write(outside.path().join("b.json"), secret).unwrap();
+    let mut before = settled(dir.path());
+    fs::rename(dir.path().join("a"), dir.path().join("moved")).unwrap();
+    symlink(outside.path(), dir.path().join("a")).unwrap();
+    // As if it was replaced after its name was read.
+    let root = before.root.clone();
+    before.read.get_mut(&root).unwrap().stamp = FileStamp::of(&root);
+    let found = again(&before, dir.path(), 10);
+    assert_eq!(relative(&found.dirs, dir.path()), ["a"]);
+    assert!(found.files.is_empty() && found.within.is_empty());
+}
