@@ -2,29 +2,13 @@
 
 use co_llm::transcript::Call;
 
-pub use co_policy::one_line;
-
-/// The longest difference that a question shows, in bytes. Neovim shows it at once.
-pub(super) const LONGEST_DIFF: usize = 256 << 10;
+pub use co_policy::{one_line, start_of};
 
 /// The most files that a text names.
 pub(super) const MOST_NAMED: usize = 20;
 
 /// Characters of a command in its short form.
 const SHORT_CHARS: usize = 60;
-
-/// Adds a printable difference to that of a question, as far as there is room. A line tells how much is left out.
-pub(super) fn add_diff(text: &mut String, diff: &str) {
-    let room = LONGEST_DIFF.saturating_sub(text.len());
-    if diff.len() <= room {
-        return text.push_str(diff);
-    }
-    let end = (0..=room).rev().find(|it| diff.is_char_boundary(*it));
-    let (shown, rest) = diff.split_at(end.unwrap_or_default());
-    text.push_str(shown);
-    let lines = rest.lines().count();
-    text.push_str(&format!("\n… {lines} more lines\n"));
-}
 
 /// Returns the start of the first line of a command.
 pub(super) fn short(command: &str) -> String {
@@ -34,15 +18,6 @@ pub(super) fn short(command: &str) -> String {
         short.push('…');
     }
     short
-}
-
-/// Returns whole characters from the start of a text, at most `most` bytes.
-pub fn start_of(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
-    &text[..end]
 }
 
 /// Returns the command of a call, or its name and arguments if it has none.

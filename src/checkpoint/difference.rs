@@ -55,14 +55,15 @@ impl Change {
         diff
     }
 
-    /// Adds the diff to a text. If the text has `most` bytes already, adds only the numbers of the changed lines.
-    pub fn add_diff(&self, text: &mut String, store: &Store, most: usize) {
-        if text.len() < most {
-            text.push_str(&self.diff(store));
-        } else {
-            let (added, removed, _) = self.lines(store);
-            let name = shown(&self.path);
-            text.push_str(&format!("{name}: +{added} -{removed}\n"));
+    /// Returns the word for the change of a directory, if it comes or goes and no later change is below it.
+    pub fn directory_word(&self, next: Option<&Self>) -> Option<&'static str> {
+        if next.is_some_and(|next| next.path.starts_with(&self.path)) {
+            return None;
+        }
+        match (&self.before, &self.after) {
+            (None, Some(Entry::Dir { .. })) => Some("new"),
+            (Some(Entry::Dir { .. }), None) => Some("removed"),
+            _ => None,
         }
     }
 

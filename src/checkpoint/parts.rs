@@ -7,7 +7,7 @@ use super::change::{Change, Entry, shown};
 use super::log::{By, Record};
 use super::store::Store;
 use super::undo::bytes_of;
-use crate::protocol::{FileChange, ReviewText};
+use crate::protocol::{self, Excerpt, FileChange, ReviewText, fact_lines};
 use co_edit::{FileText, Hunk, RebaseResult, apply_hunks, hunks, marked, rebase};
 
 /// The most bytes of the texts of one review. Neovim gets them in parts.
@@ -88,13 +88,46 @@ impl ChangedFile {
     pub fn all<'a>(changes: impl Iterator<Item = &'a Change>, store: &Store) -> Vec<Self> {
         let mut room = MOST_REVIEW_BYTES;
         let files = changes.filter(|it| !it.is_directory()).map(|it| {
-            let undo = it.inverse();
-            let file = Self::of(&undo, &[], store).unwrap_or_else(|| Self::whole(&undo, store));
+            let file = Self::of_change(it, store);
             // The first file that is too much ends the search.
             room = room.checked_sub(file.size())?;
             Some(file)
         });
         files.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Returns some changes for a question. `files` are those of the changes for a review, or none if they are too many.
+    pub fn for_question(changes: &[&Change], files: &[Self], store: &Store) -> protocol::Change {
+        let mut excerpt = Excerpt::new(changes.iter().filter(|it| !it.is_directory()).count());
+        let mut known = files.iter();
+        for (at, change) in changes.iter().enumerate() {
+            let path = shown(&change.path);
+            if change.is_directory() {
+                if let Some(word) = change.directory_word(changes.get(at + 1).copied()) {
+                    excerpt.add_heading(&format!("{word} directory {path}"));
+                }
+                continue;
+            }
+            let file = match known.next() {
+                Some(file) => file.for_review(),
+                None if excerpt.has_room() => Self::of_change(change, store).for_review(),
+                None => {
+                    let (added, removed, _) = change.lines(store);
+                    excerpt.add_path(&path, added, removed);
+                    continue;
+                }
+            };
+            excerpt.add_path(&path, file.added, file.removed);
+            excerpt.add_lines(&file.text);
+        }
+        let facts = fact_lines(changes.iter().flat_map(|it| it.facts(store)));
+        let files = files.iter().map(Self::for_review).collect();
+        protocol::Change::new(facts, &excerpt, files)
+    }
+
+    fn of_change(change: &Change, store: &Store) -> Self {
+        let undo = change.inverse();
+        Self::of(&undo, &[], store).unwrap_or_else(|| Self::whole(&undo, store))
     }
 
     fn whole(undo: &Change, store: &Store) -> Self {

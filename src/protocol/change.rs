@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use co_policy::start_of;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The most facts of a kind that are named.
@@ -13,6 +14,13 @@ const PART_BYTES: usize = 256 << 10;
 const FIRST_BYTES: usize = 256 << 10;
 /// The most bytes of one of these texts.
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;
+/// The most bytes of lines in an excerpt. After them, and up to twice as many, it has only headings.
+const EXCERPT_BYTES: usize = 256 << 10;
+/// The most lines and bytes of an excerpt that go with the question. Neovim draws them at once.
+const SHOWN_LINES: usize = 500;
+const SHOWN_BYTES: usize = 64 << 10;
+/// The lines of an excerpt around those that differ.
+const CONTEXT_LINES: usize = 3;
 
 /// The changes that a question is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -20,7 +28,7 @@ pub struct Change {
     /// The changes are made or dropped as a whole: the person reads the review, and answers the question.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
-    /// They take changes of a turn back, or bring them back. `diff` begins with the number of files.
+    /// They take changes of a turn back, or bring them back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
     /// The buffer of one of the files has unsaved changes.
@@ -29,10 +37,19 @@ pub struct Change {
     pub removed: usize,
     /// The facts that the person must see first, in the order of their kinds.
     pub facts: Vec<FactLine>,
-    /// The unified diff, printable.
-    pub diff: String,
-    /// The files for a review; none if there are too many.
+    /// The first lines of the [`Excerpt`].
+    pub excerpt: String,
+    /// The number of its other lines.
+    pub more: usize,
+    /// The files for a review. If they are too many, the only one has the excerpt.
     pub files: Vec<FileChange>,
+}
+
+/// The lines that differ in all files, and a few lines around them. The marks are those of [`ReviewText`], and `#` for a heading.
+#[derive(Debug, Clone, Default)]
+pub struct Excerpt {
+    text: String,
+    lines: usize,
 }
 
 /// The change of a file, for a review.
@@ -132,10 +149,7 @@ impl ReviewText {
 
     fn cut(&self, from: usize, most: usize) -> (&str, bool) {
         let rest = self.text.get(from..).unwrap_or_default();
-        let end = (0..=most.min(rest.len()))
-            .rev()
-            .find(|it| rest.is_char_boundary(*it));
-        let part = &rest[..end.unwrap_or_default()];
+        let part = start_of(rest, most);
         (part, part.len() < rest.len())
     }
 
@@ -168,6 +182,120 @@ impl Serialize for ReviewText {
         map.serialize_entry("text", text)?;
         map.serialize_entry("more", &more)?;
         map.end()
+    }
+}
+
+impl Excerpt {
+    /// Returns an excerpt that begins with the number of files, if they are several.
+    pub fn new(files: usize) -> Self {
+        let mut excerpt = Self::default();
+        if files > 1 {
+            excerpt.add_heading(&format!("{files} files"));
+        }
+        excerpt
+    }
+
+    /// Returns the changed lines of one file, or those of several below headings.
+    pub fn of(files: &[FileChange]) -> Self {
+        let mut excerpt = Self::new(files.len());
+        for file in files {
+            if files.len() > 1 {
+                excerpt.add_path(&file.path, file.added, file.removed);
+            }
+            excerpt.add_lines(&file.text);
+        }
+        excerpt
+    }
+
+    /// Returns whether there is room for lines of files.
+    pub fn has_room(&self) -> bool {
+        self.text.len() < EXCERPT_BYTES
+    }
+
+    /// Adds a heading.
+    pub fn add_heading(&mut self, heading: &str) {
+        let heading = co_policy::one_line(heading);
+        self.push(&format!("#── {heading}"), 2 * EXCERPT_BYTES);
+    }
+
+    /// Adds a heading that names a file.
+    pub fn add_path(&mut self, path: &str, added: usize, removed: usize) {
+        self.add_heading(&format!("{path}  +{added} -{removed}"));
+    }
+
+    /// Adds the lines that differ, with those around them. If none differs, adds the facts.
+    pub fn add_lines(&mut self, text: &ReviewText) {
+        let (other, lines): (Vec<&str>, Vec<&str>) = text
+            .text
+            .lines()
+            .partition(|line| line.starts_with(['@', '!']));
+        let mut near = vec![false; lines.len()];
+        for (at, line) in lines.iter().enumerate() {
+            if line.starts_with(['+', '-']) {
+                let last = (at + CONTEXT_LINES + 1).min(near.len());
+                near[at.saturating_sub(CONTEXT_LINES)..last].fill(true);
+            }
+        }
+        if !near.contains(&true) {
+            let facts = other.iter().filter(|line| line.starts_with('!'));
+            return facts.for_each(|fact| self.push(fact, EXCERPT_BYTES));
+        }
+        // The number of the line in the new text.
+        let mut number = 1;
+        for (at, line) in lines.iter().enumerate() {
+            if near[at] && at > 0 && !near[at - 1] {
+                self.push(&format!("#── line {number}"), EXCERPT_BYTES);
+            }
+            if near[at] {
+                self.push(line, EXCERPT_BYTES);
+            }
+            number += usize::from(line.starts_with([' ', '+']));
+        }
+    }
+
+    fn push(&mut self, line: &str, most: usize) {
+        self.lines += 1;
+        if let Some(room @ 1..) = most.checked_sub(self.text.len()) {
+            let start = start_of(line, room);
+            self.text.push_str(start);
+            self.text.push_str(if start == line { "\n" } else { "…\n" });
+        }
+    }
+
+    /// Returns the first lines, and the number of the others.
+    fn shown(&self) -> (String, usize) {
+        let mut end = 0;
+        let mut lines = 0;
+        for line in self.text.split_inclusive('\n').take(SHOWN_LINES) {
+            if end + line.len() > SHOWN_BYTES {
+                break;
+            }
+            end += line.len();
+            lines += 1;
+        }
+        // A line that is longer than all that is shown.
+        let start = if lines == 0 {
+            start_of(&self.text, SHOWN_BYTES)
+        } else {
+            &self.text[..end]
+        };
+        (start.to_owned(), self.lines - lines)
+    }
+
+    /// Returns the excerpt as the only file of a review of too many changes.
+    fn for_review(&self) -> FileChange {
+        let left = self.lines - self.text.lines().count();
+        let rest = match left {
+            0 => String::new(),
+            left => format!("!and {left} more lines\n"),
+        };
+        FileChange {
+            path: "the changed lines of all files".to_owned(),
+            parts: 1,
+            whole: true,
+            text: ReviewText::new(&[], &format!("@\n{}{rest}", self.text)),
+            ..FileChange::default()
+        }
     }
 }
 
@@ -213,6 +341,24 @@ impl FactKind {
 }
 
 impl Change {
+    /// Returns the change of some files. If they are too many for a review, `files` is empty.
+    pub fn new(facts: Vec<FactLine>, excerpt: &Excerpt, files: Vec<FileChange>) -> Self {
+        let (shown, more) = excerpt.shown();
+        let too_many = files.is_empty() && excerpt.lines > 0;
+        let files = match too_many {
+            true => vec![excerpt.for_review()],
+            false => files,
+        };
+        Self {
+            whole: too_many,
+            facts,
+            excerpt: shown,
+            more,
+            files: with_first_parts(files),
+            ..Self::default()
+        }
+    }
+
     /// Returns the lines of the files that differ, whatever their places are, and whether a buffer is unsaved.
     pub fn changed_lines(&self) -> (bool, Vec<&str>) {
         let lines = self.files.iter().flat_map(|file| {
@@ -226,6 +372,73 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn file(path: &str, marked: &str) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            text: ReviewText::new(&[], marked),
+            ..FileChange::default()
+        }
+    }
+
+    #[test]
+    fn an_excerpt_has_what_differs_and_the_lines_around() {
+        let stays: String = (1..=9).map(|line| format!(" {line}\n")).collect();
+        let long = format!("{stays}@\n-old\n+new\n{stays}");
+        let around = "#── line 7\n 7\n 8\n 9\n-old\n+new\n 1\n 2\n 3\n";
+        for (files, expected) in [
+            (vec![file("a", &long)], around.to_owned()),
+            (
+                vec![file("a", &long), file("b", "@\n!mode 644 => 755\n x\n")],
+                format!("#── 2 files\n#── a  +0 -0\n{around}#── b  +0 -0\n!mode 644 => 755\n"),
+            ),
+            (
+                vec![file("a", &format!("@\n+{long}@\n-end\n"))],
+                format!("+ 1\n 2\n 3\n 4\n{around}#── line 17\n 7\n 8\n 9\n-end\n"),
+            ),
+        ] {
+            assert_eq!(Excerpt::of(&files).text, expected);
+        }
+    }
+
+    #[test]
+    fn a_long_excerpt_goes_in_part_and_tells_how_much_is_left() {
+        let lines = |count: usize, line: &str| format!("@\n{}", format!("+{line}\n").repeat(count));
+        let long = "x".repeat(SHOWN_BYTES);
+        for (marked, shown, more) in [
+            (lines(3, "a"), 3, 0),
+            (lines(SHOWN_LINES + 7, "a"), SHOWN_LINES, 7),
+            (lines(2, &long), 1, 2),
+            (
+                lines(100_000, "a line of text"),
+                SHOWN_LINES,
+                100_000 - SHOWN_LINES,
+            ),
+        ] {
+            let files = vec![file("a", &marked)];
+            let change = Change::new(Vec::new(), &Excerpt::of(&files), files);
+            assert_eq!((change.excerpt.lines().count(), change.more), (shown, more));
+            assert!(change.excerpt.len() <= SHOWN_BYTES);
+        }
+    }
+
+    #[test]
+    fn too_many_changes_are_one_file_with_an_excerpt() {
+        let mut excerpt = Excerpt::new(20_000);
+        for number in 0..20_000 {
+            excerpt.add_path(&format!("file{number}"), 1, 0);
+            excerpt.add_lines(&ReviewText::new(&[], &"@\n+a line of text\n".repeat(3)));
+        }
+        let change = Change::new(Vec::new(), &excerpt, Vec::new());
+        assert!(change.whole);
+        let review = change.files[0].text.as_str();
+        assert!(review.starts_with("@\n#── 20000 files\n#── file0  +1 -0\n+a line"));
+        // After the lines of some files, it has the names of more, then a number.
+        assert!(review.matches("+a line").count() > 1_000);
+        assert!(review.matches("#── file").count() > review.matches("+a line").count());
+        assert!(review.lines().last().unwrap().ends_with(" more lines"));
+        assert!(review.len() < 3 * EXCERPT_BYTES);
+    }
 
     #[test]
     fn facts_stand_by_kind_and_those_of_a_kind_are_bounded() {

@@ -10,29 +10,15 @@ use crate::checkpoint::{Change, Entry, Store, shown};
 use crate::protocol::{FactLine, fact_lines};
 
 impl TrialChanges {
-    /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it. After
-    /// `most` bytes, it has only the numbers of the changed lines; after twice as many, only the number of the other changes.
-    pub fn diff(&self, store: &Store, most: usize) -> String {
+    /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it.
+    pub fn diff(&self, store: &Store) -> String {
         let mut diff = String::new();
         for (at, change) in self.changes.iter().enumerate() {
-            if diff.len() >= most.saturating_mul(2) {
-                diff.push_str(&format!("and {} more\n", self.changes.len() - at));
-                break;
+            if let Some(word) = change.directory_word(self.changes.get(at + 1)) {
+                diff.push_str(&format!("{word} directory: {}\n", shown(&change.path)));
             }
-            let lone = match (&change.before, &change.after) {
-                (None, Some(Entry::Dir { .. })) => Some("new"),
-                (Some(Entry::Dir { .. }), None) => Some("removed"),
-                _ => None,
-            };
-            match lone.filter(|_| !self.has_more_below(at)) {
-                Some(word) => {
-                    let path = shown(&change.path);
-                    diff.push_str(&format!("{word} directory: {path}\n"));
-                    // It names an unusual mode.
-                    diff.push_str(&change.diff(store));
-                }
-                None => change.add_diff(&mut diff, store, most),
-            }
+            // That of a directory names an unusual mode.
+            diff.push_str(&change.diff(store));
         }
         diff
     }
@@ -48,12 +34,6 @@ impl TrialChanges {
         lines.fold((0, 0), |(added, removed), (more, fewer, _)| {
             (added + more, removed + fewer)
         })
-    }
-
-    /// Returns whether the next change is below the path of this one.
-    fn has_more_below(&self, at: usize) -> bool {
-        let next = self.changes.get(at + 1);
-        next.is_some_and(|next| next.path.starts_with(&self.changes[at].path))
     }
 
     /// Returns a sentence for each change that is dropped, up to `most`, and one for those of ignored files and of git.

@@ -265,7 +265,7 @@ describe('the approval float', function()
       { status = 'exit 1, after 2 s', output = { 'one failed' }, notes = { 'x is dropped' } }
     local change = messages.change({
       removed = 0,
-      diff = '--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+2\n',
+      excerpt = '#── a  +1 -0\n 1\n+2\n',
     })
     local nvim = asked(ask(1, { command = long, tried = tried, change = change }))
     nvim:wait_screen(
@@ -274,7 +274,7 @@ describe('the approval float', function()
       'as a trial: exit 1',
       'x is dropped',
       'one failed',
-      '--- a/a',
+      '── a  +1 -0',
       'y keep'
     )
     nvim:keys('n')

@@ -18,7 +18,7 @@ local function ask_change(id, fields)
       alone = 'read the difference first',
       change = messages.change({
         added = 2,
-        diff = '--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+--- 3\n',
+        excerpt = '#── line 9\n one\n-two\n+2\n+--- 3\n',
       }),
     }, fields or {})
   )
@@ -31,9 +31,9 @@ describe('a question about a change', function()
     nvim:wait_screen(
       'edit_file src/a.rs  +2 -1',
       'why  changes a file',
-      '@@ -1,2 +1,3 @@',
-      '-two',
-      '+--- 3'
+      '── line 9',
+      '- two',
+      '+ --- 3'
     )
     local found = nvim:lua([[
       local namespace = vim.api.nvim_get_namespaces()['co.approval']
@@ -44,13 +44,13 @@ describe('a question about a change', function()
           local marks = vim.api.nvim_buf_get_extmarks(buf, namespace, 0, -1, { details = true })
           local groups = {}
           for _, mark in ipairs(marks) do
-            groups[lines[mark[2] + 1] ] = mark[4].hl_group
+            groups[lines[mark[2] + 1] ] = mark[4].line_hl_group
           end
-          return { groups['-two'], groups['+2'], groups['+--- 3'], groups[' one'] or 'none' }
+          return { groups.two, groups['2'], groups['--- 3'], groups.one or 'none' }
         end
       end
     ]])
-    same({ 'CoDiffRemoved', 'CoDiffAdded', 'CoDiffAdded', 'none' }, found)
+    same({ 'CoReviewRemoved', 'CoReviewAdded', 'CoReviewAdded', 'none' }, found)
   end)
 
   it('shows a name with line breaks as one line', function()
@@ -67,41 +67,29 @@ describe('a question about a change', function()
     wait_answers(nvim, { { 1, 'deny' } })
   end)
 
-  it('shows the start of a long difference, and all of it with d', function()
+  it('tells how many lines are left out, and shows all with d', function()
     local nvim = editor()
-    nvim:lua([[
-      _G.slowest = 0
-      local float = require('co.question.float')
-      local show = float.show
-      float.show = function(...)
-        local since = os.clock()
-        local shown = show(...)
-        _G.slowest = math.max(_G.slowest, os.clock() - since)
-        return shown
-      end
-    ]])
-    local lines, long = ('+a line of text\n'):rep(500000), '+' .. ('long é '):rep(20000)
-    for id, diff in ipairs({ lines .. '+the end\n', long .. '\n+the end\n' }) do
-      local change = messages.change({ added = 2, removed = 0, diff = diff })
-      nvim:receive(ask_change(id, { change = change }))
-      nvim:wait_screen('edit_file src/a.rs  +2 -0')
-      reach(nvim, 'd')
-      nvim:wait('return vim.api.nvim_buf_get_lines(0, -2, -1, false)[1] == "+the end"')
-      same(true, nvim:lua('return vim.bo.filetype == "co-question" and not vim.bo.modifiable'))
-      nvim:wait_gone('co 1/1')
-      local text = nvim:lua([[
-        local text = table.concat(vim.api.nvim_buf_get_lines(0, 2, -1, false), '\n') .. '\n'
-        return text:gsub('\n↳ ', '')
-      ]])
-      same(true, text == diff)
-      nvim:keys('q')
-      nvim:wait_screen('co 1/1')
-      reach(nvim, 'n')
-      nvim:wait_gone('co 1/1')
-    end
-    wait_answers(nvim, { { 1, 'deny' }, { 2, 'deny' } })
-    local slowest = nvim:lua('return _G.slowest')
-    same(true, slowest < 0.05, ('%.3f s'):format(slowest))
+    local file = messages.file('src/a.rs', '@\n' .. ('+a line\n'):rep(600) .. '+the end\n')
+    local change = messages.change({
+      excerpt = ('+a line\n'):rep(500),
+      more = 101,
+      files = { file },
+    })
+    nvim:receive(ask_change(1, { change = change }))
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'G')
+    nvim:wait_screen('… 101 more lines: d shows all')
+    nvim:keys('dG')
+    nvim:wait_screen('+ the end')
+  end)
+
+  it('shows all of a long line', function()
+    local nvim = editor()
+    local line = ('x'):rep(4800) .. (' '):rep(120) .. '; evil()'
+    nvim:receive(ask_change(1, { change = messages.change({ excerpt = '+' .. line .. '\n' }) }))
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'G$')
+    nvim:wait_screen('; evil()')
   end)
 
   it('names first what the lines do not show', function()
@@ -109,24 +97,24 @@ describe('a question about a change', function()
       { kind = 'runs', text = 'runs .nvim.lua: programs or agents run or obey it' },
       { kind = 'deleted', text = 'gone old: deleted' },
     }
-    local change = messages.change({ facts = facts, diff = '+x\n' })
+    local change = messages.change({ facts = facts, excerpt = '+x\n' })
     local nvim = asked(ask_change(1, { change = change }))
-    nvim:wait_screen(facts[1].text, facts[2].text, '+x')
+    nvim:wait_screen(facts[1].text, facts[2].text, '+ x')
   end)
 
   it('shows blanks at the ends of lines', function()
     local nvim = editor()
-    nvim:receive(ask_change(1, { change = messages.change({ diff = '-one\n+one  \n' }) }))
-    nvim:wait_screen('-one ', '+one··')
+    nvim:receive(ask_change(1, { change = messages.change({ excerpt = '-one\n+one  \n' }) }))
+    nvim:wait_screen('- one ', '+ one··')
   end)
 
   it('says that the buffer of the file has unsaved changes', function()
     local nvim = editor()
     nvim:receive(ask_change(1))
-    nvim:wait_screen('+--- 3')
+    nvim:wait_screen('+ --- 3')
     same(false, nvim:shows('unsaved'))
     nvim:receive({ type = 'settled', id = 1, decision = 'deny' })
-    local change = messages.change({ unsaved = true, diff = '-one\n+two\n' })
+    local change = messages.change({ unsaved = true, excerpt = '-one\n+two\n' })
     nvim:receive(ask_change(2, { change = change }))
     nvim:wait_screen('note its buffer has unsaved changes')
   end)

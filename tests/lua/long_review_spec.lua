@@ -86,7 +86,7 @@ local function open(path, text)
   nvim:receive(ask(1, {
     command = 'write_file ' .. path,
     timeout = vim.NIL,
-    change = messages.change({ diff = '+x\n', files = { file } }),
+    change = messages.change({ excerpt = '+x\n', files = { file } }),
   }))
   nvim:wait_screen('write_file ' .. path)
   reach(nvim, 'd')

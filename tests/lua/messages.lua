@@ -71,7 +71,7 @@ end
 function M.change(fields)
   return vim.tbl_extend(
     'force',
-    { unsaved = false, added = 1, removed = 1, facts = {}, diff = '', files = {} },
+    { unsaved = false, added = 1, removed = 1, facts = {}, excerpt = '', more = 0, files = {} },
     fields or {}
   )
 end

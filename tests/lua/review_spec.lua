@@ -32,7 +32,7 @@ local function ask_change(id, path, text)
     change = messages.change({
       added = 3,
       removed = 2,
-      diff = '--- a/f\n+++ b/f\n@@ -1 +1 @@\n+zero\n',
+      excerpt = '+zero\n',
       files = { messages.file(path, text or TEXT, { added = 3, removed = 2 }) },
     }),
   })
@@ -67,7 +67,7 @@ local function ask_rename(id)
   question.change = messages.change({
     added = 6,
     removed = 4,
-    diff = '--- a/src/a.rs\n+++ b/src/a.rs\n+zero\n--- a/src/b.rs\n+++ b/src/b.rs\n+zero\n',
+    excerpt = '#── src/a.rs  +1 -0\n+zero\n#── src/b.rs  +1 -0\n+zero\n',
     files = {
       question.change.files[1],
       messages.file('src/b.rs', TEXT, { added = 3, removed = 2 }),
@@ -80,7 +80,7 @@ describe('the review of a change of several files', function()
   local function open()
     local nvim = editor()
     nvim:receive(ask_rename(1))
-    nvim:wait_screen('+++ b/src/b.rs')
+    nvim:wait_screen('── src/b.rs  +1 -0')
     reach(nvim, 'd')
     nvim:wait_screen('file 1 of 2 · src/a.rs')
     return nvim

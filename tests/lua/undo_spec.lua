@@ -20,7 +20,7 @@ local function ask_undo(id)
         messages.file('two', '@\n!deleted\n-co\n', { whole = true }),
       },
       facts = { { kind = 'deleted', text = 'gone two: deleted' } },
-      diff = '2 files\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-co\n+mine\n--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-co\n',
+      excerpt = '#── 2 files\n#── one  +1 -1\n-co\n+mine\n#── two  +0 -1\n-co\n',
     }),
   })
 end
@@ -33,9 +33,9 @@ describe('a question of /undo', function()
       '/undo  +1 -1',
       'why  of the turn “fix it”',
       'b stays: it was changed later',
-      '--- a/one',
-      '+mine',
-      '--- a/two'
+      '── one  +1 -1',
+      '+ mine',
+      '── two  +0 -1'
     )
   end)
 

@@ -28,5 +28,5 @@ pub use form::{CommandForm, FormOption};
 pub use programs::Sort;
 pub use reason::Reason;
 pub use rules::{Pattern, PolicySettings};
-pub use text::{one_line, printable};
+pub use text::{one_line, printable, start_of};
 pub use verdict::{ApprovalQuestion, Grant, Rules, Verdict, decide};

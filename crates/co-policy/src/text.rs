@@ -94,6 +94,15 @@ fn is_hidden(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Returns whole characters from the start of a text, at most `most` bytes.
+pub fn start_of(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,4 @@
 --- The kind of question about a change of a file.
-local change_rows = require('co.question.change_rows')
 local command = require('co.question.command')
 local question_text = require('co.question.float_text')
 local review = require('co.question.review')
@@ -11,14 +10,6 @@ local add = question_text.add
 ---@return string
 local function counts(change)
   return ('+%d -%d'):format(change.added, change.removed)
-end
-
---- Returns the highlight group of a line of a diff.
----@param line string
----@return string?
-local function group_of(line)
-  local kind = change_rows.kinds[line:sub(1, 1)]
-  return kind and kind.group
 end
 
 --- Returns the question: the file, the reasons, the facts and the difference.
@@ -48,12 +39,7 @@ local function text_of(question)
     add(text, fact.text, group, 5)
   end
   add(text, '')
-  local diff = change.diff
-  if #change.files == 1 and not question.tried and not change.undo then
-    -- The first line of the text names the file.
-    diff = diff:gsub('^%-%-%- [^\n]*\n%+%+%+ [^\n]*\n', '')
-  end
-  question_text.add_text(text, diff, group_of)
+  question_text.add_change(text, change)
   return text
 end
 
@@ -71,6 +57,7 @@ keys.question.e = keys.question.d
 ---@type co.QuestionKind
 return {
   holds_turn = true,
+  signs = true,
   keys = keys,
   title = command.title,
   text = function(question, page)
@@ -85,9 +72,7 @@ return {
   footer = function(question)
     return question_text.footer(question_text.answers(question))
   end,
-  whole = function(question)
-    return ('%s\n\n%s'):format(question.command, question.change.diff)
-  end,
+  whole = command.whole,
   d = function(question)
     return review_items.of(question)[1] and 'review' or 'all'
   end,

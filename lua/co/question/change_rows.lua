@@ -17,8 +17,13 @@ M.kinds = {
   ['-'] = { group = 'CoDiffRemoved', line_group = 'CoReviewRemoved', sign = '-' },
   ['!'] = { group = 'CoApprovalReason', line_group = 'CoApprovalReason', sign = '!' },
   ['@'] = { group = 'CoApprovalLabel' },
+  ['#'] = { group = 'CoApprovalLabel', line_group = 'CoApprovalLabel' },
   ['\\'] = { group = 'CoApprovalLabel', line_group = 'CoApprovalLabel' },
 }
+
+--- The mark of a row that continues the line above.
+---@type vim.api.keyset.set_extmark
+M.CONTINUED = { sign_text = '…', sign_hl_group = 'CoApprovalLabel', priority = 5000 }
 
 --- Returns the byte after the first row of a line that begins at `from`.
 ---@param text string
@@ -28,6 +33,27 @@ function M.row_end(text, from)
   local stop = from + M.LONGEST_ROW
   -- Not within a character.
   return stop + vim.str_utf_start(text, stop)
+end
+
+--- Returns the rows of a line.
+---@param line string
+---@return string[]
+function M.rows_of(line)
+  local rows, from = {}, 1
+  while #line - from + 1 > M.LONGEST_ROW do
+    local stop = M.row_end(line, from)
+    rows[#rows + 1], from = line:sub(from, stop - 1), stop
+  end
+  rows[#rows + 1] = line:sub(from)
+  return rows
+end
+
+--- Returns the mark of rows of a kind.
+---@param name string
+---@return vim.api.keyset.set_extmark
+function M.mark(name)
+  local kind = M.kinds[name] or {}
+  return { sign_text = kind.sign, sign_hl_group = kind.group, line_hl_group = kind.line_group }
 end
 
 --- The options of a window that shows rows: all of a line is on the screen, and blanks at its end are visible.

@@ -95,6 +95,7 @@ local function view()
     large = state.large,
     -- The pages with keys must be visible in full.
     whole = state.page ~= 'question',
+    signs = question and state.page == 'question' and question.kind.signs or false,
     -- No turn waits for it: keep the float small.
     share = question and not question.kind.holds_turn and 0.3 or 0.6,
     title = function(hidden, width)
@@ -117,7 +118,8 @@ end
 ---@param question? co.Question
 ---@param lines string[]
 local function update_window(question, lines)
-  float_window.set_options(win, question ~= nil and question.destructive and not about_all())
+  local destructive = question ~= nil and question.destructive and not about_all()
+  float_window.set_options(win, destructive, view().signs)
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))

@@ -1,6 +1,7 @@
 --- The texts of the approval float.
 local M = {}
 
+local change_rows = require('co.question.change_rows')
 local command_fold = require('co.question.command_fold')
 local float_keys = require('co.question.float_keys')
 local printable = require('co.ui.printable')
@@ -46,22 +47,37 @@ local add = M.add
 ---@param text co.QuestionText
 ---@param more string
 local function add_more(text, more)
-  text.cut = true
   local d = float_keys.name('d')
   local how = d and (': %s shows all'):format(d) or ''
   add(text, ('… %s%s'):format(more, how), 'CoApprovalLabel')
 end
 
+--- Adds the rows of a change.
+---@param text co.QuestionText
+---@param change co.Change
+function M.add_change(text, change)
+  text.rows = {}
+  for line in vim.gsplit(change.excerpt, '\n', { plain = true, trimempty = true }) do
+    for index, row in ipairs(change_rows.rows_of(line:sub(2))) do
+      put(text, row)
+      text.rows[#text.rows + 1] =
+        { row = #text.lines - 1, kind = line:sub(1, 1), continues = index > 1 }
+    end
+  end
+  if change.more > 0 then
+    add_more(text, change.more == 1 and '1 more line' or ('%d more lines'):format(change.more))
+  end
+end
+
 --- Adds the first lines of a text that may be of any length.
 ---@param text co.QuestionText
 ---@param source string
----@param group_of? fun(line: string): string?
-function M.add_text(text, source, group_of)
+function M.add_text(text, source)
   local lines, left, cut = printable.lines(source, MOST_LINES, MOST_BYTES)
   for _, line in ipairs(lines) do
-    put(text, line, group_of and group_of(line))
+    put(text, line)
   end
-  text.cut = text.cut or cut
+  text.cut = cut or left > 0
   if left > 0 then
     add_more(text, printable.size(left) .. ' more')
   end
@@ -81,6 +97,7 @@ local function add_command(text, question, size)
     end
   end
   if folded.more then
+    text.cut = true
     add_more(text, folded.more)
   end
 end

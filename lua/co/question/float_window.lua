@@ -9,11 +9,14 @@ local float_place = require('co.question.float_place')
 local spans = api.nvim_create_namespace('co.approval')
 -- The most columns of a float that is not large.
 local WIDTH = 80
+-- The cells of the column for signs.
+local SIGNS = 2
 
 ---@class (exact) co.float.View
 ---@field win integer the window, if it is open
 ---@field large boolean it may be as wide and as high as the screen
 ---@field whole boolean all lines must be visible
+---@field signs boolean it has a column for signs
 ---@field share number the most of the screen's height, if neither holds
 ---@field title fun(hidden: number, width: number): string gets the number of lines that do not fit
 ---@field footer fun(width: integer): string
@@ -30,6 +33,14 @@ end
 ---@return integer[]
 local function widths_of(lines)
   return vim.tbl_map(width_of, lines)
+end
+
+--- Returns the cells of a window that lines may take.
+---@param width integer
+---@param view co.float.View
+---@return integer
+local function text_width(width, view)
+  return math.max(1, width - (view.signs and SIGNS or 0))
 end
 
 --- Returns the number of rows that lines need. It stops counting at `most`.
@@ -57,7 +68,7 @@ local function place_for(widths, view)
   local corner = float_place.corner()
   local widest = vim.fn.strdisplaywidth(view.title(1000, math.huge))
   for _, cells in ipairs(widths) do
-    widest = math.max(widest, cells)
+    widest = math.max(widest, cells + (view.signs and SIGNS or 0))
   end
   if view.large then
     corner.width = math.min(widest, corner.width)
@@ -66,7 +77,7 @@ local function place_for(widths, view)
   local most = view.whole and corner.height or math.max(1, math.floor(corner.height * view.share)) --[[@as integer]]
   corner.width = math.min(widest, corner.width, WIDTH)
   local place = float_place.free(corner.width, function(width)
-    return math.min(most, estimate(widths, width, most))
+    return math.min(most, estimate(widths, text_width(width, view), most))
   end, view.whole) or corner
   return place, math.min(most, place.height)
 end
@@ -78,7 +89,7 @@ end
 function M.fits(lines, view)
   local widths = widths_of(lines)
   local place, most = place_for(widths, view)
-  return estimate(widths, math.max(1, place.width), most + 1) <= most
+  return estimate(widths, text_width(place.width, view), most + 1) <= most
 end
 
 --- Returns the position and the size for the lines.
@@ -89,7 +100,7 @@ function M.geometry(lines, view)
   local widths = widths_of(lines)
   local place, most = place_for(widths, view)
   local width = math.max(1, place.width) --[[@as integer]]
-  local wanted = estimate(widths, width, math.huge)
+  local wanted = estimate(widths, text_width(width, view), math.huge)
   if api.nvim_win_is_valid(view.win) and api.nvim_win_get_width(view.win) == width then
     wanted = api.nvim_win_text_height(view.win, {}).all
   end
@@ -124,6 +135,10 @@ function M.write(buf, text)
       strict = false,
     })
   end
+  for _, row in ipairs(text.rows or {}) do
+    local mark = row.continues and change_rows.CONTINUED or change_rows.mark(row.kind)
+    api.nvim_buf_set_extmark(buf, spans, row.row, 0, mark)
+  end
   return changed
 end
 
@@ -139,7 +154,8 @@ end
 --- Sets the options of the window.
 ---@param win integer
 ---@param destructive boolean use the highlight of errors for the border
-function M.set_options(win, destructive)
+---@param signs boolean
+function M.set_options(win, destructive, signs)
   local border = destructive and 'CoApprovalDestructive' or 'CoApprovalBorder'
   local title = destructive and 'CoApprovalDestructive' or 'CoApprovalTitle'
   local options = {
@@ -147,7 +163,7 @@ function M.set_options(win, destructive)
     winfixbuf = true,
     number = false,
     relativenumber = false,
-    signcolumn = 'no',
+    signcolumn = signs and 'yes' or 'no',
   }
   for name, value in pairs(vim.tbl_extend('error', options, change_rows.window_options())) do
     api.nvim_set_option_value(name, value, { win = win, scope = 'local' })

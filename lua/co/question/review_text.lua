@@ -167,26 +167,13 @@ function Text:push(step, kind, line, continues)
   end
 end
 
---- Returns the rows of a line.
----@param line string
----@return string[]
-local function rows_of(line)
-  local rows, from = {}, 1
-  while #line - from + 1 > change_rows.LONGEST_ROW do
-    local stop = change_rows.row_end(line, from)
-    rows[#rows + 1], from = line:sub(from, stop - 1), stop
-  end
-  rows[#rows + 1] = line:sub(from)
-  return rows
-end
-
 --- Adds the lines that the person wrote for the last part, if there are some and they are not in the buffer yet.
 ---@param step co.review.Step
 function Text:push_own(step)
   local own = self.own
   self.own = nil
   for _, line in ipairs(own or {}) do
-    for index, row in ipairs(rows_of(line)) do
+    for index, row in ipairs(change_rows.rows_of(line)) do
       self:push(step, '+', row, index > 1)
     end
   end
@@ -269,11 +256,7 @@ function Text:write(step)
     self:mark_heading(heading.part, heading.row)
   end
   for _, row in ipairs(step.continued) do
-    api.nvim_buf_set_extmark(self.buf, continued, row, 0, {
-      sign_text = '…',
-      sign_hl_group = 'CoApprovalLabel',
-      priority = 5000,
-    })
+    api.nvim_buf_set_extmark(self.buf, continued, row, 0, change_rows.CONTINUED)
   end
 end
 
@@ -304,20 +287,16 @@ end
 ---@param first integer
 ---@param last integer
 function Text:mark(run, first, last)
-  local kind = change_rows.kinds[run.kind] or {}
-  local refused = review_state.answer(self.state, run.part).accept == false
-  local grey = refused and run.kind == '+'
-  ---@type vim.api.keyset.set_extmark
-  local options = {
-    sign_text = kind.sign,
-    sign_hl_group = kind.group,
-    line_hl_group = not refused and kind.line_group or nil,
-    -- Above the colours of the text.
-    hl_group = grey and 'CoApprovalLabel' or nil,
-    priority = grey and 200 or nil,
-    end_col = grey and 2 * change_rows.LONGEST_ROW or nil,
-    strict = false,
-  }
+  local options = change_rows.mark(run.kind)
+  options.strict = false
+  if review_state.answer(self.state, run.part).accept == false then
+    options.line_hl_group = nil
+    if run.kind == '+' then
+      -- Above the colours of the text.
+      options.hl_group, options.priority = 'CoApprovalLabel', 200
+      options.end_col = 2 * change_rows.LONGEST_ROW
+    end
+  end
   if RANGES then
     options.id, options.end_row = run.marks[1], last
     run.marks[1] = api.nvim_buf_set_extmark(self.buf, runs, first, 0, options)
@@ -450,7 +429,7 @@ end
 function Text:rewrite(number)
   local rows, cuts = {}, {}
   for _, line in ipairs(review_state.answer(self.state, number).lines or {}) do
-    for index, row in ipairs(rows_of(line)) do
+    for index, row in ipairs(change_rows.rows_of(line)) do
       rows[#rows + 1] = row
       cuts[#rows] = index > 1
     end

@@ -19,6 +19,7 @@ end
 ---@type co.QuestionKind
 return {
   holds_turn = true,
+  signs = true,
   keys = {
     question = {
       y = change.keys.question.y,

@@ -102,6 +102,7 @@
 ---@class (exact) co.QuestionText
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
+---@field rows? { row: integer, kind: string, continues: boolean }[] those of a change
 ---@field cut? boolean a part was left out because the text is too long
 
 --- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions, and
@@ -117,6 +118,7 @@
 --- A kind of question. The float gets the text and the keys of its questions from it.
 ---@class (exact) co.QuestionKind
 ---@field holds_turn boolean a turn or a command of the person waits for the answer
+---@field signs? boolean its text has rows of a change, with signs
 ---@field keys table<co.QuestionPage, table<string, fun(question: any): boolean?>> its own keys for each page; false: the float's own key holds
 ---@field title fun(question: any): string
 ---@field text fun(question: any, page: co.QuestionPage): co.QuestionText
@@ -235,8 +237,9 @@
 ---@field added integer lines
 ---@field removed integer lines
 ---@field facts co.FactLine[] in the order of their kinds
----@field diff string
----@field files co.FileChange[] none if there are too many for a review
+---@field excerpt string the first lines that differ, with those around them; the first character of each is its mark
+---@field more integer the number of the other lines
+---@field files co.FileChange[] for a review; if they are too many, the only one has the changed lines of all
 
 --- The change of a file, for a review.
 ---@class (exact) co.FileChange

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
-use super::super::text::{add_diff, one_line};
+use super::super::text::one_line;
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
 use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
-use crate::protocol::{Change, ChatState, HunkAnswer, Question, fact_lines, with_first_parts};
+use crate::protocol::{Change, ChatState, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::tool::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
@@ -353,20 +353,14 @@ fn summary_of(applied: &[AppliedChange]) -> String {
 
 /// Returns the change of a question. Facts that are among its reasons are left out.
 fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
-    let mut diff = String::new();
-    for proposal in proposals {
-        add_diff(&mut diff, &co_policy::printable(&proposal.diff));
-    }
     let facts = proposals.iter().flat_map(Proposal::facts);
     let facts = facts.filter(|fact| !reasons.contains(&fact.text));
+    let files: Vec<_> = proposals.iter().map(Proposal::for_review).collect();
     Change {
         unsaved: proposals.iter().any(|it| it.unsaved),
         added: proposals.iter().map(Proposal::added).sum(),
         removed: proposals.iter().map(Proposal::removed).sum(),
-        facts: fact_lines(facts),
-        diff,
-        files: with_first_parts(proposals.iter().map(Proposal::for_review).collect()),
-        ..Change::default()
+        ..Change::new(fact_lines(facts), &Excerpt::of(&files), files)
     }
 }
 

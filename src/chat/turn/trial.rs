@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::text::{LONGEST_DIFF, MOST_NAMED, add_diff, one_line};
+use super::super::text::{MOST_NAMED, one_line};
 use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
-use crate::protocol::{Change, HunkAnswer, TrialSummary, with_first_parts};
+use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::tool::edits::accepted_hunks;
 use crate::trial::{Fate, IgnoredFiles, Layer, TrialChanges};
 use co_edit::Hunk;
@@ -180,18 +180,12 @@ pub(super) fn shown_change(
         return None;
     }
     let (added, removed) = changes.lines(store);
-    let mut diff = String::new();
-    add_diff(
-        &mut diff,
-        &co_policy::printable(&changes.diff(store, LONGEST_DIFF)),
-    );
+    let all: Vec<_> = changes.changes.iter().collect();
+    let change = ChangedFile::for_question(&all, files, store);
     Some(Change {
-        whole,
+        whole: whole || change.whole,
         added,
         removed,
-        facts: changes.facts(store),
-        diff,
-        files: with_first_parts(files.iter().map(ChangedFile::for_review).collect()),
-        ..Change::default()
+        ..change
     })
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::text::{LONGEST_DIFF, MOST_NAMED, add_diff, one_line, short};
+use super::super::text::{MOST_NAMED, one_line, short};
 use crate::checkpoint::{
     self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files,
 };
-use crate::protocol::{Change, QuickfixEntry, fact_lines, with_first_parts};
+use crate::protocol::{Change, QuickfixEntry};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";
@@ -105,26 +105,18 @@ pub(super) fn running_job(number: u64) -> String {
 pub(super) fn change(undo: &Undo, store: &Store) -> Change {
     let all = undo.all();
     let (mut added, mut removed) = (0, 0);
-    let mut diff = files(without_directories(all.iter().copied()).len());
-    diff.push('\n');
     for change in &all {
         let (more, fewer, _) = change.lines(store);
         (added, removed) = (added + more, removed + fewer);
-        change.add_diff(&mut diff, store, LONGEST_DIFF);
     }
-    let facts = all.iter().flat_map(|it| it.facts(store));
     let files = ChangedFile::all(all.iter().copied(), store);
-    let mut shown = String::new();
-    add_diff(&mut shown, &co_policy::printable(&diff));
     Change {
         whole: true,
         undo: true,
         unsaved: !undo.buffers.is_empty(),
         added,
         removed,
-        facts: fact_lines(facts),
-        diff: shown,
-        files: with_first_parts(files.iter().map(ChangedFile::for_review).collect()),
+        ..ChangedFile::for_question(&all, &files, store)
     }
 }
 

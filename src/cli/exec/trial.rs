@@ -158,7 +158,7 @@ impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
         let store = &self.trial.place.store;
-        match (self.found.as_ref()).map(|found| found.diff(store, usize::MAX)) {
+        match (self.found.as_ref()).map(|found| found.diff(store)) {
             // A file may have text that moves the cursor.
             Ok(diff) if io::stdout().is_terminal() => printable(&diff),
             Ok(diff) => diff,

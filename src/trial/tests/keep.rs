@@ -81,23 +81,6 @@ fn check(before: &str, script: &str) {
 }
 
 #[test]
-fn a_long_difference_ends_with_a_number() {
-    let scene = Scene::new("true");
-    let layer = scene.layer();
-    if !scene.try_in(&layer, "for i in 1 2 3 4 5; do echo $i > f$i; done") {
-        return;
-    }
-    let found = scene.read(&layer);
-    let store = scene.checkpoints.store().unwrap();
-    let first = found.changes[0].diff(&store);
-    let expected = format!("{first}f2: +1 -0\nf3: +1 -0\nand 2 more\n");
-    // Twice as many bytes as the limit are there after the third file.
-    let most = (first.len() + 2 * "f2: +1 -0\n".len()) / 2;
-    assert_eq!(found.diff(&store, most), expected);
-    assert!(found.diff(&store, usize::MAX).contains("+++ b/f5"));
-}
-
-#[test]
 fn a_kept_trial_does_what_the_command_does() {
     check(
         "echo 1 > a; mkdir d; echo 1 > d/b",

@@ -84,8 +84,8 @@ fn a_rename_is_one_question_and_one_undo() {
     scene.wait_ask("1/1");
     for text in [
         "rename_symbol name other in a.txt  +3 -3",
-        "+++ b/b.txt",
-        "+++ b/c.txt",
+        "── b.txt ",
+        "── c.txt ",
     ] {
         scene.wait_text(text);
     }

@@ -183,7 +183,7 @@ fn a_trial_is_kept_whole_or_not_at_all_on_a_full_disk() {
         scene.co("begin");
         scene.wait_ask("1/1");
         scene.answer("t");
-        scene.nvim.wait_text("+two");
+        scene.nvim.wait_text("+ two");
         if filled {
             run(
                 &format!("cat /dev/zero > {full}; echo fil$((0))led"),

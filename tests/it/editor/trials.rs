@@ -42,7 +42,7 @@ fn a_trial_changes_nothing_until_it_is_kept() {
     scene.workspace.write("gone.txt", "gone\n");
     scene.try_command("t");
     scene.nvim.wait_text("ran  as a trial: exit 0");
-    scene.nvim.wait_text("+two");
+    scene.nvim.wait_text("+ two");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
     assert!(!scene.workspace.exists("new.txt"));
     scene.end_trial("y");
@@ -69,12 +69,12 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
     scene.workspace.write("a.txt", "one\n");
     scene.workspace.write(".gitignore", "*.o\n");
     scene.try_command("T");
-    scene.nvim.wait_text("+two");
+    scene.nvim.wait_text("+ two");
     scene.answer("y");
     // Two commands run without a question; the last one changes a file.
     scene.wait_chat("tried: it changed nothing");
     scene.wait_chat("tried: it changed only ignored files");
-    scene.nvim.wait_text("+three");
+    scene.nvim.wait_text("+ three");
     scene.end_trial("y");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "three\n");
 }
@@ -83,7 +83,7 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
 fn a_trial_keeps_the_focus_for_its_result() {
     let scene = commands(["python3 -c \"open('a.txt', 'w').write('two')\""]);
     scene.try_command("t");
-    scene.nvim.wait_text("+two");
+    scene.nvim.wait_text("+ two");
     scene.wait_for("vim.bo.filetype == 'co-approval'", "the focus to come back");
     scene.press("y");
     scene.nvim.wait_text("All through.");
@@ -114,7 +114,7 @@ fn a_trial_that_is_cancelled_is_dropped_and_the_model_knows() {
     scene.interrupt();
     scene.wait_turns(1);
     scene.try_command("t");
-    scene.nvim.wait_text("+two");
+    scene.nvim.wait_text("+ two");
     scene.interrupt();
     scene.wait_turns(2);
     scene.co("what happened?");
@@ -139,8 +139,8 @@ fn a_resumed_chat_shows_trials_as_they_were() {
     ]);
     scene.workspace.write("a.txt", "one\n");
     scene.try_command("T");
-    scene.answer_text("+two", "y");
-    scene.answer_text("+three", "n");
+    scene.answer_text("+ two", "y");
+    scene.answer_text("+ three", "n");
     scene.nvim.wait_text("All through.");
     scene.wait_turns(1);
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
@@ -174,7 +174,7 @@ fn answers_that_came_before_a_trial_hold() {
     scene.wait_ask("1/1");
     // After this, co tries later calls too, but for those the person has decided.
     scene.answer("T");
-    scene.answer_text("+one", "y");
+    scene.answer_text("+ one", "y");
     scene.wait_turns(1);
     let told = |call| scene.outcome(1, call);
     let kept = told("c1");
@@ -252,7 +252,10 @@ fn what_matters_is_named_before_a_long_difference() {
         let found = rest.find(&fact);
         rest = &rest[found.unwrap_or_else(|| panic!("no {fact}: {question}"))..];
     }
-    assert!(rest.contains("+++ b/a.txt"), "{question}");
+    assert!(
+        rest.contains("── 10 files\n── a.txt  +100000 -0\n"),
+        "{question}"
+    );
     scene.answer("d");
     scene.nvim.wait_text("file 1 of 10");
     for (name, shown) in [
@@ -431,10 +434,10 @@ fn of_trials_in_two_neovims_none_is_lost_silently() {
     scene.workspace.write("a.txt", "same\n");
     scene.workspace.write("b.txt", &text("of", "of"));
     scene.try_command("t");
-    scene.nvim.wait_text("+first");
+    scene.nvim.wait_text("+ first");
     let mut first = scene.begin_another();
     scene.try_command("t");
-    scene.nvim.wait_text("+second");
+    scene.nvim.wait_text("+ second");
     scene.replies([Reply::text("All through."), Reply::text("All through.")]);
     std::mem::swap(&mut scene.nvim, &mut first);
     scene.end_trial("y");

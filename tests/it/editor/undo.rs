@@ -31,7 +31,7 @@ fn a_turn_is_taken_back_after_a_yes() {
     scene.answer("y");
     scene.wait_chat("All through.");
     scene.command("Co /undo");
-    for text in ["/undo  +1 -2", "of the turn", "-2", "+two"] {
+    for text in ["/undo  +1 -2", "of the turn", "- 2", "+ two"] {
         scene.wait_text(text);
     }
     assert!(scene.workspace.read("new.txt").is_some());
