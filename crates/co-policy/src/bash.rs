@@ -62,17 +62,31 @@ fn syntax_tree(text: &str) -> Option<tree_sitter::Tree> {
             parser
         });
         parser.reset();
-        parser.parse(ascii(text), None)
+        parser.parse(readable(text), None)
     })
 }
 
-/// Replaces each byte that is not ASCII by a letter. Offsets stay, and words are read from the original text.
+/// Replaces what the grammar cannot read by letters. Offsets stay, and words are read from the original text.
 ///
 /// The grammar's scanner calls C functions such as `isspace`, which accept values up to 255. A larger character made it
-/// read outside a table and crash.
-fn ascii(text: &str) -> Vec<u8> {
+/// read outside a table and crash. The grammar also takes every `{` at the start of a word for a group of commands. For
+/// bash `{git,} push` begins with a brace list.
+fn readable(text: &str) -> Vec<u8> {
     let letter = |byte: u8| if byte.is_ascii() { byte } else { b'x' };
-    text.bytes().map(letter).collect()
+    let mut bytes: Vec<u8> = text.bytes().map(letter).collect();
+    for at in 0..bytes.len() {
+        let starts = at == 0 || ends_word(bytes[at - 1]);
+        let mut word = bytes[at..].iter().take_while(|byte| !ends_word(**byte));
+        if starts && bytes[at] == b'{' && word.any(|byte| *byte == b',') {
+            bytes[at] = b'x';
+        }
+    }
+    bytes
+}
+
+/// True for a byte that ends a word of bash.
+fn ends_word(byte: u8) -> bool {
+    b" \t\n;&|()<>`".contains(&byte)
 }
 
 #[cfg(test)]

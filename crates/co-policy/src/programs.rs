@@ -179,6 +179,8 @@ pub struct Program {
     /// True if the words of the started command together are shell text.
     #[serde(default)]
     pub(crate) joins: bool,
+    /// If it adds words at the end of the command that it starts: the options by which it does not.
+    pub(crate) adds_words_unless: Option<OptionList>,
     /// True if the started command runs in a container or on another machine.
     #[serde(default)]
     pub(crate) elsewhere: bool,
@@ -281,6 +283,7 @@ impl Program {
             text_operands: base.text_operands.max(more.text_operands),
             options_first: base.options_first || more.options_first,
             joins: base.joins || more.joins,
+            adds_words_unless: base.adds_words_unless.or(more.adds_words_unless),
             elsewhere: base.elsewhere || more.elsewhere,
             assigns: base.assigns || more.assigns,
             given: base.given.or(more.given),

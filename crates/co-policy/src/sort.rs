@@ -237,11 +237,12 @@ fn fill(template: &str, operands: &[Word]) -> String {
 fn list(words: &[Word]) -> String {
     const MAX_SHOWN_WORDS: usize = 3;
     const MAX_WORD_CHARS: usize = 60;
-    // find and xargs put file names in its place.
+    // find puts file names in its place, and xargs adds what it reads.
     const EACH_FILE: &str = "{}";
     let short = |word: &Word| match word.text().char_indices().nth(MAX_WORD_CHARS) {
         Some((at, _)) => format!("{}…", &word.text()[..at]),
-        None if word.text() == EACH_FILE => "each file".to_owned(),
+        None if word.text() == EACH_FILE && word.is_literal() => "each file".to_owned(),
+        None if word.text() == EACH_FILE => "what its input names".to_owned(),
         None => word.text().to_owned(),
     };
     let shown: Vec<String> = words.iter().take(MAX_SHOWN_WORDS).map(short).collect();

@@ -141,7 +141,8 @@ impl Commands {
                 });
             }
         }
-        if let Some(words) = form.starts.and_then(|at| command.words.get(at..)) {
+        if let Some(words) = started_words(command, form, row) {
+            let words = words.as_slice();
             let role = match form.options_in(|row| &row.modules).next() {
                 Some(_) => Role::MayRun,
                 None if row.elsewhere => Role::RunsElsewhere,
@@ -211,13 +212,12 @@ impl Commands {
     /// Adds the commands that begin at other words if an unknown option takes a value, or none.
     fn add_readings(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
         for reading in CommandForm::readings(&form::single(&command.words)) {
-            let (Some(row), Some(at)) = (reading.syntax(), reading.starts) else {
+            let Some(row) = reading.syntax().filter(|_| reading.starts != form.starts) else {
                 continue;
             };
-            if Some(at) != form.starts {
-                let words = &command.words[at..];
+            if let Some(words) = started_words(command, &reading, row) {
                 self.with_role(Role::MayRun, |commands| {
-                    commands.add_wrapped(row, words, command.dir.clone(), depth)
+                    commands.add_wrapped(row, &words, command.dir.clone(), depth)
                 });
             }
         }
@@ -327,4 +327,15 @@ impl Commands {
             Starts::Computed
         }
     }
+}
+
+/// Returns the words of the command that a wrapper starts, with one for those that the wrapper adds.
+fn started_words(command: &SimpleCommand, form: &CommandForm, row: &Program) -> Option<Vec<Word>> {
+    let mut words = command.words.get(form.starts?..)?.to_vec();
+    let unless = row.adds_words_unless.as_ref();
+    let adds = unless.is_some_and(|unless| !form.options.iter().any(|it| unless.has_any(&it.names)));
+    if let (true, Some(last)) = (adds, words.last()) {
+        words.push(Word::added(last.span.clone()));
+    }
+    Some(words)
 }

@@ -33,6 +33,7 @@ fn finds_the_commands_of_every_form() {
     check("a; b && c || d | e\nf", &["a", "b", "c", "d", "e", "f"]);
     check("(a; b)", &["a", "b"]);
     check("{ a; b; }", &["a", "b"]);
+    check("{a,b} c; { {d,} e; }", &["?a c", "?d e"]);
     check("! a", &["a"]);
     check(
         "if a; then b; elif c; then d; else e; fi",

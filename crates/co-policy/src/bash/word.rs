@@ -24,6 +24,15 @@ impl Word {
         }
     }
 
+    /// A word that another program adds to the words at `span`. Its text is `{}`, as in `find -exec`.
+    pub(crate) fn added(span: Range<usize>) -> Self {
+        Self {
+            span,
+            forms: vec!["{}".to_owned()],
+            literal: false,
+        }
+    }
+
     /// Reads the word that stands at `span`.
     pub(super) fn read(source: &str, span: Range<usize>) -> Self {
         let raw = source.get(span.clone()).unwrap_or_default();

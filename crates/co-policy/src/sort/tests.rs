@@ -139,7 +139,8 @@ git push origin :x | deletes branches on origin, for good
 git push origin +x | overwrites branches on origin, for good
 git checkout -- a | throws away changes in files: a, for good
 find . -exec rm {} + | deletes each file, for good
-xargs rm | deletes the files that its input names, for good
+xargs rm | deletes what its input names, for good
+xargs git | does something with git that co does not know
 ssh host ls | runs a command on host
 systemctl stop x | stops the service x
 kubectl delete pod x | deletes pod and x in a cluster, for good
