@@ -211,7 +211,7 @@ fn assessed(found: &FoundCommand, sorted: SortedCommand) -> CommandAssessment {
         does: sorted.does,
         words: command.texts(),
         form: found.form.clone(),
-        readings: CommandForm::readings(&form::expanded(&command.words)),
+        readings: CommandForm::rule_readings(&form::expanded(&command.words)),
         targets: targets.flat_map(|it| it.forms().to_vec()).collect(),
         name: sorted.name,
         syntax: sorted.syntax,

@@ -85,6 +85,47 @@ impl CommandForm {
         FormReader::new(words, true).forms()
     }
 
+    /// Returns all forms that the words can have, and those of other commands that do the same.
+    pub(crate) fn rule_readings(words: &[FormWord]) -> Vec<Self> {
+        let mut forms = Self::readings(words);
+        let same: Vec<Self> = forms
+            .iter()
+            .flat_map(|form| form.same_commands(words))
+            .flat_map(|words| Self::readings(&words))
+            .collect();
+        forms.extend(same);
+        forms
+    }
+
+    /// Returns the words of the other commands that do the same.
+    fn same_commands(&self, words: &[FormWord]) -> Vec<Vec<FormWord>> {
+        let same = self.syntax().map(|row| row.same.as_slice());
+        let same = same.unwrap_or_default().iter();
+        let given = same.filter(|same| same.with.split(' ').all(|it| self.has_option_or_start(it)));
+        let rest = words.get(self.arguments..).unwrap_or_default();
+        let before = self.subcommand_at.first().and_then(|at| words.get(1..*at));
+        let before = before.unwrap_or_default();
+        let other = |words: &str| {
+            let words: Vec<&str> = words.split(' ').collect();
+            let (program, own) = words.split_at(1);
+            let all = [literal(program).as_slice(), before, &literal(own), rest].concat();
+            let renumbered = all.into_iter().enumerate();
+            renumbered
+                .map(|(at, word)| FormWord { at, ..word })
+                .collect()
+        };
+        given.map(|same| other(&same.words)).collect()
+    }
+
+    /// Returns whether the command has an option of this name, or an operand that begins so. Each command has none: `""`.
+    fn has_option_or_start(&self, name: &str) -> bool {
+        let option = |it: &FormOption| it.names.iter().any(|own| own == name);
+        match name.starts_with('-') {
+            true => self.options.iter().any(option),
+            false => name.is_empty() || self.operands.iter().any(|it| it.text.starts_with(name)),
+        }
+    }
+
     /// Returns the row that has the most words of the sub-command, and the number of these words.
     pub(crate) fn row(&self) -> Option<(usize, &'static Program)> {
         let mut depths = (0..=self.subcommand.len()).rev();

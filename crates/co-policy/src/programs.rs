@@ -194,6 +194,9 @@ pub struct Program {
     /// Sub-commands whose options it has as well.
     #[serde(default)]
     pub(crate) like: Vec<String>,
+    /// Other commands that do the same, for deny and ask rules.
+    #[serde(default)]
+    pub(crate) same: Vec<SameCommand>,
     /// Other names of the program.
     #[serde(default)]
     also: String,
@@ -203,6 +206,17 @@ pub struct Program {
     /// Other names of sub-commands.
     #[serde(default)]
     aliases: HashMap<String, String>,
+}
+
+/// Words that do the same as a sub-command with some options.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SameCommand {
+    /// The options that the sub-command must have, or starts of operands such as `+`; empty if none is needed.
+    #[serde(default)]
+    pub with: String,
+    /// The program, its sub-command, and options.
+    pub words: String,
 }
 
 /// The words of a command that name a program, or are code.
@@ -290,6 +304,7 @@ impl Program {
             prefix: base.prefix.or(more.prefix),
             also: format!("{} {}", base.also, more.also),
             like: [base.like, more.like].concat(),
+            same: [base.same, more.same].concat(),
             commands: format!("{} {}", base.commands, more.commands),
             aliases: base.aliases.into_iter().chain(more.aliases).collect(),
             ..base
@@ -498,7 +513,7 @@ impl Table {
 }
 
 fn rows() -> Vec<Program> {
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 14] = [
         include_str!("programs/shell.toml"),
         include_str!("programs/files.toml"),
         include_str!("programs/git.toml"),
@@ -506,6 +521,7 @@ fn rows() -> Vec<Program> {
         include_str!("programs/system.toml"),
         include_str!("programs/wrappers.toml"),
         include_str!("programs/code.toml"),
+        include_str!("programs/same.toml"),
         include_str!("programs/options/git.toml"),
         include_str!("programs/options/build.toml"),
         include_str!("programs/options/packages.toml"),

@@ -333,7 +333,8 @@ impl Commands {
 fn started_words(command: &SimpleCommand, form: &CommandForm, row: &Program) -> Option<Vec<Word>> {
     let mut words = command.words.get(form.starts?..)?.to_vec();
     let unless = row.adds_words_unless.as_ref();
-    let adds = unless.is_some_and(|unless| !form.options.iter().any(|it| unless.has_any(&it.names)));
+    let adds =
+        unless.is_some_and(|unless| !form.options.iter().any(|it| unless.has_any(&it.names)));
     if let (true, Some(last)) = (adds, words.last()) {
         words.push(Word::added(last.span.clone()));
     }
