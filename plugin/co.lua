@@ -33,6 +33,18 @@ local map = vim.keymap.set
 map({ 'n', 'x', 's', 'o', 'c' }, '<Plug>(co-approve)', approve, { desc = 'co: go to the question' })
 map('i', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("insert")<CR>')
 map('t', '<Plug>(co-approve)', '<C-\\><C-N><Cmd>lua require("co").approve("terminal")<CR>')
+for answer, plug in pairs({
+  yes = '<Plug>(co-yes)',
+  no = '<Plug>(co-no)',
+  review = '<Plug>(co-review)',
+  try = '<Plug>(co-try)',
+}) do
+  local press = ('<Cmd>lua require("co.question.elsewhere").press("%s")<CR>'):format(answer)
+  local desc = { desc = ('co: %s to the question on the screen'):format(answer) }
+  map({ 'n', 'x', 's', 'i', 'c', 't' }, plug, press, desc)
+  -- An operator would take it for a motion, and repeat it.
+  map('o', plug, '<C-\\><C-N>' .. press, desc)
+end
 map(
   'n',
   '<Plug>(co-chat)',

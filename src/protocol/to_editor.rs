@@ -456,7 +456,7 @@ pub struct Question {
     pub destructive: bool,
     /// The prefix that `always` may allow; none if it may allow this command only.
     pub prefix: Option<String>,
-    /// The reason why the list of questions does not approve it: it may reach a secret or leave the workspace.
+    /// The reason why only a key in the float approves it: it may reach a secret or leave the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<String>,
     /// The reason why the changes of the command cannot be taken back; none if they can.
@@ -479,16 +479,12 @@ pub struct Question {
     pub review: Option<String>,
 }
 
-/// The reason why the list of questions does not approve a change.
-pub const READ_FIRST: &str = "read the difference first";
-
 impl Question {
-    /// Returns a question about a change of files, which nothing but a look at the difference tells.
+    /// Returns a question about a change of files.
     pub fn about_change(chat: u64, command: String, change: Change) -> Self {
         Self {
             chat,
             command,
-            alone: Some(READ_FIRST.to_owned()),
             change: Some(change),
             ..Self::default()
         }

@@ -15,7 +15,6 @@ local function ask_change(id, fields)
       timeout = vim.NIL,
       confinement = '',
       reasons = { 'changes a file' },
-      alone = 'read the difference first',
       change = messages.change({
         added = 2,
         excerpt = '#── line 9\n one\n-two\n+2\n+--- 3\n',

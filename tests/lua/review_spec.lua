@@ -28,7 +28,6 @@ local function ask_change(id, path, text)
     timeout = vim.NIL,
     confinement = '',
     reasons = { 'changes a file' },
-    alone = 'read the difference first',
     change = messages.change({
       added = 3,
       removed = 2,

@@ -11,7 +11,6 @@ local function ask_undo(id)
     timeout = vim.NIL,
     confinement = '',
     reasons = { 'of the turn “fix it”', 'b stays: it was changed later, in the same place' },
-    alone = 'read the difference first',
     change = messages.change({
       undo = true,
       whole = true,

@@ -76,11 +76,12 @@ return {
   d = function(question)
     return review_items.of(question)[1] and 'review' or 'all'
   end,
+  alone = command.alone,
   entry = function(question)
     return {
       command = question.command,
       about = ('chat %d · %s'):format(question.chat, counts(question.change)),
-      not_approved_because = question.alone,
+      not_approved_because = command.alone(question) or 'read the difference first',
     }
   end,
   scopes = command.scopes,

@@ -92,6 +92,15 @@ for _, key in ipairs({ 'c', 'p', 's', 'f', 'E' }) do
   menu_keys[key] = choose_scope(key)
 end
 
+--- Returns the reason why only a key in the float itself says yes.
+---@param question co.CommandQuestion
+---@return string?
+local function alone(question)
+  return question.destructive and question_text.DESTRUCTIVE
+    or question.job and 'nobody knows what the program makes of it'
+    or question.alone
+end
+
 ---@type co.QuestionKind
 return {
   holds_turn = true,
@@ -121,6 +130,7 @@ return {
     end
     return question_text.footer(entries)
   end,
+  alone = alone,
   entry = function(question)
     local about = { ('chat %d'):format(question.chat), question_text.place(question) }
     about[#about + 1] = question_text.conditions(question)
@@ -130,9 +140,7 @@ return {
     return {
       command = question.command,
       about = table.concat(about, ' · '),
-      not_approved_because = question.destructive and question_text.DESTRUCTIVE
-        or question.job and 'nobody knows what the program makes of it'
-        or question.alone,
+      not_approved_because = alone(question),
     }
   end,
   scopes = function(question)

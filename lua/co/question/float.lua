@@ -11,8 +11,10 @@ local float_window = require('co.question.float_window')
 local focus = require('co.ui.focus')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
+local notify = require('co.ui.notify')
 local question_list = require('co.question.list')
 local question_text = require('co.question.float_text')
+local sight = require('co.question.sight')
 local textlock = require('co.ui.textlock')
 
 ---@class (exact) co.float.Callbacks
@@ -45,7 +47,19 @@ end
 vim.list_extend(COMMAND_SIZES, { { rows = 1, columns = 48 }, { rows = 1, columns = 24 } })
 
 ---@type co.float.State
-local state = { page = 'question', large = false, total = 0, approved = {}, finishing = false }
+local state = {
+  page = 'question',
+  large = false,
+  total = 0,
+  approved = {},
+  finishing = false,
+  texts = 0,
+  cut = false,
+  warned = false,
+}
+
+--- The notice for a key that is no answer yet.
+M.TOO_QUICK = 'too quick, press again'
 
 --- Returns whether the window is open.
 ---@return boolean
@@ -80,7 +94,7 @@ end
 
 --- Forgets the question that was shown. The list stays, because it shows all questions.
 function M.forget_question()
-  state.question, state.large = nil, false
+  state.question, state.large, state.seen_before = nil, false, nil
   if not about_all() then
     state.page = 'question'
   end
@@ -114,6 +128,16 @@ local function geometry(lines)
   return float_window.geometry(lines, view())
 end
 
+--- Takes note of what can be seen in the window.
+local function note_sight()
+  local question = state.question
+  if open() and question and state.page == 'question' and not state.held then
+    sight.shown(win, ('%d %d'):format(question.id, state.texts), state.cut)
+  else
+    sight.gone()
+  end
+end
+
 --- Sets the options, the position and the size of the window.
 ---@param question? co.Question
 ---@param lines string[]
@@ -123,6 +147,7 @@ local function update_window(question, lines)
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
+  note_sight()
 end
 
 --- Calls `closed` if somebody else closes the window.
@@ -137,6 +162,7 @@ local function watch_window()
         return
       end
       win = -1
+      note_sight()
       callbacks.closed(tab)
     end,
   })
@@ -223,7 +249,12 @@ end
 ---@return string[]
 local function write_page(question)
   local text = text_of(question)
-  if float_window.write(buf, text) and not pressing then
+  local changed = float_window.write(buf, text)
+  if changed then
+    state.texts = state.texts + 1
+  end
+  state.cut = text.cut or false
+  if changed and not pressing then
     ignore_keys()
   end
   return text.lines
@@ -346,6 +377,7 @@ function M.close()
     closing = false
   end
   win = -1
+  note_sight()
 end
 
 --- Closes the window after the last question. A window with focus first waits until no answer keys come; then it closes
@@ -360,6 +392,7 @@ function M.finish(done)
     return
   end
   state.finishing = true
+  sight.gone()
   focus.ignore_keys('person')
   api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
   local function release()
@@ -385,6 +418,13 @@ function M.finish(done)
   })
 end
 
+--- Returns the question that the float shows; nil if it shows something else.
+---@return co.Question?
+function M.shown()
+  local shows = open() and state.page == 'question' and not state.held and not state.finishing
+  return shows and state.question or nil
+end
+
 --- Puts the cursor into the float. Keys that were typed before are not answers.
 ---@param by co.focus.By
 function M.focus(by)
@@ -394,13 +434,33 @@ function M.focus(by)
   end
 end
 
+--- Returns whether a key is an answer although the person has just gone to the float: they had seen the whole question
+--- before, and it is a harmless one.
+---@return boolean
+local function had_seen()
+  local question = state.question
+  return question ~= nil
+    and focus.ignored_after() == 'person'
+    and state.seen_before == state.texts
+    and state.page == 'question'
+    and not state.held
+    and sight.look() == 'whole'
+    and not question.kind.alone(question)
+end
+
 --- Runs the action of a key on the page that is shown.
 ---@param key string
 local function press(key)
-  if state.finishing or focus.ignores_keys() then
+  if state.finishing then
+    return
+  elseif focus.ignores_keys() and not had_seen() then
+    if not state.warned then
+      state.warned = true
+      notify.info(M.TOO_QUICK)
+    end
     return
   end
-  pressing = true
+  pressing, state.warned = true, false
   local ok, problem = xpcall(function()
     if state.held then
       go_on()
@@ -430,6 +490,7 @@ function M.make_buffer()
     callback = function(event)
       if event.event == 'WinEnter' then
         focus.ignore_keys('person')
+        state.warned, state.seen_before = false, sight.seen() and state.texts or nil
       end
       -- At WinLeave, the float is still the current window.
       vim.schedule(function()

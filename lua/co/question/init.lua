@@ -12,6 +12,7 @@ local focus = require('co.ui.focus')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
+local sight = require('co.question.sight')
 local textlock = require('co.ui.textlock')
 
 -- The reason for the model.
@@ -31,6 +32,13 @@ local newest = 0
 -- The window that had the focus before the float.
 ---@type co.question.Origin?
 local origin
+
+-- The number of keys that the person had pressed when the question on the screen went without an answer of theirs.
+---@type integer?
+local lost_at
+-- The same number when each question came.
+---@type table<co.Question, integer>
+local came_at = setmetatable({}, { __mode = 'k' })
 
 -- The command that the person tries. The question about its result takes the focus, if it had it before and they still wait
 -- for it.
@@ -144,6 +152,7 @@ local function remove(settled)
     float.forget_question()
   end
   update_float(true)
+  focus.count_presses(questions[1] ~= nil)
   vim.cmd('redrawstatus!')
   for _, id in ipairs(gone) do
     events.raise('CoApprovalResolved', { id = id, decision = settled[id] })
@@ -199,10 +208,13 @@ end
 function M.add(question)
   newest = newest + 1
   question.number = newest
+  focus.count_presses(true)
+  came_at[question] = focus.presses()
   -- A refused edit comes back to the place of its question.
   table.insert(questions, question.refused_edit and 1 or #questions + 1, question)
   require('co.ui.quit').refuse_while('unanswered', unanswered_commands)
   update_float()
+  sight.restart()
   if questions[1].hidden then
     notify.info(('%d waiting for your answer: :Co /approve'):format(#questions))
   end
@@ -228,10 +240,26 @@ function M.set_no_undo(message)
   end
 end
 
+--- Notes that a question goes without an answer of the person, if it is on the screen.
+---@param goes boolean
+local function note_loss(goes)
+  lost_at = goes and float.shown() and focus.presses() or lost_at
+end
+
 --- Removes a question that was answered elsewhere, or withdrawn.
 ---@param message co.Settled
 function M.settle(message)
+  note_loss(questions[1] ~= nil and questions[1].id == message.id)
   remove({ [message.id] = message.decision })
+end
+
+--- Returns whether a question came in the place of another one on the screen, and the key that the person presses now is
+--- the first one since.
+---@param question co.Question
+---@return boolean
+function M.has_replaced(question)
+  local before = focus.presses() - 1
+  return lost_at ~= nil and lost_at >= before and came_at[question] >= before
 end
 
 --- Answers a question, if it still waits.
@@ -282,6 +310,7 @@ end
 --- Removes the questions of a chat that ended. The backend denies them itself.
 ---@param chat integer
 function M.withdraw(chat)
+  note_loss(questions[1] ~= nil and questions[1].chat == chat)
   ---@type table<integer, string>
   local settled = {}
   for _, question in ipairs(questions) do
@@ -329,14 +358,38 @@ function M.show_whole(question)
   end)
 end
 
---- Leaves the present mode, then calls `focus` again: a `y` must not go into a command line.
----@param mode string
----@param by co.focus.By
-local function leave_mode(mode, by)
-  local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or 'nil'
-  local lua = ('require("co.question").focus(%s, "%s")'):format(from, by)
-  local keys = ('<C-\\><C-N><Cmd>lua %s<CR>'):format(lua)
-  api.nvim_feedkeys(vim.keycode(keys), 'in', false)
+-- The function that waits for normal mode.
+---@type fun(from?: 'insert'|'terminal')?
+local waits_for_normal_mode
+
+--- Calls the function that waits for normal mode.
+---@param from? 'insert'|'terminal' the mode before
+function M.continue(from)
+  local act = waits_for_normal_mode
+  waits_for_normal_mode = nil
+  if act then
+    act(from)
+  end
+end
+
+--- Leaves the present mode, then calls `act`: a `y` must not go into a command line.
+---@param act fun(from?: 'insert'|'terminal') gets the mode before
+function M.in_normal_mode(act)
+  local mode = api.nvim_get_mode().mode
+  if vim.fn.getcmdwintype() ~= '' then
+    vim.cmd.quit()
+    vim.schedule(act)
+  elseif mode:match('^ni') then
+    vim.cmd.stopinsert()
+    act('insert')
+  elseif mode == 'n' or mode:match('^nt') then
+    act()
+  else
+    waits_for_normal_mode = act
+    local from = mode:match('^[iR]') and '"insert"' or mode:match('^t') and '"terminal"' or ''
+    local keys = ('<C-\\><C-N><Cmd>lua require("co.question").continue(%s)<CR>'):format(from)
+    api.nvim_feedkeys(vim.keycode(keys), 'in', false)
+  end
 end
 
 --- Puts the cursor into the float, from any mode. If there is no question, opens what was offered.
@@ -348,31 +401,20 @@ function M.focus(from, by)
     notify.info('nothing waits for an answer')
     return
   end
-  local mode = api.nvim_get_mode().mode
-  if vim.fn.getcmdwintype() ~= '' then
-    vim.cmd.quit()
-    vim.schedule(function()
-      M.focus(nil, by)
-    end)
-    return
-  end
-  if mode:match('^ni') then
-    from = 'insert'
-    vim.cmd.stopinsert()
-  elseif mode ~= 'n' and not mode:match('^nt') then
-    leave_mode(mode, by)
-    return
-  end
-  if not questions[1] then
-    focus.open_offered()
-    return
-  end
-  questions[1].hidden = nil
-  update_float()
-  if not float.focused() then
-    origin = { win = api.nvim_get_current_win(), mode = from }
-    float.focus(by)
-  end
+  M.in_normal_mode(function(mode)
+    if not questions[1] then
+      if focus.has_offer() then
+        focus.open_offered()
+      end
+      return
+    end
+    questions[1].hidden = nil
+    update_float()
+    if not float.focused() then
+      origin = { win = api.nvim_get_current_win(), mode = mode or from }
+      float.focus(by)
+    end
+  end)
 end
 
 --- Returns the questions that wait, in their order.
@@ -436,6 +478,7 @@ api.nvim_create_autocmd({ 'TabEnter', 'VimResized' }, { group = group, callback 
 backend.on_exit(function()
   local gone = questions
   questions = {}
+  focus.count_presses(false)
   float.forget_question()
   update_float()
   return function()

@@ -3,6 +3,8 @@ local printable = require('co.ui.printable')
 local texts = require('co.question.float_text')
 local add = texts.add
 
+local READ_FIRST = 'its text goes to the model: read it first'
+
 --- Returns the path and the size of the file.
 ---@param question co.TrustQuestion
 ---@return string
@@ -81,11 +83,15 @@ return {
   footer = function(question)
     return texts.footer({ { 'y', question.context and 'send it' or 'trust it' }, { 'n', 'no' } })
   end,
+  -- co asks about a context if it is outside the workspace or may be a secret.
+  alone = function(question)
+    return question.context and READ_FIRST or nil
+  end,
   entry = function(question)
     return {
       command = printable.line(question.command),
       about = place(question),
-      not_approved_because = 'its text goes to the model: read it first',
+      not_approved_because = READ_FIRST,
     }
   end,
   scopes = function()

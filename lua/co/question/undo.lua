@@ -36,6 +36,7 @@ return {
     return question_text.footer({ { 'y', 'yes' }, { 'n', 'no' } })
   end,
   d = change.d,
+  alone = change.alone,
   entry = change.entry,
   scopes = function()
     return {}

@@ -126,6 +126,7 @@
 ---@field whole fun(question: any): string the text that the float may have cut
 ---@field footer fun(question: any): string, string its keys with words, and its keys only
 ---@field d? fun(question: any): string what the key `d` does, in a word
+---@field alone fun(question: any): string? the reason why only a key in the float itself says yes
 ---@field entry fun(question: any): co.ListEntry
 ---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
 ---@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer
@@ -153,7 +154,7 @@
 ---@field reasons string[]
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
----@field alone? string the reason why the list does not approve it
+---@field alone? string it may reach a secret or leave the workspace: the reason why only the float says yes
 ---@field no_undo? string the reason why the changes of the command cannot be taken back
 ---@field refused_edit? { question: integer, command: string, why: string } the person's command that a deny rule forbids
 ---@field change? co.Change the change of a file that the question is about

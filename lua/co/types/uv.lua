@@ -12,4 +12,5 @@
 
 ---@class uv.timer
 ---@field start fun(self: uv.timer, after: integer, again: integer, act: fun())
+---@field set_repeat fun(self: uv.timer, again: integer)
 ---@field stop fun(self: uv.timer)

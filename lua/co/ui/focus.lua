@@ -44,16 +44,42 @@ local after_wait = {}
 ---@type integer?
 local last_key
 
+--- The last key that the person pressed, while the code that it is mapped to may still run.
+---@class (exact) co.focus.Press
+---@field mapped boolean it has another meaning than the key itself
+---@field mode string
+
+---@type co.focus.Press?
+local press
+-- The number of keys that were pressed while somebody wanted to know it.
+local presses = 0
+local counts_presses = false
+
 -- Offers that wait until the person asks for them again.
 ---@type { name: string, open: fun(by: co.focus.By) }[]
 local offers = {}
 
 ---@alias co.focus.By 'co'|'person' who moved the focus
 
+--- Takes note of a key that the person pressed.
+---@param mapped boolean
+local function note_press(mapped)
+  presses = presses + 1
+  local now = { mapped = mapped, mode = api.nvim_get_mode().mode }
+  press = now
+  -- Neovim does it after the code that the key is mapped to.
+  vim.schedule(function()
+    if press == now then
+      press = nil
+    end
+  end)
+end
+
 --- Takes note of a key.
+---@param key string
 ---@param typed? string
 ---@return string? nothing for a key that gets to no window
-local function on_key(_, typed)
+local function on_key(key, typed)
   if not typed or typed == '' then
     return wait and wait.discards and wait.discarded and '' or nil
   elseif typed == MOUSE_MOVE then
@@ -61,10 +87,11 @@ local function on_key(_, typed)
   end
   asked_at = nil
   last_key = last_key and vim.uv.hrtime()
+  note_press(key ~= typed)
   if wait then
     wait.left, wait.discarded = wait.pause, true
     return wait.discards and '' or nil
-  elseif not last_key then
+  elseif not last_key and not counts_presses then
     vim.on_key(nil, keys)
   end
 end
@@ -135,6 +162,38 @@ end
 ---@return boolean
 function M.ignores_keys()
   return wait ~= nil
+end
+
+--- Returns who moved the focus, if keys are ignored now.
+---@return co.focus.By?
+function M.ignored_after()
+  return wait and (wait.pause > PAUSES.person and 'co' or 'person') or nil
+end
+
+--- Counts the keys that the person presses, or stops after the next one.
+---@param on boolean
+function M.count_presses(on)
+  counts_presses = on
+  if on then
+    vim.on_key(on_key, keys)
+  end
+end
+
+--- Returns the number of keys that the person has pressed. It is exact while they are counted.
+---@return integer
+function M.presses()
+  return presses
+end
+
+--- Returns whether the code that runs now is what the person mapped a key to, and they pressed that key. Else it may run in
+--- a macro, in a repeated command or by `:normal`, or a plugin runs it.
+---@return boolean
+function M.pressed()
+  return press ~= nil
+    and press.mapped
+    and vim.fn.reg_executing() == ''
+    -- The key ended a command line, and its command runs.
+    and (press.mode ~= 'c' or api.nvim_get_mode().mode == 'c')
 end
 
 --- Calls `act` as soon as keys are not ignored any more.

@@ -9,7 +9,7 @@ use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedComma
 use super::call_queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
-use crate::protocol::{Question, READ_FIRST};
+use crate::protocol::Question;
 use crate::tool::edits;
 use crate::tool::shell::ExecContext;
 use co_exec::Confinement;
@@ -189,7 +189,6 @@ impl Turn {
             prefix: question.prefix.as_ref().map(|it| one_line(&it.to_string())),
             alone: secret_access::reason(&reviewed.opens, &self.workspace)
                 .or_else(|| reviewed.judged.reach.clone())
-                .or_else(|| change.as_ref().map(|_| READ_FIRST.to_owned()))
                 .map(|reason| one_line(&reason)),
             change,
             ..Question::default()

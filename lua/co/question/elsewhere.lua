@@ -1,0 +1,69 @@
+--- The answers to the question on the screen that the person gives without going to the float.
+local M = {}
+
+local api = vim.api
+local float = require('co.question.float')
+local focus = require('co.ui.focus')
+local notify = require('co.ui.notify')
+local questions = require('co.question')
+local sight = require('co.question.sight')
+
+---@alias co.elsewhere.Answer 'yes'|'no'|'review'|'try'
+
+-- Their usual keys in the float.
+---@type table<co.elsewhere.Answer, string>
+local KEYS = { yes = 'y', no = 'n', review = 'd', try = 't' }
+
+local UNSEEN = 'the question cannot be seen: :Co /approve goes to it'
+
+--- Returns the question that the person means; nil if they may mean another one, or not have seen it. A notice says so.
+---@return co.Question?
+---@return boolean whole all of it is on the screen
+local function seen_question()
+  local question, look = float.shown(), sight.look()
+  if not question then
+    local waits = questions.pending()[1] ~= nil
+    notify.info(waits and UNSEEN or 'nothing waits for an answer')
+  elseif not focus.pressed() then
+    notify.warn('only a key that you press yourself answers the question')
+  elseif look == 'covered' then
+    notify.info(UNSEEN)
+  elseif not sight.seen() then
+    sight.restart()
+    notify.info(float.TOO_QUICK)
+  elseif questions.has_replaced(question) then
+    notify.info('another question has come: press again')
+  else
+    return question, look == 'whole'
+  end
+  return nil, false
+end
+
+--- Answers the question on the screen, or goes to it if only the float takes its answer.
+---@param answer co.elsewhere.Answer
+function M.press(answer)
+  local question, whole = seen_question()
+  if not question then
+    return
+  end
+  local key = KEYS[answer]
+  local may_try = (question --[[@as co.CommandQuestion]]).may_try
+  local act = question.kind.keys.question[key]
+  if not whole or question.kind.alone(question) then
+    questions.focus()
+  elseif answer == 'try' and not may_try then
+    notify.info('this cannot be tried: answer yes or no')
+  elseif answer ~= 'review' then
+    act(question)
+  elseif not (question.kind.d and question.kind.d(question) == 'review') then
+    questions.focus()
+  else
+    questions.in_normal_mode(function()
+      if float.shown() == question then
+        act(question)
+      end
+    end)
+  end
+end
+
+return M

@@ -1,0 +1,170 @@
+--- Knows whether the person can see the question in the float: all of its text, and since when.
+---
+--- It compares the text with the cells of the screen. So nothing else must know what may hide a window, such as other
+--- floats, messages, another tab page, or a Neovim that has not drawn it yet.
+local M = {}
+
+local api = vim.api
+
+-- A question is seen after this time on the screen.
+local SEEN = 250 * 1000000
+-- The screen is read so often meanwhile. At least so many times, because a Neovim that is blocked draws nothing.
+local TICK_MS, TICKS = 50, 5
+-- The screen is read less often while something covers the question for long.
+local COVERED_MS, COVERED_TICKS = 250, 20
+
+---@alias co.Look 'whole'|'cut'|'covered'
+
+--- What the float shows.
+---@class (exact) co.sight.Sight
+---@field win integer
+---@field key string changes with the question, its text and its size
+---@field cut boolean the text is a part of the question
+---@field since? integer when it was first on the screen
+---@field ticks integer since then; below 0: without it
+---@field seen boolean
+
+---@type co.sight.Sight?
+local sight
+---@type uv.timer?
+local timer
+-- The timer goes on while functions wait to be called.
+local scheduled = false
+
+-- 'arabicshape' draws these letters as other characters.
+local ARABIC = vim.regex('^[\\u0600-\\u06ff]')
+local SHAPED = vim.regex('^[\\u0600-\\u06ff\\ufb50-\\ufeff]')
+
+--- Returns whether a cell of the screen shows a character.
+---@param cell string
+---@param char string
+---@return boolean
+local function shows(cell, char)
+  return cell:find(char, 1, true) ~= nil
+    or ARABIC:match_str(char) ~= nil and SHAPED:match_str(cell) ~= nil
+end
+
+--- Returns whether another float may be over a window.
+---@param win integer
+---@return boolean
+local function may_be_covered(win)
+  local layer = api.nvim_win_get_config(win).zindex
+  for _, other in ipairs(api.nvim_tabpage_list_wins(0)) do
+    local config = api.nvim_win_get_config(other)
+    if other ~= win and config.relative ~= '' and not config.hide and config.zindex >= layer then
+      return true
+    end
+  end
+  return false
+end
+
+--- Compares the text of a window with the screen. Blanks have no cells of their own: 'listchars' may show them.
+---@param win integer
+---@param cells boolean Neovim knows what the cells of the screen show
+---@return co.Look
+local function compare(win, cells)
+  for number, line in ipairs(api.nvim_buf_get_lines(api.nvim_win_get_buf(win), 0, -1, false)) do
+    local starts = vim.str_utf_pos(line)
+    starts[1] = starts[1] or 1
+    for index, start in ipairs(starts) do
+      local char = line:sub(start, (starts[index + 1] or #line + 1) - 1)
+      if start == 1 or not char:find('^%s?$') and char ~= '\194\160' then
+        local place = vim.fn.screenpos(win, number, start)
+        if place.row == 0 then
+          return 'cut'
+        elseif
+          cells
+          and not char:find('^%s?$')
+          and not shows(vim.fn.screenstring(place.row, place.col), char)
+        then
+          return 'covered'
+        end
+      end
+    end
+  end
+  return not cells and may_be_covered(win) and 'covered' or 'whole'
+end
+
+--- Returns how much of the question is on the screen now; nil if the float shows none.
+---@return co.Look?
+function M.look()
+  if not sight or not api.nvim_win_is_valid(sight.win) then
+    return nil
+  elseif
+    api.nvim_win_get_tabpage(sight.win) ~= api.nvim_get_current_tabpage()
+    or #api.nvim_list_uis() == 0
+  then
+    return 'covered'
+  end
+  local cells = true
+  for _, ui in ipairs(api.nvim_list_uis()) do
+    -- It draws each window itself.
+    cells = cells and not ui.ext_multigrid
+  end
+  local look = compare(sight.win, cells)
+  return look == 'whole' and sight.cut and 'cut' or look
+end
+
+--- Reads the screen. Of a long question, the part that the float shows must be there.
+local function read_screen()
+  scheduled = false
+  local now = sight
+  if not now or not timer or now.seen then
+    return
+  end
+  local look = not api.nvim_get_mode().blocking and M.look()
+  if look and look ~= 'covered' then
+    now.since, now.ticks = now.since or vim.uv.hrtime(), math.max(now.ticks, 0) + 1
+    now.seen = now.ticks > TICKS and vim.uv.hrtime() - now.since >= SEEN
+  else
+    now.since, now.ticks = nil, math.min(now.ticks, 0) - 1
+  end
+  timer:set_repeat(now.ticks < -COVERED_TICKS and COVERED_MS or TICK_MS)
+  if now.seen then
+    timer:stop()
+  end
+end
+
+--- Begins to count the time anew.
+function M.restart()
+  if not sight then
+    return
+  end
+  sight.since, sight.ticks, sight.seen = nil, 0, false
+  timer = timer or assert(vim.uv.new_timer())
+  timer:start(1, TICK_MS, function()
+    -- A Neovim that is busy reads the screen once afterwards.
+    if not scheduled then
+      scheduled = true
+      vim.schedule(read_screen)
+    end
+  end)
+end
+
+--- Takes note of what the float shows. Another question, text or size counts as seen later.
+---@param win integer
+---@param key string changes with the question and its text
+---@param cut boolean the text is a part of the question
+function M.shown(win, key, cut)
+  key = ('%d %dx%d %s'):format(win, api.nvim_win_get_width(win), api.nvim_win_get_height(win), key)
+  if not sight or sight.key ~= key then
+    sight = { win = win, key = key, cut = cut, ticks = 0, seen = false }
+    M.restart()
+  end
+end
+
+--- Forgets the question: the float shows none.
+function M.gone()
+  sight = nil
+  if timer then
+    timer:stop()
+  end
+end
+
+--- Returns whether the question has been on the screen for some time.
+---@return boolean
+function M.seen()
+  return sight ~= nil and sight.seen
+end
+
+return M
