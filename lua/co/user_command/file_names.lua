@@ -1,14 +1,18 @@
---- Puts names of files into commands of the person: `%`, `#` and `##`, as `:!` does.
+--- Puts names of files and words of the buffer into commands of the person: `%`, `#`, `<cword>` and the like, as `:!` does.
 ---
---- Shell commands use these characters too, as in `date +%F`. So they count only as whole words, or before a modifier
---- such as `:r`.
+--- Shell commands use these characters too, as in `date +%F`, `$((10 % 3))` and comments. So `%` and `#` count only as whole
+--- words without quotes, or before a modifier such as `:r`.
 local M = {}
 
 local api = vim.api
 local last_window = require('co.ui.last_window')
 
--- The characters around a whole word. Quotes are for names with blanks.
-local BEFORE, AFTER = '^[%s"\'(;&|<>]?$', '^[%s"\');&|<>]?$'
+-- Words of the buffer. The names of the others, such as `<afile>`, have a meaning in autocommands only.
+local WORDS = { ['<cword>'] = true, ['<cWORD>'] = true, ['<cexpr>'] = true, ['<cfile>'] = true }
+-- The character around a word of the shell, if there is one.
+local WORD_EDGE = '^[%s;&|()<>`]?$'
+-- What is text for the shell, or an expression: nothing in it stands for a name.
+local OPAQUE = { "^'[^']*'?", '^%$?%(%(.-%)%)', '^%$%[.-%]', '^%${.-}' }
 
 --- Returns the file name modifiers that begin at `at`, such as `:p:h` or `:s?from?to?`.
 ---@param command string
@@ -47,70 +51,145 @@ local function names_of(mark)
   return { other > 0 and api.nvim_buf_get_name(other) or '' }, 'alternate file'
 end
 
---- Returns the names for a mark as one text.
+--- Returns a text with the quotes that the shell needs.
+---@param text string
+---@param quoted boolean it stands between double quotes
+---@return string
+local function quote(text, quoted)
+  if quoted then
+    return (text:gsub('[\\"$`]', '\\%0'))
+  end
+  local home = text:match('^~/') or ''
+  local rest = text:sub(#home + 1)
+  if rest:find('^[%w_./@%%+=:,-]*$') then
+    return text
+  end
+  return ("%s'%s'"):format(home, (rest:gsub("'", "'\\''")))
+end
+
+--- Returns the text for a mark.
 ---@param mark string
 ---@param changes string modifiers
 ---@param cwd string the directory of the command
+---@param quoted boolean it stands between double quotes
 ---@return string? text
 ---@return string? problem
-local function text_of(mark, changes, cwd)
+local function text_of(mark, changes, cwd, quoted)
   local names, meaning = names_of(mark)
   local short = cwd == vim.fn.getcwd()
   local found = {}
   for _, name in ipairs(names) do
     name = short and vim.fn.fnamemodify(name, ':.') or name
-    found[#found + 1] = vim.fn.fnamemodify(name, changes)
+    name = vim.fn.fnamemodify(name, changes)
+    if name ~= '' then
+      found[#found + 1] = changes:find(':S', 1, true) and name or quote(name, quoted)
+    end
   end
-  local text = table.concat(found, ' ')
-  if text == '' then
+  if not found[1] then
     return nil, ('%s stands for the %s, and there is none'):format(mark .. changes, meaning)
   end
-  return text
+  return table.concat(found, ' ')
 end
 
---- Returns whether the text from `from` to `to` is a whole word.
+--- Returns the word at the cursor that `<cword>` or the like stands for.
+---@param mark string
+---@param quoted boolean it stands between double quotes
+---@return string? text
+---@return string? problem
+local function word_of(mark, quoted)
+  local win = last_window.window()
+  local word = win and api.nvim_win_call(win, function()
+    return vim.fn.expand(mark)
+  end)
+  if not word or word == '' then
+    return nil, ('%s stands for text at the cursor, and there is none'):format(mark)
+  end
+  return quote(word, quoted)
+end
+
+---@class (exact) co.FileMark
+---@field mark string
+---@field changes string modifiers
+---@field stop integer the byte after it
+
+--- Returns the mark of file names that begins at a byte, if it counts there.
 ---@param command string
----@param from integer
----@param to integer
----@return boolean
-local function is_word(command, from, to)
-  local before, after = command:sub(from - 1, from - 1), command:sub(to + 1, to + 1)
-  return before:find(BEFORE) ~= nil and after:find(AFTER) ~= nil
+---@param at integer
+---@param quoted boolean it stands between double quotes
+---@return co.FileMark?
+local function mark_at(command, at, quoted)
+  local mark = command:match('^%%', at) or command:match('^##?%d*', at)
+  if not mark then
+    return nil
+  end
+  local stop = at + #mark
+  -- `%<` is the older form of `%:r`.
+  local root = command:match('^<', stop)
+  local changes = root and ':r' or modifiers(command, stop)
+  stop = stop + (root and 1 or #changes)
+  local before, after = command:sub(at - 1, at - 1), command:sub(stop, stop)
+  local word = not quoted and before:find(WORD_EDGE) and (root or after:find(WORD_EDGE))
+  if changes == '' or root then
+    -- A `#` before more words starts a comment.
+    local comment = mark:find('^#') and not root and command:find('^[^\n]*[^%s)]', stop)
+    if not word or comment then
+      return nil
+    end
+  end
+  return { mark = mark, changes = changes, stop = stop }
 end
 
---- Expands `%`, `#` and `##` in a command. They mean the file of the last window that is not one of the plugin's. A
---- backslash before one prevents this.
+--- Returns the byte after what the shell takes as text or as an expression, if that begins at a byte.
+---@param command string
+---@param at integer
+---@param quoted boolean it stands between double quotes
+---@return integer?
+local function opaque_end(command, at, quoted)
+  for _, pattern in ipairs(OPAQUE) do
+    local _, stop = command:find(pattern, at)
+    if stop and not (quoted and command:find("^['(]", at)) then
+      return stop + 1
+    end
+  end
+  local before = command:sub(at - 1, at - 1)
+  if not quoted and before:find(WORD_EDGE) and command:find('^#', at) then
+    return (command:find('\n', at, true)) or #command + 1
+  end
+end
+
+--- Expands `%`, `#`, `##` and `<cword>` and the like in a command. They mean the file and the cursor of the last window
+--- that is not one of the plugin's. A backslash before one prevents this.
 ---@param command string
 ---@param cwd string the directory of the command
 ---@return string? expanded
 ---@return string? problem
 function M.expand(command, cwd)
-  local out, at = {}, 1
-  while true do
-    local start, stop, escape, mark = command:find('(\\*)([%%#])', at)
-    if not start or not stop or not escape or not mark then
-      return table.concat(out) .. command:sub(at)
-    end
-    if mark == '#' then
-      mark = mark .. (command:match('^%d+', stop + 1) or command:match('^#', stop + 1) or '')
-    end
-    local changes = modifiers(command, start + #escape + #mark)
-    stop = start + #escape + #mark + #changes - 1
-    local text = command:sub(start, stop)
-    if changes ~= '' or is_word(command, start, stop) then
-      if #escape % 2 == 1 then
-        text = text:sub(2)
-      else
-        local names, problem = text_of(mark, changes, cwd)
-        if not names then
-          return nil, problem
-        end
-        text = escape .. names
+  local out, at, quoted = {}, 1, false
+  while at <= #command do
+    local file = mark_at(command, at, quoted)
+    local word = command:match('^<%a+>', at)
+    local text, problem
+    local stop ---@type integer
+    if file then
+      text, problem = text_of(file.mark, file.changes, cwd, quoted)
+      stop = file.stop
+    elseif word and WORDS[word] then
+      text, problem = word_of(word, quoted)
+      stop = at + #word
+    else
+      if command:find('^"', at) then
+        quoted = not quoted
       end
+      local plain = command:match('^\\.', at) or command:match('^[%w_-]+', at) or ' '
+      stop = opaque_end(command, at, quoted) or at + #plain
+      text = command:sub(at, stop - 1)
     end
-    vim.list_extend(out, { command:sub(at, start - 1), text })
-    at = stop + 1
+    if not text then
+      return nil, problem
+    end
+    out[#out + 1], at = text, stop
   end
+  return table.concat(out)
 end
 
 return M
