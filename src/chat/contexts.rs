@@ -1,4 +1,4 @@
-//! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:` and `@search:`, and the check of the
+//! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check of the
 //! files whose text the editor sends.
 //!
 //! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. If a file is not
@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -16,14 +16,19 @@ use super::services::Services;
 use super::text::{one_line, start_of};
 use super::turn::Reply;
 use crate::blocking::blocking;
-use crate::protocol::{ContextQuery, ContextRead, ContextRequest, ToEditor, TrustQuestion};
+use crate::protocol::{
+    ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
+};
 use crate::tool::files::attached::{self, Attached};
+use crate::tool::files::places::{PlaceReader, bounded, real_paths};
 use crate::tool::files::{Deadline, FileQuery, FileScope, PathFilter};
 use crate::tool::judge::{Judge, workspace_of};
 use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 
 /// The most bytes of one text. The editor cuts what is longer.
 const LONGEST: usize = 512 << 10;
+/// The most lines of a definition.
+const DEFINITION_LINES: usize = 40;
 /// The most bytes of a text that its question shows.
 const LONGEST_SHOWN: usize = 64 << 10;
 /// The capacity of the channel of questions. A reader waits until the chat has taken its question.
@@ -161,6 +166,11 @@ impl ContextReader {
                 Ok(text_read(text))
             }
             ContextQuery::Search { text } => self.search(text).await,
+            ContextQuery::Places {
+                definitions,
+                references,
+                more,
+            } => self.places(definitions, references, more).await,
         }
     }
 
@@ -184,22 +194,25 @@ impl ContextReader {
         })
     }
 
+    /// Returns the reason why the model may not read a file; none if it may, or the person let this chat send the file before.
+    async fn problem(&self, real: &Path) -> Result<Option<String>, String> {
+        if self.allowed().contains(real) {
+            return Ok(None);
+        }
+        let (judge, path) = (Arc::clone(&self.judge), real.to_owned());
+        blocking(move || Ok::<_, String>(judge.reading_problem(&path))).await
+    }
+
+    fn allowed(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        let allowed = self.shared.allowed.lock();
+        allowed.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks the person about a file that the model itself may not read, unless they let this chat send it before.
     async fn check(&self, real: &Path, size: usize, text: &str) -> Result<(), NoContext> {
-        let (judge, path) = (Arc::clone(&self.judge), real.to_owned());
-        let problem = move || Ok::<_, String>(judge.reading_problem(&path));
-        let Some(why) = blocking(problem).await? else {
+        let Some(why) = self.problem(real).await? else {
             return Ok(());
         };
-        let allowed = || {
-            self.shared
-                .allowed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if allowed().contains(real) {
-            return Ok(());
-        }
         let mut notes = vec![why];
         let shown = start_of(text, LONGEST_SHOWN);
         if shown.len() < text.len() {
@@ -224,7 +237,7 @@ impl ContextReader {
         asked.await.ok();
         match answer.await {
             Ok(Reply::Once) => {
-                allowed().insert(real.to_owned());
+                self.allowed().insert(real.to_owned());
                 Ok(())
             }
             Ok(_) => Err(NoContext::Because("you refused it".to_owned())),
@@ -270,6 +283,66 @@ impl ContextReader {
         }
     }
 
+    /// Returns lines of definitions, and those of the references to the name. About a definition elsewhere, the person is asked.
+    async fn places(
+        &self,
+        definitions: Vec<ServerPlace>,
+        references: Vec<ServerPlace>,
+        more: usize,
+    ) -> Result<ContextRead, NoContext> {
+        let cwd = self.cwd.clone();
+        let cwd = blocking(move || cwd.canonicalize()).await?;
+        let definitions = real_places(definitions).await?;
+        let references = real_places(references).await?;
+        let files = definitions.iter().chain(&references);
+        let open = self.services.buffers.read(files.map(|it| it.0.as_path()));
+        let mut reader = PlaceReader::new(open.await);
+        let (mut text, mut left_out) = (String::new(), Vec::new());
+        for (file, row) in definitions {
+            let shown = shown_below(&cwd, &file);
+            let lines;
+            (reader, lines) = read_lines(reader, &file, row, DEFINITION_LINES, &shown).await?;
+            match lines.is_empty() {
+                true => left_out.push(format!("{shown} cannot be read")),
+                false => match self.check(&file, lines.len(), &lines).await {
+                    Ok(()) => text.push_str(&lines),
+                    Err(NoContext::Because(why)) => left_out.push(format!("{shown}: {why}")),
+                    Err(NoContext::Cancelled) => return Err(NoContext::Cancelled),
+                },
+            }
+        }
+        let mut found = String::new();
+        let mut hidden = 0;
+        for (file, row) in references {
+            if self.problem(&file).await?.is_some() {
+                hidden += 1;
+                continue;
+            }
+            let lines;
+            (reader, lines) = read_lines(reader, &file, row, 1, &shown_below(&cwd, &file)).await?;
+            found.push_str(&lines);
+        }
+        if !found.is_empty() {
+            text.push_str(&format!("References:\n{found}"));
+        }
+        if text.is_empty() {
+            return Err(left_out.join(", ").into());
+        }
+        for (count, why) in [
+            (hidden, "outside the workspace or secret"),
+            (more, "too many"),
+        ] {
+            if count > 0 {
+                left_out.push(format!("{count} references, {why}"));
+            }
+        }
+        let note = format!("left out: {}", left_out.join("; "));
+        Ok(ContextRead {
+            note: (!left_out.is_empty()).then(|| one_line(&note)),
+            ..text_read(text)
+        })
+    }
+
     async fn readable(&self) -> Result<PathFilter, String> {
         let judge = Arc::clone(&self.judge);
         blocking(move || Ok::<_, String>(judge.readable())).await
@@ -287,6 +360,38 @@ impl ContextReader {
             needed: LONGEST,
         }
     }
+}
+
+/// Returns the real path and the row of each place.
+async fn real_places(places: Vec<ServerPlace>) -> Result<Vec<(PathBuf, usize)>, String> {
+    blocking(move || {
+        let rows = places.iter().map(|place| place.row);
+        Ok::<_, String>(real_paths(&places).into_iter().zip(rows).collect())
+    })
+    .await
+}
+
+/// Returns lines of a file, each with the shown path and its number.
+async fn read_lines(
+    mut reader: PlaceReader,
+    file: &Path,
+    row: usize,
+    count: usize,
+    shown: &str,
+) -> Result<(PlaceReader, String), String> {
+    let (file, shown) = (file.to_owned(), shown.to_owned());
+    blocking(move || {
+        let lines = reader.lines(&file, row, count).zip(row + 1..);
+        let lines: String = lines
+            .map(|(line, number)| format!("{shown}:{number}:{}\n", bounded(line)))
+            .collect();
+        Ok::<_, String>((reader, lines))
+    })
+    .await
+}
+
+fn shown_below(cwd: &Path, file: &Path) -> String {
+    one_line(&file.strip_prefix(cwd).unwrap_or(file).display().to_string())
 }
 
 fn text_read(text: String) -> ContextRead {

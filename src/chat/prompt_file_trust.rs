@@ -16,7 +16,7 @@ impl Chat {
     pub(super) async fn typed_prompt(&mut self, prompt: Prompt) {
         self.cancel_pressed = false;
         if self.may_send_file_of(&prompt).await {
-            self.prompt(prompt.without_secret_files()).await;
+            self.prompt(prompt).await;
         } else {
             self.give_back(prompt);
         }

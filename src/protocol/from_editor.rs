@@ -1,6 +1,8 @@
 //! The messages from Lua to the backend.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -213,6 +215,13 @@ pub enum ContextQuery {
     Commit { revision: String },
     /// The lines that contain a text.
     Search { text: String },
+    /// The lines where language servers know a name.
+    Places {
+        definitions: Vec<ServerPlace>,
+        references: Vec<ServerPlace>,
+        /// The number of references beyond the limit.
+        more: usize,
+    },
 }
 
 /// The place of a commit whose message is edited.
@@ -289,10 +298,12 @@ pub struct BufferChanged {
 #[serde(default)]
 pub struct EditorAnswer {
     pub entries: Vec<EditorEntry>,
+    /// The places of a name. The backend reads their lines.
+    pub places: Vec<ServerPlace>,
     /// The edits that rename a symbol, and the unit of their characters.
     pub files: Vec<FileEdits>,
     pub unit: Option<CharacterUnit>,
-    /// The number of entries beyond the limit, which were not sent.
+    /// The number of entries or places beyond the limit, which were not sent.
     pub more: usize,
     /// The reason why there is no answer, for a sentence.
     pub problem: Option<String>,
@@ -307,6 +318,24 @@ pub struct FileEdits {
     #[serde(default)]
     pub tick: Option<u64>,
     pub edits: Vec<PlacedEdit>,
+}
+
+/// A place in a file, as a language server names it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerPlace {
+    #[serde(deserialize_with = "bytes")]
+    pub file: Vec<u8>,
+    /// The row and the character in it, from 0.
+    pub row: usize,
+    pub character: usize,
+    pub unit: CharacterUnit,
+}
+
+impl ServerPlace {
+    /// Returns the path as the language server gave it.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.file))
+    }
 }
 
 /// A line of an [`EditorAnswer`].

@@ -7,6 +7,7 @@ mod editor;
 pub(crate) mod ignore_rules;
 mod limits;
 mod list;
+pub mod places;
 mod read;
 mod search;
 mod walk;

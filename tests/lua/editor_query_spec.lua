@@ -28,7 +28,12 @@ local function ask(nvim, dir, query)
     return reply.problem
   end
   local lines = {}
-  for _, entry in ipairs(reply.entries) do
+  for _, place in ipairs(reply.places or {}) do
+    lines[#lines + 1] = ('%s:%d:%d %s')
+      :format(place.file, place.row, place.character, place.unit)
+      :gsub(vim.pesc(dir .. '/'), '')
+  end
+  for _, entry in ipairs(reply.entries or {}) do
     local place = entry.line and (':%d:%d'):format(entry.line, entry.column) or ''
     lines[#lines + 1] = ('%s%s: %s')
       :format(entry.file, place, entry.text)
@@ -170,15 +175,15 @@ describe('a question about the editor', function()
       ask(nvim, dir, { topic = 'symbols', file = file })
     )
     same(
-      { 'b.lua:1:10: function name()' },
+      { 'b.lua:0:9 utf-16' },
       ask(nvim, dir, { topic = 'definition', file = file, name = 'name' })
     )
     same(
-      { 'a.lua:2:11: local é, name = 1' },
+      { 'a.lua:1:9 utf-16' },
       ask(nvim, dir, { topic = 'definition', file = file, name = 'a.name', line = 3 })
     )
     same(
-      { 'a.lua:3:9: print(a.name)', 'b.lua:1:10: function name()' },
+      { 'a.lua:2:8 utf-16', 'b.lua:0:9 utf-16' },
       ask(nvim, dir, { topic = 'references', file = file, name = 'name' })
     )
   end)

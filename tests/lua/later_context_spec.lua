@@ -101,12 +101,7 @@ describe('@lsp:', function()
               { name = 'Shape', kind = 5, location = at('shape.py', 1) },
               { name = 'Shapes', kind = 5, location = at('main.py', 1) },
             }
-            local gone = { name = params.query, kind = 5, location = at('gone.py', 1) }
-            callback(nil, ({
-              Shape = symbols,
-              Gone = { gone },
-              Half = { gone, { name = 'Half', kind = 5, location = at('shape.py', 1) } },
-            })[params.query] or {})
+            callback(nil, ({ Shape = symbols })[params.query] or {})
           end,
         })
       ]],
@@ -115,23 +110,33 @@ describe('@lsp:', function()
     )
     nvim:wait('return #vim.lsp.get_clients({ bufnr = 0 }) == 1')
     local before = nvim:lua('return #vim.api.nvim_list_bufs()')
-    same({
-      {
-        name = '@lsp:area',
-        text = 'shape.py\0001\0def area(x):\nshape.py\0002\0    return x\nReferences:\n'
-          .. 'main.py\0001\0from shape import area\nmain.py\0002\0print(area(2))\n',
-      },
-    }, gather(nvim, 'what is @lsp:area?'))
-    same({
-      { name = '@lsp:Shape', text = 'shape.py\0002\0    return x\n' },
-    }, gather(nvim, '@lsp:Shape'))
+    -- The backend reads the lines.
+    nvim:lua([[
+      _G.read_context = function(query)
+        _G.query = query
+        return { text = 'lines', note = 'a note' }
+      end
+    ]])
+    ---@param rows [string, integer][]
+    local function places(rows)
+      return vim.tbl_map(function(row)
+        return { file = dir .. '/' .. row[1], row = row[2], character = 0, unit = 'utf-16' }
+      end, rows)
+    end
+    local function query(definitions, references)
+      same({
+        kind = 'places',
+        definitions = places(definitions),
+        references = places(references),
+        more = 0,
+      }, nvim:lua('return _G.query'))
+    end
+    same({ { name = '@lsp:area (a note)', text = 'lines' } }, gather(nvim, 'what is @lsp:area?'))
+    query({ { 'shape.py', 0 } }, { { 'main.py', 0 }, { 'main.py', 1 } })
+    same({ { name = '@lsp:Shape (a note)', text = 'lines' } }, gather(nvim, '@lsp:Shape'))
+    query({ { 'shape.py', 1 } }, {})
     same(before, nvim:lua('return #vim.api.nvim_list_bufs()'))
     same({}, gather(nvim, '@lsp:none'))
     nvim:wait("return _G.notices[1]:find('@lsp:none (the name does not stand in it)', 1, true)")
-    same({}, gather(nvim, '@lsp:Gone'))
-    nvim:wait("return _G.notices[2]:find('@lsp:Gone (gone.py cannot be read)', 1, true)")
-    same({
-      { name = '@lsp:Half (cannot be read: gone.py)', text = 'shape.py\0002\0    return x\n' },
-    }, gather(nvim, '@lsp:Half'))
   end)
 end)

@@ -395,22 +395,3 @@ describe(':checkhealth co', function()
     end
   end)
 end)
-
-describe('the lines of a file that is not open', function()
-  it('are read in any order, with each end of line', function()
-    local path = neovim.dir() .. '/f'
-    vim.fn.writefile({ 'one\r', 'two', '', 'four' }, path, 'b')
-    local lines = nil --[[@as co.LineReader]]
-    require('co.ui.file_text').read_lines(path, 100, function(found)
-      lines = assert(found)
-    end)
-    neovim.wait('the file', function()
-      return lines ~= nil
-    end)
-    same({ 'two', '' }, lines(1, 3))
-    same({ 'two' }, lines(1, 2))
-    same({ 'four' }, lines(3, 9))
-    same({ 'one' }, lines(0, 1))
-    same({}, lines(4, 5))
-  end)
-end)

@@ -155,7 +155,6 @@ class ModulesTest(unittest.TestCase):
 
     def test_the_contexts_of_a_prompt_come_from_the_backend(self) -> None:
         reasons = {
-            "lsp_context.lua": "the places that language servers name; the backend leaves out secrets",
             "prompt_files.lua": "the person trusts the exact text before it is sent",
         }
         reads = re.compile(r"io\.open|fs_open|readfile|readblob|disk\.read")

@@ -15,6 +15,23 @@ pub enum CharacterUnit {
     Utf32,
 }
 
+impl CharacterUnit {
+    /// Returns the number of bytes before a character of a line; all of them if the line is shorter.
+    pub fn bytes(self, line: &str, character: usize) -> usize {
+        let mut before = 0;
+        let found = line.char_indices().find(|(_, c)| {
+            let is_it = before >= character;
+            before += match self {
+                Self::Utf8 => c.len_utf8(),
+                Self::Utf16 => c.len_utf16(),
+                Self::Utf32 => 1,
+            };
+            is_it
+        });
+        found.map_or(line.len(), |(at, _)| at)
+    }
+}
+
 /// A text in the place of another.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct PlacedEdit {
@@ -54,7 +71,7 @@ pub fn apply_placed(
         if character > 0 && !file.is_counted_alike(start..end) {
             return Err(MisplacedEdit::Uncertain);
         }
-        Ok(start + bytes(&text[start..end], character, unit))
+        Ok(start + unit.bytes(&text[start..end], character))
     };
     let mut ranges = Vec::with_capacity(edits.len());
     for edit in edits {
@@ -70,21 +87,6 @@ pub fn apply_placed(
         file.replace(range, text);
     }
     Ok(())
-}
-
-/// Returns the number of bytes before a character of a line; all of them if the line is shorter.
-fn bytes(line: &str, character: usize, unit: CharacterUnit) -> usize {
-    let mut before = 0;
-    let found = line.char_indices().find(|(_, c)| {
-        let is_it = before >= character;
-        before += match unit {
-            CharacterUnit::Utf8 => c.len_utf8(),
-            CharacterUnit::Utf16 => c.len_utf16(),
-            CharacterUnit::Utf32 => 1,
-        };
-        is_it
-    });
-    found.map_or(line.len(), |(at, _)| at)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ local WORD = '[%w_\128-\255]'
 ---@field name? string
 ---@field line? integer
 ---@field new_name? string
----@field most? integer entries
+---@field most? integer places
 
 ---@type table<string, string>
 local METHODS = {
@@ -268,15 +268,8 @@ function M.ask(query, done)
       end))
     end
     server_places.sort(items)
-    local some = vim.list_slice(items, 1, query.most or MOST)
-    server_places.read(some, function(found)
-      finish({
-        entries = vim.tbl_map(function(item)
-          return entry(item.file, item.text, item.line, item.column)
-        end, found),
-        more = #items - #some,
-      })
-    end)
+    local places = vim.list_slice(items, 1, query.most or MOST)
+    finish({ places = places, more = #items - #places })
   end
   -- Asks about one place after the other until a language server knows something.
   local function ask(index)

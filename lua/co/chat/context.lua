@@ -282,7 +282,12 @@ local readers_of_text = {
     from_backend(word, { kind = 'search', text = word.argument }, done)
   end,
   lsp = function(word, done)
-    lsp_context.symbol(word.argument, done)
+    lsp_context.places(word.argument, function(query, missing)
+      if not query then
+        return done(nil, missing)
+      end
+      from_backend(word, query, done)
+    end)
   end,
 }
 

@@ -59,7 +59,7 @@ function M.add_change(text, change)
   text.rows = {}
   for line in vim.gsplit(change.excerpt, '\n', { plain = true, trimempty = true }) do
     for index, row in ipairs(change_rows.rows_of(line:sub(2))) do
-      put(text, row)
+      put(text, printable.line(row, change_rows.LONGEST_ROW))
       text.rows[#text.rows + 1] =
         { row = #text.lines - 1, kind = line:sub(1, 1), continues = index > 1 }
     end

@@ -100,10 +100,13 @@
 ---@field query co.ContextQuery
 
 ---@class (exact) co.ContextQuery
----@field kind 'file'|'text'|'diff'|'commit'|'search'
+---@field kind 'file'|'text'|'diff'|'commit'|'search'|'places'
 ---@field path? string with `file` and `text`
 ---@field text? string with `text`: what the editor has of the file; with `search`: the text to find
 ---@field revision? string with `commit`
+---@field definitions? co.ServerPlace[] with `places`: those of a name
+---@field references? co.ServerPlace[] with `places`
+---@field more? integer with `places`: the number of references beyond the limit
 
 ---@class (exact) co.Close
 ---@field type 'close'
@@ -210,10 +213,18 @@
 ---@field type? 'editor_answer'
 ---@field request? integer
 ---@field entries? co.EditorEntry[]
+---@field places? co.ServerPlace[] those of a name, whose lines the backend reads
 ---@field files? co.FileEdits[] those that a rename changes
 ---@field unit? 'utf-8'|'utf-16'|'utf-32' of the characters in `files`
----@field more? integer the number of entries beyond the limit
+---@field more? integer the number of entries or places beyond the limit
 ---@field problem? string why there is no answer
+
+--- A place in a file, as a language server names it.
+---@class (exact) co.ServerPlace
+---@field file string
+---@field row integer from 0
+---@field character integer from 0, in the unit of the language server
+---@field unit 'utf-8'|'utf-16'|'utf-32'
 
 --- The edits of a language server to a file.
 ---@class (exact) co.FileEdits

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::chat::{Chat, asks_for, assert_order, call, done, eventually, says, tool};
 use crate::buffers::BufferReply;
-use crate::protocol::{EditorEntry, ToEditor};
+use crate::protocol::{EditorEntry, ServerPlace, ToEditor};
+use co_edit::CharacterUnit;
 use co_llm::transcript::{Decision, Item};
 
 #[tokio::test(start_paused = true)]
@@ -125,6 +126,26 @@ async fn the_editor_is_asked_unasked_and_tells_nothing_of_secrets() {
     );
     chat.assert_told("2", "outside the workspace");
     chat.assert_shown("· look up diagnostics  [1 entry; 3 left out");
+}
+
+#[tokio::test]
+async fn the_lines_at_places_are_read_and_those_elsewhere_left_out() {
+    let references = json!({"what": "references", "path": "src/a.rs", "name": "b"});
+    let mut chat = Chat::new([asks_for("1", "editor_context", references), says("ok")]);
+    chat.write("src/a.rs", "let é, b;\n");
+    std::os::unix::fs::symlink("/etc/passwd", chat.work.join("link")).unwrap();
+    let place = |file: &str, character| ServerPlace {
+        file: chat.work.join(file).into_os_string().into_vec(),
+        row: 0,
+        character,
+        unit: CharacterUnit::Utf16,
+    };
+    chat.editor_answer.places = vec![place("link", 0), place("src/a.rs", 7)];
+    assert_eq!(chat.turn("look").await, "done");
+    assert_eq!(
+        chat.told("1"),
+        "src/a.rs:1:9: let é, b;\n[1 entry; 1 left out, outside the workspace or secret]"
+    );
 }
 
 /// Whoever opens the pipe waits for a writer that never comes.

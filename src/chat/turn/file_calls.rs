@@ -1,7 +1,7 @@
 //! The calls that read and search files and ask the editor. They run in this process. They get a verdict like commands, and
 //! the chat shows each as one line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{ChatState, EditorAnswer};
+use crate::tool::files::places::real_paths;
 use crate::tool::files::{
     Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
 };
@@ -228,7 +229,14 @@ async fn ask_editor(
         FileQuery::Search(_) => (buffers.modified_below(path).await, None),
         FileQuery::Editor(query) => {
             let answer = buffers.query(query.message(path)).await;
-            (OpenBuffers::new(), Some(answer))
+            let places = answer.places.clone();
+            let files = tokio::task::spawn_blocking(move || real_paths(&places)).await;
+            let files = files.unwrap_or_default();
+            let open = match files.is_empty() {
+                true => OpenBuffers::new(),
+                false => buffers.read(files.iter().map(PathBuf::as_path)).await,
+            };
+            (open, Some(answer))
         }
         FileQuery::List(_) => (OpenBuffers::new(), None),
     }

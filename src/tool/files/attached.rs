@@ -69,6 +69,19 @@ pub fn read(path: &Path, most: usize) -> Result<(PathBuf, Attached), String> {
     Ok((real, attached))
 }
 
+/// Returns at most `most` bytes from the start of a file as text. `real` is its real path. It blocks on files: call it from
+/// `spawn_blocking`.
+///
+/// # Errors
+/// It is no regular file, or it cannot be read.
+pub(super) fn text_of(real: &Path, most: usize) -> io::Result<String> {
+    let (mut file, node) = open_real(real)?;
+    let mut bytes = Vec::new();
+    read_up_to(most, &mut file, &mut bytes)?;
+    let size = usize::try_from(node.size()).unwrap_or(usize::MAX);
+    Ok(decoded(&bytes, size))
+}
+
 /// Returns a path without links, also if its last part does not exist yet.
 pub fn real_path(path: &Path) -> PathBuf {
     let above = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));

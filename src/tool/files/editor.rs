@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::json;
 
+use super::attached;
 use super::limits::{EditorFacts, FileFacts, FileQueryError, FileScope, plural};
-use crate::protocol::{EditorQuery, EditorTopic};
+use super::places::{self, PlaceReader};
+use crate::protocol::{EditorEntry, EditorQuery, EditorTopic};
 use crate::tool::schema::{self, BadCall, arguments};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -158,15 +160,39 @@ impl EditorContext {
         }
         let below = self.path.is_some()
             && matches!(self.what, EditorTopic::Diagnostics | EditorTopic::Quickfix);
-        let mut known: HashMap<&Path, bool> = HashMap::new();
+        let mut known: HashMap<PathBuf, bool> = HashMap::new();
         let mut text = String::new();
         let (mut listed, mut rest, mut hidden) = (0, answer.more, 0);
-        for entry in &answer.entries {
+        let mut allowed = |file: &Path| match known.get(file) {
+            Some(known) => *known,
+            None => {
+                let allowed = (scope.allowed)(file);
+                known.insert(file.to_owned(), allowed);
+                allowed
+            }
+        };
+        let mut reader = PlaceReader::new(scope.open.clone());
+        let named = answer.places.iter().map(|place| {
+            let file = attached::real_path(place.path());
+            let line = match allowed(&file) {
+                true => reader.lines(&file, place.row, 1).next().unwrap_or_default(),
+                false => "",
+            };
+            let column = place.unit.bytes(line, place.character) as u64 + 1;
+            EditorEntry {
+                line: Some(place.row as u64 + 1),
+                column: Some(column),
+                text: places::bounded(line).into_bytes(),
+                file: file.into_os_string().into_vec(),
+            }
+        });
+        let named: Vec<_> = named.collect();
+        for entry in answer.entries.iter().chain(&named) {
             let file = Path::new(OsStr::from_bytes(&entry.file));
             if below && !file.starts_with(&scope.path) {
                 continue;
             }
-            if !*known.entry(file).or_insert_with(|| (scope.allowed)(file)) {
+            if !allowed(file) {
                 hidden += 1;
                 continue;
             }
@@ -211,7 +237,6 @@ mod tests {
     use super::*;
     use crate::buffers::OpenBuffers;
     use crate::protocol::EditorAnswer;
-    use crate::protocol::EditorEntry;
 
     fn parse(arguments: serde_json::Value) -> Result<EditorContext, String> {
         let call = Call::new("1", NAME, arguments);

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::json;
 
+use crate::support::ROOT;
 use crate::support::http::Reply;
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
@@ -211,4 +212,51 @@ fn what_is_no_file_is_left_out_at_once() {
     ] {
         scene.wait_notice(text);
     }
+}
+
+#[test]
+fn a_place_of_a_language_server_is_read_as_a_file_is() {
+    let workspace = Workspace::new();
+    let outside = workspace.path().with_file_name("outside.txt");
+    std::fs::write(&outside, "far away\n").unwrap();
+    symlink(&outside, workspace.path().join("link.py")).unwrap();
+    symlink("/proc/self/environ", workspace.path().join("environ.py")).unwrap();
+    let fifo = workspace.path().join("fifo.py");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    workspace.write(".env", "KEY=secret\n");
+    workspace.write("main.py", "area = 1\nprint(area)\n");
+    let scene = answering(workspace);
+    scene.command("edit main.py");
+    scene.command("call setline(2, 'print(area, 2)')");
+    scene.lua(
+        "local function at(file, line)
+            local place = { line = line, character = 0 }
+            return { uri = vim.uri_from_fname(vim.fn.getcwd() .. '/' .. file), range = { start = place, ['end'] = place } }
+        end
+        dofile(... .. '/tests/lua/language_server.lua')({ definitionProvider = true, referencesProvider = true }, {
+            ['textDocument/definition'] = function(_, done)
+                done(nil, { at('fifo.py', 0), at('link.py', 0), at('main.py', 0) })
+            end,
+            ['textDocument/references'] = function(_, done)
+                done(nil, { at('.env', 0), at('environ.py', 0), at('main.py', 1) })
+            end,
+        })",
+        json!([ROOT]),
+    );
+    scene.co("what is @lsp:area?");
+    scene.wait_text("outside.txt");
+    scene.answer_text("Send @lsp:area to the model?", "n");
+    let told = sent(&scene, 0);
+    for line in [
+        "main.py:1:area = 1\nmain.py:2:print(area, 2)\nReferences:\nmain.py:2:print(area, 2)\n",
+        "fifo.py cannot be read",
+        "outside.txt: you refused it",
+        "2 references, outside the workspace or secret",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    assert!(
+        !told.contains("far away") && !told.contains("secret\n"),
+        "{told}"
+    );
 }

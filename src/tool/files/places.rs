@@ -1,0 +1,91 @@
+//! The lines of files at the places that language servers name.
+
+use std::path::{Path, PathBuf};
+
+use super::attached;
+use crate::buffers::OpenBuffers;
+use crate::protocol::ServerPlace;
+
+/// The most bytes of a file that are read.
+const LONGEST: usize = 4 << 20;
+/// The most bytes of a line.
+const LONGEST_LINE: usize = 500;
+
+/// Reads lines of files as the editor has them, and else from the disk. Places of one file that follow each other take one read.
+#[derive(Default)]
+pub struct PlaceReader {
+    open: OpenBuffers,
+    file: PathBuf,
+    text: String,
+    /// The bytes at which the lines of the text start.
+    starts: Vec<usize>,
+}
+
+impl PlaceReader {
+    pub fn new(open: OpenBuffers) -> Self {
+        Self {
+            open,
+            ..Self::default()
+        }
+    }
+
+    /// Returns lines of a file from a row on, which counts from 0. They are empty if the file has no such row or cannot be
+    /// read. `real` is a real path. It blocks on files: call it from `spawn_blocking`.
+    pub fn lines(&mut self, real: &Path, row: usize, count: usize) -> impl Iterator<Item = &str> {
+        if self.file != real {
+            real.clone_into(&mut self.file);
+            let buffer = self.open.get(real).filter(|it| it.problem.is_none());
+            self.text = match buffer.map(|it| it.file_text()) {
+                Some(text) => text.map_or_else(|_| String::new(), |it| it.as_str().to_owned()),
+                None => attached::text_of(real, LONGEST).unwrap_or_default(),
+            };
+            let breaks = memchr::memchr_iter(b'\n', self.text.as_bytes());
+            self.starts = std::iter::once(0).chain(breaks.map(|at| at + 1)).collect();
+        }
+        let from = self.starts.get(row).copied().unwrap_or(self.text.len());
+        let lines = self.text[from..].lines();
+        lines.map(|line| line.trim_end_matches('\r')).take(count)
+    }
+}
+
+/// Returns the start of a long line. A word is left out as a whole, since half of a secret would not be known as one.
+pub fn bounded(line: &str) -> String {
+    let start = co_policy::start_of(line, LONGEST_LINE);
+    if start == line {
+        return line.to_owned();
+    }
+    let words = start.rsplit_once(char::is_whitespace);
+    format!("{} …", words.map_or("", |(words, _)| words))
+}
+
+/// Returns the real paths of places, as far as there are such files. It blocks on files: call it from `spawn_blocking`.
+pub fn real_paths(places: &[ServerPlace]) -> Vec<PathBuf> {
+    let real = |place: &ServerPlace| attached::real_path(place.path());
+    places.iter().map(real).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_in_any_order_and_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let file = dir.join("f");
+        std::fs::write(&file, "one\r\ntwo\n\nfour").unwrap();
+        std::os::unix::fs::symlink(&file, dir.join("link")).unwrap();
+        let mut reader = PlaceReader::default();
+        for (name, row, count, expected) in [
+            ("f", 1, 2, &["two", ""][..]),
+            ("f", 3, 9, &["four"]),
+            ("f", 0, 1, &["one"]),
+            ("f", 4, 5, &[]),
+            ("link", 0, 1, &[]),
+            ("gone", 0, 1, &[]),
+        ] {
+            let lines: Vec<_> = reader.lines(&dir.join(name), row, count).collect();
+            assert_eq!(lines, expected, "{name} {row}");
+        }
+    }
+}
