@@ -9,6 +9,7 @@ local utf8 = require('co.ui.utf8')
 ---@field ascii boolean draw signs with ASCII characters
 ---@field shell_height integer lines of the shell split
 ---@field float_focus boolean focus the approval float at once where that is safe
+---@field question_keys boolean map keys that answer a question from anywhere while it is on the screen
 ---@field run_diagnostics boolean errors of runs become diagnostics
 ---@field alert 'osc9'|'osc777'|'bell'|false
 ---@field alert_after number seconds
@@ -21,6 +22,7 @@ local defaults = {
   ascii = false,
   shell_height = 12,
   float_focus = false,
+  question_keys = false,
   run_diagnostics = false,
   alert = 'osc9',
   alert_after = 10,
@@ -147,6 +149,7 @@ local checks = {
   end,
   ascii = check_boolean,
   float_focus = check_boolean,
+  question_keys = check_boolean,
   run_diagnostics = check_boolean,
   alert = function(value)
     return value ~= false and not alerts[value] and 'osc9, osc777, bell or false' or nil

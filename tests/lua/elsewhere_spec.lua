@@ -369,7 +369,10 @@ describe('a question that only the float answers', function()
     ['is typed into a job'] = ask(1, { job = 1 }),
     ['is longer than its float'] = ask(1, { command = long }),
     ['has a long difference'] = ask(1, {
-      change = messages.change({ diff = '+' .. table.concat(neovim.numbered('row', 60), '\n+') }),
+      change = messages.change({ excerpt = '+' .. table.concat(neovim.numbered('row', 60), '\n+') }),
+    }),
+    ['has a difference of which a part is left out'] = ask(1, {
+      change = messages.change({ excerpt = '+row\n', more = 1 }),
     }),
     ['sends a file from outside'] = messages.trust(1, { context = true, name = '@file:../x' }),
     ['sends a long file'] = messages.trust(1, {

@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local answer_keys = require('co.question.answer_keys')
 local caption = require('co.question.float_caption')
 local float_actions = require('co.question.float_actions')
 local float_keys = require('co.question.float_keys')
@@ -54,7 +55,7 @@ local state = {
   approved = {},
   finishing = false,
   texts = 0,
-  cut = false,
+  partial = false,
   warned = false,
 }
 
@@ -130,9 +131,11 @@ end
 
 --- Takes note of what can be seen in the window.
 local function note_sight()
-  local question = state.question
-  if open() and question and state.page == 'question' and not state.held then
-    sight.shown(win, ('%d %d'):format(question.id, state.texts), state.cut)
+  local asks = open() and not state.held and not state.finishing
+  local question = asks and state.question or nil
+  answer_keys.show(question ~= nil)
+  if question and state.page == 'question' then
+    sight.shown(win, ('%d %d'):format(question.id, state.texts), state.partial)
   else
     sight.gone()
   end
@@ -253,7 +256,7 @@ local function write_page(question)
   if changed then
     state.texts = state.texts + 1
   end
-  state.cut = text.cut or false
+  state.partial = text.partial or false
   if changed and not pressing then
     ignore_keys()
   end
@@ -392,7 +395,7 @@ function M.finish(done)
     return
   end
   state.finishing = true
-  sight.gone()
+  note_sight()
   focus.ignore_keys('person')
   api.nvim_win_set_config(win, geometry(api.nvim_buf_get_lines(buf, 0, -1, false)))
   local function release()

@@ -11,7 +11,7 @@ local M = {}
 ---@field held? { id: integer, command: string } the question that the person answered with a command of their own
 ---@field finishing boolean the last question was answered, and the float still has the focus
 ---@field texts integer the number of texts that the float has shown
----@field cut boolean the text is a part of the question
+---@field partial boolean a part of the question is not in the text
 ---@field seen_before? integer the text that the person had seen when they went to the float
 ---@field warned boolean the person was told that a key is no answer yet
 

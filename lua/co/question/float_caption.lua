@@ -2,6 +2,8 @@
 local M = {}
 
 local api = vim.api
+local answer_keys = require('co.question.answer_keys')
+local config = require('co.config')
 local float_keys = require('co.question.float_keys')
 local printable = require('co.ui.printable')
 local question_text = require('co.question.float_text')
@@ -9,15 +11,32 @@ local question_text = require('co.question.float_text')
 -- The most bytes of the name of a file in the title.
 local LONGEST_NAME = 80
 
---- Returns the key that the person mapped to the float.
----@return string
-local function focus_key()
+--- Returns the key that the person mapped to a `<Plug>`.
+---@param name string such as `approve`
+---@return string?
+local function mapped_key(name)
   for _, map in ipairs(api.nvim_get_keymap('n')) do
-    if map.rhs == '<Plug>(co-approve)' then
+    if map.rhs == ('<Plug>(co-%s)'):format(name) then
       return map.lhs --[[@as string]]
     end
   end
-  return ':Co /approve'
+end
+
+--- Returns the keys that work while the float does not have the focus, long and brief.
+---@param question co.Question
+---@return string long
+---@return string brief
+local function keys_from_elsewhere(question)
+  local brief = (' %s to answer '):format(mapped_key('approve') or ':Co /approve')
+  local opted_in = config.get().question_keys
+  local entries = {}
+  for _, answer in ipairs(question.kind.alone(question) and {} or { 'yes', 'no' }) do
+    local key = opted_in and answer_keys.keys[answer] or mapped_key(answer)
+    if key then
+      entries[#entries + 1] = (' %s %s ·'):format(key, answer)
+    end
+  end
+  return table.concat(entries) .. brief, brief
 end
 
 --- Returns the keys of the list, long and brief.
@@ -51,6 +70,15 @@ local function question_keys(state)
   return (' %s · %s '):format(long, more_long), (' %s %s '):format(brief, more_brief)
 end
 
+--- Returns the longer text if it fits.
+---@param width integer
+---@param long string
+---@param brief string
+---@return string
+local function fitting(width, long, brief)
+  return vim.fn.strdisplaywidth(long) <= width and long or brief
+end
+
 --- Returns the footer: the keys that work now.
 ---@param state co.float.State
 ---@param focused boolean
@@ -62,17 +90,14 @@ function M.footer(state, focused, width)
   elseif state.finishing or not state.question then
     return ''
   elseif not focused then
-    return (' %s to answer '):format(focus_key())
+    return fitting(width, keys_from_elsewhere(state.question))
   elseif state.page ~= 'list' and state.page ~= 'question' then
     return ''
   end
-  local long, brief
   if state.page == 'list' then
-    long, brief = list_keys(state.approved)
-  else
-    long, brief = question_keys(state)
+    return fitting(width, list_keys(state.approved))
   end
-  return vim.fn.strdisplaywidth(long) <= width and long or brief
+  return fitting(width, question_keys(state))
 end
 
 --- Returns the title. If it is too wide, it does not name the question.

@@ -47,6 +47,7 @@ local add = M.add
 ---@param text co.QuestionText
 ---@param more string
 local function add_more(text, more)
+  text.partial = true
   local d = float_keys.name('d')
   local how = d and (': %s shows all'):format(d) or ''
   add(text, ('… %s%s'):format(more, how), 'CoApprovalLabel')
@@ -78,6 +79,7 @@ function M.add_text(text, source)
     put(text, line)
   end
   text.cut = cut or left > 0
+  text.partial = text.partial or cut
   if left > 0 then
     add_more(text, printable.size(left) .. ' more')
   end

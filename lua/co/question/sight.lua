@@ -19,7 +19,7 @@ local COVERED_MS, COVERED_TICKS = 250, 20
 ---@class (exact) co.sight.Sight
 ---@field win integer
 ---@field key string changes with the question, its text and its size
----@field cut boolean the text is a part of the question
+---@field partial boolean a part of the question is not in the text
 ---@field since? integer when it was first on the screen
 ---@field ticks integer since then; below 0: without it
 ---@field seen boolean
@@ -102,7 +102,7 @@ function M.look()
     cells = cells and not ui.ext_multigrid
   end
   local look = compare(sight.win, cells)
-  return look == 'whole' and sight.cut and 'cut' or look
+  return look == 'whole' and sight.partial and 'cut' or look
 end
 
 --- Reads the screen. Of a long question, the part that the float shows must be there.
@@ -144,11 +144,11 @@ end
 --- Takes note of what the float shows. Another question, text or size counts as seen later.
 ---@param win integer
 ---@param key string changes with the question and its text
----@param cut boolean the text is a part of the question
-function M.shown(win, key, cut)
+---@param partial boolean a part of the question is not in the text
+function M.shown(win, key, partial)
   key = ('%d %dx%d %s'):format(win, api.nvim_win_get_width(win), api.nvim_win_get_height(win), key)
   if not sight or sight.key ~= key then
-    sight = { win = win, key = key, cut = cut, ticks = 0, seen = false }
+    sight = { win = win, key = key, partial = partial, ticks = 0, seen = false }
     M.restart()
   end
 end

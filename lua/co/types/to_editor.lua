@@ -103,7 +103,8 @@
 ---@field lines string[]
 ---@field spans { row: integer, from: integer, to: integer, group: string }[]
 ---@field rows? { row: integer, kind: string, continues: boolean }[] those of a change
----@field cut? boolean a part was left out because the text is too long
+---@field cut? boolean a part was left out because the text is too long, and `whole` has it
+---@field partial? boolean a part was left out
 
 --- A page of the float: `question`, `menu` and `help` are about one question; `list` shows all questions, and
 --- `list_help` the keys of the list.
