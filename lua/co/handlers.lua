@@ -13,6 +13,12 @@ local windows = require('co.ui.windows')
 
 alert.watch()
 
+--- Takes the answer to a request of Lua.
+---@param message table
+local function answered(message)
+  require('co.backend.requests').receive(message)
+end
+
 -- Modules are loaded by the first message for them.
 ---@type table<string, fun(message: table)>
 local handlers = {
@@ -101,15 +107,9 @@ local handlers = {
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
   end,
-  output_read = function(message)
-    require('co.run.errors').receive(message)
-  end,
-  context_read = function(message)
-    require('co.chat.workspace_context').receive(message)
-  end,
-  prompt_file_checked = function(message)
-    require('co.chat.prompt_file_trust').receive(message)
-  end,
+  output_read = answered,
+  context_read = answered,
+  prompt_file_checked = answered,
   quickfix = function(message)
     require('co.ui.locations').list(message)
   end,
@@ -125,7 +125,7 @@ local handlers = {
   settled = function(message)
     require('co.question').settle(message)
     require('co.question.changes').settle(message)
-    require('co.chat.prompt_file_trust').settle(message)
+    require('co.backend.requests').settle(message)
   end,
   run_started = function(message)
     require('co.run').started(message)

@@ -290,4 +290,36 @@ describe('the backend', function()
     same({ 'die' }, nvim:lua('return _G.done'))
     same(1, nvim:lua("return require('co.run').running()"))
   end)
+
+  it('leaves no request that waits for it', function()
+    local nvim = neovim.start()
+    nvim:lua([[
+      _G.answers = {}
+      local requests = require('co.backend.requests')
+      local sent
+      local function send(message)
+        sent = message
+        return true
+      end
+      requests.send({ type = 'a' }, send, function(answer)
+        table.insert(_G.answers, { 'a', answer and answer.text or 'none' })
+      end)
+      requests.receive({ request = sent.request, text = 'an answer' })
+      requests.send({ type = 'b' }, send, function(answer)
+        table.insert(_G.answers, { 'b', answer and answer.text or 'none' })
+      end)
+      requests.when_settled(7, function(approved)
+        table.insert(_G.answers, { 'question', approved })
+      end)
+      require('co.backend').handle_exit('gone')
+      requests.receive({ request = sent.request, text = 'late' })
+      requests.settle({ id = 7, decision = 'approved' })
+    ]])
+    local answers = nvim:lua('return _G.answers') --[[@as any[] ]]
+    same({ 'a', 'an answer' }, table.remove(answers, 1))
+    table.sort(answers, function(one, other)
+      return one[1] < other[1]
+    end)
+    same({ { 'b', 'none' }, { 'question', false } }, answers)
+  end)
 end)

@@ -5,8 +5,8 @@ local backend = require('co.backend')
 local callbacks = require('co.chat.callbacks')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
-local prompt_file_trust = require('co.chat.prompt_file_trust')
 local registry = require('co.chat.registry')
+local requests = require('co.backend.requests')
 local utf8 = require('co.ui.utf8')
 local windows = require('co.ui.windows')
 
@@ -170,13 +170,6 @@ local function send_first(chat)
   local function send(request)
     return M.message(chat, request, request.cwd)
   end
-  local function answered(answer)
-    if answer == 'trusted' then
-      gather(chat, prompt, ended)
-    else
-      ended(answer)
-    end
-  end
   local function settled(trusted)
     prompt.untrusted = nil
     if registry.get(chat.id) ~= chat or trusted and send_prompt(chat, prompt) then
@@ -185,9 +178,27 @@ local function send_first(chat)
       chat.prompt:restore(prompt.message.text)
     end
   end
-  if not prompt_file_trust.ask(prompt.message, file, send, answered, settled) then
-    ended('unsent')
-  end
+  local message = {
+    type = 'check_prompt_file',
+    chat = chat.id,
+    cwd = prompt.message.cwd,
+    name = file.name,
+    path = file.path,
+    text = file.text,
+  }
+  ---@param answer? co.PromptFileChecked
+  requests.send(message, send, function(answer)
+    if not answer then
+      ended('unsent')
+    elseif answer.trusted then
+      gather(chat, prompt, ended)
+    elseif answer.question then
+      requests.when_settled(answer.question, settled)
+      ended('asked')
+    else
+      ended('refused')
+    end
+  end)
 end
 
 --- Sends a prompt with the contexts that its text names, after the prompts before it.

@@ -58,7 +58,7 @@ end
 ---@param change co.Change
 function M.add_change(text, change)
   text.rows = {}
-  for line in vim.gsplit(change.excerpt, '\n', { plain = true, trimempty = true }) do
+  for line in change.excerpt:gmatch('[^\n]+') do
     for index, row in ipairs(change_rows.rows_of(line:sub(2))) do
       put(text, printable.line(row, change_rows.LONGEST_ROW))
       text.rows[#text.rows + 1] =

@@ -8,6 +8,7 @@ local last_window = require('co.ui.last_window')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
+local requests = require('co.backend.requests')
 local shell_buffer = require('co.run.shell_buffer')
 
 -- Parsing more lines takes a noticeable time.
@@ -58,11 +59,6 @@ local function formats(shell)
   return found
 end
 
--- The functions that wait for the lines of a file, by request.
----@type table<integer, fun(lines: string[])>
-local waiting = {}
-local newest = 0
-
 --- Calls `done` with the lines of a run before those that the shell buffer shows, from the file with the whole output. The
 --- backend reads them as it reads the shown ones.
 ---@param run co.Run
@@ -72,24 +68,11 @@ local function earlier_lines(run, count, done)
   if count == 0 or not run.spill then
     return done({})
   end
-  newest = newest + 1
-  waiting[newest] = done
   local most = math.min(count, MAX_EARLIER_LINES)
-  local message = { type = 'read_output', request = newest, file = run.spill, lines = most }
-  if not backend.send(message) then
-    waiting[newest] = nil
-    done({})
-  end
-end
-
---- Takes the answer of the backend.
----@param message co.OutputRead
-function M.receive(message)
-  local done = waiting[message.request]
-  waiting[message.request] = nil
-  if done then
-    done(message.lines)
-  end
+  local message = { type = 'read_output', file = run.spill, lines = most }
+  requests.send(message, backend.send, function(answer)
+    done(answer and answer.lines or {})
+  end)
 end
 
 --- Returns the errors in the output of a run by the first format that fits a line.
