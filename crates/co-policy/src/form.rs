@@ -702,11 +702,19 @@ impl<'a> FormReader<'a> {
             names: vec![name.to_owned()],
             value: None,
         };
+        if rows.iter().any(|row| row.changes_sort(name)) {
+            return FoundOption {
+                value: Some(OptionValue::None),
+                ..unknown
+            };
+        }
         let Some(long) = name.strip_prefix("--").filter(|it| !it.is_empty()) else {
             return unknown;
         };
         let negated = long.strip_prefix("no-").map(|it| format!("--{it}"));
-        if negated.is_some_and(|it| exact(&it).is_some()) {
+        if negated
+            .is_some_and(|it| exact(&it).is_some() || rows.iter().any(|row| row.changes_sort(&it)))
+        {
             return FoundOption {
                 value: Some(OptionValue::None),
                 ..unknown

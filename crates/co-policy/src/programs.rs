@@ -320,16 +320,16 @@ impl Program {
         }
     }
 
-    /// Returns all names of an option, and its value.
+    /// Returns all names of an option in the lists, and its value.
     pub(crate) fn option(&self, name: &str) -> Option<(Vec<String>, OptionValue)> {
-        for (list, value) in self.lists() {
-            if let Some(names) = list.names(name) {
-                return Some((names.to_vec(), value));
-            }
-        }
+        let mut lists = self.lists().into_iter();
+        lists.find_map(|(list, value)| Some((list.names(name)?.to_vec(), value)))
+    }
+
+    /// Returns whether an option changes the sort.
+    pub(crate) fn changes_sort(&self, name: &str) -> bool {
         let name = [name.to_owned()];
-        let listed = self.options.iter().any(|it| it.names_any(&name));
-        listed.then(|| (name.to_vec(), OptionValue::None))
+        self.options.iter().any(|it| it.names_any(&name))
     }
 
     /// Returns whether a name is in the list of flags, such as `+` for words that begin with it.

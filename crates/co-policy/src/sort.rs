@@ -88,7 +88,16 @@ fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedComma
         operands: Vec::new(),
     };
     if effect.sort != Sort::Looks {
-        sorted.does = sentence(&effect, &operands, found.command.dir.as_deref());
+        // `pip install -r x.txt` has no operand: the sentence names the value of the option.
+        let options = form.own_options().filter(|it| it.value_at > it.at);
+        let deciding = options.filter(|it| it.names.iter().any(|name| row.changes_sort(name)));
+        let values: Vec<Word> = deciding.map(|it| words[it.value_at].clone()).collect();
+        let named = if operands.is_empty() {
+            &values
+        } else {
+            &operands
+        };
+        sorted.does = sentence(&effect, named, found.command.dir.as_deref());
     }
     if found.starts == Starts::Computed && sorted.sort < Sort::RunsCode {
         sorted.add(
