@@ -169,6 +169,24 @@ describe('a hostile text in a chat', function()
     yes(vim.fn.has('nvim-0.11') == 0 or not text_of(nvim):find('```c', 1, true))
   end)
 
+  it('has a code block that is short enough to be parsed, but blocks queries', function()
+    local nvim = editor()
+    local cases = { c = { '!', '&', '{', 'x(', '(a)' }, lua = { '"', '{}', '(', "'a" } }
+    for language, units in pairs(cases) do
+      for _, unit in ipairs(units) do
+        -- Most of them never end.
+        local text = ('\n```%s\n%s'):format(language, long(unit, 15800))
+        unblocked(nvim, ('%s %s'):format(language, unit), function()
+          nvim:receive({ type = 'replace', chat = 1, text = text, above = 0 })
+        end)
+        unblocked(nvim, ('%s %s, live'):format(language, unit), function()
+          nvim:receive({ type = 'replace', chat = 1, text = '', above = 0 })
+          answer(nvim, text, 4000)
+        end)
+      end
+    end
+  end)
+
   it('keeps the languages of long code blocks from parsers that other plugins start', function()
     local nvim = editor(RENDERER)
     answer(nvim, '\n> ```lua\n' .. ('> ' .. ('{'):rep(99) .. '\n'):rep(1000), 5000)

@@ -1,4 +1,5 @@
---- Highlights markdown that grows at its end, in pieces, with the same result as treesitter for the whole text.
+--- Highlights markdown that grows at its end, in pieces, with the same result as treesitter for the whole text. Languages
+--- inside the code of a block are the exception.
 ---
 --- Treesitter's highlighter parses the whole buffer after each change. For long chats that takes longer than a frame.
 --- This module parses only the last piece again, because text after a piece cannot change its highlights. It knows

@@ -15,8 +15,8 @@ local INTERRUPTS = parse_in_steps.INTERRUPTS
 local MOST_BYTES = INTERRUPTS and 24 * 1024 or 2000
 -- The most bytes of a line. Neovim draws one with thousands of colours slowly.
 local LONGEST_LINE = 1000
--- The most brackets that are open at a time, and the most bytes of indent, lists and quotes in front of a line.
-local MOST_OPEN, MOST_INDENT = 100, 160
+-- The most bytes of indent, lists and quotes in front of a line.
+local MOST_INDENT = 160
 -- The most colours of a text.
 local MOST_COLOURS = 8000
 -- The most milliseconds of the parser, and of all work on a text. The pause before it.
@@ -30,21 +30,13 @@ local TOGETHER = 16
 ---@field rows integer[] the row of each line in the buffer
 ---@field shown table<integer, true> the rows that get their colours from this text
 
---- Returns whether a text has long lines, or is nested so deep that a parser may crash or work for minutes.
+--- Returns whether a text has long lines, or is nested so deep that a parser may crash.
 ---@param side co.review.Side
 ---@return boolean
 local function is_wild(side)
-  local open = 0
   for _, line in ipairs(side.lines) do
     if #line > LONGEST_LINE or #line:match('^[%s>*+%-%d.)]*') > MOST_INDENT then
       return true
-    end
-    for bracket in line:gmatch('[%(%)%[%]{}]') do
-      local opens = bracket == '(' or bracket == '[' or bracket == '{'
-      open = math.max(0, open + (opens and 1 or -1))
-      if open > MOST_OPEN then
-        return true
-      end
     end
   end
   return false
@@ -55,10 +47,11 @@ end
 ---@return string?
 local function language_of(path)
   local ok, filetype = pcall(vim.filetype.match, { filename = path })
-  local language = ok and filetype and vim.treesitter.language.get_lang(filetype)
-  if not language then
+  if not ok or not filetype then
     return nil
   end
+  -- Neovim 0.10 knows only registered filetypes.
+  local language = vim.treesitter.language.get_lang(filetype) or filetype
   local added, found = pcall(vim.treesitter.language.add, language)
   return added and found ~= false and language or nil
 end
