@@ -4,6 +4,7 @@
 local M = {}
 
 local api = vim.api
+local advice = require('co.question.advice')
 local backend = require('co.backend')
 local config = require('co.config')
 local events = require('co.ui.events')
@@ -273,6 +274,9 @@ function M.answer(id, decision, extra)
     return false
   end
   question.kind.reply(question, decision, extra or {})
+  if decision == 'once' or decision == 'reviewed' then
+    advice.note_yes(question)
+  end
   if (decision == 'try' or decision == 'try_first') and float.focused() then
     trying = { chat = question.chat, command = question.command }
     focus.asked()
@@ -301,6 +305,9 @@ function M.answer_all(ids, decision)
     local question = find(id)
     if question then
       question.kind.reply(question, decision, {})
+      if decision == 'once' then
+        advice.note_yes(question)
+      end
       settled[id] = decision
     end
   end
