@@ -13,12 +13,6 @@ local windows = require('co.ui.windows')
 
 alert.watch()
 
---- Takes the answer to a request of Lua.
----@param message table
-local function answered(message)
-  require('co.backend.requests').receive(message)
-end
-
 -- Modules are loaded by the first message for them.
 ---@type table<string, fun(message: table)>
 local handlers = {
@@ -107,9 +101,15 @@ local handlers = {
     message.command, message.destructive = 'trust ' .. message.name, false
     require('co.question').add(message)
   end,
-  output_read = answered,
-  context_read = answered,
-  prompt_file_checked = answered,
+  output_read = function(message)
+    require('co.backend.requests').receive(message)
+  end,
+  context_read = function(message)
+    require('co.backend.requests').receive(message)
+  end,
+  prompt_file_checked = function(message)
+    require('co.backend.requests').receive(message)
+  end,
   quickfix = function(message)
     require('co.ui.locations').list(message)
   end,
