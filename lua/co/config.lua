@@ -5,8 +5,9 @@ local utf8 = require('co.ui.utf8')
 
 ---@class (exact) co.Config
 ---@field bin? string the backend's executable
----@field layout 'vertical'|'horizontal'|'float'|'tab'|'current'
+---@field layout? 'vertical'|'horizontal'|'float'|'tab'|'current'
 ---@field ascii boolean draw signs with ASCII characters
+---@field chat_conceal boolean hide the marks of markdown in chats
 ---@field shell_height integer lines of the shell split
 ---@field float_focus boolean focus the approval float at once where that is safe
 ---@field question_keys boolean map keys that answer a question from anywhere while it is on the screen
@@ -18,8 +19,8 @@ local utf8 = require('co.ui.utf8')
 ---@type co.Config
 local defaults = {
   bin = nil,
-  layout = 'vertical',
   ascii = false,
+  chat_conceal = true,
   shell_height = 12,
   float_focus = false,
   question_keys = false,
@@ -148,6 +149,7 @@ local checks = {
     return not fits and 'a whole number of lines, 1 or more' or nil
   end,
   ascii = check_boolean,
+  chat_conceal = check_boolean,
   float_focus = check_boolean,
   question_keys = check_boolean,
   run_diagnostics = check_boolean,

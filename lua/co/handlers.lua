@@ -59,6 +59,9 @@ local handlers = {
   unsent = function(message)
     require('co.chat').unsent(message)
   end,
+  separate_answer = function(message)
+    require('co.chat').separate_answer(message)
+  end,
   message_begins = function(message)
     require('co.chat').message_begins(message)
   end,

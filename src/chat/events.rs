@@ -44,6 +44,8 @@ pub enum ChatEvent {
     Prompt {
         text: String,
         context: Vec<Context>,
+        /// Seconds since 1970, if they are known.
+        at: Option<u64>,
     },
     TurnStarted,
     /// The text that follows is the model's answer, which `/retry` replaces.

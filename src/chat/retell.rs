@@ -117,11 +117,12 @@ struct Retelling<'a> {
 impl<'a> Retelling<'a> {
     fn item(&mut self, item: &'a Item) {
         match item {
-            Item::User { text, context } => {
+            Item::User { text, context, at } => {
                 self.answering = false;
                 self.events.push(ChatEvent::Prompt {
                     text: text.clone(),
                     context: context.clone(),
+                    at: *at,
                 });
                 self.prompted = true;
             }

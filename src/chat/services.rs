@@ -252,6 +252,13 @@ impl Services {
         judge
     }
 
+    /// Returns whether commands of a workspace are tried before co asks, as far as its rules are read.
+    pub(super) fn tries_first(&self, workspace: &Path) -> bool {
+        let judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = judges.get(workspace);
+        known.is_some_and(|known| known.judge.tries_first())
+    }
+
     /// Returns the git that co starts by itself in the workspace of a judge.
     pub(super) fn own_git(&self, judge: &Arc<Judge>) -> OwnGit {
         OwnGit {

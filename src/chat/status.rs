@@ -3,6 +3,7 @@
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
 use crate::protocol::{ChatState, ToEditor};
+use crate::tool::edits::EditRequest;
 use co_llm::transcript::Usage;
 
 /// The part of a chat's state that its turns change, as the winbar shows it.
@@ -42,8 +43,26 @@ impl Chat {
             taken_prompts: self.queue.taken(),
             transcript: self.recorder.id(),
             title: self.recorder.title(),
-            everything: self.permissions.confirms(&self.services),
+            chosen: self.model.is_chosen(),
+            unusual: self.unusual(),
         });
+    }
+
+    /// Returns what the person allowed or chose for this chat, in a few words each.
+    fn unusual(&self) -> Vec<String> {
+        let edits = EditRequest::every_edit();
+        let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));
+        let words = [
+            // co asks only about a few commands, such as those that it cannot read.
+            (self.permissions.confirms(&self.services), "ASKS NOTHING"),
+            (may_edit, "edits allowed"),
+            (
+                self.services.tries_first(&self.dirs.workspace),
+                "tries first",
+            ),
+        ];
+        let words = words.into_iter().filter(|(is_so, _)| *is_so);
+        words.map(|(_, words)| words.to_owned()).collect()
     }
 
     pub(super) fn show(&self, event: ChatEvent) {

@@ -27,7 +27,8 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         transcript: None,
         title: String::new(),
         commands: Vec::new(),
-        everything: false,
+        chosen: false,
+        unusual: Vec::new(),
     }
 }
 

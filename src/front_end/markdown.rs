@@ -1,13 +1,11 @@
 //! The text of a chat in its buffer: markdown, with one heading per speaker, and calls between it.
 
-use std::borrow::Cow;
-
 use super::call::CallView;
 use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
 use crate::chat::text::{one_line, start_of};
 use crate::error;
-use crate::protocol::{CallLine, CallRows};
+use crate::protocol::{CallLine, CallRows, MessageRow};
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
@@ -33,6 +31,8 @@ pub(super) struct Page {
     in_turn: bool,
     /// The model's heading of this turn is there.
     headed: bool,
+    /// The text at the end is an answer, and a call is directly above it.
+    answers_call: bool,
     /// The code block of the answer that is open.
     code: OpenFence,
     /// Calls are shown in full.
@@ -60,8 +60,16 @@ enum Last {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     pub text: String,
-    /// The byte of `text` at which a message of a speaker begins.
-    pub message: Option<usize>,
+    pub message: Option<Message>,
+}
+
+/// The message of a speaker that begins in a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Its first byte in the text of the piece.
+    pub byte: usize,
+    /// The time of a prompt, in seconds since 1970.
+    pub at: Option<u64>,
 }
 
 /// A change of the buffer.
@@ -70,6 +78,8 @@ pub(super) enum Edit {
     Append(Piece),
     /// A new call at the end, or the new state of an earlier one.
     Call(u64, CallLine),
+    /// A blank line above the last answer.
+    SeparateAnswer,
 }
 
 /// The text of a whole transcript.
@@ -80,8 +90,9 @@ pub(super) struct TranscriptText {
     pub folds: Vec<[usize; 2]>,
     /// The row at which the last answer begins.
     pub answer: Option<usize>,
-    /// The rows at which the messages begin.
-    pub messages: Vec<usize>,
+    /// The byte at which it begins.
+    pub answer_byte: usize,
+    pub messages: Vec<MessageRow>,
     pub calls: Vec<CallRows>,
     /// Line breaks in the text.
     pub rows: usize,
@@ -96,6 +107,7 @@ impl Page {
             held: 0,
             in_turn: false,
             headed: false,
+            answers_call: false,
             code: OpenFence::default(),
             full,
             calls: 0,
@@ -106,6 +118,7 @@ impl Page {
 
     /// Returns the changes that show an event.
     pub(super) fn add(&mut self, event: &ChatEvent) -> Vec<Edit> {
+        let mut separated = None;
         match event {
             ChatEvent::TurnStarted => (self.in_turn, self.headed) = (true, false),
             ChatEvent::Text(text) => {
@@ -114,11 +127,16 @@ impl Page {
                 piece.text.push_str(&self.text(text));
                 return vec![Edit::Append(piece)];
             }
-            ChatEvent::Prompt { text, context } => {
+            ChatEvent::Prompt { text, context, at } => {
                 self.headed = false;
-                return vec![Edit::Append(self.message(&prompt(text, context)))];
+                return vec![Edit::Append(self.message(&prompt(text, context), *at))];
             }
-            ChatEvent::TurnEnded { .. } => self.call = None,
+            ChatEvent::AnswerStarted => self.answers_call = self.last == Last::Call,
+            ChatEvent::TurnEnded { end, .. } => {
+                self.call = None;
+                let separate = self.answers_call && self.last == Last::Prose && *end == End::Done;
+                separated = separate.then_some(Edit::SeparateAnswer);
+            }
             _ => {}
         }
         if let Some(call) = CallView::new(event) {
@@ -148,7 +166,7 @@ impl Page {
             piece.text.push_str(&format!("{text}\n"));
             (self.last, self.breaks, self.held) = (Last::Remark, 1, 0);
         }
-        appended(piece)
+        separated.into_iter().chain(appended(piece)).collect()
     }
 
     /// Returns the changes that show a new call.
@@ -225,7 +243,7 @@ impl Page {
         match std::mem::replace(&mut self.headed, true) {
             true => Piece::default(),
             false => {
-                let piece = self.message(HEADING);
+                let piece = self.message(HEADING, None);
                 self.last = Last::Heading;
                 piece
             }
@@ -233,9 +251,12 @@ impl Page {
     }
 
     /// Returns a text with which a message begins.
-    fn message(&mut self, text: &str) -> Piece {
+    fn message(&mut self, text: &str, at: Option<u64>) -> Piece {
         let gap = self.close_code() + &self.gap(2);
-        let message = Some(gap.len());
+        let message = Some(Message {
+            byte: gap.len(),
+            at,
+        });
         (self.last, self.breaks, self.held) = (Last::Prose, 1, 0);
         Piece {
             text: format!("{gap}{}\n", text.trim_matches('\n')),
@@ -314,7 +335,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                 all.end_call(&mut output);
                 all.push(piece);
                 all.push_text(&page.end_line());
-                all.answer = Some(all.rows);
+                (all.answer, all.answer_byte) = (Some(all.rows), all.text.len());
             }
             ChatEvent::AnswerDropped => {
                 all.push_text(&page.end_line());
@@ -334,6 +355,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                     all.end_call(&mut output);
                     all.push(piece);
                 }
+                Edit::SeparateAnswer => all.separate_answer(),
                 Edit::Call(number, line) if number == output.0 => all.set_call(line),
                 Edit::Call(number, line) => {
                     all.end_call(&mut output);
@@ -352,9 +374,12 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
 
 impl TranscriptText {
     fn push(&mut self, piece: Piece) {
-        if let Some(at) = piece.message {
-            let above = piece.text[..at].matches('\n').count();
-            self.messages.push(self.rows + above);
+        if let Some(Message { byte, at }) = piece.message {
+            let above = piece.text[..byte].matches('\n').count();
+            self.messages.push(MessageRow {
+                row: self.rows + above,
+                at,
+            });
         }
         self.push_text(&piece.text);
     }
@@ -364,11 +389,19 @@ impl TranscriptText {
         self.text.push_str(text);
     }
 
+    fn separate_answer(&mut self) {
+        if let Some(row) = &mut self.answer {
+            self.text.insert(self.answer_byte, '\n');
+            (*row, self.rows) = (*row + 1, self.rows + 1);
+        }
+    }
+
     fn begin_call(&mut self, line: CallLine) {
         let row = self.rows;
         self.calls.push(CallRows {
             row,
             output: 0,
+            skipped: 0,
             line,
         });
         self.push_text("\n");
@@ -385,13 +418,13 @@ impl TranscriptText {
         if std::mem::take(number) == 0 {
             return;
         }
-        let lines = last_lines(std::mem::take(text));
+        let (skipped, lines) = last_lines(std::mem::take(text));
         for line in &lines {
             self.push_text(line);
             self.push_text("\n");
         }
         if let Some(call) = self.calls.last_mut() {
-            call.output = lines.len();
+            (call.output, call.skipped) = (lines.len(), skipped);
             call.line.block = None;
             // The call of a turn that was cut off has no end.
             call.line.kept.get_or_insert(0);
@@ -399,16 +432,17 @@ impl TranscriptText {
     }
 }
 
-/// Returns the last lines of an output, as many as Neovim takes at once. Long lines become several.
-fn last_lines(text: &str) -> Vec<Cow<'_, str>> {
+/// Returns the last lines of an output, as many as Neovim takes at once, and the number of lines above them. Long lines become
+/// several.
+fn last_lines(text: &str) -> (usize, Vec<&str>) {
     let mut lines = Vec::new();
     for mut line in text.lines() {
         while line.len() > LONGEST_LINE {
             let (piece, rest) = line.split_at(start_of(line, LONGEST_LINE).len());
-            lines.push(Cow::Borrowed(piece));
+            lines.push(piece);
             line = rest;
         }
-        lines.push(Cow::Borrowed(line));
+        lines.push(line);
     }
     let mut room = LONGEST_OUTPUT;
     let fits = lines.iter().rev().take_while(|line| {
@@ -416,12 +450,9 @@ fn last_lines(text: &str) -> Vec<Cow<'_, str>> {
         room = room.saturating_sub(line.len() + 1);
         fits
     });
-    let earlier = lines.len() - fits.count();
-    if earlier > 0 {
-        lines.drain(..earlier);
-        lines.insert(0, format!("… {earlier} earlier lines").into());
-    }
-    lines
+    let skipped = lines.len() - fits.count();
+    lines.drain(..skipped);
+    (skipped, lines)
 }
 
 /// Returns who an event belongs to: the model's part of a turn has a heading.
@@ -503,6 +534,7 @@ fn end(end: End, fault: Option<&Fault>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::events::CallEnd;
 
     #[test]
     fn a_prompt_names_what_went_along() {
@@ -529,17 +561,16 @@ mod tests {
 
     #[test]
     fn a_long_output_is_shown_from_its_end_in_short_lines() {
-        assert_eq!(last_lines("a\n\nb\n"), ["a", "", "b"]);
-        assert!(last_lines("").is_empty());
+        assert_eq!(last_lines("a\n\nb\n"), (0, vec!["a", "", "b"]));
+        assert_eq!(last_lines(""), (0, Vec::new()));
         let wide = "é".repeat(LONGEST_LINE);
-        let pieces = last_lines(&wide);
+        let (_, pieces) = last_lines(&wide);
         assert_eq!(pieces.len(), 2);
         assert_eq!(pieces.concat(), wide);
         let many = "a line\n".repeat(100_000);
-        let shown = last_lines(&many);
+        let (skipped, shown) = last_lines(&many);
         assert!(shown.concat().len() <= LONGEST_OUTPUT, "{}", shown.len());
-        let left = 100_000 - (shown.len() - 1);
-        assert_eq!(shown[0], format!("… {left} earlier lines"));
+        assert_eq!(skipped + shown.len(), 100_000);
     }
 
     fn event_text(text: &str) -> ChatEvent {
@@ -550,6 +581,7 @@ mod tests {
         ChatEvent::Prompt {
             text: text.to_owned(),
             context: Vec::new(),
+            at: Some(60),
         }
     }
 
@@ -572,7 +604,54 @@ mod tests {
             told.text,
             "## You\nhi\n\n## Co\nHello.\n\n## You\nagain\n\n## Co\nYes."
         );
-        assert_eq!(told.messages, [0, 3, 6, 9]);
+        let prompt = |row| MessageRow { row, at: Some(60) };
+        let answer = |row| MessageRow { row, at: None };
+        assert_eq!(told.messages, [prompt(0), answer(3), prompt(6), answer(9)]);
+    }
+
+    #[test]
+    fn a_blank_line_is_above_an_answer_that_ends_a_turn_after_calls() {
+        let call = || {
+            [
+                ChatEvent::FileCall("read_file a".to_owned()),
+                ended_well(),
+                ChatEvent::AnswerStarted,
+            ]
+        };
+        let done = ChatEvent::TurnEnded {
+            end: End::Done,
+            fault: None,
+        };
+        let start = [
+            sent("hi"),
+            ChatEvent::TurnStarted,
+            ChatEvent::AnswerStarted,
+            event_text("I look."),
+        ];
+        let events: Vec<_> = (start.into_iter().chain(call()))
+            .chain([event_text("\n\nOnce more.")])
+            .chain(call())
+            .chain([event_text("So."), done])
+            .collect();
+        let told = transcript(&events, &mut Page::new(false));
+        // The lines of calls are empty here.
+        let text = "## You\nhi\n\n## Co\nI look.\n\nOnce more.\n\n\nSo.";
+        assert_eq!(told.text, text);
+        let calls: Vec<_> = told.calls.iter().map(|call| call.row).collect();
+        assert_eq!((calls, told.answer), (vec![5, 7], Some(9)));
+        assert_eq!(told.rows, text.matches('\n').count());
+    }
+
+    fn ended_well() -> ChatEvent {
+        ChatEvent::CallEnded(CallEnd {
+            typed: None,
+            ok: true,
+            status: "all 2 lines".to_owned(),
+            exceptions: Some("1-2".to_owned()),
+            took: String::new(),
+            hidden: 0,
+            notice: None,
+        })
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::markdown::{self, Edit, Page, Piece};
+use super::markdown::{self, Edit, Message, Page, Piece};
 use super::parts::TextParts;
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
@@ -59,6 +59,7 @@ impl FrontEnd for NeovimChat {
         for edit in page.add(&event) {
             match edit {
                 Edit::Append(piece) => self.add(piece),
+                Edit::SeparateAnswer => self.editor.tell(ToEditor::SeparateAnswer { chat }),
                 Edit::Call(call, line) => self.editor.tell(ToEditor::Call { chat, call, line }),
             }
         }
@@ -135,11 +136,11 @@ impl NeovimChat {
 
     fn add(&self, piece: Piece) {
         let mut text = piece.text;
-        if let Some(at) = piece.message {
-            let message = text.split_off(at);
+        if let Some(Message { byte, at }) = piece.message {
+            let message = text.split_off(byte);
             self.append(text);
-            self.editor
-                .tell(ToEditor::MessageBegins { chat: self.chat });
+            let chat = self.chat;
+            self.editor.tell(ToEditor::MessageBegins { chat, at });
             text = message;
         }
         self.append(text);

@@ -3,7 +3,7 @@
 
 use super::fence::fence_after;
 use super::markdown::TranscriptText;
-use crate::protocol::{CallRows, TextPart};
+use crate::protocol::{CallRows, MessageRow, TextPart};
 
 /// The most bytes of a part.
 const MOST_BYTES: usize = 64 << 10;
@@ -25,7 +25,7 @@ pub(super) struct TextParts {
     /// Sorted by their first rows.
     folds: Vec<[usize; 2]>,
     answer: Option<usize>,
-    messages: Vec<usize>,
+    messages: Vec<MessageRow>,
     calls: Vec<CallRows>,
 }
 
@@ -46,6 +46,7 @@ impl TextParts {
             messages,
             calls,
             rows,
+            ..
         } = whole;
         folds.sort_unstable();
         Self {
@@ -74,7 +75,7 @@ impl TextParts {
             false => row + 1,
         };
         let folds = self.folds.partition_point(|fold| fold[0] < first);
-        let messages = self.messages.partition_point(|message| *message < first);
+        let messages = self.messages.partition_point(|message| message.row < first);
         let calls = self.calls.partition_point(|call| call.row < first);
         self.rows = row;
         self.starts.truncate(
@@ -99,7 +100,10 @@ impl TextParts {
                 .messages
                 .split_off(messages)
                 .into_iter()
-                .map(|message| message - row)
+                .map(|message| MessageRow {
+                    row: message.row - row,
+                    ..message
+                })
                 .collect(),
             calls: self
                 .calls
@@ -184,7 +188,7 @@ impl TextParts {
 }
 
 /// Returns some of the places in a text where a part may begin.
-fn part_starts(text: &str, messages: &[usize], calls: &[CallRows]) -> Vec<PartStart> {
+fn part_starts(text: &str, messages: &[MessageRow], calls: &[CallRows]) -> Vec<PartStart> {
     let mut found = Vec::new();
     let mut noted = 0;
     let mut messages = messages.iter().peekable();
@@ -193,7 +197,7 @@ fn part_starts(text: &str, messages: &[usize], calls: &[CallRows]) -> Vec<PartSt
     let (mut byte, mut blank) = (0, true);
     let mut open = None;
     for (row, line) in text.split('\n').enumerate() {
-        if messages.next_if_eq(&&row).is_some() {
+        if messages.next_if(|message| message.row == row).is_some() {
             // A model may forget to close a block of code.
             open = None;
         }
@@ -220,6 +224,11 @@ fn part_starts(text: &str, messages: &[usize], calls: &[CallRows]) -> Vec<PartSt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn messages(rows: impl IntoIterator<Item = usize>) -> Vec<MessageRow> {
+        let message = |row| MessageRow { row, at: None };
+        rows.into_iter().map(message).collect()
+    }
 
     /// Returns the parts of a text, the last one first.
     fn parts(whole: TranscriptText) -> Vec<TextPart> {
@@ -273,7 +282,7 @@ mod tests {
         let text = format!("## You\n{}\n", "x".repeat(MOST_BYTES)).repeat(3);
         let parts = parts(TranscriptText {
             text,
-            messages: vec![0, 2, 4],
+            messages: messages([0, 2, 4]),
             folds: vec![[2, 3]],
             ..TranscriptText::default()
         });
@@ -281,14 +290,14 @@ mod tests {
         let mut found = 0;
         for TextPart {
             text,
-            messages,
+            messages: begun,
             folds: more,
             ..
         } in parts
         {
             let rows: Vec<_> = text.split('\n').collect();
-            assert!(messages.iter().all(|row| rows[*row] == "## You"));
-            found += messages.len();
+            assert!(begun.iter().all(|it| rows[it.row] == "## You"));
+            found += begun.len();
             folds.extend(more);
         }
         assert_eq!(found, 3);
@@ -314,14 +323,14 @@ mod tests {
         let message = format!("## You\n\n```\n{}\n\n", "x\n\n".repeat(1_000));
         let rows = message.matches('\n').count();
         let text = message.repeat(30);
-        let messages = (0..30).map(|message| message * rows).collect();
+        let begun = messages((0..30).map(|message| message * rows));
         for part in parts(TranscriptText {
             text,
-            messages,
+            messages: begun,
             ..TranscriptText::default()
         }) {
             assert!(part.text.starts_with("## You"));
-            assert_eq!(part.messages[0], 0);
+            assert_eq!(part.messages[0].row, 0);
         }
     }
 
@@ -334,17 +343,17 @@ mod tests {
             text,
             folds: vec![[rows - 2, rows - 1], [2, 4], [1, rows - 3]],
             answer: Some(3),
-            messages: vec![0, 5, rows - 1],
+            messages: messages([0, 5, rows - 1]),
             rows,
             ..TranscriptText::default()
         });
         let of_last = parts[0].text.len() / 100;
         assert_eq!(parts[0].folds, [[of_last - 2, of_last - 1]]);
-        assert_eq!(parts[0].messages, [of_last - 1]);
+        assert_eq!(parts[0].messages, messages([of_last - 1]));
         assert_eq!(parts[0].answer, None);
         let first = parts.last().unwrap();
         assert_eq!(first.folds, [[2, 4], [1, rows - 3]]);
-        assert_eq!(first.messages, [0, 5]);
+        assert_eq!(first.messages, messages([0, 5]));
         assert_eq!(first.answer, Some(3));
     }
 }

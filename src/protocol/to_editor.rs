@@ -72,8 +72,10 @@ pub enum ToEditor {
         transcript: Option<String>,
         /// The first words of the first prompt, or the title of `/rename`. Empty before the first prompt.
         title: String,
-        /// The person allowed everything, so co asks only about a few commands, such as those that it cannot read.
-        everything: bool,
+        /// The model is not that of the settings.
+        chosen: bool,
+        /// The things that the person allowed or chose, in a few words each, such as `ASKS NOTHING`.
+        unusual: Vec<String>,
     },
     /// A question for the person.
     Question(Box<Question>),
@@ -125,9 +127,16 @@ pub enum ToEditor {
     /// A prompt was not accepted. Lua puts it back into the draft.
     Unsent { chat: u64, text: String },
     /// The text that follows is a message of the person or the model.
-    MessageBegins { chat: u64 },
+    MessageBegins {
+        chat: u64,
+        /// The time of a prompt, in seconds since 1970; none for an answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
+    },
     /// The text that follows is the model's answer, which `/retry` replaces.
     AnswerBegins { chat: u64 },
+    /// The last answer is the end of its turn. Calls came before it, so a blank line belongs above it.
+    SeparateAnswer { chat: u64 },
     /// The model no longer sees the last answer: fold its text.
     FoldAnswer { chat: u64 },
     /// Replaces the text of a chat (`/resume`). If the text is long, `part` is only its end.
@@ -405,8 +414,20 @@ pub struct CallRows {
     pub row: usize,
     /// The number of lines of output below its line and its lead, before its remarks.
     pub output: usize,
+    /// The number of earlier lines of its output, which are left out.
+    pub skipped: usize,
     #[serde(flatten)]
     pub line: CallLine,
+}
+
+/// A message in a part of the text of a chat.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct MessageRow {
+    /// The row of its first line.
+    pub row: usize,
+    /// The time of a prompt, in seconds since 1970; none for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
 }
 
 /// A part of the text of a chat.
@@ -420,8 +441,8 @@ pub struct TextPart {
     /// The row of `text` at which the last answer begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<usize>,
-    /// The rows of `text` at which messages of the person or the model begin.
-    pub messages: Vec<usize>,
+    /// The messages of the person and the model that begin in `text`, from top to bottom.
+    pub messages: Vec<MessageRow>,
     /// The calls whose lines are in `text`, from top to bottom. Their outputs are in `text`; their lines, leads and remarks are
     /// empty rows there.
     pub calls: Vec<CallRows>,

@@ -29,7 +29,7 @@ pub fn export_markdown(items: &[Item]) -> String {
 /// Returns the markdown of an item; none if it is not for readers.
 fn item_text(item: &Item) -> Option<String> {
     Some(match item {
-        Item::User { text, context } => context.iter().fold(text.clone(), |told, piece| {
+        Item::User { text, context, .. } => context.iter().fold(text.clone(), |told, piece| {
             let name = &piece.name;
             match piece.image {
                 Some(_) => format!("{told}\n\n_{name}, an image_"),
@@ -147,6 +147,7 @@ mod tests {
                 text: String::new(),
                 image: Some(image),
             }],
+            at: None,
         };
         let page = export_markdown(&[prompt]);
         let expected = "## You\n\nsee @file:shot.png\n\n_@file:shot.png, an image_\n\n---\n";

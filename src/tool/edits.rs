@@ -21,7 +21,7 @@ pub(super) use rename::{NAME as RENAME, spec as rename_spec};
 pub use rename::{RenameRequest, propose_placed};
 pub(super) use request::specs;
 pub use request::{EditRequest, NAMES};
-pub use review::{accepted_hunks, comments, reviewed};
+pub use review::{accepted_hunks, answer_in_words, comments, reviewed};
 pub use seen::SeenTexts;
 pub use source::EditPlace;
 

@@ -146,7 +146,8 @@ describe('a call in a chat', function()
       live:receive(append('After.'))
       local resumed = chat()
       local rows = call(1, 'make', case.fields)
-      rows.type, rows.chat, rows.call, rows.row, rows.output = nil, nil, nil, 1, #case.output
+      rows.type, rows.chat, rows.call = nil, nil, nil
+      rows.row, rows.output, rows.skipped = 1, #case.output, 0
       local text = vim.list_extend({ 'Before.', '' }, case.output)
       text[#text + 1] = 'After.'
       resumed:receive({

@@ -239,17 +239,21 @@ describe('the chat', function()
 
   it('says in the winbar what it does, and with what', function()
     local nvim = chat({ screen = true, columns = 240 })
-    nvim:receive(
-      state(
-        'streaming',
-        { model = 'm-100%', input = 12345, output = 678, steering = 1, queued = 2, cwd = '/srv/x' }
-      )
-    )
+    nvim:receive(state('streaming', {
+      model = 'm-100%',
+      chosen = true,
+      input = 12345,
+      output = 678,
+      steering = 1,
+      queued = 2,
+      confinement = 'container',
+      cwd = '/srv/x',
+    }))
     nvim:wait_screen(
       'answering (1 steering, 2 queued)',
       'm-100%',
       '12k in 678 out',
-      'unconfined',
+      'approved: container',
       '/srv/x'
     )
     nvim:receive(state('retrying', { detail = 'in 3 s' }))
@@ -305,7 +309,7 @@ describe('the chat', function()
       type = 'replace',
       chat = 1,
       text = '\n## You\n\nhello\n\n## Co\n\n## You',
-      messages = { 1, 5 },
+      messages = { { row = 1 }, { row = 5 } },
     })
     nvim:wait("return #vim.fn.getbufline('^co://chat/1$', 1, '$') == 8")
     nvim:keys('[[')

@@ -327,11 +327,11 @@ describe('the size of a chat', function()
   end)
 
   it('shows the end of a line that is higher than the window', function()
-    local nvim = chat({ screen = true, columns = 60, lines = 15 })
+    local nvim = chat({ screen = true, columns = 100, lines = 15 })
     local function check()
       nvim:wait_screen('the end of it', 'last line')
     end
-    nvim:receive(append('# first\n\n' .. ('word '):rep(130) .. 'the end of it\n\nlast line\n'))
+    nvim:receive(append('# first\n\n' .. ('word '):rep(210) .. 'the end of it\n\nlast line\n'))
     check()
     nvim:keys('i<CR><CR>typed')
     nvim:wait_screen('typed')
@@ -339,8 +339,8 @@ describe('the size of a chat', function()
     nvim:keys('<Esc>:%d<CR>')
     nvim:wait_gone('typed')
     check()
-    vim.o.columns = 50
-    nvim:wait('return vim.o.columns == 50')
+    vim.o.columns = 80
+    nvim:wait('return vim.o.columns == 80')
     check()
   end)
 

@@ -124,7 +124,7 @@ describe('the list of chats', function()
     )
     nvim:press('/mend<CR><CR>')
     nvim:wait(at(1))
-    nvim:wait_screen('mend it · model-x', 'the first answer')
+    nvim:wait_screen('ready · mend it', 'the first answer')
     yes(not nvim:shows('explain it'), 'the chat has the window of the other')
   end)
 

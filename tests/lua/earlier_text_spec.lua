@@ -213,10 +213,10 @@ describe('a long chat that is resumed', function()
   end)
 
   it('knows messages and folds of all parts', function()
-    local nvim = chat({ messages = { 0, 10 }, folds = { { 0, 3 } } })
+    local nvim = chat({ messages = messages.begun(0, 10), folds = { { 0, 3 } } })
     send_rest(nvim, {
-      { messages = { 0, 99 }, folds = { { 90, 99 }, { 50, 110 } } },
-      { messages = { 7 }, folds = {} },
+      { messages = messages.begun(0, 99), folds = { { 90, 99 }, { 50, 110 } } },
+      { messages = messages.begun(7), folds = {} },
     })
     nvim:keys('<C-w>kG')
     for _, row in ipairs({ 211, 201, 200, 101, 8 }) do
@@ -264,7 +264,13 @@ describe('a long chat that is resumed', function()
     local nvim = neovim.chat()
     nvim:receive({ type = 'replace', chat = 1, text = 'c\nend', above = 6 })
     nvim:receive({ type = 'earlier', chat = 1, text = 'bb', above = 4 })
-    nvim:receive({ type = 'earlier', chat = 1, text = 'a\n\na', above = 0, messages = { 0 } })
+    nvim:receive({
+      type = 'earlier',
+      chat = 1,
+      text = 'a\n\na',
+      above = 0,
+      messages = messages.begun(0),
+    })
     nvim:wait_line(CHAT, 'abbc')
     same({ 'a', '', 'abbc', 'end' }, nvim:lines(CHAT))
   end)
@@ -309,7 +315,7 @@ describe('a long chat that is resumed', function()
   end)
 
   it('continues after :edit', function()
-    local nvim = chat({ messages = { 0 } })
+    local nvim = chat({ messages = messages.begun(0) })
     nvim:wait_sent(1, 'earlier_text')
     nvim:keys('<C-w>k:edit<CR>')
     nvim:wait("return vim.fn.histget('cmd') == 'edit'")

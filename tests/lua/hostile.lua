@@ -29,7 +29,7 @@ local PLACES = {
   from = 0,
   skipped = 0,
   answer = 0,
-  messages = { 0 },
+  messages = { { row = 0 } },
   folds = { { 0, 0 } },
 }
 

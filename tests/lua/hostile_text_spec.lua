@@ -253,23 +253,23 @@ describe('a hostile text in a chat', function()
       type = 'replace',
       chat = 1,
       text = '## You\n\rx' .. long .. '\n## Co\n' .. long .. '\nx\n\n## You\nhi\n',
-      messages = { 0, 2, 6 },
+      messages = messages.begun(0, 2, 6),
       folds = { { 3, 4 } },
       above = 0,
     })
     nvim:wait_line('co://chat/1', 'hi')
     local lines = nvim:lines('co://chat/1')
-    local rows = nvim:lua('return chat.text:messages()')
+    local rows = nvim:lua('return chat.text.messages:between()')
     same(
       { '## You', '## Co', '## You' },
       vim.tbl_map(function(row)
-        return lines[row + 1]
+        return lines[row.row + 1]
       end, rows)
     )
     local fold = nvim:lua([[
       local win = vim.fn.win_findbuf(chat.buf)[1]
       return vim.api.nvim_win_call(win, function()
-        local row = chat.text:messages()[2] + 2
+        local row = chat.text.messages:between()[2].row + 2
         return { vim.fn.foldclosed(row), vim.fn.foldclosedend(row), row }
       end)
     ]])

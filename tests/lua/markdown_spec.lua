@@ -85,7 +85,9 @@ local GROUPS = [[
   local is, should = grid(), grid()
   local namespace = api.nvim_get_namespaces()['co.markdown']
   for _, mark in ipairs(api.nvim_buf_get_extmarks(buf, namespace, 0, -1, { details = true })) do
-    put(is, mark[2], mark[3], mark[4].end_row, mark[4].end_col, mark[4].hl_group)
+    if mark[4].hl_group then
+      put(is, mark[2], mark[3], mark[4].end_row, mark[4].end_col, mark[4].hl_group)
+    end
   end
   local text = table.concat(lines, '\n') .. '\n'
   local parser = vim.treesitter.get_string_parser(text, 'markdown')

@@ -90,6 +90,15 @@ function M.file(path, text, fields)
   )
 end
 
+--- The messages that begin at rows.
+---@param ... integer
+---@return table[]
+function M.begun(...)
+  return vim.tbl_map(function(row)
+    return { row = row }
+  end, { ... })
+end
+
 ---@param text string
 ---@return table
 function M.append(text)

@@ -61,6 +61,23 @@ describe('a chat', function()
   end)
 end)
 
+describe('a narrow screen', function()
+  --- Returns whether the chat is as wide as the screen.
+  local function is_below(columns, layout)
+    local nvim = neovim.start()
+    nvim:lua('vim.o.columns = ...', columns)
+    nvim:lua("require('co').setup({ layout = ... }) vim.cmd('Co')", layout)
+    nvim:wait("return vim.bo.filetype == 'co-prompt'")
+    return nvim:lua('return vim.api.nvim_win_get_width(0) == vim.o.columns')
+  end
+
+  it('has the chat below the files, unless the settings say where', function()
+    same(true, is_below(99))
+    same(false, is_below(100))
+    same(false, is_below(99, 'vertical'))
+  end)
+end)
+
 describe('an odd Neovim', function()
   local IN_CHAT = "return vim.bo.filetype == 'co-prompt'"
 

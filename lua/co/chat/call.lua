@@ -8,6 +8,8 @@ local bounds = require('co.chat.bounds')
 local config = require('co.config')
 local folds = require('co.ui.folds')
 local highlight = require('co.ui.highlight')
+local output_block = require('co.ui.output_block')
+local piece = require('co.chat.piece')
 
 local heads = api.nvim_create_namespace('co.calls')
 local details = api.nvim_create_namespace('co.calls.details')
@@ -37,7 +39,6 @@ local SIGNS = {
 ---@field line co.CallLine
 ---@field skipped integer lines of the output before the first line that is shown
 ---@field output integer lines of output that are shown, and the line that tells the number of skipped ones
----@field paragraph integer signs of markup up to the first blank line of the output; -1 after that line
 ---@field opened integer 1 if a fence is above the output
 ---@field closed? integer the lines below the fence that ends it, nil if there is none
 ---@field marked integer 1 if a line tells how many lines are folded
@@ -69,21 +70,23 @@ local function indented(lines)
   end, bounds.output(lines))
 end
 
---- Returns the number of signs of markup in the first paragraph of some lines, and whether it ends in them.
+--- Returns whether the first paragraph of some lines would be slow to parse as markdown.
 ---@param lines string[]
----@return integer
 ---@return boolean
-local function count_signs(lines)
+local function is_slow(lines)
   local count = 0
   for _, line in ipairs(lines) do
     if not line:find('%S') then
-      return count, true
+      return false
     end
     local _, signs = line:gsub('[%[*_~<`$]', '')
     -- A long paragraph is slow to parse too.
     count = count + signs + 1
+    if count > MOST_SIGNS then
+      return true
+    end
   end
-  return count, false
+  return false
 end
 
 ---@class (exact) co.CallPlan
@@ -112,7 +115,7 @@ end
 ---@param visible string[]
 ---@return integer
 local function below_fence(visible)
-  return count_signs(visible) > MOST_SIGNS and 0 or #visible
+  return is_slow(visible) and 0 or #visible
 end
 
 --- Returns the line above the folded lines.
@@ -135,7 +138,6 @@ local function at(buf, row, line)
     line = line,
     skipped = 0,
     output = 0,
-    paragraph = 0,
     opened = 0,
     marked = 0,
   }, ChatCall)
@@ -171,6 +173,16 @@ function ChatCall:first_output()
   return self:row() + 1 + self.marked + #self.line.lead + self.opened
 end
 
+--- Returns the rows of its fences.
+---@return integer[]
+function ChatCall:fences()
+  local first = self:first_output()
+  return {
+    self.opened == 1 and first - 1 or nil,
+    self.closed and first + self.output - self.closed or nil,
+  }
+end
+
 --- Highlights its line and the lines below it.
 function ChatCall:paint()
   local row = self:row()
@@ -190,6 +202,9 @@ function ChatCall:paint()
       virt_text_pos = 'right_align',
       hl_mode = 'combine',
     })
+  end
+  for _, fence in ipairs(self:fences()) do
+    piece.hide_fence(self.buf, details, fence, #FENCE)
   end
   self:paint_body()
   if self.line.diff then
@@ -285,14 +300,14 @@ end
 --- Applies a patch to its output. A patch that changes `skipped` replaces all lines.
 ---@param patch co.Patch
 function ChatCall:patch(patch)
-  self:open_fence(patch.lines)
+  self:open_fence(patch)
   local first = self:first_output()
   local from = patch.from + (patch.skipped > 0 and 1 or 0)
   local lines = indented(patch.lines)
   if patch.skipped ~= self.skipped then
     from = 0
     if patch.skipped > 0 then
-      table.insert(lines, 1, ('%s… %d earlier lines'):format(INDENT, patch.skipped))
+      table.insert(lines, 1, INDENT .. output_block.skipped_line(patch.skipped))
     end
     self.skipped = patch.skipped
   end
@@ -305,20 +320,25 @@ function ChatCall:patch(patch)
   self:paint_body()
 end
 
---- Puts a fence above the output if its first paragraph would be slow to parse as markdown.
----@param lines string[] of the output, which follow
-function ChatCall:open_fence(lines)
-  if self.opened == 1 or self.paragraph < 0 then
-    return
-  end
-  local signs, ends = count_signs(lines)
-  self.paragraph = self.paragraph + signs
-  if self.paragraph > MOST_SIGNS then
-    local first = self:first_output()
-    self:replace(first, first, { FENCE })
-    self.opened = 1
-  elseif ends then
-    self.paragraph = -1
+--- Returns the lines of its output that are shown, at most so many.
+---@param most? integer
+---@return string[]
+function ChatCall:printed(most)
+  local first = self:first_output()
+  local last = first + math.min(self.output, most or self.output)
+  return api.nvim_buf_get_lines(self.buf, first + (self.skipped > 0 and 1 or 0), last, false)
+end
+
+--- Puts a fence above the output if it would be slow to parse as markdown.
+---@param patch co.Patch of the output, which follows
+function ChatCall:open_fence(patch)
+  if self.opened == 0 then
+    local lines = self:printed(math.min(patch.from, MOST_SIGNS))
+    if is_slow(vim.list_extend(lines, patch.lines)) then
+      local first = self:first_output()
+      self:replace(first, first, { FENCE })
+      self.opened = 1
+    end
   end
 end
 
@@ -330,7 +350,11 @@ function ChatCall:finish()
     self:replace(first, first, { folded_line(fold.hidden) })
     self.marked = 1
   end
-  if self.opened == 1 then
+  if self.opened == 1 and not is_slow(self:printed()) then
+    -- A line that made it slow was printed anew.
+    self:replace(self:first_output() - 1, self:first_output(), {})
+    self.opened = 0
+  elseif self.opened == 1 then
     local after = self:first_output() + self.output
     local visible = api.nvim_buf_get_lines(self.buf, after - fold.below, after, false)
     local below = below_fence(visible)
@@ -394,8 +418,11 @@ end
 ---@return string[] lines
 ---@return fun(buf: integer, row: integer): co.ChatCall place makes the call of the lines, once they are in the buffer
 function M.lay_out(rows, output)
+  local fenced = is_slow(output)
+  if rows.skipped > 0 then
+    output = vim.list_extend({ output_block.skipped_line(rows.skipped) }, output)
+  end
   local line, fold = rows, plan(rows, #output)
-  local fenced = count_signs(output) > MOST_SIGNS
   ---@type string[]
   local lines = { head_line(line) }
   if fold.marked == 1 then
@@ -414,7 +441,7 @@ function M.lay_out(rows, output)
   return lines,
     function(buf, row)
       local call = at(buf, row, line)
-      call.output, call.marked = #output, fold.marked
+      call.output, call.skipped, call.marked = #output, rows.skipped, fold.marked
       call.opened, call.closed = fenced and 1 or 0, below
       call:paint()
       return call

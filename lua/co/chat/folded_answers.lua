@@ -59,6 +59,12 @@ function FoldedAnswers:begin(row)
   self.current = self:mark(row, { id = self.current })
 end
 
+--- Returns the row at which the last answer begins.
+---@return integer?
+function FoldedAnswers:answer()
+  return self.current and self:row(self.current)
+end
+
 --- Notes that the text from `row` on was the model's last answer when the chat was resumed.
 ---@param row integer
 function FoldedAnswers:begin_resumed(row)

@@ -38,8 +38,8 @@ local windows = require('co.ui.windows')
 -- as the scrolling of the window.
 local RENDER_AFTER = 250
 
--- The text of buffers that `:edit` loads again, the rows of the messages in it, and the bytes of text above it.
----@type table<integer, { lines: string[], messages: integer[], above: integer }>
+-- The text of buffers that `:edit` loads again, the messages in it, and the bytes of text above it.
+---@type table<integer, { lines: string[], messages: co.MessageRow[], above: integer }>
 local unloaded = {}
 
 --- Updates the winbars of all chats.
@@ -71,7 +71,7 @@ local function on_unload(chat, buf)
     unloaded[buf] = unloaded[buf]
       or {
         lines = api.nvim_buf_get_lines(buf, 0, -1, false),
-        messages = buf == chat.buf and chat.text:messages() or {},
+        messages = buf == chat.buf and chat.text.messages:between() or {},
         above = chat.text.above,
       }
   end
@@ -360,7 +360,7 @@ callbacks.unsent = M.unsent
 function M.message_begins(message)
   local chat = of_message(message)
   if chat then
-    chat.text:begin_message()
+    chat.text:begin_message(message.at)
   end
 end
 
@@ -370,6 +370,17 @@ function M.answer_begins(message)
   local chat = of_message(message)
   if chat then
     chat.text:begin_answer()
+  end
+end
+
+--- Puts a blank line above the last answer, which ends its turn after calls.
+---@param message co.SeparateAnswer
+function M.separate_answer(message)
+  local chat = of_message(message)
+  if chat then
+    windows.follow(chat.buf, function()
+      chat.text:separate_answer()
+    end)
   end
 end
 

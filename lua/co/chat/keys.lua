@@ -49,7 +49,9 @@ end
 ---@param chat co.Chat
 ---@param step 1|-1
 local function jump(chat, step)
-  local rows = chat.text:messages()
+  local rows = vim.tbl_map(function(message)
+    return message.row
+  end, chat.text.messages:between())
   if api.nvim_get_current_buf() == chat.buf then
     if not windows.jump(rows, step) and step == 1 then
       window.enter_prompt(chat)

@@ -51,6 +51,7 @@ local active = setmetatable({}, { __mode = 'v' })
 ---@field last integer
 ---@field bytes integer
 ---@field raw boolean code without a language, or too long: it is not parsed
+---@field inside? string the fence of the raw code block in which it begins
 
 --- Splits lines into pieces that are parsed independently: paragraphs, lists, code blocks.
 ---@param lines string[]
@@ -61,7 +62,7 @@ function M.pieces(lines, inside)
   ---@type co.markdown.Piece[]
   local found = {}
   ---@type co.markdown.Piece?
-  local piece = inside and { first = 1, last = 1, bytes = 0, raw = true } or nil
+  local piece = inside and { first = 1, last = 1, bytes = 0, raw = true, inside = inside } or nil
   found[1] = piece
   local open = inside
   -- `blank`: the line before is empty. `ended`: it closed a fence without indent.
@@ -341,7 +342,7 @@ function Markdown:paint_last(from, lines, last, open)
   local row = from + last.first - 1
   lines = vim.list_slice(lines, last.first, last.last)
   if last.raw or self.plain then
-    painter.paint_raw(self.buf, row, lines)
+    painter.paint_raw(self.buf, row, lines, last.inside)
     if last.raw and open and #lines > 1 then
       -- The rest of the code block is raw too. Its first lines need no look again.
       row, self.inside = row + #lines - 1, open
@@ -366,7 +367,7 @@ function Markdown:postpone(from, lines, pieces)
     local row = from + piece.first - 1
     index = index + 1
     if piece.raw then
-      painter.paint_raw(self.buf, row, vim.list_slice(lines, piece.first, last))
+      painter.paint_raw(self.buf, row, vim.list_slice(lines, piece.first, last), piece.inside)
     else
       local more, bytes = pieces[index], piece.bytes
       while

@@ -11,6 +11,9 @@ local parse_in_steps = require('co.ui.parse_in_steps')
 local colours = api.nvim_create_namespace('co.markdown')
 local anchors = api.nvim_create_namespace('co.markdown.anchors')
 
+-- Neovim can hide whole lines since 0.11.
+local HIDES_LINES = vim.fn.has('nvim-0.11') == 1
+
 local INTERRUPTS = parse_in_steps.INTERRUPTS
 -- The most bytes of a piece of text, and of a block of code.
 M.LONGEST = INTERRUPTS and 8 * 1024 or 2000
@@ -95,6 +98,7 @@ function Work:find_in_tree(tree, lang, depth)
           -- An injected language has a higher priority.
           priority = priority + depth,
           conceal = metadata.conceal or own.conceal,
+          conceal_lines = HIDES_LINES and (metadata.conceal_lines or own.conceal_lines) or nil,
           strict = false,
         },
       }
@@ -183,12 +187,27 @@ function Work:start()
   })
 end
 
+--- Hides a line that is a fence of a code block.
+---@param buf integer
+---@param namespace integer
+---@param row integer
+---@param length integer bytes of the line
+function M.hide_fence(buf, namespace, row, length)
+  api.nvim_buf_set_extmark(buf, namespace, row, 0, {
+    end_col = length,
+    conceal = '',
+    conceal_lines = HIDES_LINES and '' or nil,
+    strict = false,
+  })
+end
+
 --- Highlights the lines from `row` on as code of no language. The last line has a highlight of its own: an update that
 --- begins with it would delete one that ends in it.
 ---@param buf integer
 ---@param row integer
 ---@param lines string[]
-function M.paint_raw(buf, row, lines)
+---@param inside? string the fence of the code block in which they begin
+function M.paint_raw(buf, row, lines, inside)
   api.nvim_buf_clear_namespace(buf, colours, row, row + #lines)
   local function mark(first, last)
     api.nvim_buf_set_extmark(buf, colours, row + first - 1, 0, {
@@ -203,6 +222,14 @@ function M.paint_raw(buf, row, lines)
     mark(1, #lines - 1)
   end
   mark(#lines, #lines)
+  local open = inside
+  for index, line in ipairs(lines) do
+    local after = fence.after(open, line)
+    if (open == nil) ~= (after == nil) then
+      M.hide_fence(buf, colours, row + index - 1, #line)
+    end
+    open = after
+  end
 end
 
 --- Removes all highlights.

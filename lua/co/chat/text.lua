@@ -10,10 +10,13 @@ local call = require('co.chat.call')
 local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
+local messages = require('co.chat.messages')
 local windows = require('co.ui.windows')
 
-local messages = api.nvim_create_namespace('co.messages')
 local hints = api.nvim_create_namespace('co.earlier')
+
+-- The starts of lines that hang when they are wrapped: lists, quotes and calls.
+local HANGING = [[^\s*\%(\d\+[.)]\s\+\|[-*+•]\s\+\|\%(>\s\?\)\+\)\|^  \S ]]
 
 ---@class (exact) co.ChatText
 ---@field buf integer
@@ -23,6 +26,7 @@ local hints = api.nvim_create_namespace('co.earlier')
 ---@field above integer the bytes of earlier text that are not there yet
 ---@field bounds co.Bounds
 ---@field folded_answers co.FoldedAnswers
+---@field messages co.Messages
 ---@field markdown? co.Markdown nil if Neovim has no markdown parser
 local ChatText = {}
 ChatText.__index = ChatText
@@ -30,10 +34,10 @@ ChatText.__index = ChatText
 --- Prepares the buffer of a chat.
 ---@param buf integer
 ---@param lines? string[] the text that it begins with
----@param rows? integer[] the rows of messages in that text
+---@param begun? co.MessageRow[] the messages in that text
 ---@param above? integer the bytes of earlier text that are not there yet
 ---@return co.ChatText
-function M.new(buf, lines, rows, above)
+function M.new(buf, lines, begun, above)
   buffer.lock(buf)
   buffer.write(buf, function()
     api.nvim_buf_set_lines(buf, 0, -1, false, lines or {})
@@ -47,9 +51,11 @@ function M.new(buf, lines, rows, above)
     above = above or 0,
     bounds = bounds.new(buf),
     folded_answers = folded_answers.new(buf),
+    messages = messages.new(buf),
   }, ChatText)
   self:note_lines(0, lines or {})
-  self:set_messages(rows or {})
+  self.messages:add(begun or {})
+  vim.bo[buf].formatlistpat = HANGING
   if markdown.supported() then
     self.markdown = markdown.new(buf, function(first, last, complete)
       buffer.write(buf, function()
@@ -61,6 +67,9 @@ function M.new(buf, lines, rows, above)
     self.markdown:update()
   else
     vim.bo[buf].syntax = 'markdown'
+    api.nvim_buf_call(buf, function()
+      vim.cmd([[syntax match CoCall /^  \S .*$\|^    .*$/ contains=NONE]])
+    end)
   end
   return self
 end
@@ -101,31 +110,26 @@ function ChatText:note_lines(row, lines)
   end
 end
 
---- Notes that messages begin at these rows, whose text is there.
----@param rows integer[]
-function ChatText:add_messages(rows)
-  for _, row in ipairs(rows) do
-    -- Text that is put above the first row moves it.
-    api.nvim_buf_set_extmark(self.buf, messages, row, 0, { right_gravity = true })
-  end
-end
-
---- Notes that messages begin at these rows, and at no others.
----@param rows integer[]
-function ChatText:set_messages(rows)
-  -- Neovim keeps extmarks of a buffer that it unloads.
-  api.nvim_buf_clear_namespace(self.buf, messages, 0, -1)
-  self:add_messages(rows)
-end
-
 --- Notes that a message begins with the text that follows.
-function ChatText:begin_message()
-  api.nvim_buf_set_extmark(self.buf, messages, self:last_row(), 0, { right_gravity = false })
+---@param at? integer its time
+function ChatText:begin_message(at)
+  self.messages:begin(self:last_row(), at)
 end
 
 --- Notes that the text that follows is the model's last answer.
 function ChatText:begin_answer()
   self.folded_answers:begin(self:last_row())
+end
+
+--- Puts a blank line above the last answer, which ends its turn after calls.
+function ChatText:separate_answer()
+  local row = self.folded_answers:answer()
+  if row then
+    buffer.write(self.buf, function()
+      api.nvim_buf_set_lines(self.buf, row, row, false, { '' })
+    end)
+    self.folded_answers:begin(row + 1)
+  end
 end
 
 --- Folds the last answer, which the model no longer sees.
@@ -147,7 +151,7 @@ end
 --- Notes the messages, folds and last answer of a part, which begins at the first row of the buffer.
 ---@param part co.TextPart
 function ChatText:note_part(part)
-  self:add_messages(part.messages or {})
+  self.messages:add(part.messages or {})
   for _, rows in ipairs(part.folds or {}) do
     self.folded_answers:add(rows[1], rows[2])
   end
@@ -207,7 +211,9 @@ local function lay_out(limits, part)
   local moved = {
     text = part.text,
     above = part.above,
-    messages = vim.tbl_map(row, part.messages or {}),
+    messages = vim.tbl_map(function(message)
+      return { row = row(message.row), at = message.at }
+    end, part.messages or {}),
     folds = vim.tbl_map(function(fold)
       local after = rows[fold[2] + 2] or fold[2] + 1 - #before + #lines
       return { row(fold[1]), after - 1 }
@@ -249,7 +255,7 @@ function ChatText:replace(part)
     api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
     note_prose()
   end)
-  self:set_messages({})
+  self.messages = messages.new(self.buf)
   self:add_calls(placed)
   self:note_part(moved)
   if self.markdown then
@@ -375,14 +381,6 @@ local function fences(lines)
     found[#found + 1] = { first = first, last = #lines + 1 }
   end
   return found
-end
-
---- Returns the rows at which messages begin, from top to bottom.
----@return integer[]
-function ChatText:messages()
-  return vim.tbl_map(function(mark)
-    return mark[2]
-  end, api.nvim_buf_get_extmarks(self.buf, messages, 0, -1, {}))
 end
 
 --- Returns the lines of the code block around `row`.

@@ -5,9 +5,10 @@ local gate = require('co.ui.gate')
 local printable = require('co.ui.printable')
 
 local SEPARATOR = ' · '
--- The most cells of a title, and the fewest to which the model and the title are shortened.
-local LONGEST_TITLE = 30
-local LEAST = { model = 8, title = 18 }
+-- The most cells of a title, and the fewest to which it is shortened.
+local LONGEST_TITLE, LEAST_TITLE = 30, 8
+-- The confinement of commands that run unasked, if the kernel confines them.
+local USUAL_ISOLATION = 'unasked: read-only'
 
 local WAITS = 'waits for your command'
 local signs = {
@@ -76,45 +77,42 @@ function M.shorten(text, limit)
   return start .. '…'
 end
 
---- Shortens the model, then the title, until the parts fit, but neither to less than its least width.
----@param parts string[]
----@param at { model?: integer, title?: integer } indices into the parts
+--- Leaves parts out from the end until the rest fits, but not before the title is shortened to its least width.
+---@param parts string[] the most important one first
+---@param title? integer index of the title
 ---@param width integer
-local function fit(parts, at, width)
-  if at.model and cells(parts) > width then
-    -- The name of the provider says least.
-    parts[at.model] = parts[at.model]:match('^[^/]+/(.+)$') or parts[at.model]
-  end
-  for _, name in ipairs({ 'model', 'title' }) do
-    local index = at[name]
-    local excess = index and cells(parts) - width or 0
-    if index and excess > 0 then
-      local wanted = vim.api.nvim_strwidth(parts[index]) - excess
-      parts[index] = M.shorten(parts[index], math.max(LEAST[name], wanted))
+local function fit(parts, title, width)
+  while cells(parts) > width and #parts > 1 do
+    local excess = cells(parts) - width
+    local room = title == #parts and vim.api.nvim_strwidth(parts[title]) - excess or 0
+    if room >= LEAST_TITLE then
+      parts[title] = M.shorten(parts[title], room)
+      return
     end
+    parts[#parts] = nil
   end
 end
 
---- Returns the text of the winbar: the activity and the title first. In a narrow window it shortens the model, then the
---- title; Neovim then cuts the start of the directory, then the end.
+--- Returns the text of the winbar: the activity, what is not as usual, the title, what the chat costs, and the model and the
+--- directory if they are not the usual ones. In a narrow window, the last ones are left out.
 ---@param state co.State
 ---@param isolation? string
 ---@param width integer of the window
+---@param cwd string the directory of the window
 ---@return string
-function M.text(state, isolation, width)
+function M.text(state, isolation, width, cwd)
   local parts = { M.activity(state) }
-  ---@type { model?: integer, title?: integer }
-  local at = {}
-  if state.everything then
-    parts[#parts + 1] = 'ASKS NOTHING'
+  vim.list_extend(parts, state.unusual or {})
+  if state.confinement ~= '' and state.confinement ~= 'unconfined' then
+    parts[#parts + 1] = 'approved: ' .. state.confinement
   end
+  if isolation and isolation ~= '' and isolation ~= USUAL_ISOLATION then
+    parts[#parts + 1] = isolation
+  end
+  local title
   if state.title and state.title ~= '' then
     parts[#parts + 1] = M.shorten(state.title, LONGEST_TITLE)
-    at.title = #parts
-  end
-  if state.model and state.model ~= '' then
-    parts[#parts + 1] = state.model
-    at.model = #parts
+    title = #parts
   end
   if state.input + state.output > 0 then
     local used = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
@@ -123,21 +121,15 @@ function M.text(state, isolation, width)
   if state.window_used then
     parts[#parts + 1] = ('window %d%%'):format(state.window_used)
   end
-  local confinement = state.confinement ~= '' and state.confinement or nil
-  if confinement then
-    parts[#parts + 1] = 'approved: ' .. confinement
-    if isolation and isolation ~= '' then
-      parts[#parts + 1] = isolation
-    end
+  if state.chosen and state.model ~= '' then
+    parts[#parts + 1] = state.model
   end
-  parts[#parts + 1] = printable.path(state.cwd)
+  if state.cwd ~= cwd then
+    parts[#parts + 1] = printable.path(state.cwd)
+  end
   parts = vim.tbl_map(printable.line, parts)
-  fit(parts, at, width)
-  for index, part in ipairs(parts) do
-    parts[index] = part:gsub('%%', '%%%%')
-  end
-  parts[#parts] = '%<' .. parts[#parts]
-  return ' ' .. table.concat(parts, SEPARATOR)
+  fit(parts, title, width)
+  return ' ' .. table.concat(parts, SEPARATOR):gsub('%%', '%%%%') .. '%<'
 end
 
 return M

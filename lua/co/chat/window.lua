@@ -8,6 +8,9 @@ local pair = require('co.chat.pair')
 local registry = require('co.chat.registry')
 local windows = require('co.ui.windows')
 
+-- The columns of a screen that has room for a chat beside a file.
+local NARROW = 100
+
 --- Returns the chat whose windows in this tab page another chat may take: the current one, or the one used last.
 ---@return co.Chat?
 local function shown_chat()
@@ -28,7 +31,8 @@ function M.show(chat, focus)
     if other then
       text = pair.replace(other, chat)
     else
-      text = pair.open(chat, config.get().layout)
+      local narrow = vim.o.columns < NARROW
+      text = pair.open(chat, config.get().layout or (narrow and 'horizontal' or 'vertical'))
     end
     chat.text:fold_in(text)
     windows.scroll_to_end(chat.buf)

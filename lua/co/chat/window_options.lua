@@ -2,6 +2,7 @@
 local M = {}
 
 local backend = require('co.backend')
+local config = require('co.config')
 local winbar = require('co.chat.winbar')
 local windows = require('co.ui.windows')
 
@@ -12,7 +13,6 @@ local COMMON = {
   number = false,
   relativenumber = false,
   signcolumn = 'no',
-  conceallevel = 0,
   spell = false,
 }
 
@@ -25,7 +25,8 @@ local function winbar_of(chat, win)
   if info.height <= 1 and info.winbar == 0 then
     return ''
   end
-  return winbar.text(chat.state, backend.status().isolation, info.width)
+  local cwd = vim.fn.getcwd(info.winnr, info.tabnr)
+  return winbar.text(chat.state, backend.status().isolation, info.width, cwd)
 end
 
 --- Sets the options of a window that shows the text of a chat.
@@ -40,6 +41,8 @@ function M.set_for_text(chat, win)
     foldminlines = 0,
     fillchars = 'fold: ',
     smoothscroll = true,
+    breakindentopt = 'list:-1',
+    conceallevel = config.get().chat_conceal and 2 or vim.go.conceallevel,
     foldenable = true,
     winbar = winbar_of(chat, win),
   })
@@ -49,7 +52,10 @@ end
 ---@param win integer
 function M.set_for_prompt(win)
   windows.options(win, COMMON)
-  windows.options(win, { winfixheight = true, winfixbuf = true, foldenable = false })
+  windows.options(
+    win,
+    { conceallevel = 0, winfixheight = true, winfixbuf = true, foldenable = false }
+  )
 end
 
 --- Updates the winbar of each window that shows the chat.

@@ -61,6 +61,7 @@
 ---@class (exact) co.CallRows: co.CallLine
 ---@field row integer of its line
 ---@field output integer lines of output below its line in the text of the part
+---@field skipped integer earlier lines of output, which are left out
 
 ---@class (exact) co.BlockMessage
 ---@field type 'block'
@@ -97,7 +98,8 @@
 ---@field taken_prompts integer number of prompts that no longer wait
 ---@field transcript? string the id of the transcript
 ---@field title? string empty before the first prompt
----@field everything? boolean commands need no approval
+---@field unusual? string[] what the person allowed or chose, in a few words each
+---@field chosen? boolean the model is not that of the settings
 
 ---@class (exact) co.QuestionText
 ---@field lines string[]
@@ -365,21 +367,30 @@
 ---@class (exact) co.MessageBegins
 ---@field type 'message_begins'
 ---@field chat integer
+---@field at? integer the time of a prompt, in seconds since 1970
 
 ---@class (exact) co.AnswerBegins
 ---@field type 'answer_begins'
+---@field chat integer
+
+---@class (exact) co.SeparateAnswer
+---@field type 'separate_answer'
 ---@field chat integer
 
 ---@class (exact) co.FoldAnswer
 ---@field type 'fold_answer'
 ---@field chat integer
 
+---@class (exact) co.MessageRow
+---@field row integer
+---@field at? integer the time of a prompt, in seconds since 1970
+
 --- A part of the text of a chat.
 ---@class (exact) co.TextPart
 ---@field text string
 ---@field folds? integer[][] first and last rows to fold; the last one may be below `text`
 ---@field answer? integer the row at which the last answer begins
----@field messages? integer[] the rows at which messages begin
+---@field messages? co.MessageRow[] the messages that begin in `text`, from top to bottom
 ---@field calls? co.CallRows[] from top to bottom
 ---@field above integer the bytes of text that belong above this part
 

@@ -34,6 +34,13 @@ function M.new(buf, head, tail)
   }, Block)
 end
 
+--- Returns the line in the place of the first lines of an output.
+---@param count integer
+---@return string
+function M.skipped_line(count)
+  return ('… %d earlier lines'):format(count)
+end
+
 --- Returns the row of an extmark.
 ---@param buf integer
 ---@param mark integer
@@ -66,7 +73,7 @@ function Block:show_skipped(count)
     buffer.set_lines(self.buf, head + 1, after, {})
     return
   end
-  local text = ('… %d earlier lines'):format(count)
+  local text = M.skipped_line(count)
   buffer.set_lines(self.buf, head + 1, after, { text })
   api.nvim_buf_clear_namespace(self.buf, notes, head + 1, head + 2)
   api.nvim_buf_set_extmark(

@@ -195,7 +195,7 @@ end
 ---@return integer win
 function M.open(buf, layout)
   if layout == 'horizontal' then
-    return M.split(buf, { side = 'below', size = math.floor(vim.o.lines * 0.4) })
+    return M.split(buf, { side = 'below', size = math.floor(vim.o.lines * 0.5) })
   elseif layout == 'float' then
     return open_float(buf)
   elseif layout == 'tab' then

@@ -59,6 +59,11 @@ impl ChatModel {
         }
     }
 
+    /// Returns true if the person chose a model for the chat.
+    pub(in crate::chat) fn is_chosen(&self) -> bool {
+        self.choice.model.is_some()
+    }
+
     /// Returns true while a model is looked up. A prompt waits for the result.
     pub(in crate::chat) fn is_looking_up(&self) -> bool {
         self.lookup.is_some()

@@ -137,10 +137,7 @@ impl Chat {
     /// Adds a permission.
     pub(in crate::chat) async fn allow(&mut self, allowance: Allowance) {
         match allowance {
-            Allowance::Everything => {
-                self.permissions.everything = true;
-                self.show_state();
-            }
+            Allowance::Everything => self.permissions.everything = true,
             Allowance::Rule(rule) => self.permissions.rules.push(rule),
             Allowance::Job(job) => self.permissions.jobs.push(job),
             Allowance::TryFirst(workspace) => {
@@ -165,6 +162,7 @@ impl Chat {
                 }
             }
         }
+        self.show_state();
     }
 
     /// Takes the person's answer.

@@ -17,6 +17,7 @@ impl Chat {
                 .rules
                 .retain(|kept| kept.to_string() != rule);
             self.revoked();
+            self.show_state();
             return self.say(format!("no longer allowed: {rule}"));
         }
         if value == "everything:" {
@@ -87,6 +88,7 @@ impl Chat {
             Ok(_) => {
                 self.services.forget_judge(&self.dirs.workspace);
                 self.revoked();
+                self.show_state();
                 self.say("co asks again before it tries a command of this workspace");
             }
             Err(why) => self.complain(why),

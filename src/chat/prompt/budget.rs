@@ -155,7 +155,7 @@ fn piece_tokens(piece: &Context) -> u64 {
 fn item_tokens(item: &Item) -> u64 {
     ITEM_TOKENS
         + match item {
-            Item::User { text, context } => {
+            Item::User { text, context, .. } => {
                 tokens(text) + context.iter().map(piece_tokens).sum::<u64>()
             }
             Item::Text { text } | Item::Note { text, .. } | Item::Summary { text, .. } => {

@@ -128,6 +128,7 @@ mod tests {
                 text: text.to_owned(),
                 ..Context::default()
             }],
+            at: None,
         }
     }
 

@@ -110,6 +110,11 @@ async fn each_hunk_of_a_change_can_be_answered() {
     ] {
         assert!(told.contains(said), "{told}");
     }
+    let line = "✓ write src/a  +3 -2 · you: 2 of 3 changes, 1 with your text\n";
+    chat.assert_shown(line);
+    chat.assert_shown("  ✎ keep this one\n");
+    let resumed = chat.resumed().await;
+    assert!(resumed.contains(line), "{resumed}");
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     );
     let screen = chat.screen();
     let shown = [
-        "· read src/main.rs  [all 1 lines]",
+        "· read src/main.rs  [1]",
         "· echo between",
         "· list ., search \"main\"\n  list .  2 entries\n  search \"main\"  1 matching line",
     ];
@@ -87,7 +87,7 @@ async fn looks_run_unasked_beside_commands_and_appear_in_order() {
     .await;
     // Resumed, it reads the same.
     let resumed = chat.resumed().await;
-    for piece in ["· read src/main.rs  [all 1 lines]", "  list .  2 entries"] {
+    for piece in ["· read src/main.rs  [1]", "  list .  2 entries"] {
         assert!(resumed.contains(piece), "{resumed}");
     }
 }

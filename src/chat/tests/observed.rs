@@ -12,6 +12,8 @@ use co_llm::transcript::{Decision, Item};
 #[derive(Default)]
 struct Screen {
     texts: Vec<String>,
+    /// The number of texts above the last answer.
+    answer: usize,
     /// The calls, each with the number of texts above it and its output.
     calls: Vec<(u64, usize, CallLine, Vec<String>)>,
 }
@@ -20,6 +22,8 @@ impl Screen {
     fn take(&mut self, message: &ToEditor) {
         match message {
             ToEditor::Append { text, .. } => self.texts.push(text.clone()),
+            ToEditor::AnswerBegins { .. } => self.answer = self.texts.len(),
+            ToEditor::SeparateAnswer { .. } => self.texts.insert(self.answer, "\n".to_owned()),
             ToEditor::Replace { part, .. } => {
                 *self = Self::default();
                 let rows: Vec<_> = part.text.split_inclusive('\n').collect();

@@ -50,7 +50,9 @@ async fn auto_confirm_holds_from_the_next_command_of_a_turn_that_runs() {
     let (mut chat, id) = asks_for_a().await;
     chat.set(&json!({ "auto_confirm": true }));
     let told = |message: &ToEditor| match message {
-        ToEditor::State { everything, .. } => everything.then_some(()),
+        ToEditor::State { unusual, .. } => {
+            unusual.contains(&"ASKS NOTHING".to_owned()).then_some(())
+        }
         _ => None,
     };
     chat.until(told).await;

@@ -155,7 +155,17 @@ impl Turn {
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
-        let applied = match accepted(proposals, hunks) {
+        let mut review = ReviewWords {
+            answer: hunks.as_deref().and_then(edits::answer_in_words),
+            comments: hunks.as_deref().and_then(edits::comments),
+            notes: Vec::new(),
+        };
+        let known: Vec<_> = (proposals.iter().flat_map(|it| it.notes.clone())).collect();
+        let accepted = accepted(proposals, hunks);
+        let notes = accepted.iter().flatten().flat_map(|it| &it.notes);
+        let notes = notes.filter(|note| !known.contains(note));
+        review.notes.extend(notes.cloned());
+        let applied = match accepted {
             Ok(proposals) => {
                 self.apply_together(proposals, &judged.command, &decision)
                     .await
@@ -170,7 +180,7 @@ impl Turn {
         match applied {
             Ok(applied) => {
                 self.fire_edited(&applied);
-                self.tell_change(&call, &applied, summary).await
+                self.tell_change(&call, &applied, summary, review).await
             }
             Err(why) => {
                 self.not_run(&call, format!("Nothing was changed: {why}."))
@@ -232,7 +242,8 @@ impl Turn {
     fn fire_edited(&self, applied: &[AppliedChange]) {
         let files = applied.iter().flat_map(|change| change.proposal.files());
         let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
-        let data = serde_json::json!({ "chat": self.chat, "files": files });
+        let changes: Vec<_> = applied.iter().flat_map(changed_lines).collect();
+        let data = serde_json::json!({ "chat": self.chat, "files": files, "changes": changes });
         self.services.editor.fire("CoEdited", data);
     }
 
@@ -242,11 +253,16 @@ impl Turn {
         call: &Call,
         applied: &[AppliedChange],
         mut summary: String,
+        review: ReviewWords,
     ) -> Result<(), Halt> {
         let (mut lead, mut diff) = (String::new(), String::new());
         for change in applied {
             let mut said = String::new();
             self.describe(change, &mut lead, &mut diff, &mut said);
+            let notes = change.proposal.notes.iter();
+            for note in notes.filter(|note| !review.notes.contains(note)) {
+                said.push_str(&format!("; {}", one_line(note)));
+            }
             if applied.len() > 1 && !said.is_empty() {
                 summary.push_str(&format!("; {}", change.proposal.path));
             }
@@ -269,11 +285,15 @@ impl Turn {
             })
             .await?;
         }
+        if let Some(answer) = &review.answer {
+            summary.push_str(&format!(" · {answer}"));
+        }
         let output = [lead.len(), lead.len() + text.len()];
         let result = CallResult {
             ok: true,
             shown: ShownPart {
                 output,
+                notice: (review.comments).map(|it| format!("✎ {}", one_line(&it))),
                 ..ShownPart::line(summary)
             },
             ..RedactedText {
@@ -317,7 +337,6 @@ impl Turn {
         }
         for note in &proposal.notes {
             lead.push_str(&format!("Note: {note}.\n"));
-            summary.push_str(&format!("; {}", one_line(note)));
         }
         diff.push_str(&proposal.diff);
         if let Some(reformatted) = reformatted {
@@ -330,6 +349,24 @@ impl Turn {
             diff.extend(applied.diagnostics.iter().map(|it| format!("{it}\n")));
         }
     }
+}
+
+/// The answer of the person in a review, for their own eyes.
+#[derive(Debug)]
+struct ReviewWords {
+    /// None if they accepted all as it was.
+    answer: Option<String>,
+    comments: Option<String>,
+    /// The notes for the model that say the same.
+    notes: Vec<String>,
+}
+
+/// Returns the lines that a change replaced, for the event about it.
+fn changed_lines(applied: &AppliedChange) -> Vec<serde_json::Value> {
+    let file = applied.proposal.file().display().to_string();
+    let all = applied.proposal.changed_lines().into_iter();
+    let change = |[first, removed, added]: [usize; 3]| serde_json::json!({ "file": file, "first": first, "removed": removed, "added": added });
+    all.map(change).collect()
 }
 
 /// Returns how many lines changes add and remove, as text.

@@ -168,6 +168,7 @@ impl Turn {
             FileFacts {
                 text,
                 summary,
+                short,
                 whole,
             },
             ok,
@@ -187,7 +188,10 @@ impl Turn {
         };
         let result = CallResult {
             ok,
-            shown: ShownPart::line(co_policy::printable(&summary)),
+            shown: ShownPart {
+                exceptions: (!short.is_empty()).then(|| co_policy::printable(&short)),
+                ..ShownPart::line(co_policy::printable(&summary))
+            },
             ..RedactedText { text, hidden }.into()
         };
         self.conclude(&call, result).await?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
-use super::super::text::MOST_NAMED;
+use super::super::text::{MOST_NAMED, one_line};
 use super::super::undo;
 use super::Turn;
 use super::audit_records::CallOutcome;
@@ -44,6 +44,8 @@ impl Turn {
         self.audit_decision(&reviewed.call, &reviewed.judged, (&decision, "co itself"))
             .await;
         self.show(ChatEvent::Decision(decision.clone())).await?;
+        let answer = hunks.as_deref().and_then(edits::answer_in_words);
+        let comments = hunks.as_deref().and_then(edits::comments);
         let (told, noted) = match refusal(&decision) {
             None => {
                 let what = reviewed.request.text();
@@ -56,7 +58,13 @@ impl Turn {
             }
             Some(why) => dropped_words(&why, runs_again),
         };
-        let result = ended.result.told(&told).noted(&noted);
+        let noted = [Some(noted), answer].into_iter().flatten();
+        let noted = noted.collect::<Vec<_>>().join(" · ");
+        let mut result = ended.result.told(&told).noted(&noted);
+        if let (Some(comments), true) = (comments, decision.lets_run()) {
+            let said = format!("✎ {}", one_line(&comments));
+            result.shown.notice.get_or_insert(said);
+        }
         self.audit(
             &reviewed.call,
             &reviewed.judged,

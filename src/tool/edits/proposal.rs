@@ -150,6 +150,12 @@ impl Proposal {
         &self.hunks
     }
 
+    /// Returns the lines that it replaces, in order: the first one, from 1, their number, and the number of new ones.
+    pub fn changed_lines(&self) -> Vec<[usize; 3]> {
+        let lines = |it: &Hunk| [it.at.start + 1, it.at.len(), it.text.lines().count()];
+        self.hunks.iter().map(lines).collect()
+    }
+
     /// Returns the file that is no longer there after the change, and its new name if it is moved.
     pub(super) fn gone(&self) -> Option<(&Path, Option<&Path>)> {
         match &self.change {

@@ -75,6 +75,23 @@ pub fn reviewed(
     proposal.with_text(&text, notes).map(Some)
 }
 
+/// Returns the answer of the person in a few words, unless they accepted all hunks as they were.
+pub fn answer_in_words(answers: &[HunkAnswer]) -> Option<String> {
+    let accepted = answers.iter().filter(|answer| answer.accept);
+    let own = accepted.clone().filter(|it| it.lines.is_some()).count();
+    let rewritten = match own {
+        0 => String::new(),
+        own => format!(", {own} with your text"),
+    };
+    match accepted.count() {
+        count if count == answers.len() && own == 0 => None,
+        count => Some(format!(
+            "you: {count} of {} changes{rewritten}",
+            answers.len()
+        )),
+    }
+}
+
 /// Returns what the person says about the hunks.
 pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
     let comments = answers

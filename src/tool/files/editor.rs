@@ -222,6 +222,7 @@ impl EditorContext {
         Ok(FileFacts {
             text,
             summary,
+            short: String::new(),
             whole: None,
         })
     }

@@ -54,6 +54,8 @@ pub struct FileFacts {
     pub text: String,
     /// One line about the amount of text and the parts left out.
     pub summary: String,
+    /// The summary in a few characters, such as `1-20`; empty if it is not shorter.
+    pub short: String,
     /// The whole text of the file that was read; none if it is too large or is not text.
     pub whole: Option<String>,
 }
@@ -82,11 +84,18 @@ impl FileScope {
 }
 
 impl FileFacts {
+    /// Adds a remark to the summary.
+    pub(super) fn add(&mut self, remark: &str) {
+        self.summary.push_str(remark);
+        self.short.push_str(remark);
+    }
+
     /// Returns the result of a query that failed.
     pub fn failed(why: String) -> Self {
         Self {
             text: String::new(),
             summary: why,
+            short: String::new(),
             whole: None,
         }
     }

@@ -128,6 +128,7 @@ impl ListQuery {
         Ok(FileFacts {
             text,
             summary,
+            short: String::new(),
             whole: None,
         })
     }

@@ -98,18 +98,17 @@ impl ReadQuery {
             return Ok(FileFacts {
                 text: String::new(),
                 summary: format!("{} is not text: {size} bytes, not shown", self.path),
+                short: String::new(),
                 whole: None,
             });
         }
         let mut facts = self.window(&mut lines, scope).map_err(fail)??;
         facts.whole = whole;
         if unsaved {
-            facts
-                .summary
-                .push_str("; from its buffer, which has unsaved changes");
+            facts.add("; from its buffer, which has unsaved changes");
         }
         if let Some(note) = note {
-            facts.summary.push_str(&format!("; {note}"));
+            facts.add(&format!("; {note}"));
         }
         Ok(facts)
     }
@@ -139,11 +138,18 @@ impl ReadQuery {
             shown += 1;
         }
         whole = whole || lines.at_end()?;
-        Ok(Ok(FileFacts {
-            summary: self.summary(shown, whole) + &cut_lines(cut),
+        let mut facts = FileFacts {
+            summary: self.summary(shown, whole),
+            short: match shown {
+                0 => "empty".to_owned(),
+                1 => self.offset.to_string(),
+                count => format!("{}-{}", self.offset, self.offset + count - 1),
+            },
             text,
             whole: None,
-        }))
+        };
+        facts.add(&cut_lines(cut));
+        Ok(Ok(facts))
     }
 
     fn summary(&self, shown: usize, whole: bool) -> String {

@@ -416,6 +416,7 @@ impl<'a> Matches<'a> {
         FileFacts {
             text: self.lines.into_iter().map(|line| line.text).collect(),
             summary,
+            short: String::new(),
             whole: None,
         }
     }

@@ -19,7 +19,7 @@ fn an_answer_streams_into_the_chat_and_onto_the_disk() {
         "{lines:#?}"
     );
     assert!(
-        lines.iter().any(|line| line.contains("## You")),
+        lines.iter().any(|line| line.contains("─ You ─")),
         "{lines:#?}"
     );
     let on_disk = format!("{:?}", scene.items());

@@ -107,9 +107,9 @@ fn a_long_chat_comes_whole_while_the_person_types_and_asks() {
     // The messages are where they begin.
     let rows = scene.lua(
         "local chat = require('co.chat.registry').current()
-        local rows = chat.text:messages()
-        local others = vim.tbl_filter(function(row)
-            local line = vim.api.nvim_buf_get_lines(chat.buf, row, row + 1, false)[1]
+        local rows = chat.text.messages:between()
+        local others = vim.tbl_filter(function(it)
+            local line = vim.api.nvim_buf_get_lines(chat.buf, it.row, it.row + 1, false)[1]
             return line ~= '## You' and line ~= '## Co'
         end, rows)
         return { #rows, #others }",

@@ -36,7 +36,7 @@ fn a_long_output_is_bounded_for_the_model_and_folded_on_the_screen() {
     scene.wait_screen(
         |lines| {
             lines.iter().any(|line| line.contains("Many."))
-                && lines.iter().any(|line| line.contains("## You"))
+                && lines.iter().any(|line| line.contains("─ You ─"))
         },
         "the whole conversation on one screen",
     );

@@ -32,6 +32,7 @@ fn with_bytes(data: &str) -> Item {
             }),
             ..Context::default()
         }],
+        at: None,
     }
 }
 

@@ -220,7 +220,7 @@ impl<'a> MessageWriter<'a> {
 
     fn item(&mut self, item: Item) {
         match item {
-            Item::User { text, context } => {
+            Item::User { text, context, .. } => {
                 let text = context
                     .iter()
                     .fold(text, |text, it| self.with_context(text, it));

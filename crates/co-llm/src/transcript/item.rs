@@ -15,6 +15,9 @@ pub enum Item {
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Context>,
+        /// The time of the prompt, in seconds since 1970; none in files of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<u64>,
     },
     /// Text of the model.
     Text { text: String },
@@ -104,6 +107,7 @@ impl Item {
         Self::User {
             text: text.into(),
             context: Vec::new(),
+            at: None,
         }
     }
 }

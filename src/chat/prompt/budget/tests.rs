@@ -184,6 +184,7 @@ fn what_is_attached_and_the_tools_count() {
             text: "x".repeat(7_000),
             ..Context::default()
         }],
+        at: None,
     };
     assert!(budget.fit("", &[], &[attached]).tokens > plain + 2_000);
     let tool = ToolSpec {
@@ -203,6 +204,7 @@ fn attached(text: &str, files: &[(&str, usize)]) -> Item {
     Item::User {
         text: text.into(),
         context: files.iter().map(context).collect(),
+        at: None,
     }
 }
 
@@ -261,11 +263,13 @@ fn an_image_of_an_earlier_prompt_is_left_out_as_a_whole() {
         context: ["a", "b", "c", "d", "e", "f"]
             .map(|name| image(name, "AAAA"))
             .into(),
+        at: None,
     }];
     items.extend(step(1, "fine".into()));
     items.push(Item::User {
         text: "and now".into(),
         context: vec![image("a", "AAAABBBB")],
+        at: None,
     });
     items.extend((2..7).flat_map(|number| step(number, "fine".into())));
     let budget = Budget { window: 10_000 };

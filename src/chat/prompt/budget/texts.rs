@@ -207,7 +207,7 @@ pub(super) fn cut(item: &mut Item, each: usize) {
         }
     };
     match item {
-        Item::User { text, context } => {
+        Item::User { text, context, .. } => {
             shorten(text);
             context
                 .iter_mut()

@@ -268,6 +268,7 @@ fn the_reduced_form_is_texts_alone() {
     let prompt = Item::User {
         text: "x".into(),
         context: vec![image],
+        at: None,
     };
     let items = vec![
         prompt,
@@ -394,6 +395,7 @@ fn context_is_told_with_its_name() {
                 text: "let x = 1;\n".into(),
                 ..Context::default()
             }],
+            at: None,
         };
         told(Protocol::OpenAi, vec![item], true).remove(0)
     };

@@ -303,7 +303,7 @@ fn any_item() -> impl Strategy<Value = Item> {
     ];
     let end = prop::sample::select(reason.to_vec());
     prop_oneof![
-        3 => prompt.prop_map(|(text, context)| Item::User { text, context }),
+        3 => prompt.prop_map(|(text, context)| Item::User { text, context, at: None }),
         3 => any_text().prop_map(|text| Item::Text { text }),
         3 => (any_text(), any_signature())
             .prop_map(|(text, signature)| Item::Reasoning { text, signature }),
@@ -360,6 +360,7 @@ fn usual_chat() -> Vec<Item> {
         Item::User {
             text: "Why does the test fail?".into(),
             context: vec![picture],
+            at: None,
         },
         thought("I look at it."),
         said("I run "),
@@ -460,7 +461,7 @@ proptest! {
     fn many_images_are_accepted(images in prop::collection::vec(any_image(), 0..120)) {
         let items = images.into_iter().flat_map(|image| {
             let piece = Context { name: "@clipboard".into(), image: Some(image), ..Context::default() };
-            [Item::User { text: "x".into(), context: vec![piece] }, said("y"), end()]
+            [Item::User { text: "x".into(), context: vec![piece], at: None }, said("y"), end()]
         });
         check(&request(items.collect()))?;
     }
