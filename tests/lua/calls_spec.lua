@@ -172,4 +172,101 @@ describe('a call in a chat', function()
     nvim:keys('<C-w>k')
     same({ 2, 29 }, fold(nvim, 5))
   end)
+
+  it('has no fence for a line that was printed anew', function()
+    local marks = ('*_`[a](b) ~~'):rep(30)
+    local nvim = chat()
+    nvim:receive(call(1, 'make', { block = 1 }))
+    for _, line in ipairs({ '10%', '20%', marks, '90%' }) do
+      nvim:receive(block(1, patch(0, { line, 'more' }), false))
+    end
+    nvim:receive(block(1, nil, true), call(1, 'make', ended({ block = 1 })))
+    same({ '  ✓ make', '    90%', '    more', '' }, nvim:lines(CHAT))
+  end)
+end)
+
+describe('the keys of calls', function()
+  local DIFF = {
+    '--- a/src/b.lua',
+    '+++ b/src/b.lua',
+    '@@ -2,4 +2,4 @@',
+    ' 2',
+    ' 3',
+    '-4',
+    '+four',
+    ' 5',
+  }
+
+  --- Returns a chat in a directory with two files, after three calls.
+  ---@return co.test.Neovim
+  local function calls()
+    local nvim = chat()
+    local dir = neovim.dir()
+    vim.fn.mkdir(dir .. '/src')
+    for _, name in ipairs({ 'a file.lua', 'src/b.lua' }) do
+      vim.fn.writefile(neovim.numbered('', 9), dir .. '/' .. name)
+    end
+    nvim:receive(messages.state('idle', { cwd = dir }))
+    nvim:receive(
+      append('## Co\nI look.\n'),
+      call(1, 'read a file.lua', ended({ state = 'looks', details = '3-9' })),
+      append('So.\n'),
+      call(2, 'src/b.lua  +1 -1', { block = 2, diff = true, whole = true }),
+      block(2, patch(0, DIFF), true),
+      call(2, 'src/b.lua  +1 -1', ended({ block = 2, diff = true, whole = true })),
+      call(3, 'make', { block = 3, lead = { 'more' } }),
+      block(3, patch(0, neovim.numbered('line', 30)), true),
+      call(3, 'make', ended({ block = 3, lead = { 'more' } }))
+    )
+    nvim:wait_line(CHAT, '✓ make')
+    nvim:keys('gg')
+    return nvim
+  end
+
+  --- Waits until the cursor is at a line of a file.
+  local function wait_place(nvim, name, line)
+    nvim:wait(
+      "local name, line = ... return vim.fn.expand('%:t') == name and vim.fn.line('.') == line",
+      name,
+      line
+    )
+  end
+
+  it('go from call to call', function()
+    local nvim = calls()
+    for keys, what in pairs({ ['gg]c'] = 'read', ['gg2]c'] = '✓ src', ['G[c'] = 'make' }) do
+      nvim:keys(keys)
+      nvim:wait('return vim.api.nvim_get_current_line():find(..., 1, true)', what)
+    end
+  end)
+
+  it('go to changes in diff mode', function()
+    local nvim = calls()
+    nvim:lua('vim.wo.diff = true')
+    nvim:keys('gg]c')
+    nvim:settle()
+    same(1, nvim:lua("return vim.fn.line('.')"))
+  end)
+
+  it('open the file of a call at its lines', function()
+    for keys, place in pairs({
+      ['gg]cgd'] = { 'a file.lua', 3 },
+      ['gg2]cgd'] = { 'b.lua', 4 },
+      ['gg2]czo8jgd'] = { 'b.lua', 5 },
+    }) do
+      local nvim = calls()
+      nvim:keys(keys)
+      wait_place(nvim, unpack(place))
+    end
+  end)
+
+  it('open the whole output of a call in a buffer', function()
+    for _, keys in ipairs({ 'G[c<CR>', 'G[cgd' }) do
+      local nvim = calls()
+      nvim:keys(keys)
+      nvim:wait("return vim.fn.getline(2) == 'line1' and vim.fn.getline('$') == 'line30'")
+      nvim:keys('q')
+      nvim:wait("return vim.fn.bufname():find('co://output', 1, true) == nil")
+    end
+  end)
 end)

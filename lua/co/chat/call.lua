@@ -320,13 +320,16 @@ function ChatCall:patch(patch)
   self:paint_body()
 end
 
---- Returns the lines of its output that are shown, at most so many.
+--- Returns the lines of its output that are shown, without the indent, at most so many.
 ---@param most? integer
 ---@return string[]
 function ChatCall:printed(most)
   local first = self:first_output()
   local last = first + math.min(self.output, most or self.output)
-  return api.nvim_buf_get_lines(self.buf, first + (self.skipped > 0 and 1 or 0), last, false)
+  local from = first + (self.skipped > 0 and 1 or 0)
+  return vim.tbl_map(function(line)
+    return line:sub(#INDENT + 1)
+  end, api.nvim_buf_get_lines(self.buf, from, last, false))
 end
 
 --- Puts a fence above the output if it would be slow to parse as markdown.
@@ -459,7 +462,7 @@ function M.rows(buf, first, last)
   local marks = api.nvim_buf_get_extmarks(buf, heads, from, to, {})
   if first and first > 0 then
     local above = api.nvim_buf_get_extmarks(buf, heads, { first - 1, -1 }, 0, { limit = 1 })
-    table.insert(marks, 1, above[1])
+    marks = vim.list_extend(above, marks)
   end
   return vim.tbl_map(function(mark)
     return { row = mark[2], head = mark[1] }

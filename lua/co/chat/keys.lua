@@ -3,6 +3,8 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local call = require('co.chat.call')
+local call_target = require('co.chat.call_target')
 local callbacks = require('co.chat.callbacks')
 local chat_text = require('co.chat.text')
 local config = require('co.config')
@@ -108,12 +110,60 @@ local function map_common(chat, buf, cancel)
   end)
 end
 
+--- Goes to the next or the previous call. In diff mode, the keys go to changes, as in each window.
+---@param step 1|-1
+local function jump_to_call(step)
+  if vim.wo.diff then
+    vim.cmd.normal({ vim.v.count1 .. (step == 1 and ']c' or '[c'), bang = true })
+    return
+  end
+  local rows = vim.tbl_map(function(place)
+    return place.row
+  end, call.rows(api.nvim_get_current_buf()))
+  for _ = 1, vim.v.count1 do
+    windows.jump(rows, step)
+  end
+end
+
+--- Maps the keys that are about the calls in the text of a chat.
+---@param chat co.Chat
+local function map_calls(chat)
+  local keys = config.get().keys.chat
+  local function map(action, desc, run)
+    buffer.map(chat.buf, 'n', keys[action], run, desc)
+  end
+  map('next_call', 'next call', function()
+    jump_to_call(1)
+  end)
+  map('previous_call', 'previous call', function()
+    jump_to_call(-1)
+  end)
+  map('target', 'open the file or the output of a call', function()
+    local row = api.nvim_win_get_cursor(0)[1] - 1
+    local shown = chat.text:call_at(row)
+    if shown then
+      call_target.open(shown, row, chat.state.cwd)
+    else
+      notify.info('no call under the cursor')
+    end
+  end)
+  map('output', 'open the output of a call', function()
+    local shown = chat.text:call_at(api.nvim_win_get_cursor(0)[1] - 1)
+    if shown then
+      call_target.show_output(shown)
+    else
+      vim.cmd.normal({ vim.v.count1 .. '\r', bang = true })
+    end
+  end)
+end
+
 --- Maps the keys of a chat, in its buffers only.
 ---@param chat co.Chat
 ---@param cancel fun(chat: co.Chat)
 function M.map(chat, cancel)
   map_common(chat, chat.buf, cancel)
   map_common(chat, chat.prompt.buf, cancel)
+  map_calls(chat)
   local keys = config.get().keys.chat
   local function send()
     submit(chat)

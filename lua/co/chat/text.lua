@@ -350,6 +350,18 @@ function ChatText:call_rows(first, last)
   return found
 end
 
+--- Returns the call in whose lines a row is.
+---@param row integer
+---@return co.ChatCall?
+function ChatText:call_at(row)
+  for _, place in ipairs(call.rows(self.buf, row, row)) do
+    local known = self.calls[place.head]
+    if known and row >= place.row and row < known:last() then
+      return known
+    end
+  end
+end
+
 --- Closes the folds of all calls in a window that now shows the text.
 ---@param win integer
 function ChatText:fold_in(win)

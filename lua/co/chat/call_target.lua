@@ -1,0 +1,104 @@
+--- Opens what a call of a chat is about: its file, or its whole output in a buffer.
+local M = {}
+
+local api = vim.api
+local buffer = require('co.ui.buffer')
+local locations = require('co.ui.locations')
+local windows = require('co.ui.windows')
+
+--- Returns the file that a line of a call names, such as `read a.lua  3-9`.
+---@param text string
+---@param cwd string
+---@return co.Location?
+local function named(text, cwd)
+  local subject = text:gsub('  .*$', '')
+  -- A name may have blanks.
+  for _, name in ipairs({ subject, (subject:gsub('^%S+ ', '')) }) do
+    local path = name:sub(1, 1) == '/' and name or cwd .. '/' .. name
+    if (vim.uv.fs_stat(path) or {}).type == 'file' then
+      return { path = vim.fs.normalize(path, { expand_env = false }) }
+    end
+  end
+  local found = locations.find(text, 1, cwd)
+  return found and vim.fn.isdirectory(found.path) == 0 and found or nil
+end
+
+--- Returns the place in a file that a line of a difference is about.
+---@param lines string[] of the difference
+---@param at integer the index of the line; that of the first change if it is less than 1
+---@param cwd string
+---@return co.Location?
+local function changed(lines, at, cwd)
+  local path, line
+  for index, text in ipairs(lines) do
+    local name = text:match('^%+%+%+ b/(.*)')
+    local first = text:match('^@@ %-[%d,]+ %+(%d+)')
+    if name then
+      path, line = name, nil
+    elseif first then
+      line = tonumber(first) --[[@as integer]]
+    end
+    local here = index == at or at < 1 and line and text:find('^[+-]')
+    if here or index == #lines then
+      local location = path and named(path, cwd)
+      if location and line then
+        location.line = math.max(line, 1)
+      end
+      return location
+    end
+    if line and not first and text:find('^[ +]') then
+      line = line + 1
+    end
+  end
+end
+
+--- Returns the place in a file that a row of a call is about.
+---@param call co.ChatCall
+---@param row integer
+---@param cwd string
+---@return co.Location?
+local function location_of(call, row, cwd)
+  local offset = row - call:row()
+  if call.line.diff then
+    local at = row - call:first_output() + 1
+    return changed(call:printed(), at, cwd) or named(call.line.text, cwd)
+  end
+  local text = offset > 0 and call.line.lead[offset - call.marked] or call.line.text
+  local location = named(text, cwd)
+  if location and not location.line then
+    local range = offset > 0 and text:match('  (%d+)[^ ]*$') or call.line.details:match('^%d+')
+    location.line = tonumber(range) --[[@as integer?]]
+  end
+  return location
+end
+
+--- Shows the whole output of a call in a buffer of its own.
+---@param call co.ChatCall
+function M.show_output(call)
+  local buf = api.nvim_create_buf(false, true)
+  buffer.set_lines(buf, 0, -1, vim.list_extend(vim.deepcopy(call.line.lead), call:printed()))
+  vim.bo[buf].bufhidden = 'wipe'
+  vim.bo[buf].filetype = call.line.diff and 'diff' or ''
+  pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)
+  buffer.lock(buf)
+  local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })
+  windows.enter(win)
+  buffer.map(buf, 'n', 'q', function()
+    windows.hide(win)
+  end, 'close the output')
+end
+
+--- Opens the file that a row of a call is about, else the output of the call.
+---@param call co.ChatCall
+---@param row integer
+---@param cwd string
+function M.open(call, row, cwd)
+  local location = location_of(call, row, cwd)
+  if location then
+    locations.open(location)
+  else
+    M.show_output(call)
+  end
+end
+
+return M
