@@ -173,6 +173,40 @@ describe('a call in a chat', function()
     same({ 2, 29 }, fold(nvim, 5))
   end)
 
+  it('has a sign that turns while it runs, and no timer after that', function()
+    local function timers(nvim)
+      return nvim:lua([[
+        local count = 0
+        vim.uv.walk(function(handle)
+          count = count + (handle:get_type() == 'timer' and handle:is_active() and 1 or 0)
+        end)
+        return count
+      ]])
+    end
+    for _, finish in ipairs({
+      function(nvim)
+        nvim:receive(call(1, 'make', ended()))
+      end,
+      function(nvim)
+        nvim:lua("require('co.backend').handle_exit('the backend ended')")
+      end,
+    }) do
+      local nvim = chat()
+      nvim:receive(call(1, 'make', { state = 'waits' }))
+      nvim:wait_screen('? make')
+      nvim:settle()
+      local before = timers(nvim)
+      nvim:receive(call(1, 'make'))
+      nvim:wait_screen('⠋ make', '⠙ make')
+      same('  ~ make', nvim:lines(CHAT)[1])
+      finish(nvim)
+      nvim:wait_gone('⠙ make')
+      neovim.wait('no timer', function()
+        return timers(nvim) <= before
+      end)
+    end
+  end)
+
   it('has no fence for a line that was printed anew', function()
     local marks = ('*_`[a](b) ~~'):rep(30)
     local nvim = chat()

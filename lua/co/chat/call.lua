@@ -10,6 +10,7 @@ local folds = require('co.ui.folds')
 local highlight = require('co.ui.highlight')
 local output_block = require('co.ui.output_block')
 local piece = require('co.chat.piece')
+local spinner = require('co.chat.spinner')
 
 local heads = api.nvim_create_namespace('co.calls')
 local details = api.nvim_create_namespace('co.calls.details')
@@ -183,6 +184,22 @@ function ChatCall:fences()
   }
 end
 
+--- Turns its sign while it runs.
+function ChatCall:spin()
+  if self.line.state == 'runs' and not self.line.kept then
+    spinner.start(self.buf, self.head, #SIGN_INDENT, function()
+      return api.nvim_buf_get_extmark_by_id(self.buf, heads, self.head, {})[1]
+    end)
+  else
+    spinner.stop(self.buf, self.head)
+  end
+end
+
+--- Leaves it as it is: nothing changes it any more.
+function ChatCall:abandon()
+  spinner.stop(self.buf, self.head)
+end
+
 --- Highlights its line and the lines below it.
 function ChatCall:paint()
   local row = self:row()
@@ -251,6 +268,7 @@ function M.append(buf, line)
   api.nvim_buf_set_lines(buf, row, row + 1, false, lines)
   local self = at(buf, row, line)
   self:paint()
+  self:spin()
   if line.kept then
     self:finish()
   end
@@ -292,6 +310,7 @@ function ChatCall:set(line)
   end
   self.line = line
   self:paint()
+  self:spin()
   if line.kept then
     self:finish()
   end

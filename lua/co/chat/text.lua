@@ -328,6 +328,9 @@ end
 
 --- Forgets that calls may change: another backend numbers its own.
 function ChatText:end_calls()
+  for _, shown in pairs(self.live) do
+    shown:abandon()
+  end
   self.live, self.blocks = {}, {}
 end
 
