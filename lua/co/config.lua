@@ -5,7 +5,7 @@ local utf8 = require('co.ui.utf8')
 
 ---@class (exact) co.Config
 ---@field bin? string the backend's executable
----@field layout? 'vertical'|'horizontal'|'float'|'tab'|'current'
+---@field layout 'auto'|'vertical'|'horizontal'|'float'|'tab'|'current'
 ---@field ascii boolean draw signs with ASCII characters
 ---@field chat_conceal boolean hide the marks of markdown in chats
 ---@field shell_height integer lines of the shell split
@@ -19,6 +19,7 @@ local utf8 = require('co.ui.utf8')
 ---@type co.Config
 local defaults = {
   bin = nil,
+  layout = 'auto',
   ascii = false,
   chat_conceal = true,
   shell_height = 12,
@@ -95,7 +96,8 @@ local NESTED = 64
 local LONGEST_KEY = 50
 
 local alerts = { osc9 = true, osc777 = true, bell = true }
-local layouts = { vertical = true, horizontal = true, float = true, tab = true, current = true }
+local layouts =
+  { auto = true, vertical = true, horizontal = true, float = true, tab = true, current = true }
 
 --- Returns whether a value is a valid setting of a key.
 ---@param lhs any
@@ -146,7 +148,7 @@ local checks = {
     return (type(value) ~= 'string' or value == '') and 'the path of the co-nvim executable' or nil
   end,
   layout = function(value)
-    return not layouts[value] and 'vertical, horizontal, float, tab or current' or nil
+    return not layouts[value] and 'auto, vertical, horizontal, float, tab or current' or nil
   end,
   shell_height = function(value)
     local fits = type(value) == 'number' and value >= 1 and value % 1 == 0

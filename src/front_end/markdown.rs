@@ -60,12 +60,12 @@ enum Last {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     pub text: String,
-    pub message: Option<Message>,
+    pub message: Option<MessageStart>,
 }
 
 /// The message of a speaker that begins in a piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct MessageStart {
     /// Its first byte in the text of the piece.
     pub byte: usize,
     /// The time of a prompt, in seconds since 1970.
@@ -253,7 +253,7 @@ impl Page {
     /// Returns a text with which a message begins.
     fn message(&mut self, text: &str, at: Option<u64>) -> Piece {
         let gap = self.close_code() + &self.gap(2);
-        let message = Some(Message {
+        let message = Some(MessageStart {
             byte: gap.len(),
             at,
         });
@@ -374,7 +374,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
 
 impl TranscriptText {
     fn push(&mut self, piece: Piece) {
-        if let Some(Message { byte, at }) = piece.message {
+        if let Some(MessageStart { byte, at }) = piece.message {
             let above = piece.text[..byte].matches('\n').count();
             self.messages.push(MessageRow {
                 row: self.rows + above,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::markdown::{self, Edit, Message, Page, Piece};
+use super::markdown::{self, Edit, MessageStart, Page, Piece};
 use super::parts::TextParts;
 use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
@@ -136,7 +136,7 @@ impl NeovimChat {
 
     fn add(&self, piece: Piece) {
         let mut text = piece.text;
-        if let Some(Message { byte, at }) = piece.message {
+        if let Some(MessageStart { byte, at }) = piece.message {
             let message = text.split_off(byte);
             self.append(text);
             let chat = self.chat;

@@ -194,7 +194,7 @@ describe('settings', function()
     same(true, nvim:lua("return require('co.config').get().float_focus"))
     -- Taken back, the defaults hold again.
     nvim:lua("require('co').setup()")
-    same('vertical', nvim:lua("return require('co.config').get().layout"))
+    same('auto', nvim:lua("return require('co.config').get().layout"))
   end)
 
   it('that are wrong are said once, however often they are read', function()

@@ -31,8 +31,11 @@ function M.show(chat, focus)
     if other then
       text = pair.replace(other, chat)
     else
-      local narrow = vim.o.columns < NARROW
-      text = pair.open(chat, config.get().layout or (narrow and 'horizontal' or 'vertical'))
+      local layout = config.get().layout
+      if layout == 'auto' then
+        layout = vim.o.columns < NARROW and 'horizontal' or 'vertical'
+      end
+      text = pair.open(chat, layout)
     end
     chat.text:fold_in(text)
     windows.scroll_to_end(chat.buf)
