@@ -30,13 +30,13 @@ end
 ---@param nvim co.test.Neovim
 ---@return string[]
 local function shown(nvim)
-  local first, width = unpack(nvim:lua([[
+  local place = nvim:lua([[
     local info = vim.fn.getwininfo(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1])[1]
     return { info.wincol, info.width }
-  ]]))
+  ]]) ---@type integer[]
   local lines = {}
   for _, line in ipairs(nvim:screen()) do
-    lines[#lines + 1] = (vim.fn.strcharpart(line, first - 1, width):gsub('%s+$', ''))
+    lines[#lines + 1] = (vim.fn.strcharpart(line, place[1] - 1, place[2]):gsub('%s+$', ''))
   end
   return lines
 end
@@ -82,7 +82,7 @@ describe('a message in a chat', function()
     local nvim = chat('Aye, *sir*.\n\n' .. code .. '\nEnd.')
     nvim:wait_screen('Aye, sir.', 'local a', 'raw', 'End.')
     nvim:wait_gone('```')
-    yes(table.concat(nvim:lines(CHAT), '\n'):find(code, 1, true))
+    yes(table.concat(nvim:lines(CHAT), '\n'):find(code, 1, true) ~= nil)
     if nvim:lua("return vim.fn.has('nvim-0.11')") == 1 then
       local lines = table.concat(shown(nvim), '\n')
       yes(lines:find('sir.\n\nlocal a\n\nraw\n\nEnd.', 1, true), lines)

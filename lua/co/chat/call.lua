@@ -178,10 +178,15 @@ end
 ---@return integer[]
 function ChatCall:fences()
   local first = self:first_output()
-  return {
-    self.opened == 1 and first - 1 or nil,
-    self.closed and first + self.output - self.closed or nil,
-  }
+  ---@type integer[]
+  local rows = {}
+  if self.opened == 1 then
+    rows[1] = first - 1
+  end
+  if self.closed then
+    rows[#rows + 1] = first + self.output - self.closed
+  end
+  return rows
 end
 
 --- Turns its sign while it runs.
@@ -193,11 +198,6 @@ function ChatCall:spin()
   else
     spinner.stop(self.buf, self.head)
   end
-end
-
---- Leaves it as it is: nothing changes it any more.
-function ChatCall:abandon()
-  spinner.stop(self.buf, self.head)
 end
 
 --- Highlights its line and the lines below it.

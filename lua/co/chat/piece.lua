@@ -88,6 +88,7 @@ function Work:find_in_tree(tree, lang, depth)
       local row, column = ends(self.lines, range[4], range[5])
       ---@type integer
       local priority = math.floor(tonumber(metadata.priority or own.priority) or 100)
+      local hides_line = metadata.conceal_lines or own.conceal_lines
       self.marks[#self.marks + 1] = {
         row = range[1],
         column = range[2],
@@ -98,7 +99,7 @@ function Work:find_in_tree(tree, lang, depth)
           -- An injected language has a higher priority.
           priority = priority + depth,
           conceal = metadata.conceal or own.conceal,
-          conceal_lines = HIDES_LINES and (metadata.conceal_lines or own.conceal_lines) or nil,
+          conceal_lines = HIDES_LINES and hides_line and '' or nil,
           strict = false,
         },
       }

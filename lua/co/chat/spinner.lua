@@ -14,8 +14,7 @@ local PACE, REMOTE_PACE = 120, 1000
 -- The places of running calls, by their buffers and extmarks.
 ---@type table<string, { buf: integer, mark: integer, column: integer, row: fun(): integer? }>
 local running = {}
----@type uv.uv_timer_t?
-local timer
+local timer = assert(vim.uv.new_timer())
 local frame = 0
 
 --- Draws the next frame in each buffer that a window shows.
@@ -48,10 +47,8 @@ function M.stop(buf, mark)
   if api.nvim_buf_is_loaded(buf) then
     api.nvim_buf_del_extmark(buf, marks, mark)
   end
-  if timer and next(running) == nil then
+  if next(running) == nil then
     timer:stop()
-    timer:close()
-    timer = nil
   end
 end
 
@@ -61,9 +58,9 @@ end
 ---@param column integer of the sign
 ---@param row fun(): integer? returns the row of the call
 function M.start(buf, mark, column, row)
+  local first = next(running) == nil
   running[buf .. ':' .. mark] = { buf = buf, mark = mark, column = column, row = row }
-  if not timer then
-    timer = assert(vim.uv.new_timer())
+  if first then
     local remote = vim.env.SSH_CONNECTION or vim.env.SSH_TTY
     local pace = remote and REMOTE_PACE or PACE
     timer:start(pace, pace, vim.schedule_wrap(draw))

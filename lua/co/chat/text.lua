@@ -11,6 +11,7 @@ local fence = require('co.chat.fence')
 local folded_answers = require('co.chat.folded_answers')
 local markdown = require('co.chat.markdown')
 local messages = require('co.chat.messages')
+local spinner = require('co.chat.spinner')
 local windows = require('co.ui.windows')
 
 local hints = api.nvim_create_namespace('co.earlier')
@@ -329,7 +330,7 @@ end
 --- Forgets that calls may change: another backend numbers its own.
 function ChatText:end_calls()
   for _, shown in pairs(self.live) do
-    shown:abandon()
+    spinner.stop(self.buf, shown.head)
   end
   self.live, self.blocks = {}, {}
 end

@@ -84,9 +84,9 @@ end
 local function fit(parts, title, width)
   while cells(parts) > width and #parts > 1 do
     local excess = cells(parts) - width
-    local room = title == #parts and vim.api.nvim_strwidth(parts[title]) - excess or 0
+    local room = title == #parts and vim.api.nvim_strwidth(parts[#parts]) - excess or 0
     if room >= LEAST_TITLE then
-      parts[title] = M.shorten(parts[title], room)
+      parts[#parts] = M.shorten(parts[#parts], room)
       return
     end
     parts[#parts] = nil

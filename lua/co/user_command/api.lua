@@ -39,8 +39,9 @@ local registry = require('co.chat.registry')
 ---@param chat co.Chat
 ---@return string
 local function last_message(chat)
-  local rows = chat.text:messages()
-  local lines = api.nvim_buf_get_lines(chat.buf, (rows[#rows] or -1) + 1, -1, false)
+  local messages = chat.text.messages:between()
+  local last = messages[#messages]
+  local lines = api.nvim_buf_get_lines(chat.buf, last and last.row + 1 or 0, -1, false)
   return printable.trim(table.concat(lines, '\n'))
 end
 
