@@ -98,6 +98,19 @@ describe('a location', function()
   vim.fn.mkdir(dir .. '/src', 'p')
   vim.fn.writefile({ 'x' }, dir .. '/src/a.rs')
   vim.fn.writefile({ 'x' }, dir .. '/Makefile')
+  local odd = {
+    'src/[id]/page.tsx',
+    'app/(login)/x.tsx',
+    'my notes/a b.txt',
+    'a&b,c=d.txt',
+    "it's {x}*.md",
+    'C:x.c',
+    'ä ö.txt',
+  }
+  for _, name in ipairs(odd) do
+    vim.fn.mkdir(vim.fs.dirname(dir .. '/' .. name), 'p')
+    vim.fn.writefile({ 'x' }, dir .. '/' .. name)
+  end
   local function check(text, at, line, column)
     it('is found in ' .. text, function()
       local found = locations.find(text, at, dir)
@@ -118,6 +131,33 @@ describe('a location', function()
   check('see [a](src/a.rs#L20), not b.rs', 1, 20)
   check('src/a.rs#L20-L25', 12, 20)
   check('src/a.rs#L20C5-L25C1', 1, 20, 5)
+  it('may have any characters in its name', function()
+    for _, name in ipairs(odd) do
+      for at = 1, #name do
+        for text, before in pairs({
+          ['%s:3:7: x'] = 0,
+          ['in %s.'] = 3,
+          ['error at "%s", line 3'] = 10,
+          ['see (%s)'] = 5,
+        }) do
+          local found = locations.find(text:format(name), before + at, dir)
+          same(dir .. '/' .. name, found and found.path, text:format(name))
+        end
+      end
+      for text, at in pairs({ [name .. ':3'] = #name + 2, ['x y ' .. name .. ':3'] = 1 }) do
+        local found = locations.find(text, at, dir)
+        same(3, found and found.line)
+      end
+    end
+  end)
+  it('is searched near the cursor of a long line', function()
+    local line = ('a.b (c) '):rep(10000) .. ('x'):rep(40000)
+    same(nil, locations.find(line, 40000, dir))
+  end)
+  it('is no directory if a file is meant', function()
+    same(nil, locations.find('see lib/app.rs', 5, dir))
+    same(nil, locations.find('/src/a.rs', 3, dir))
+  end)
   it('is none where no such file is', function()
     same(nil, locations.find('src/b.rs:1', 1, dir))
     same(nil, locations.find('', 1, dir))

@@ -8,6 +8,13 @@ local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
+-- Characters that neither begin nor end a name of a file if they stand beside another one.
+local NAME = '^[%w_/.~%%+$\128-\255-]'
+-- Searches end after so many places where a name may begin or end, and so many positions such as `:12`.
+local MOST_EDGES, MOST_POSITIONS = 40, 20
+-- The most bytes of a position.
+local LONGEST_POSITION = 24
+
 ---@class (exact) co.Location
 ---@field path string absolute
 ---@field line? integer
@@ -26,17 +33,75 @@ local function resolve(path, cwd)
   return vim.uv.fs_stat(path) and vim.fs.normalize(path, { expand_env = false }) or nil
 end
 
---- Reads the position after a path: `:12:5`, `(12,5)`, `", line 12`.
----@param after string
+--- Reads the position after a path: `:12:5`, `(12,5)`, `", line 12`, or `#L12` as in links to lines of a forge.
+---@param text string
+---@param after integer the byte after the path
 ---@return integer? line
 ---@return integer? column
-local function position(after)
-  local line, column = after:match('^[:(](%d+)[:,](%d+)')
-  line = line or after:match('^[:(](%d+)') or after:match('^"?,? line (%d+)')
-  local number, offset = tonumber(line), tonumber(column)
-  ---@cast number integer?
-  ---@cast offset integer?
-  return number, offset
+---@return integer stop the last byte of the position
+local function position(text, after)
+  for _, pattern in ipairs({
+    '^[:(](%d+)[:,](%d+)%)?',
+    '^[:(](%d+)%)?',
+    '^"?,? line (%d+)',
+    '^#L(%d+)C(%d+)',
+    '^#L(%d+)',
+  }) do
+    local _, stop, line, column = text:find(pattern, after)
+    if stop then
+      local number, offset = tonumber(line), tonumber(column)
+      ---@cast number integer?
+      ---@cast offset integer?
+      return number, offset, stop
+    end
+  end
+  return nil, nil, after - 1
+end
+
+--- Returns the bytes near `at` where a name of a file may begin or end. The name may have any characters in it.
+---@param text string
+---@param at integer
+---@param step 1|-1 the direction of the search
+---@return integer[] edges the nearest first
+local function edges(text, at, step)
+  local found = {}
+  while at >= 1 and at <= #text and #found < MOST_EDGES do
+    local here = text:sub(at, at)
+    local beyond = text:sub(at + step, at + step)
+    -- The mark at the end of a sentence is no part of a name.
+    local ends = step == 1 and beyond == '.'
+    if not here:find('^[%s%c]') and (ends or not beyond:find(NAME)) then
+      found[#found + 1] = at
+    end
+    at = at + step
+  end
+  return found
+end
+
+--- Returns the longest part of the text that is the path of an existing file and has the byte `at` in it or in its
+--- position.
+---@param text string
+---@param at integer
+---@param cwd string
+---@return co.Location?
+local function around(text, at, cwd)
+  local best
+  local longest = 0
+  local starts = edges(text, at, -1)
+  for _, stop in ipairs(edges(text, math.max(1, at - LONGEST_POSITION), 1)) do
+    local line, column, reach = position(text, stop + 1)
+    for index = #starts, 1, -1 do
+      local length = stop - starts[index] + 1
+      if reach < at or length <= longest then
+        break
+      end
+      local path = resolve(text:sub(starts[index], stop), cwd)
+      if path then
+        best, longest = { path = path, line = line, column = column }, length
+      end
+    end
+  end
+  return best
 end
 
 --- Returns the existing file that `text` names at the byte `at`, else the first one with a line number.
@@ -45,36 +110,22 @@ end
 ---@param cwd string
 ---@return co.Location?
 function M.find(text, at, cwd)
-  local first
-  local from = 1
-  while true do
-    -- Quotes, brackets and blanks end a path. A colon ends it unless the path with it exists.
-    local start, stop, word = text:find('([%w%._/~@+%%#$%-\128-\255]+)', from)
-    if not start or not stop or not word then
-      break
-    end
-    local path = resolve(word, cwd) or resolve((word:gsub('%.+$', '')), cwd)
-    local line, column = position(text:sub(stop + 1))
-    if not path then
-      -- As in links to lines of a forge.
-      local file, number, offset = word:match('^(.+)#L(%d+)C?(%d*)')
-      path = file and resolve(file, cwd)
-      line = tonumber(number) --[[@as integer?]]
-      column = tonumber(offset) --[[@as integer?]]
-    end
-    if path then
-      local location = { path = path, line = line, column = column }
-      local reach = line and #(text:match('^[:(,%d%)]+', stop + 1) or '') or 0
-      if at >= start and at <= stop + reach then
-        return location
-      end
-      if line and not first then
-        first = location
-      end
-    end
-    from = stop + 1
+  local found = around(text, at, cwd)
+  if found then
+    return found
   end
-  return first
+  local from = 1
+  for _ = 1, MOST_POSITIONS do
+    local start = text:find('["]?[:(,#][ L]?[%dl]', from)
+    if not start then
+      return nil
+    end
+    local location = start > 1 and around(text, start - 1, cwd)
+    if location and location.line then
+      return location
+    end
+    from = start + 1
+  end
 end
 
 --- Returns a window of this tab page that shows a file of the person, or a new window.
