@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::bash::Word;
-use crate::programs::{self, OptionList, OptionValue, Options, Program};
+use crate::programs::{self, OptionList, OptionValue, Options, Program, SameCommand};
 
 /// Sub-commands of sub-commands are not searched more deeply.
 const MAX_DEPTH: usize = 4;
@@ -101,28 +101,46 @@ impl CommandForm {
     fn same_commands(&self, words: &[FormWord]) -> Vec<Vec<FormWord>> {
         let same = self.syntax().map(|row| row.same.as_slice());
         let same = same.unwrap_or_default().iter();
-        let given = same.filter(|same| same.with.split(' ').all(|it| self.has_option_or_start(it)));
-        let rest = words.get(self.arguments..).unwrap_or_default();
+        let given = same.filter(|same| same.with.split(' ').all(|it| self.has_word(it)));
         let before = self.subcommand_at.first().and_then(|at| words.get(1..*at));
         let before = before.unwrap_or_default();
-        let other = |words: &str| {
-            let words: Vec<&str> = words.split(' ').collect();
-            let (program, own) = words.split_at(1);
+        let other = |own: &str, from: usize| {
+            let own: Vec<&str> = own.split(' ').collect();
+            let (program, own) = own.split_at(1);
+            let rest = words.get(from..).unwrap_or_default();
             let all = [literal(program).as_slice(), before, &literal(own), rest].concat();
             let renumbered = all.into_iter().enumerate();
             renumbered
                 .map(|(at, word)| FormWord { at, ..word })
                 .collect()
         };
-        given.map(|same| other(&same.words)).collect()
+        let from = |same: &SameCommand| match same.without {
+            0 => self.arguments,
+            number => self
+                .operands
+                .get(number - 1)
+                .map_or(words.len(), |it| it.at + 1),
+        };
+        let row = programs::lookup(&self.program);
+        let run = row
+            .zip(self.subcommand.first())
+            .and_then(|(row, name)| row.runs_script(name));
+        let script = run.zip(self.subcommand_at.first());
+        let script = script.map(|(run, at)| other(&format!("{} {run}", self.program), *at));
+        given
+            .map(|same| other(&same.words, from(same)))
+            .chain(script)
+            .collect()
     }
 
-    /// Returns whether the command has an option of this name, or an operand that begins so. Each command has none: `""`.
-    fn has_option_or_start(&self, name: &str) -> bool {
-        let option = |it: &FormOption| it.names.iter().any(|own| own == name);
-        match name.starts_with('-') {
+    /// Returns whether the command has this option or operand, or an operand that starts with this sign.
+    fn has_word(&self, word: &str) -> bool {
+        let option = |it: &FormOption| it.names.iter().any(|own| own == word);
+        let starts = word.ends_with(['+', ':']);
+        let operand = |it: &Operand| it.text == word || (starts && it.text.starts_with(word));
+        match word.starts_with('-') {
             true => self.options.iter().any(option),
-            false => name.is_empty() || self.operands.iter().any(|it| it.text.starts_with(name)),
+            false => word.is_empty() || self.operands.iter().any(operand),
         }
     }
 

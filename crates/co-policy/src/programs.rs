@@ -197,6 +197,8 @@ pub struct Program {
     /// Other commands that do the same, for deny and ask rules.
     #[serde(default)]
     pub(crate) same: Vec<SameCommand>,
+    /// The sub-command that runs the scripts of a project, if their names are sub-commands as well: `yarn build`.
+    scripts: Option<String>,
     /// Other names of the program.
     #[serde(default)]
     also: String,
@@ -212,9 +214,12 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SameCommand {
-    /// The options that the sub-command must have, or starts of operands such as `+`; empty if none is needed.
+    /// The options or operands that the sub-command must have, or starts of operands such as `+`; empty if none is needed.
     #[serde(default)]
     pub with: String,
+    /// The number of operands that the other command does not have.
+    #[serde(default)]
+    pub without: usize,
     /// The program, its sub-command, and options.
     pub words: String,
 }
@@ -302,6 +307,7 @@ impl Program {
             assigns: base.assigns || more.assigns,
             given: base.given.or(more.given),
             prefix: base.prefix.or(more.prefix),
+            scripts: base.scripts.or(more.scripts),
             also: format!("{} {}", base.also, more.also),
             like: [base.like, more.like].concat(),
             same: [base.same, more.same].concat(),
@@ -318,6 +324,13 @@ impl Program {
             does: self.does.clone(),
             for_good: self.for_good,
         }
+    }
+
+    /// Returns the sub-command that runs a script of this name, if the name is no sub-command itself.
+    pub(crate) fn runs_script(&self, name: &str) -> Option<&str> {
+        self.scripts
+            .as_deref()
+            .filter(|_| !has_word(&self.commands, name))
     }
 
     /// Returns all names of an option in the lists, and its value.
@@ -386,7 +399,9 @@ pub fn lookup(name: &str) -> Option<&'static Program> {
 /// `git-push` is `git push`.
 pub(crate) fn canonical(program: &str) -> (String, Option<String>) {
     let program = program.strip_suffix(".exe").unwrap_or(program);
-    let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // Runners of packages take a version: `npx eslint@8`.
+    let program = program.split(['@', '=']).next().unwrap_or(program);
+    let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     let joined = program.split_once('-').filter(|(program, sub)| {
         let known = lookup(program).is_some_and(|row| row.complete);
         known && subcommand(program, sub).is_some()

@@ -4,12 +4,14 @@
 
 use crate::bash::{self, Script, SimpleCommand, Word, path_from};
 use crate::form::{self, CommandForm};
-use crate::programs::Program;
+use crate::programs::{self, GivenCode, Program};
 
 /// Commands nested more deeply are not searched.
 const MAX_DEPTH: usize = 6;
 /// More commands than this are not searched.
 const MAX_FOUND: usize = 400;
+/// The command of an unknown wrapper begins in this number of words.
+const MAX_GUESSES: usize = 16;
 
 /// Names of shells, which run the text after `-c`.
 pub(crate) const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
@@ -52,6 +54,8 @@ pub(crate) struct Commands {
     pub script: Script,
     /// The role of the commands that are added.
     role: Role,
+    /// True while the commands of an unknown wrapper are added.
+    guesses: bool,
 }
 
 /// Returns the commands of a script.
@@ -104,6 +108,7 @@ impl Commands {
         };
         let dir = command.dir.as_deref();
         if SHELLS.contains(&form.program.as_str()) {
+            self.add_input(command, depth);
             return self.add_shell(rest, dir, depth);
         }
         // It only prints where the program is.
@@ -113,6 +118,9 @@ impl Commands {
         }
         self.add_defined(command, form, depth);
         self.add_readings(command, form, depth);
+        if may_be_wrapper(form) {
+            self.add_guesses(command, depth);
+        }
         let Some(row) = form.syntax() else {
             return Starts::Nothing;
         };
@@ -223,6 +231,41 @@ impl Commands {
         }
     }
 
+    /// Adds the commands that begin at the first words of a wrapper that the tables do not know: `chronic git push`. A word
+    /// with spaces may be shell text.
+    fn add_guesses(&mut self, command: &SimpleCommand, depth: usize) {
+        if self.guesses {
+            return;
+        }
+        self.guesses = true;
+        // The limits of this search are no reason to ask.
+        let incomplete = self.script.incomplete;
+        let words = command.words.iter().enumerate().skip(1);
+        for (at, word) in words.take(MAX_GUESSES) {
+            let dir = command.dir.as_deref();
+            self.with_role(Role::MayRun, |commands| {
+                if word.text().contains(char::is_whitespace) {
+                    commands.add_text(word.text(), Some(word), dir, depth);
+                } else if !word.text().starts_with('-') {
+                    commands.add_words(&command.words[at..], dir.map(str::to_owned), depth);
+                }
+            });
+        }
+        self.script.incomplete = incomplete;
+        self.guesses = false;
+    }
+
+    /// Adds the commands of a here-string, which a shell may read.
+    fn add_input(&mut self, command: &SimpleCommand, depth: usize) {
+        let strings = command.redirects.iter();
+        for redirect in strings.filter(|it| it.operator.ends_with("<<<")) {
+            let text = &redirect.target;
+            self.with_role(Role::MayRun, |commands| {
+                commands.add_text(text.text(), Some(text), command.dir.as_deref(), depth)
+            });
+        }
+    }
+
     /// Adds the command of a sub-command that an option defines: `git -c alias.p=push p origin`.
     fn add_defined(&mut self, command: &SimpleCommand, form: &CommandForm, depth: usize) {
         let Some(name) = form.subcommand.first() else {
@@ -325,6 +368,17 @@ impl Commands {
             Starts::Known
         } else {
             Starts::Computed
+        }
+    }
+}
+
+/// Returns whether a command may start another one that the tables cannot find among its words.
+fn may_be_wrapper(form: &CommandForm) -> bool {
+    match form.syntax() {
+        None => !programs::is_subcommand(&form.program, &form.subcommand),
+        Some(row) => {
+            let starts = row.command_after_dashes || row.given == Some(GivenCode::Words);
+            starts && form.starts.is_none()
         }
     }
 }
