@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
+use super::files::attached::real_path;
 use super::files::{self, FileQuery, FileQueryError};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
@@ -228,15 +229,37 @@ impl Judge {
                     Ok(below) => below,
                     Err(_) => Path::new(named.file_name().unwrap_or_default()),
                 };
+                let real = self.facts.root().join(&inside.real);
+                let known = obeyed::reason(&inside.real).or_else(|| obeyed::reason(named));
                 Ok(EditPlace {
-                    obeyed: obeyed::reason(&inside.real).or_else(|| obeyed::reason(named)),
+                    obeyed: known.or_else(|| self.obeyed_link_to(&real)),
                     shown: inside.real.display().to_string(),
                     root: self.facts.root().to_owned(),
-                    real: self.facts.root().join(inside.real),
+                    real,
                     is_link: cwd.join(path).is_symlink(),
                 })
             }
         }
+    }
+
+    /// Returns the reason why an edit asks because a link leads to the file, or to a directory above it, and others run or obey
+    /// the link.
+    fn obeyed_link_to(&self, real: &Path) -> Option<String> {
+        let root = self.facts.root();
+        let survey = self.survey();
+        let mut links = survey.links().filter_map(|link| {
+            let below = link.strip_prefix(root).ok()?;
+            let why = obeyed::reason(below)?;
+            let target = link.parent()?.join(link.read_link().ok()?);
+            Some((below, why, real_path(&target)))
+        });
+        // A link to the workspace itself would make every edit ask.
+        let (link, why, _) =
+            links.find(|(_, _, target)| target != root && real.starts_with(target))?;
+        Some(format!(
+            "`{}` leads to it: {why}",
+            co_policy::one_line(&link.to_string_lossy())
+        ))
     }
 
     /// Judges a change of files. It asks unless a rule names the tool and the files. A file that others run or co obeys

@@ -351,6 +351,58 @@ async fn auto_confirm_does_not_change_files_that_others_run() {
     assert_eq!(chat.read("AGENTS.md"), "x\n");
 }
 
+#[tokio::test]
+async fn what_a_link_that_others_run_leads_to_is_asked_about() {
+    let paths = [
+        "build/rules",
+        "run/direnv.sh",
+        "config/vscode/tasks.json",
+        "scripts/hook.sh",
+        "src/new.sh",
+        "src/a",
+    ];
+    let write = |(number, path): (usize, &&str)| {
+        let arguments = json!({ "path": path, "text": "x\n" });
+        tool(&number.to_string(), "write_file", arguments)
+    };
+    let mut calls: Vec<_> = paths.iter().enumerate().map(write).collect();
+    calls.push(done());
+    let mut chat = Chat::trusting([calls, says("Changed.")]);
+    for path in &paths[..4] {
+        chat.write(path, "");
+    }
+    chat.write("src/b", "");
+    chat.write(".git/HEAD", "ref: refs/heads/main\n");
+    chat.write(".git/hooks/sample", "");
+    for (target, link) in [
+        ("build/rules", "Makefile"),
+        ("run/direnv.sh", ".tool.sh"),
+        ("config/vscode", ".vscode"),
+        ("../../scripts/hook.sh", ".git/hooks/pre-commit"),
+        ("src/new.sh", "Justfile"),
+        (".", ".cache"),
+    ] {
+        std::os::unix::fs::symlink(target, chat.work.join(link)).unwrap();
+    }
+    let mut ask = chat.question("write them").await;
+    for (path, link) in paths.iter().zip([
+        "`Makefile` leads to it",
+        "`.tool.sh` leads to it",
+        "`.vscode` leads to it",
+        "`.git/hooks/pre-commit` leads to it",
+        "`Justfile` leads to it",
+    ]) {
+        assert_eq!(ask.command, format!("write_file {path}"));
+        assert!(ask.reasons[0].starts_with(link), "{:?}", ask.reasons);
+        chat.answer(ask.id, Answer::Once);
+        if *path != "src/new.sh" {
+            ask = chat.asked().await;
+        }
+    }
+    assert_eq!(chat.ended().await, "done");
+    assert_eq!(chat.read("src/a"), "x\n");
+}
+
 /// Asks for a change of lines 2 and 3 of `a`.
 fn say_of_range(chat: &Chat) {
     let file = chat.work.canonicalize().unwrap().join("a");

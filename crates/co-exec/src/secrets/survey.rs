@@ -145,6 +145,17 @@ impl Survey {
         self.read.get(dir)?.entries.as_deref()
     }
 
+    /// Returns the links of the workspace, but for those in generated directories such as `node_modules`.
+    pub fn links(&self) -> impl Iterator<Item = &Path> {
+        let dirs = self.read.iter().filter(|(dir, _)| {
+            let below = dir.strip_prefix(&self.root);
+            below.is_ok_and(|below| !is_generated(below))
+        });
+        let entries = dirs.flat_map(|(_, dir)| dir.entries.iter().flat_map(|it| it.iter()));
+        let links = entries.filter(|(_, kind)| kind.is_symlink());
+        links.map(|(path, _)| path.as_path())
+    }
+
     /// Returns whether there was a file at a path of the workspace. Returns none if its directory was not listed.
     pub fn had(&self, path: &Path) -> Option<bool> {
         let mut at = path;
