@@ -114,7 +114,10 @@ local function view()
     -- No turn waits for it: keep the float small.
     share = question and not question.kind.holds_turn and 0.3 or 0.6,
     title = function(hidden, width)
-      return caption.title(state, hidden, width)
+      local asked = question --[[@as co.CommandQuestion?]]
+      local change = asked and asked.change
+      local more = state.page == 'question' and change and change.more or 0
+      return caption.title(state, hidden + more, width)
     end,
     footer = function(width)
       return caption.footer(state, M.focused(), width)
@@ -141,6 +144,13 @@ local function note_sight()
   end
 end
 
+--- Shows the first line at the top of the window.
+local function scroll_to_start()
+  api.nvim_win_call(win, function()
+    vim.fn.winrestview({ lnum = 1, col = 0, topline = 1, skipcol = 0 })
+  end)
+end
+
 --- Sets the options, the position and the size of the window.
 ---@param question? co.Question
 ---@param lines string[]
@@ -150,6 +160,10 @@ local function update_window(question, lines)
   api.nvim_win_set_config(win, geometry(lines))
   -- The height depends on the width, so compute it again.
   api.nvim_win_set_config(win, geometry(lines))
+  if api.nvim_win_text_height(win, {}).all <= api.nvim_win_get_height(win) then
+    -- A window that grows stays scrolled.
+    scroll_to_start()
+  end
   note_sight()
 end
 
@@ -307,7 +321,7 @@ end
 function M.show_page(to)
   state.page = to
   if open() then
-    api.nvim_win_set_cursor(win, { 1, 0 })
+    scroll_to_start()
   end
   redraw()
 end
@@ -357,7 +371,7 @@ function M.show(question, count)
   if open() then
     update_window(question, lines)
     if another then
-      api.nvim_win_set_cursor(win, { 1, 0 })
+      scroll_to_start()
     end
     note_displayed()
     return true
