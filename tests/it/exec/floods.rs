@@ -66,6 +66,16 @@ async fn what_is_beyond_the_cap_is_missing_in_the_middle_and_counted() {
 }
 
 #[tokio::test]
+async fn lines_that_leave_the_screen_are_in_the_file() {
+    let bench = Bench::with(|setup| setup.settings.screen_lines = 100);
+    let outcome = bench.run("seq 1 100").await;
+    assert_eq!(outcome.spill, None);
+    let outcome = bench.run("seq 1 500").await;
+    let kept = std::fs::read_to_string(outcome.spill.unwrap()).unwrap();
+    assert_eq!(kept.lines().count(), 500);
+}
+
+#[tokio::test]
 async fn the_spill_can_be_off() {
     let bench = Bench::with(|setup| setup.settings.spill_max = 0);
     let outcome = bench.run("seq 1 100000").await;

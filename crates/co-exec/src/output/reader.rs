@@ -168,8 +168,11 @@ impl OutputReader {
         let after = before + fresh.len() as u64;
         let copy = match &self.spill {
             Some(_) => Some(fresh.to_vec()),
-            // From here on, the capture may lose bytes.
-            None if after > MAX_UNSPILLED_BYTES && self.settings.spill_max > 0 => {
+            // From here on, the capture or the screen may lose bytes.
+            None if self.settings.spill_max > 0
+                && (after > MAX_UNSPILLED_BYTES
+                    || capture.lines() > self.settings.screen_lines as u64) =>
+            {
                 Some(capture.range(0, after))
             }
             None => None,
