@@ -173,6 +173,20 @@ describe('a call in a chat', function()
     same({ 2, 29 }, fold(nvim, 5))
   end)
 
+  it('has output that is never markup, in whatever text it is', function()
+    local nvim = chat()
+    local lines = { '*a* `b`', '# c' }
+    nvim:receive(append('First.\n'), call(1, 'make *x*', { block = 1 }))
+    nvim:receive(block(1, patch(0, lines), true))
+    nvim:receive(call(1, 'make *x*', ended({ block = 1, remarks = { '__d__' } })))
+    nvim:receive(append('The *second*.\n'), call(2, 'ls', ended()), append('\n- third'))
+    nvim:wait_screen('The second.', '*a* `b`', '# c', '__d__', 'make *x*')
+    nvim:lua('vim.wait(300)')
+    for _, text in ipairs({ '*a* `b`', '# c', '__d__', 'make *x*' }) do
+      yes(nvim:shows(text), text)
+    end
+  end)
+
   it('has a sign that turns while it runs, and no timer after that', function()
     local function timers(nvim)
       return nvim:lua([[

@@ -373,6 +373,8 @@ function Markdown:postpone(from, lines, pieces)
       while
         more
         and not more.raw
+        -- A call may be between two pieces.
+        and more.first == last + 1
         and more.last - piece.first < TOGETHER
         and bytes + more.bytes <= TOGETHER_BYTES
       do
