@@ -157,7 +157,8 @@ describe('the turn of an example', function()
         neovim.wait(function()
           return ('%s:\n%s\n%s'):format(name, table.concat(lines, '\n'), table.concat(styles, '\n'))
         end, function()
-          lines, styles = unpack(nvim:lua(WINDOW))
+          local shown = nvim:lua(WINDOW) ---@type string[][]
+          lines, styles = shown[1], shown[2]
           local all = vim.list_extend(vim.list_extend(vim.deepcopy(lines), { '' }), styles)
           local count = with_styles and #expected or #lines
           return vim.deep_equal(vim.list_slice(expected, 1, count), vim.list_slice(all, 1, count))
