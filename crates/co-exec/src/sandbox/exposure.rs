@@ -16,6 +16,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
 use crate::command::ShownSecrets;
+use crate::regular::FileStamp;
 use crate::repository;
 use crate::secrets::{Survey, Surveys, is_generated};
 
@@ -43,6 +44,8 @@ const INDEX_NAMES: [&str; 2] = ["index.lock", "index"];
 pub(crate) enum ClosedBy {
     /// Reading is granted around them, so what appears beside a secret is closed too.
     Rules,
+    /// A mount over an overlay covers each of them. It stays if the file below is removed.
+    OverlayMounts,
     /// A mount covers each of them, and the command changes nothing in the workspace.
     Mounts,
     /// A mount covers each of them, and the command itself may make others.
@@ -67,6 +70,8 @@ pub(crate) struct SecretWatch {
     before: Arc<Survey>,
     closed_by: ClosedBy,
     shown: ShownSecrets,
+    /// Git's index at the start, if no names are watched.
+    index: Option<FileStamp>,
     state: Arc<Mutex<WatchState>>,
 }
 
@@ -113,18 +118,28 @@ impl SecretWatch {
                 break;
             }
         }
-        Self {
+        let mut watch = Self {
             surveys: surveys.clone(),
             workspace: workspace.to_owned(),
             before,
             closed_by,
             shown: shown.clone(),
+            index: None,
             state: Arc::new(Mutex::new(WatchState {
                 exposed: Vec::new(),
                 phase: Phase::Starting,
                 names,
             })),
+        };
+        if watch.state().names.is_none() {
+            watch.index = watch.index_stamp();
         }
+        watch
+    }
+
+    fn index_stamp(&self) -> Option<FileStamp> {
+        let index = git_dir(&self.workspace).join(INDEX_NAMES[1]);
+        FileStamp::of(&index)
     }
 
     /// Returns the survey by which secrets are closed.
@@ -182,7 +197,8 @@ impl SecretWatch {
                 git = names.git;
                 came = names.take(own && !git);
             }
-            None if self.closed_by == ClosedBy::Mounts && !self.before.is_current() => {
+            None if own => git = self.index_stamp() != self.index,
+            None if self.closed_by != ClosedBy::Rules && !self.before.is_current() => {
                 return everywhere;
             }
             None => {}
@@ -230,13 +246,19 @@ impl SecretWatch {
     }
 }
 
+/// Returns the git directory of the workspace `root`.
+fn git_dir(root: &Path) -> PathBuf {
+    let dirs = repository::find(root).ok().flatten();
+    dirs.map_or_else(|| root.join(".git"), |dirs| dirs.own)
+}
+
 /// Returns whether a path is in a git directory of the workspace `root`, or outside of it.
 fn is_gits(path: &Path, root: &Path) -> bool {
     let below = path.strip_prefix(root);
     below.map_or(true, |below| below.iter().any(|part| part == ".git"))
 }
 
-/// The names that came into the directories of a workspace, except those of generated files.
+/// The names that came into the directories of a workspace, except those of generated files, and the secrets that were removed.
 #[derive(Debug)]
 struct NameWatch {
     inotify: OwnedFd,
@@ -268,8 +290,7 @@ impl NameWatch {
         closed_by: ClosedBy,
     ) -> Option<Self> {
         let root = survey.root();
-        let git = repository::find(root).ok().flatten();
-        let git = git.map_or_else(|| root.join(".git"), |dirs| dirs.own);
+        let git = git_dir(root);
         let most = std::fs::read_to_string(MAX_WATCHES).ok()?;
         let mut most = most.trim().parse::<usize>().ok()? / WATCH_SHARE;
         let mut opened = HashSet::new();
@@ -291,8 +312,12 @@ impl NameWatch {
             return None;
         }
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO;
-        let flags = flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
+        let mut flags = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
+        if matches!(closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts) {
+            // The kernel takes the mount over a removed file away some milliseconds before the file is gone.
+            flags |= WatchFlags::DELETE;
+        }
         let mut watched = HashMap::new();
         for dir in dirs {
             match inotify::add_watch(&inotify, dir, flags) {
@@ -327,13 +352,16 @@ impl NameWatch {
                 continue;
             };
             let name = OsStr::from_bytes(name.to_bytes());
+            let path = dir.join(name);
+            let is_dir = event.events().contains(ReadFlags::ISDIR);
+            if event.events().contains(ReadFlags::DELETE) && (is_dir || !self.known.contains(&path))
+            {
+                continue;
+            }
             if is_gits(dir, &self.root) {
                 self.git |= INDEX_NAMES.iter().any(|index| name == *index);
             }
-            self.came.push(NewName {
-                path: dir.join(name),
-                is_dir: event.events().contains(ReadFlags::ISDIR),
-            });
+            self.came.push(NewName { path, is_dir });
         }
         self.came.len() > known
     }

@@ -375,7 +375,7 @@ impl Launcher {
         let (workspace, closed_by, shown) = match confinement {
             Confinement::Plain => return None,
             Confinement::ReadOnly { workspace } => (workspace, ClosedBy::Rules, nothing),
-            Confinement::Trial { workspace, .. } => (workspace, ClosedBy::Mounts, nothing),
+            Confinement::Trial { workspace, .. } => (workspace, ClosedBy::OverlayMounts, nothing),
             Confinement::Workspace {
                 workspace, shown, ..
             } => (workspace, ClosedBy::WritableMounts, shown),
