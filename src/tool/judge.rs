@@ -11,7 +11,8 @@ use super::files::attached::real_path;
 use super::files::{self, FileQuery, FileQueryError};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
-use co_exec::regular::{self, FileStamp};
+use co_exec::beneath;
+use co_exec::regular::FileStamp;
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
@@ -467,7 +468,7 @@ impl Judge {
         {
             return result.clone();
         }
-        let result = match regular::text(&self.rules_file) {
+        let result = match beneath::text_resolved(&self.rules_file) {
             Ok(text) => WorkspaceRules::read(&text),
             Err(error)
                 if error.kind() == std::io::ErrorKind::NotFound

@@ -281,6 +281,28 @@ impl Dir {
         Ok(dir)
     }
 
+    /// Makes a directory, and opens it.
+    ///
+    /// # Errors
+    /// It cannot be made, or something has its name.
+    pub(crate) fn make_dir(&self, name: &OsStr) -> io::Result<Self> {
+        rustix::fs::mkdirat(self, name, Mode::from(0o777))?;
+        self.dir(name)
+    }
+
+    /// Opens a regular file or a directory, so that it can be locked.
+    ///
+    /// # Errors
+    /// It cannot be read, is of another kind, or a part of the path is a link.
+    pub(crate) fn open_to_lock(&self, path: impl AsRef<Path>) -> io::Result<OwnedFd> {
+        let path = path.as_ref();
+        match self.node(path)?.map(|node| node.kind) {
+            Some(Kind::File | Kind::Dir) => self.beneath(path, READ).map_err(error),
+            Some(_) => Err(regular::not_regular()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// Makes a link. Never replaces a file.
     ///
     /// # Errors
@@ -546,6 +568,31 @@ pub(crate) fn open_resolved(path: &Path) -> io::Result<(File, Node)> {
 /// As for [`Dir::read`].
 pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular::read_open(open_resolved(path)?.0, most)
+}
+
+/// Returns the text of a small file that [`open_resolved`] opens.
+///
+/// # Errors
+/// As for [`Dir::read`], or it is not UTF-8.
+pub fn text_resolved(path: &Path) -> io::Result<String> {
+    let bytes = read_resolved(path, regular::SMALL_FILE_BYTES)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// Opens a file of any kind only to name it, by its real path, no part of which above the file may be a link.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn name_real(real: &Path) -> rustix::io::Result<OwnedFd> {
+    let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;
+    let below = real.strip_prefix("/").map_err(|_| Errno::INVAL)?;
+    Dir(top).beneath(below, NAMED)
+}
+
+/// Returns the names in a directory with the kinds of the files, by its real path. Leaves out what cannot be read.
+pub(crate) fn list_real(real: &Path) -> impl Iterator<Item = (OsString, FileType)> + use<> {
+    let listed = Dir::open(real).and_then(|dir| dir.list());
+    listed.into_iter().flatten().flatten()
 }
 
 /// Returns a path that the methods of [`Dir`] take.

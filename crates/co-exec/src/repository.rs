@@ -3,12 +3,10 @@
 //! Anybody can write a `.git` file, and an archive can carry a whole `.git` directory. So a directory outside the
 //! workspace is trusted only if it belongs to the same user and its own files name this workspace. Runs nothing.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::beneath::{Dir, Kind};
-use crate::regular;
+use crate::beneath::{self, Dir, Kind};
 
 mod links;
 #[cfg(test)]
@@ -98,8 +96,8 @@ pub fn find(workspace: &Path) -> Result<Option<Dirs>, Untrusted> {
 
 /// Returns whether this is an empty directory, which is no repository for git.
 pub fn is_empty(dir: &Path) -> bool {
-    dir.read_dir()
-        .is_ok_and(|mut entries| entries.next().is_none())
+    let entries = dir.canonicalize().and_then(|real| Dir::open(&real)?.list());
+    entries.is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Returns whether git may accept this directory as a git directory.
@@ -255,7 +253,7 @@ fn is_module(own: &Path, workspace: &Path) -> bool {
 fn names_work_tree(dir: &Path, workspace: &Path) -> bool {
     let mut values = Vec::new();
     for name in ["config", "config.worktree"] {
-        let read = match regular::text(&dir.join(name)) {
+        let read = match beneath::text_resolved(&dir.join(name)) {
             Ok(text) => work_trees(&text, &mut values),
             Err(error) => (error.kind() == std::io::ErrorKind::NotFound).then_some(()),
         };
@@ -332,15 +330,14 @@ fn check_independent(dir: &Path) -> Result<(), Untrusted> {
 ///
 /// A link in place of `hooks` is allowed, because reading runs no hooks.
 fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
-    for entry in dir.read_dir().into_iter().flatten().flatten() {
-        let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        if link && entry.file_name() != "hooks" {
-            links::target(&entry.path(), dir)?;
+    for (name, kind) in beneath::list_real(dir) {
+        if kind.is_symlink() && name != "hooks" {
+            links::target(&dir.join(name), dir)?;
         }
     }
     links::check_links(dir, std::time::SystemTime::now())?;
     let alternates = dir.join("objects/info/alternates");
-    if fs::metadata(&alternates).is_ok_and(|meta| meta.len() > 0) {
+    if alternates.metadata().is_ok_and(|meta| meta.len() > 0) {
         return Err(Untrusted(format!(
             "`{}` names objects of another repository",
             alternates.display()
@@ -351,14 +348,14 @@ fn keeps_to_itself(dir: &Path) -> Result<(), Untrusted> {
 
 /// Returns the real path that a file `.git` of a workspace names.
 fn git_file(workspace: &Path, dot: &Path) -> Option<PathBuf> {
-    let text = regular::text(dot).ok()?;
+    let text = beneath::text_resolved(dot).ok()?;
     let path = text.strip_prefix("gitdir: ")?;
     workspace.join(line(path)).canonicalize().ok()
 }
 
 /// Returns the real path that a git file in `dir` names.
 fn git_file_target(dir: &Path, name: &str) -> Option<PathBuf> {
-    let text = regular::text(&dir.join(name)).ok()?;
+    let text = beneath::text_resolved(&dir.join(name)).ok()?;
     dir.join(line(&text)).canonicalize().ok()
 }
 

@@ -14,6 +14,7 @@ use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store;
 use crate::tool::judge::workspace_of;
 use crate::trial::{self, Layer};
+use co_exec::beneath::Dir;
 use co_llm::transcript::{self, Item};
 
 impl Chat {
@@ -245,8 +246,11 @@ impl Chat {
         let text = store::export_markdown(self.recorder.items());
         let target = file.clone();
         let written = blocking(move || {
-            let mut file = std::fs::File::create_new(&target)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())
+            let above = target.parent().unwrap_or(&target).canonicalize()?;
+            let dir = Dir::open(&above)?;
+            let (unfinished, mut file) = dir.make_unfinished(".co-", 0o666)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            unfinished.create(target.file_name().unwrap_or_default())
         })
         .await;
         match written {

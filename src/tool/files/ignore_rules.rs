@@ -8,7 +8,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
 use super::walk::RULES;
-use co_exec::regular;
+use co_exec::beneath;
 
 /// The most bytes of a file of rules. A larger one has none.
 pub(crate) const MOST_BYTES: u64 = super::walk::LARGEST_RULES;
@@ -98,7 +98,7 @@ impl IgnoreRules {
 
 /// Returns the content of a file of rules.
 pub(crate) fn text(path: &Path) -> Option<Vec<u8>> {
-    regular::read(path, MOST_BYTES).ok()
+    beneath::read_resolved(path, MOST_BYTES).ok()
 }
 
 fn matcher(dir: &Path, text: &[u8]) -> Gitignore {

@@ -1,6 +1,6 @@
 //! A walk through the workspace that skips ignored and secret files and does not follow links.
 
-use std::fs;
+use std::fs::Metadata;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::limits::{FileScope, PathFilter, plural};
+use co_exec::beneath::Dir;
 use co_exec::repository;
 
 /// The most entries of one walk.
@@ -51,7 +52,7 @@ impl LeftOut {
             true => return true,
             false if entry.file_name() == ".git" || repository::is_gits(path) => return false,
             // The filter also refuses directories that cannot be read, because they may contain secrets.
-            false if dir && fs::read_dir(path).is_err() => &self.unread,
+            false if dir && Dir::open(path).and_then(|dir| dir.list()).is_err() => &self.unread,
             false => &self.secret,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -158,10 +159,10 @@ fn unfit_rules(dir: &Path) -> Option<PathBuf> {
     RULES
         .iter()
         .map(|name| dir.join(name))
-        .find(|path| fs::metadata(path).is_ok_and(|meta| unfit(path, &meta)))
+        .find(|path| path.metadata().is_ok_and(|meta| unfit(path, &meta)))
 }
 
-fn unfit(path: &Path, meta: &fs::Metadata) -> bool {
+fn unfit(path: &Path, meta: &Metadata) -> bool {
     let kind = meta.file_type();
     let endless = kind.is_fifo() || kind.is_char_device() || kind.is_block_device();
     // A link to /dev/null is a usual way to have no rules.

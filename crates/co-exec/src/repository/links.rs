@@ -7,6 +7,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
 use super::Untrusted;
+use crate::beneath;
 
 /// The directories whose files git shows.
 const SHOWN_DIRECTORIES: [&str; 4] = ["objects", "refs", "logs", "reftable"];
@@ -76,16 +77,14 @@ pub(super) fn check_links(dir: &Path, now: SystemTime) -> Result<(), Untrusted> 
         }
         let mut below = Vec::new();
         let mut links = false;
-        for entry in at.read_dir().into_iter().flatten().flatten() {
+        for (name, kind) in beneath::list_real(&at) {
             left = left.checked_sub(1).ok_or_else(|| too_many(dir))?;
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
+            let path = at.join(name);
             if kind.is_symlink() {
                 links = true;
-                todo.extend(target(&entry.path(), dir)?);
+                todo.extend(target(&path, dir)?);
             } else if kind.is_dir() {
-                below.push(entry.path());
+                below.push(path);
             }
         }
         todo.extend_from_slice(&below);

@@ -1,12 +1,12 @@
 //! Finds the files that a command made or replaced and that other programs run or read as configuration.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::git;
-use crate::regular;
+use crate::beneath::{Dir, Kind};
+use crate::regular::SMALL_FILE_BYTES;
 use crate::repository;
 use crate::secrets::{Survey, Surveys};
 
@@ -96,10 +96,17 @@ impl RepositoryWatch {
     }
 }
 
-/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file.
+/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file. The
+/// directory above may be behind a link, as it is for the program that would run the file.
 fn traces(path: &Path) -> BTreeSet<Trace> {
+    let above = path.parent().unwrap_or(path).canonicalize();
+    let name = path.file_name().unwrap_or_default();
+    let Ok(dir) = above.and_then(|above| Dir::open(&above)) else {
+        return BTreeSet::new();
+    };
     if git::is_todo(path) {
-        let text = regular::text(path).unwrap_or_default();
+        let text = dir.read(name, SMALL_FILE_BYTES).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let commands = text.lines().filter(|line| {
             let word = line.split_whitespace().next();
             matches!(word, Some("x" | "exec"))
@@ -108,11 +115,13 @@ fn traces(path: &Path) -> BTreeSet<Trace> {
             .map(|line| (path.to_owned(), line.to_owned()))
             .collect();
     }
-    if path.join("HEAD").is_file() {
-        return links_below(path);
+    if let Ok(git_dir) = dir.dir(name)
+        && matches!(git_dir.node("HEAD"), Ok(Some(node)) if node.kind == Kind::File)
+    {
+        return links_below(path, &git_dir);
     }
-    let facts = path.symlink_metadata();
-    let identity = facts.map(|facts| format!("{} {}", facts.dev(), facts.ino()));
+    let node = dir.node(name).ok().flatten();
+    let identity = node.map(|node| format!("{:?}", node.stamp.inode()));
     identity
         .into_iter()
         .map(|identity| (path.to_owned(), identity))
@@ -120,21 +129,20 @@ fn traces(path: &Path) -> BTreeSet<Trace> {
 }
 
 /// Returns the symbolic links in a git directory with their targets, because git writes to the targets.
-fn links_below(dir: &Path) -> BTreeSet<Trace> {
+fn links_below(path: &Path, top: &Dir) -> BTreeSet<Trace> {
     let mut links = BTreeSet::new();
-    let mut left = vec![dir.to_owned()];
+    let mut left = vec![PathBuf::new()];
     let mut seen = 0;
-    while let Some(dir) = left.pop() {
-        for entry in dir.read_dir().into_iter().flatten().flatten() {
+    while let Some(below) = left.pop() {
+        let entries = top.dir(&below).and_then(|dir| dir.list());
+        for (name, kind) in entries.into_iter().flatten().flatten() {
             seen += 1;
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
+            let inner = below.join(&name);
             if kind.is_symlink() {
-                let target = entry.path().read_link().unwrap_or_default();
-                links.insert((entry.path(), target.to_string_lossy().into_owned()));
-            } else if kind.is_dir() && entry.file_name() != OBJECTS {
-                left.push(entry.path());
+                let target = top.target(&inner).unwrap_or_default();
+                links.insert((path.join(inner), target.to_string_lossy().into_owned()));
+            } else if kind.is_dir() && name != OBJECTS {
+                left.push(inner);
             }
         }
         if seen > MAX_ENTRIES {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::names;
+use crate::beneath;
 use crate::regular;
 use crate::repository::{self, Dirs};
 
@@ -135,8 +136,8 @@ impl SearchLimits {
     fn directory(&mut self, dir: &Path, obeys: &[&str], depth: usize) {
         self.pinned.push(dir.to_owned());
         self.obeyed.extend(obeys.iter().map(|name| dir.join(name)));
-        for entry in dir.read_dir().into_iter().flatten().flatten() {
-            let (name, path) = (entry.file_name(), entry.path());
+        for (name, _) in beneath::list_real(dir) {
+            let path = dir.join(&name);
             if repository::may_change(&name.to_string_lossy()) {
                 self.allowed.push(path);
             } else if !obeys.iter().any(|obeyed| name == *obeyed) {
@@ -172,9 +173,8 @@ fn find_modules(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 }
 
 fn directories(dir: &Path) -> Vec<PathBuf> {
-    let entries = dir.read_dir().into_iter().flatten().flatten();
-    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    directories.map(|entry| entry.path()).collect()
+    let directories = beneath::list_real(dir).filter(|(_, kind)| kind.is_dir());
+    directories.map(|(name, _)| dir.join(name)).collect()
 }
 
 /// Returns whether `path` is the list of what is left of a rebase.
@@ -189,9 +189,12 @@ pub(super) fn links(name: &Path) -> Vec<PathBuf> {
     if name.is_symlink() {
         links.extend(name.canonicalize());
     }
-    for entry in name.read_dir().into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            links.extend(entry.path().canonicalize());
+    let Ok(real) = name.canonicalize() else {
+        return links;
+    };
+    for (inner, kind) in beneath::list_real(&real) {
+        if kind.is_symlink() {
+            links.extend(real.join(inner).canonicalize());
         }
     }
     links

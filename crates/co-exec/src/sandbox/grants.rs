@@ -21,6 +21,7 @@ use super::plan::{
     Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
 };
 use super::{HidingRefusal, SandboxRefusal, git, names, tmp};
+use crate::beneath;
 use crate::command::ShownSecrets;
 use crate::secrets::{Survey, config_credential};
 
@@ -471,13 +472,10 @@ fn around(
         return;
     }
     listed.push(root.to_owned());
-    let Ok(entries) = root.read_dir() else {
-        return;
-    };
-    for entry in entries.flatten() {
+    for (name, kind) in beneath::list_real(root) {
         // A link is replaced by its target, which has its own grant if it may be read.
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            around(&entry.path(), right, avoid, grants, listed);
+        if !kind.is_symlink() {
+            around(&root.join(name), right, avoid, grants, listed);
         }
     }
 }

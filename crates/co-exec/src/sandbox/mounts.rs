@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use nix::libc;
 use nix::sched::CloneFlags;
@@ -15,6 +15,8 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
     mount_change, unmount,
 };
+
+use crate::beneath;
 
 use super::plan::{HiddenPaths, Mounts, Overlay};
 use super::restriction;
@@ -161,20 +163,12 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
 
 /// Opens a secret as a mount point, through no link.
 fn secret_at(path: &Path) -> Result<OwnedFd, HideError> {
-    let mut found = place(Path::new("/"))?;
-    for part in path.components() {
-        let Component::Normal(name) = part else {
-            continue;
-        };
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        found = match rustix::fs::openat(&found, name, flags, Mode::empty()) {
-            Ok(inner) => inner,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {
-                return Err(HideError::Moved(path.to_owned()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-    }
+    let found = match beneath::name_real(path) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {
+            return Err(HideError::Moved(path.to_owned()));
+        }
+        found => found?,
+    };
     match FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) {
         FileType::Symlink => Err(HideError::Moved(path.to_owned())),
         _ => Ok(found),

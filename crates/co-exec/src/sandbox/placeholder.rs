@@ -3,20 +3,27 @@
 //! Mounts can protect only existing paths. All commands that need a placeholder share it, also commands of other
 //! processes. Each keeps a lock on it, and the last one removes it.
 
-use std::fs::{self, Permissions};
+use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
+
+use crate::beneath::{Dir, Node};
+use crate::regular::SMALL_FILE_BYTES;
 
 /// The sticky bit, which marks a placeholder. A killed process leaves placeholders behind, and other files must not
 /// be removed.
 const MARK: u32 = 0o1000;
 /// The most attempts to lock a placeholder that other commands remove meanwhile.
 const MAX_LOCK_TRIES: usize = 1000;
+/// The begin of the name of a placeholder that is being made.
+const TEMPORARY: &str = ".co-";
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The placeholders of one command. Those that no other command needs are removed when this is dropped.
@@ -25,21 +32,31 @@ pub(crate) struct Placeholders(Vec<Placeholder>);
 
 #[derive(Debug)]
 struct Placeholder {
-    path: PathBuf,
+    place: EntryPlace,
     /// Locked while the command may run.
     held: OwnedFd,
     made: bool,
 }
 
+/// A name in an open directory.
+#[derive(Debug)]
+struct EntryPlace {
+    /// Shared by those in the same directory, so that few descriptors are open.
+    dir: Arc<Dir>,
+    name: OsString,
+}
+
 impl Placeholders {
-    /// Puts a placeholder at each path that does not exist, and shares existing placeholders.
+    /// Puts a placeholder at each real path that does not exist, and shares existing placeholders.
     ///
     /// # Errors
     /// A placeholder cannot be made. The error comes with its path.
     pub(crate) fn place(paths: &[PathBuf]) -> Result<Self, (PathBuf, io::Error)> {
         let mut placed = Self::default();
+        let mut last = None;
         for path in paths {
-            let placeholder = place(path).map_err(|error| (path.clone(), error))?;
+            let placeholder = EntryPlace::of(path, &mut last).and_then(EntryPlace::fill);
+            let placeholder = placeholder.map_err(|error| (path.clone(), error))?;
             placed.0.extend(placeholder);
         }
         Ok(placed)
@@ -49,120 +66,132 @@ impl Placeholders {
 impl Drop for Placeholders {
     fn drop(&mut self) {
         for placeholder in self.0.drain(..) {
-            let Placeholder { path, held, made } = placeholder;
+            let Placeholder { place, held, made } = placeholder;
             let last = lock(&held, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if last && is_unchanged(&path, &held) && is_neutral(&path) && (made || is_marked(&path))
-            {
+            if last && place.is_still(&held) && place.is_neutral() && (made || place.is_marked()) {
+                let EntryPlace { dir, name } = place;
                 // The system removes a directory only if it is empty.
-                let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
+                let _ = dir.remove_file(&name).or_else(|_| dir.remove_dir(&name));
             }
         }
     }
 }
 
-/// Returns the placeholder at `path`; none if another file is there.
-fn place(path: &Path) -> io::Result<Option<Placeholder>> {
-    for _ in 0..MAX_LOCK_TRIES {
-        let made = match make(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            // Nobody can make the file there, so the command cannot either.
-            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_in_own(path) => {
-                return Ok(None);
+impl EntryPlace {
+    /// `last` is the directory of the path before.
+    fn of(real: &Path, last: &mut Option<(PathBuf, Arc<Dir>)>) -> io::Result<Self> {
+        let above = real.parent().unwrap_or(real);
+        let dir = match last.take() {
+            Some((path, dir)) if path == above => dir,
+            _ => Arc::new(Dir::open(above)?),
+        };
+        *last = Some((above.to_owned(), Arc::clone(&dir)));
+        let name = real.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let name = name.to_owned();
+        Ok(Self { dir, name })
+    }
+
+    /// Puts a placeholder here, or shares the one that is here. Returns none if another file is here.
+    fn fill(self) -> io::Result<Option<Placeholder>> {
+        for _ in 0..MAX_LOCK_TRIES {
+            let made = match self.make() {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+                // Nobody can make the file there, so the command cannot either.
+                Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return Ok(None),
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied && !self.is_in_own() =>
+                {
+                    return Ok(None);
+                }
+                made => made.map(|()| true)?,
+            };
+            let held = match self.dir.open_to_lock(&self.name) {
+                Ok(held) => held,
+                // Another command removed it, and a third one may have made it again by now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // A file that cannot be opened is no placeholder of ours.
+                Err(_) => return Ok(None),
+            };
+            let locked = lock(&held, FlockOperation::NonBlockingLockShared);
+            let removed = locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+            if removed || !self.is_still(&held) {
+                std::thread::sleep(LOCK_RETRY_INTERVAL);
+                continue;
             }
-            made => made.map(|()| true)?,
-        };
-        let held = match open(path) {
-            Ok(held) => held,
-            // Another command removed it, and a third one may have made it again by now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // A file that cannot be opened is no placeholder of ours.
-            Err(_) => return Ok(None),
-        };
-        let locked = lock(&held, FlockOperation::NonBlockingLockShared);
-        let removed = locked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        if removed || !is_unchanged(path, &held) {
-            std::thread::sleep(LOCK_RETRY_INTERVAL);
-            continue;
+            // On a file system without locks, co cannot know which commands need the placeholder, so it stays.
+            let ours = made || self.is_neutral();
+            let place = self;
+            return Ok(ours.then_some(Placeholder { place, held, made }));
         }
-        // On a file system without locks, co cannot know which commands need the placeholder, so it stays.
-        let path = path.to_owned();
-        let ours = made || is_neutral(&path);
-        return Ok(ours.then_some(Placeholder { path, held, made }));
+        Err(io::Error::other("another process removes it each time"))
     }
-    Err(io::Error::other("another process removes it each time"))
-}
 
-/// Returns whether the directory of `path` belongs to this user, whose commands could then make it writable.
-fn is_in_own(path: &Path) -> bool {
-    let dir = path.parent().and_then(|dir| dir.metadata().ok());
-    dir.is_none_or(|dir| dir.uid() == rustix::process::geteuid().as_raw())
-}
-
-/// Makes a file or directory without effect under this name, in one step.
-fn make(path: &Path) -> io::Result<()> {
-    if is_file(path) {
-        let dir = path.parent().unwrap_or(path);
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(dir)?;
-        file.write_all(content(path).as_bytes())?;
-        // On a file system without this bit, only the mark is missing.
-        let _ = fs::set_permissions(file.path(), Permissions::from_mode(MARK | 0o644));
-        file.persist_noclobber(path)?;
-    } else {
-        fs::create_dir(path)?;
-        let _ = fs::set_permissions(path, Permissions::from_mode(MARK | 0o755));
+    /// Returns whether the directory belongs to this user, whose commands could then make it writable.
+    fn is_in_own(&self) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        self.dir.itself().map_or(true, |dir| dir.owner.0 == own)
     }
-    Ok(())
-}
 
-fn is_file(path: &Path) -> bool {
-    path.ends_with("config") || path.ends_with("config.worktree") || path.ends_with("commondir")
-}
-
-/// A `commondir` that names its own directory has no effect.
-fn content(path: &Path) -> &'static str {
-    if path.ends_with("commondir") {
-        ".\n"
-    } else {
-        ""
+    /// Makes a file or directory without effect here, in one step.
+    fn make(&self) -> io::Result<()> {
+        if self.takes_file() {
+            let (unfinished, mut file) = self.dir.make_unfinished(TEMPORARY, 0o644)?;
+            file.write_all(self.content().as_bytes())?;
+            // On a file system without this bit, only the mark is missing.
+            let _ = file.set_permissions(Permissions::from_mode(MARK | 0o644));
+            unfinished.create(&self.name)
+        } else {
+            let made = self.dir.make_dir(&self.name)?;
+            let _ = made.set_mode("", MARK | 0o755);
+            Ok(())
+        }
     }
-}
 
-fn is_neutral(path: &Path) -> bool {
-    if is_file(path) {
-        crate::regular::text(path).is_ok_and(|text| text == content(path))
-    } else {
-        !path.is_symlink() && crate::repository::is_empty(path)
+    fn takes_file(&self) -> bool {
+        ["config", "config.worktree", "commondir"]
+            .iter()
+            .any(|name| self.name == *name)
     }
-}
 
-fn is_marked(path: &Path) -> bool {
-    let meta = path.symlink_metadata();
-    meta.is_ok_and(|meta| meta.mode() & MARK != 0)
-}
+    /// A `commondir` that names its own directory has no effect.
+    fn content(&self) -> &'static str {
+        if self.name == "commondir" { ".\n" } else { "" }
+    }
 
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, how, Mode::empty())?)
+    fn is_neutral(&self) -> bool {
+        if self.takes_file() {
+            let read = self.dir.read(&self.name, SMALL_FILE_BYTES);
+            read.is_ok_and(|bytes| bytes == self.content().as_bytes())
+        } else {
+            let opened = self.dir.dir(&self.name);
+            opened.is_ok_and(|dir| dir.names().is_ok_and(|names| names.is_empty()))
+        }
+    }
+
+    fn is_marked(&self) -> bool {
+        self.node().is_some_and(|node| node.mode & MARK != 0)
+    }
+
+    /// Returns whether the open file is still the one here.
+    fn is_still(&self, held: &OwnedFd) -> bool {
+        let open = Node::of(held).map(|open| open.stamp.inode());
+        let there = self.node().map(|there| there.stamp.inode());
+        open.is_ok_and(|open| there == Some(open))
+    }
+
+    fn node(&self) -> Option<Node> {
+        self.dir.node(&self.name).ok().flatten()
+    }
 }
 
 fn lock(held: &OwnedFd, how: FlockOperation) -> io::Result<()> {
     Ok(rustix::fs::flock(held.as_fd(), how)?)
 }
 
-/// Returns whether the open file is still the one at the path.
-fn is_unchanged(path: &Path, held: &OwnedFd) -> bool {
-    let Ok(open) = rustix::fs::fstat(held) else {
-        return false;
-    };
-    let there = path.symlink_metadata();
-    there.is_ok_and(|it| (it.dev(), it.ino()) == (open.st_dev, open.st_ino))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<PathBuf> {
@@ -229,11 +258,29 @@ mod tests {
                     for _ in 0..100 {
                         let placed = Placeholders::place(&names(dir.path())).unwrap();
                         assert_eq!(placed.0.len(), 3);
-                        assert!(names(dir.path()).iter().all(|path| is_neutral(path)));
+                        assert!(placed.0.iter().all(|it| it.place.is_neutral()));
                     }
                 });
             }
         });
         assert!(left(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_directory_leads_nowhere() {
+        let [dir, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let git = dir.path().join("git");
+        fs::create_dir(&git).unwrap();
+        let placed = Placeholders::place(&names(&git)).unwrap();
+        let theirs = Placeholders::place(&names(outside.path())).unwrap();
+        std::mem::forget(theirs);
+        fs::rename(&git, dir.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), &git).unwrap();
+        let refused = Placeholders::place(&names(&git)).unwrap_err();
+        assert_eq!(refused.0, git.join("commondir"));
+        drop(placed);
+        assert!(left(&dir.path().join("moved")).is_empty());
+        let stay = ["commondir", "config.worktree", "hooks"];
+        assert_eq!(left(outside.path()), stay);
     }
 }

@@ -1,13 +1,15 @@
 //! Landlock: the rights of each version, and the domain of a command.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
-    Scope,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
+
+use crate::beneath;
 
 use super::plan::{Grant, PathBytes, Plan, Right};
 
@@ -86,7 +88,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
         .set_compatibility(CompatLevel::BestEffort);
     for Grant(right, path) in &plan.grants {
         // A path that no longer exists needs no grant.
-        let Ok(place) = PathFd::new(&path.0) else {
+        let Some(place) = granted(*right, &path.0) else {
             continue;
         };
         let rule = PathBeneath::new(place, rights(*right, plan.abi));
@@ -98,6 +100,18 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
         return Err("the kernel did not enforce it".to_owned());
     }
     Ok(())
+}
+
+/// Opens the place of a grant. It is a real path, unless it is a device's: a link that another command has put there leads
+/// elsewhere, and gets no grant.
+fn granted(right: Right, path: &Path) -> Option<OwnedFd> {
+    if right == Right::Device {
+        let how = OFlags::PATH | OFlags::CLOEXEC;
+        return openat(CWD, path, how, Mode::empty()).ok();
+    }
+    let place = beneath::name_real(path).ok()?;
+    let kind = rustix::fs::fstat(&place).ok()?.st_mode;
+    (!FileType::from_raw_mode(kind).is_symlink()).then_some(place)
 }
 
 /// Adds a rule for each readable entry of the opened directories. Each entry is opened below the descriptor of its
@@ -134,7 +148,7 @@ fn add_opened(
 /// rule.
 fn open(dir: BorrowedFd<'_>, name: &PathBytes, kind: OFlags) -> Option<OwnedFd> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
-    rustix::fs::openat(dir, &name.0, how, Mode::empty()).ok()
+    openat(dir, &name.0, how, Mode::empty()).ok()
 }
 
 /// Returns the Landlock version of this kernel, found by entering a domain.
@@ -162,7 +176,23 @@ pub(super) fn probe() -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_link_in_the_place_of_a_grant_gets_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(real.join("a/b")).unwrap();
+        symlink("a", real.join("link")).unwrap();
+        for right in [Right::List, Right::Read, Right::Write] {
+            let is_granted = |path: &str| granted(right, &real.join(path)).is_some();
+            assert!(is_granted("a/b") && is_granted(""));
+            assert!(!is_granted("link") && !is_granted("link/b") && !is_granted("none"));
+        }
+        assert!(granted(Right::Device, Path::new("/proc/self/fd/0")).is_some());
+    }
 
     #[test]
     fn each_version_handles_what_it_knows() {

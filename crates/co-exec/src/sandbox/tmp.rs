@@ -34,16 +34,17 @@ impl PrivateTmp {
         Self::new_in(&std::env::temp_dir(), removals)
     }
 
-    /// Makes a directory with a new name in `parent`.
+    /// Makes a directory with a new name in `parent`. Its path is a real one.
     ///
     /// # Errors
     /// It cannot be made or opened.
     pub fn new_in(parent: &Path, removals: &Removals) -> io::Result<Self> {
+        let parent = parent.canonicalize()?;
         loop {
             let dir = tempfile::Builder::new()
                 .prefix(OUR_TMP)
                 .permissions(Permissions::from_mode(0o700))
-                .tempdir_in(parent)?;
+                .tempdir_in(&parent)?;
             let path = dir.keep();
             if let Some(held) = hold(&path)? {
                 return Ok(Self {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::extract;
-use crate::regular;
+use crate::beneath;
 
 /// A key of a credential with a value: `token = "…"` in cargo's configuration, `oauthtoken = …` in git's.
 static CREDENTIAL: LazyLock<Regex> = LazyLock::new(|| {
@@ -17,7 +17,7 @@ static CREDENTIAL: LazyLock<Regex> = LazyLock::new(|| {
 /// Returns whether a configuration file contains a credential: a token, or a password in an address or header. A file
 /// that cannot be read contains none.
 pub(crate) fn is_in(config: &Path) -> bool {
-    let text = regular::text(config).unwrap_or_default();
+    let text = beneath::text_resolved(config).unwrap_or_default();
     CREDENTIAL.is_match(&text) || !extract::git_config(&text).is_empty()
 }
 
