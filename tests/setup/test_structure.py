@@ -139,6 +139,69 @@ class ModulesTest(unittest.TestCase):
         often = {name: files for name, files in declared.items() if len(files) > 2 and name not in ("Error", "Result")}
         self.assertEqual({}, often, "rename some of them by what they hold")
 
+    def test_files_are_opened_by_path_in_few_places(self) -> None:
+        # What lies below a workspace is opened through `co_exec::beneath`: a command may replace any part of a path by a link.
+        own = "co's own directories"
+        reasons = {
+            "crates/co-exec/src/beneath.rs": "opens the files of workspaces",
+            "crates/co-exec/src/regular.rs": "opens files of settings, outside a workspace",
+            "crates/co-exec/src/container/mounts.rs": "an own directory with closed files",
+            "crates/co-exec/src/container/owner.rs": "/proc",
+            "crates/co-exec/src/container/remote.rs": "the configuration of the engine; a new file that tests an engine",
+            "crates/co-exec/src/directory_lock.rs": own,
+            "crates/co-exec/src/inherited.rs": "/proc",
+            "crates/co-exec/src/limits.rs": "/proc",
+            "crates/co-exec/src/output/spill.rs": own,
+            "crates/co-exec/src/output/spill/file.rs": own,
+            "crates/co-exec/src/process/": "/proc, cgroups, terminals; counts the files of a private TMPDIR",
+            "crates/co-exec/src/sandbox/exposure.rs": "/proc",
+            "crates/co-exec/src/sandbox/git.rs": "the person's configuration of git",
+            "crates/co-exec/src/sandbox/grants.rs": "lists /etc",
+            "crates/co-exec/src/sandbox/grants/path.rs": "/etc; lists directories of PATH",
+            "crates/co-exec/src/sandbox/grants/place_pattern.rs": "lists toolchains",
+            "crates/co-exec/src/sandbox/grants/trial.rs": "/proc",
+            "crates/co-exec/src/sandbox/layer.rs": own,
+            "crates/co-exec/src/sandbox/mounts.rs": "/proc; places in a new mount namespace",
+            "crates/co-exec/src/sandbox/plan.rs": "an inherited descriptor",
+            "crates/co-exec/src/sandbox/removal.rs": own,
+            "crates/co-exec/src/sandbox/restriction.rs": "/proc",
+            "crates/co-exec/src/sandbox/rules.rs": "devices; opens entries below the descriptor of their directory",
+            "crates/co-exec/src/sandbox/support.rs": own,
+            "crates/co-exec/src/sandbox/tmp.rs": own,
+            "crates/co-exec/src/sandbox/trial.rs": own,
+            "crates/co-exec/src/secrets/survey.rs": "looks for other names of private files, outside a workspace",
+            "crates/co-exec/src/settings.rs": "/proc",
+            "crates/co-llm/src/key/source.rs": "a file of a key, which the person names",
+            "src/chat/services/audit_task.rs": own,
+            "src/checkpoint/journal.rs": own,
+            "src/checkpoint/log.rs": own,
+            "src/checkpoint/store.rs": own,
+            "src/config/layers.rs": "files of settings",
+            "src/nvim/stdio.rs": "/dev/null",
+            "src/paths.rs": own,
+            "src/rotation.rs": own,
+            "src/shared_file.rs": own,
+            "src/store": own,
+            "src/tool/rules.rs": own,
+            "src/trial/ignored.rs": own,
+            "src/trial/ignored/sizes.rs": own,
+            "src/trial/layer.rs": own,
+            "src/trust.rs": own,
+        }
+        by_path = re.compile(
+            r"(?<!rustix::)\bfs::(?!fchown|canonicalize)[a-z_]+\b(?!::)|\bFile::(?:open|create|create_new|options)\b|\bOpenOptions::"
+            r"|\.read_dir\(|\bregular::(?:read|text)\(|\bopenat\(\s*CWD|\brustix::fs::open\(",
+        )
+        unused = set(reasons)
+        for file in [*ROOT.glob("src/**/*.rs"), *ROOT.glob("crates/*/src/**/*.rs")]:
+            code = re.sub(r"//[^\n]*", "", file.read_text()).split("mod tests {")[0]
+            name = str(file.relative_to(ROOT))
+            if "tests" not in name and "test_" not in name and by_path.search(code):
+                allowed = {it for it in reasons if name.startswith(it)}
+                self.assertTrue(allowed, f"{name} opens files by path: use co_exec::beneath, or name the reason")
+                unused -= allowed
+        self.assertEqual(set(), unused, "these open no file by path")
+
     def test_git_starts_in_one_place(self) -> None:
         # Anything else goes through `tool::own_git`, at the read-only level.
         reasons = {
