@@ -12,9 +12,12 @@ use co_exec::beneath::Dir;
 /// ones, that takes too long.
 pub(super) const MOST_DEPTH: usize = 200;
 
-/// Returns whether more than [`MOST_DEPTH`] directories are above a file.
+/// The most bytes of a path in the workspace. Of a whole path that is too long for a system call, no program can be kept away.
+const MOST_PATH_BYTES: usize = 3_000;
+
+/// Returns whether more than [`MOST_DEPTH`] directories are above a file, or its path is very long.
 pub(super) fn is_too_deep(path: &Path) -> bool {
-    path.components().nth(MOST_DEPTH).is_some()
+    path.components().nth(MOST_DEPTH).is_some() || path.as_os_str().len() > MOST_PATH_BYTES
 }
 
 /// Returns the directory above a path; none if there is none.

@@ -239,3 +239,15 @@ fn very_deep_directories_are_not_read() {
     let expected: Vec<_> = expected.iter().map(String::as_str).collect();
     super::check("echo out/ > .gitignore", script, &expected);
 }
+
+#[test]
+fn very_long_paths_are_not_kept() {
+    let name = "d".repeat(240);
+    let script = format!("umask 022; for i in $(seq 20); do mkdir {name}; cd -P {name}; done");
+    let long = |depth: usize| vec![&*name; depth].join("/");
+    let made = (1..13).map(|depth| format!("{}: - > dir 755", long(depth)));
+    let stays = format!("{} stays: too many directories are above it", long(13));
+    let expected: Vec<_> = made.chain([stays]).collect();
+    let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+    super::check("true", &script, &expected);
+}
