@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use co_exec::{
-    CommandOutcome, CommandSpec, Confinement, Error, Launcher, RunningCommand, ShownSecrets,
+    Caller, CommandOutcome, CommandSpec, Confinement, Error, Launcher, RunningCommand, ShownSecrets,
 };
 use tempfile::TempDir;
 
@@ -255,6 +255,27 @@ async fn what_a_command_makes_itself_at_the_workspace_level_is_not_withheld() {
 }
 
 #[tokio::test]
+async fn a_person_gets_the_output_of_their_command_beside_a_secret_that_appears() {
+    let place = Place::new("true");
+    let spec = CommandSpec {
+        cwd: place.ws.clone(),
+        confinement: place.level("workspace"),
+        caller: Caller::Person,
+        ..place.bench.spec(WAIT)
+    };
+    let running = place.bench.executor.start(spec).await.unwrap();
+    running.reading().settled(Duration::ZERO).await;
+    fs::rename(place.ws.join("app"), place.ws.join("app2")).unwrap();
+    fs::rename(place.ws.join("app2"), place.ws.join("app")).unwrap();
+    fs::write(place.ws.join("flag"), "go\n").unwrap();
+    let outcome = running.outcome().await;
+    assert!(
+        !outcome.withheld && outcome.output.starts_with("ready\n"),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
 async fn what_others_change_beside_a_trial_is_not_withheld() {
     let place = Place::new("true");
     let line = format!("{WAIT}; cat src/main.rs");
@@ -268,6 +289,7 @@ async fn what_others_change_beside_a_trial_is_not_withheld() {
         fs::create_dir_all(place.ws.join(dir)).unwrap();
     }
     fs::remove_dir(place.ws.join("target/debug/gone")).unwrap();
+    // The mount over it is in the overlay of the trial, and stays.
     fs::remove_file(place.ws.join("app/.env")).unwrap();
     fs::write(place.ws.join("flag"), "go\n").unwrap();
     let outcome = running.outcome().await;

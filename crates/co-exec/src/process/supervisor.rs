@@ -401,7 +401,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read.
+    /// Returns the note in place of the output, if a secret appeared where the command could read. A person's own output is for
+    /// the person, so it has none.
     async fn withheld(&self) -> Option<String> {
         let inside = self
             .inside
@@ -414,6 +415,10 @@ impl Supervisor {
             .or(inside)?
             .clone();
         let watch = secrets.clone();
+        if self.caller == Caller::Person {
+            tokio::task::spawn_blocking(move || watch.end());
+            return None;
+        }
         let look = tokio::task::spawn_blocking(move || secrets.withheld());
         let failed = "output withheld: co could not look for secrets again";
         let withheld = look.await.unwrap_or_else(|_| Some(failed.to_owned()));
