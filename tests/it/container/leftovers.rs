@@ -1,34 +1,16 @@
 //! The containers that a killed backend left.
 
-use std::process::{Command, Stdio};
+use super::{BUSYBOX, engines, exec, running, workspace};
+use crate::support::{DEADLINE, proc};
 
-use super::{BUSYBOX, Engine, engines, exec, workspace};
-use crate::support::workspace::Workspace;
-use crate::support::{BACKEND, DEADLINE, proc};
-
-/// Starts a backend that runs a command until it is killed, and returns it once its container runs.
-fn running(engine: &Engine, workspace: &Workspace) -> std::process::Child {
-    let mut command = Command::new(BACKEND);
-    command
-        .args(["exec", "--backend", "docker", "echo up > up; sleep 500"])
-        .current_dir(workspace.path())
-        .env("CO_CLI_CONTAINER_ENGINE", &engine.program)
-        .env("CO_CLI_DOCKER_IMAGE", BUSYBOX)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let child = command.spawn().unwrap();
-    proc::wait_until(DEADLINE, "the container", || {
-        workspace.exists("up").then_some(())
-    });
-    child
-}
+const SLEEPS: &str = "echo up > up; sleep 500";
 
 #[test]
 fn the_next_start_removes_them_and_no_others() {
     for engine in engines() {
         let (killed, lives, third) = (workspace(), workspace(), workspace());
-        let mut dead = running(&engine, &killed);
-        let mut living = running(&engine, &lives);
+        let mut dead = running(&engine, &killed, SLEEPS);
+        let mut living = running(&engine, &lives, SLEEPS);
         proc::kill9(proc::children(i32::try_from(dead.id()).unwrap())[0]);
         dead.wait().unwrap();
         // The backend of another test may be the next one.

@@ -7,12 +7,12 @@ mod leftovers;
 mod protection;
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::BACKEND;
 use crate::support::workspace::Workspace;
+use crate::support::{BACKEND, DEADLINE, proc};
 
 /// The image with busybox alone, and the one with bash and coreutils.
 const BUSYBOX: &str = "co-busybox:test";
@@ -121,6 +121,23 @@ fn exec(engine: &Engine, workspace: &Workspace, image: &str, args: &[&str]) -> O
         .env("CO_CLI_DOCKER_IMAGE", image)
         .env("CO_TEST_OF_HOST", "leaked");
     command.output().unwrap()
+}
+
+/// Starts a backend that runs a command until it is killed. Returns it once the command has made the file `up`.
+fn running(engine: &Engine, workspace: &Workspace, line: &str) -> Child {
+    let mut command = Command::new(BACKEND);
+    command
+        .args(["exec", "--backend", "docker", line])
+        .current_dir(workspace.path())
+        .env("CO_CLI_CONTAINER_ENGINE", &engine.program)
+        .env("CO_CLI_DOCKER_IMAGE", BUSYBOX)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    proc::wait_until(DEADLINE, "the container", || {
+        workspace.exists("up").then_some(())
+    });
+    child
 }
 
 /// Returns what `co-nvim exec` tells of a command that ran.

@@ -1,12 +1,15 @@
 //! Files of the workspace that other programs run or obey, and secrets: what a command in a container cannot do to them.
 
-use std::fs::{Permissions, set_permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, Permissions, set_permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
 
-use super::{BASH, engines, exec, give_away, told};
+use serde_json::json;
+
+use super::{BASH, BUSYBOX, engines, exec, give_away, told};
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
-use crate::support::{DEADLINE, proc};
+use crate::support::{BACKEND, DEADLINE, cases, output_of, proc, test_tree};
 
 /// Makes a repository with a submodule, further hooks and files that an editor runs.
 fn repository() -> Workspace {
@@ -144,5 +147,43 @@ fn no_setuid_program_stays() {
             (0o2775, 0o4755),
             "{engine:?}"
         );
+    }
+}
+
+/// Puts links to the directories of the host in the place of those of the workspace, and takes them away, until it is killed.
+const SWAPS: &str = "echo up > up; while :; do for n in d e; do mv $n $n.real; mv $n.link $n; mv $n $n.link; mv $n.real $n; done; done";
+
+#[test]
+fn edits_beside_a_command_that_makes_links_lead_nowhere() {
+    for engine in engines() {
+        let (workspace, outside) = (super::workspace(), tempfile::tempdir().unwrap());
+        for name in ["d", "e"] {
+            workspace.write(&format!("{name}/f"), "inside\n");
+            fs::create_dir(outside.path().join(name)).unwrap();
+            fs::write(outside.path().join(name).join("f"), "inside\n").unwrap();
+            let link = workspace.path().join(format!("{name}.link"));
+            symlink(outside.path().join(name), link).unwrap();
+        }
+        super::give_away(&workspace);
+        let before = test_tree::read(outside.path());
+        let mut job = super::running(&engine, &workspace, SWAPS);
+        let mut made = 0;
+        for round in 0..cases(30) {
+            for request in [
+                json!({ "path": "d/f", "text": format!("inside {round}\n") }),
+                json!({ "path": format!("e/{round}"), "text": "inside\n" }),
+            ] {
+                let mut edit = Command::new(BACKEND);
+                edit.arg("edit").current_dir(workspace.path());
+                let done = output_of(&mut edit, request.to_string().as_bytes());
+                made += usize::from(done.status.success());
+            }
+        }
+        proc::kill9(proc::children(i32::try_from(job.id()).unwrap())[0]);
+        job.wait().unwrap();
+        assert!(made > 0, "{engine:?}: no edit was made");
+        assert_eq!(test_tree::read(outside.path()), before, "{engine:?}");
+        // The next one removes the container.
+        exec(&engine, &super::workspace(), BUSYBOX, &["true"]);
     }
 }

@@ -191,6 +191,7 @@ fn lock(held: &OwnedFd, how: FlockOperation) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -282,5 +283,39 @@ mod tests {
         assert!(left(&dir.path().join("moved")).is_empty());
         let stay = ["commondir", "config.worktree", "hooks"];
         assert_eq!(left(outside.path()), stay);
+    }
+
+    #[test]
+    fn links_at_the_names_of_unfinished_files_lead_nowhere() {
+        let [dir, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let theirs = outside.path().join("rc");
+        fs::write(&theirs, "theirs").unwrap();
+        let mode = theirs.metadata().unwrap().permissions();
+        let link = dir.path().join("link");
+        let put_link = |place: &Path| {
+            let _is_there = std::os::unix::fs::symlink(&theirs, &link);
+            let _is_gone = fs::rename(&link, place);
+        };
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    for name in left(dir.path()) {
+                        if name.starts_with(TEMPORARY) {
+                            put_link(&dir.path().join(name));
+                        }
+                    }
+                }
+            });
+            for _ in 0..300 {
+                let _refused = Placeholders::place(&names(dir.path()));
+                for place in names(dir.path()).iter().filter(|it| it.is_symlink()) {
+                    fs::remove_file(place).unwrap();
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert_eq!(theirs.metadata().unwrap().permissions(), mode);
     }
 }
