@@ -112,7 +112,11 @@ describe('the output of a run', function()
   end)
 
   it('<C-q> makes no entry of a name that is no file', function()
-    local nvim = neovim.start()
+    local nvim, dir = neovim.start(), neovim.dir()
+    -- As paths, these names lead to files.
+    vim.fn.mkdir(dir .. '/term:', 'p')
+    vim.fn.writefile({}, dir .. '/term:/touch made')
+    nvim:lua('vim.fn.chdir(...)', dir)
     nvim:keys(':Co! cc<CR>')
     local names =
       { 'term://touch made', 'http://x', 'scp://host/x', 'zipfile:x.zip', 'x.c', '/a:b' }

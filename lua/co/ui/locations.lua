@@ -190,12 +190,12 @@ function M.open_at_cursor(cwd)
 end
 
 --- Returns whether the name of a buffer is that of a file, and not one that a plugin or Neovim opens in a way of its own: `term://`
---- runs a command. 'errorformat' takes any word before a colon for a name.
+--- runs a command, even if there is a directory `term:`. 'errorformat' takes any word before a colon for a name.
 ---@param buf integer
 ---@return boolean
 local function names_file(buf)
   local name = buf > 0 and api.nvim_buf_get_name(buf) or ''
-  return not name:find('^%a[%w+.-]*:') or vim.uv.fs_stat(name) ~= nil
+  return not name:find('^%a[%w+.-]*:')
 end
 
 --- Returns the locations in `lines`, parsed by 'errorformat', as entries of a quickfix list.
