@@ -123,7 +123,12 @@ local function diagnostics(buf)
   if #lines == 0 then
     return nil, ('%s has none'):format(name_of(buf))
   end
-  return { name = '@diagnostics ' .. name_of(buf), text = table.concat(lines, '\n') }
+  return {
+    name = '@diagnostics ' .. name_of(buf),
+    -- A message may quote the file.
+    file = file_of(buf),
+    text = table.concat(lines, '\n'),
+  }
 end
 
 --- Returns the entries of the quickfix list.

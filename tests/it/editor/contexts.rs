@@ -102,9 +102,24 @@ fn a_program_that_the_repository_names_can_do_nothing() {
         ("format.pretty", "%G? %s"),
         ("gpg.program", &program),
         ("core.pager", &program),
+        ("pager.show", &program),
+        ("filter.word.process", &program),
+        ("filter.word.required", "true"),
+        ("diff.word.command", &program),
+        ("core.hooksPath", "hooks"),
+        ("core.editor", &program),
+        ("core.sshCommand", &program),
+        ("credential.helper", &program),
+        ("alias.show", &format!("!{program}")),
+        ("alias.diff", &format!("!{program}")),
+        ("includeIf.gitdir:**.path", "../more"),
     ] {
         workspace.git(&["config", name, value]);
     }
+    workspace.write("more", &format!("[core]\n\tfsmonitor = {program}\n"));
+    workspace.write("hooks/post-index-change", "#!/bin/sh\necho ran > ran\n");
+    let hook = workspace.path().join("hooks/post-index-change");
+    std::fs::set_permissions(hook, Permissions::from_mode(0o755)).unwrap();
     workspace.write(".gitattributes", "* filter=word diff=word\n");
     let signed = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n";
     sign(&workspace, signed);
