@@ -123,6 +123,109 @@ describe('the review of a change of several files', function()
   end)
 end)
 
+describe('the review of the files of a step', function()
+  --- The review of the first of several questions about changes.
+  local function open(...)
+    local nvim = editor()
+    nvim:receive(...)
+    nvim:wait_screen('edit_file src/a.rs')
+    reach(nvim, 'd')
+    nvim:wait_screen('change 1 of')
+    nvim:settle()
+    return nvim
+  end
+
+  --- The answers, with the hunks that were accepted.
+  local function decisions(nvim)
+    return vim.tbl_map(function(answer)
+      local accepted = vim.tbl_map(function(hunk)
+        return hunk.accept
+      end, answer.hunks or {})
+      return { answer.id, answer.decision, accepted }
+    end, nvim:sent('answer'))
+  end
+
+  local ONE = '@\n-old\n+new\n'
+
+  it('goes on to the next file, and accepts all after each change was on the screen', function()
+    local nvim =
+      open(ask_change(1, 'src/a.rs'), ask_change(2, 'src/b.rs'), ask_change(3, 'src/c.rs', ONE))
+    nvim:wait_screen('file 1 of 3 · src/a.rs', '0 of 3 answered · 4 to see')
+    nvim:keys('A')
+    nvim:wait_notice('4 changes were not on the screen as a whole yet: ]c goes on')
+    nvim:keys(']c]c]c')
+    nvim:wait_screen('file 2 of 3 · src/b.rs', '· 1 to see')
+    nvim:keys('n')
+    nvim:wait_screen('change 1 of 3 · refused')
+    nvim:keys('A')
+    nvim:wait_notice('1 change was not on the screen')
+    same({}, decisions(nvim))
+    nvim:press(']c]c')
+    nvim:wait_screen('file 3 of 3 · src/c.rs', '· A accepts all files')
+    nvim:keys(']c')
+    nvim:press('A')
+    neovim.wait('the answers', function()
+      return #nvim:sent('answer') == 3
+    end)
+    same({
+      { 1, 'reviewed', { true, true, true } },
+      { 2, 'reviewed', { false, true, true } },
+      { 3, 'reviewed', { true } },
+    }, decisions(nvim))
+    nvim:wait(questions.HOME)
+    same(1, nvim:lua('return #vim.api.nvim_list_tabpages()'))
+  end)
+
+  it('accepts no change of which a part was not on the screen', function()
+    local long = '@\n+' .. table.concat(neovim.numbered('new', 60), '\n+') .. '\n'
+    local nvim = open(ask_change(1, 'src/a.rs', long), ask_change(2, 'src/b.rs', ONE))
+    nvim:wait_screen('file 1 of 2', '· 2 to see')
+    nvim:keys('G')
+    nvim:wait_screen('new60')
+    nvim:keys('A')
+    nvim:wait_notice('2 changes were not on the screen')
+    nvim:keys('<C-b>')
+    nvim:wait_screen('new20')
+    nvim:keys('<C-b>')
+    nvim:wait_screen('file 1 of 2', '· 1 to see')
+    nvim:keys(']f')
+    nvim:wait_screen('file 2 of 2', '· A accepts all files')
+    nvim:press('A')
+    neovim.wait('the answers', function()
+      return #nvim:sent('answer') == 2
+    end)
+    same({ { 1, 'reviewed', { true } }, { 2, 'reviewed', { true } } }, decisions(nvim))
+  end)
+
+  it('accepts no change that was only passed by keys typed ahead', function()
+    local nvim = open(ask_change(1, 'src/a.rs', ONE), ask_change(2, 'src/b.rs', ONE))
+    nvim:lua([[
+      _G.notices = {}
+      vim.schedule(function()
+        vim.api.nvim_input(']cA')
+        vim.uv.sleep(100)
+      end)
+    ]])
+    nvim:wait_notice('1 change was not on the screen')
+    same({}, decisions(nvim))
+  end)
+
+  it('leaves other chats and dangerous questions alone', function()
+    local dangerous, other = ask_change(2, 'src/b.rs', ONE), ask_change(3, 'src/c.rs', ONE)
+    other.chat, dangerous.alone = 2, 'it may read .env'
+    local nvim = open(ask_change(1, 'src/a.rs', ONE), dangerous, other)
+    nvim:press('A')
+    neovim.wait('the answer', function()
+      return #nvim:sent('answer') == 1
+    end)
+    same({ { 1, 'reviewed', { true } } }, decisions(nvim))
+    nvim:wait_screen('file 1 of 2 · src/b.rs')
+    nvim:press('A')
+    nvim:wait_notice('this question is answered alone: Y accepts its changes')
+    same(1, #nvim:sent('answer'))
+  end)
+end)
+
 describe('the review of a change', function()
   it('shows the file in a tab page, with the lines that go and come', function()
     local nvim = review(ask_change(1, 'src/a.rs'))

@@ -1,10 +1,10 @@
 --- The list of all questions. `y` approves those about commands that are not destructive.
 local M = {}
 
-local api = vim.api
 local command_fold = require('co.question.command_fold')
 local float_keys = require('co.question.float_keys')
 local question_text = require('co.question.float_text')
+local windows = require('co.ui.windows')
 
 -- The most rows of a command in the list.
 local SIZE = { rows = 200, columns = 80 }
@@ -81,15 +81,8 @@ end
 ---@param list co.QuestionList
 ---@param win integer
 function M.note_displayed(list, win)
-  local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
-  -- With 'smoothscroll', the top line may be shown without its beginning.
-  local view = api.nvim_win_call(win, vim.fn.winsaveview)
-  if (view.skipcol or 0) > 0 then
-    first = first + 1
-  end
-  -- If one line is higher than the window, its end is not visible.
-  local row = { start_row = first - 1, end_row = first - 1 }
-  if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
+  local first, last = windows.whole_lines(win)
+  if not first then
     return
   end
   for number = first, last do

@@ -43,6 +43,9 @@ local MOST_MATCHED = 40000
 ---@field opened boolean the person sees it
 ---@field side? integer a buffer of the tab page that shows both texts side by side
 
+-- For the rows that Neovim draws.
+local drawings = api.nvim_create_namespace('co.review.drawings')
+
 -- The review that is open.
 ---@type co.Review?
 local current
@@ -146,6 +149,27 @@ local function reach_goal(review)
   end
 end
 
+--- Returns the files of the step that is reviewed, but for those whose answers are not about their parts alone.
+---@param review co.Review
+---@return co.ReviewItem[]
+local function step_items(review)
+  return vim.tbl_filter(function(item)
+    local alone = item.question and item.question.kind.alone(item.question)
+    return item.chat == review.item.chat and not item.whole and not alone
+  end, source_of(review.item).items())
+end
+
+--- Returns the number of parts of the step that have no answer and were not on the screen.
+---@param review co.Review
+---@return integer
+local function count_unseen(review)
+  local count = 0
+  for _, item in ipairs(step_items(review)) do
+    count = count + #review_state.unseen(review_items.state(item))
+  end
+  return count
+end
+
 --- Draws the winbar.
 ---@param review co.Review
 local function draw_winbar(review)
@@ -170,7 +194,51 @@ local function draw_winbar(review)
   if #all > 1 then
     table.insert(parts, 1, ('file %d of %d'):format(file, #all))
   end
+  if #step_items(review) > 1 and not review.item.whole then
+    local unseen = count_unseen(review)
+    table.insert(
+      parts,
+      #parts,
+      unseen > 0 and ('%d to see'):format(unseen) or 'A accepts all files'
+    )
+  end
   windows.options(review.win, { winbar = ' ' .. table.concat(parts, ' · ') })
+end
+
+--- Notes the parts that are on the screen, of rows that Neovim has drawn: it does not draw all that keys pass by.
+---@param review co.Review
+---@param top integer the first row, from 0
+---@param bottom integer the last one, or a later one
+local function note_shown(review, top, bottom)
+  local win, text = review.win, review.text
+  if
+    current ~= review
+    or not api.nvim_win_is_valid(win)
+    or api.nvim_win_get_buf(win) ~= review.buf
+    or api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage()
+  then
+    return
+  end
+  local first, last = windows.whole_lines(win)
+  if not first then
+    return
+  end
+  first, last = math.max(first - 1, top), math.min(last - 1, bottom)
+  local from, to = text:at_row(first), text:at_row(last)
+  if not from or not to then
+    return
+  end
+  local before = count_unseen(review)
+  for number = from, to do
+    local row = text:row(number)
+    if row and text:is_there(number) and not review.state.seen[number] then
+      local rows = text:last_row(number) - row + 1
+      review_state.note_shown(review.state, number, rows, first - row, last - row)
+    end
+  end
+  if count_unseen(review) ~= before then
+    draw_winbar(review)
+  end
 end
 
 --- Shows the answers to some parts.
@@ -204,6 +272,7 @@ local function close(review)
   if current == review then
     current = nil
   end
+  api.nvim_set_decoration_provider(drawings, {})
   close_side(review)
   if api.nvim_buf_is_valid(review.buf) then
     local focused = api.nvim_get_current_buf() == review.buf
@@ -221,6 +290,41 @@ local function finish(review)
   local item, from = review.item, review.from
   close(review)
   local next = source_of(item).answered(item)
+  if next then
+    M.open(next, 'co', from)
+  end
+end
+
+--- Accepts all parts of the files of the step that have no answer, once each was on the screen.
+---@param review co.Review
+local function accept_all(review)
+  local items, unseen = step_items(review), count_unseen(review)
+  if not vim.list_contains(items, review.item) then
+    notify.warn('this question is answered alone: Y accepts its changes')
+    return
+  elseif unseen > 0 then
+    local changes = unseen == 1 and '1 change was' or ('%d changes were'):format(unseen)
+    notify.warn(('%s not on the screen as a whole yet: ]c goes on'):format(changes))
+    return
+  end
+  local from, source = review.from, source_of(review.item)
+  close(review)
+  ---@type co.ReviewItem?
+  local next
+  ---@type table<integer, true>
+  local sent = {}
+  for _, item in ipairs(items) do
+    local state = review_items.state(item)
+    for _, number in ipairs(review_state.open(state)) do
+      review_state.set(state, number, { accept = true })
+    end
+  end
+  for _, item in ipairs(items) do
+    if not sent[item.request] then
+      sent[item.request] = true
+      next = source.answered(item)
+    end
+  end
   if next then
     M.open(next, 'co', from)
   end
@@ -353,6 +457,18 @@ local function other_file(review, step)
   end
 end
 
+--- Goes to the first change of the next file of the step, if there is one.
+---@param review co.Review
+local function next_file(review)
+  local all = step_items(review)
+  for index, item in ipairs(all) do
+    if item.id == review.item.id and all[index + 1] then
+      open_other(review, all[index + 1])
+      return
+    end
+  end
+end
+
 --- Lets the person choose from the files.
 ---@param review co.Review
 local function choose_file(review)
@@ -405,6 +521,9 @@ local answers = {
       end
     )
   end,
+  A = function(review)
+    accept_all(review)
+  end,
   e = function(review, number)
     local lines = review_state.answer(review.state, number).lines
       or review.text:is_there(number) and review.text:added(number, MOST_LINES, MOST_BYTES)
@@ -443,7 +562,13 @@ local answers = {
 local actions = {
   ['='] = side_by_side,
   [']c'] = function(review)
-    go_to(review, math.min((here(review) or 0) + 1, math.max(review.text.part, 1)))
+    local above = api.nvim_win_get_cursor(review.win)[1] - 1 < (review.text:row(1) or 0)
+    local next = above and 1 or (here(review) or 0) + 1
+    if next > review.state.parts and review.text.done then
+      next_file(review)
+    else
+      go_to(review, math.min(next, math.max(review.text.part, 1)))
+    end
   end,
   ['[c'] = function(review)
     local number = here(review) or 1
@@ -503,6 +628,16 @@ local function make_buffer(review)
           source_of(review.item).left(review.item)
         end)
       end
+    end,
+  })
+  api.nvim_set_decoration_provider(drawings, {
+    on_win = function(_, win, _, top, bottom)
+      if win == review.win then
+        vim.schedule(function()
+          note_shown(review, top, bottom)
+        end)
+      end
+      return false
     end,
   })
   for key, act in pairs(actions) do

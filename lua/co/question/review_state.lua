@@ -5,6 +5,8 @@ local M = {}
 ---@field parts integer the number of parts
 ---@field words co.review.Words
 ---@field answers table<integer, co.review.PartState> by the numbers of the parts
+---@field rows table<integer, table<integer, true>> for each part, its rows that were on the screen
+---@field seen table<integer, true> the parts of which all rows were
 
 ---@class (exact) co.review.PartState
 ---@field accept? boolean nil: not answered
@@ -16,7 +18,7 @@ local M = {}
 ---@param words co.review.Words
 ---@return co.review.State
 function M.new(change, words)
-  return { parts = change.parts, words = words, answers = {} }
+  return { parts = change.parts, words = words, answers = {}, rows = {}, seen = {} }
 end
 
 --- Returns what is known of the answer to a part.
@@ -47,6 +49,32 @@ function M.open(state, number)
     end
   end
   return vim.list_extend(after, before)
+end
+
+--- Notes that rows of a part are on the screen.
+---@param state co.review.State
+---@param number integer
+---@param count integer its rows
+---@param first integer the first one on the screen, from 0
+---@param last integer
+function M.note_shown(state, number, count, first, last)
+  local rows = state.rows[number] or {}
+  state.rows[number] = rows
+  for row = math.max(first, 0), math.min(last, count - 1) do
+    rows[row] = true
+  end
+  if vim.tbl_count(rows) == count then
+    state.seen[number] = true
+  end
+end
+
+--- Returns the numbers of the parts that have no answer and were not on the screen as a whole.
+---@param state co.review.State
+---@return integer[]
+function M.unseen(state)
+  return vim.tbl_filter(function(number)
+    return not state.seen[number]
+  end, M.open(state))
 end
 
 --- Returns the answers for the backend. A part without an answer is accepted.

@@ -72,6 +72,7 @@ function M.keys(words)
     { 'f', words.keys.f },
     { 'y  n', words.keys.y },
     { 'Y  N', words.keys.Y },
+    { 'A', 'as Y, for all files of the step: after each change was on the screen' },
     { 'e', 'write another text for this change' },
     { 'c', 'write a comment on this change for the model' },
     { 'u', 'take the answer to this change back' },

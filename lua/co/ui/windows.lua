@@ -267,6 +267,25 @@ function M.hide(win)
   end)
 end
 
+--- Returns the first and the last line that a window shows as a whole; nil if there is none.
+---@param win integer
+---@return integer?
+---@return integer last
+function M.whole_lines(win)
+  local first, last = vim.fn.line('w0', win), vim.fn.line('w$', win)
+  -- With 'smoothscroll', the top line may be shown without its beginning.
+  local view = api.nvim_win_call(win, vim.fn.winsaveview)
+  if (view.skipcol or 0) > 0 then
+    first = first + 1
+  end
+  -- If one line is higher than the window, its end is not visible.
+  local row = { start_row = first - 1, end_row = first - 1 }
+  if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
+    return nil, last
+  end
+  return first, last
+end
+
 --- Puts the cursor at the end of the last line. The end of a line that is higher than the window is then visible.
 ---@param win integer
 local function go_to_end(win)
