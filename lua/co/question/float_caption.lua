@@ -27,16 +27,18 @@ end
 ---@return string long
 ---@return string brief
 local function keys_from_elsewhere(question)
-  local brief = (' %s to answer '):format(mapped_key('approve') or ':Co /approve')
+  local approve = ('%s to answer'):format(mapped_key('approve') or ':Co /approve')
   local opted_in = config.get().question_keys
   local entries = {}
   for _, answer in ipairs(question.kind.alone(question) and {} or { 'yes', 'no' }) do
     local key = opted_in and answer_keys.keys[answer] or mapped_key(answer)
     if key then
-      entries[#entries + 1] = (' %s %s ·'):format(key, answer)
+      entries[#entries + 1] = ('%s %s'):format(key, answer)
     end
   end
-  return table.concat(entries) .. brief, brief
+  local brief = #entries > 0 and table.concat(entries, ' · ') or approve
+  entries[#entries + 1] = approve
+  return (' %s '):format(table.concat(entries, ' · ')), (' %s '):format(brief)
 end
 
 --- Returns the keys of the list, long and brief.

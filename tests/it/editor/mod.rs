@@ -13,6 +13,7 @@ mod half_done;
 mod hostile;
 mod idle;
 mod jobs;
+mod journeys;
 mod killed_edits;
 mod large;
 mod model;
