@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::events::{CallEnd, ChatEvent};
 use super::text::command_of;
 use crate::tool::ToolCall;
-use crate::tool::files;
 use crate::tool::shell::{self, ExecMode};
+use crate::tool::{edits, files};
 use co_exec::Caller;
 use co_llm::transcript::{
     Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart, TRIAL_INTERRUPTED,
@@ -62,9 +62,14 @@ pub(super) fn command(request: &shell::CommandRequest) -> ChatEvent {
 
 /// Returns the event that shows a call whose arguments are not valid.
 pub(super) fn unread(call: &Call) -> ChatEvent {
-    ChatEvent::Command {
-        command: co_policy::printable(&command_of(call)),
-        mode: ExecMode::default(),
+    let command = command_of(call);
+    let mut about_files = files::NAMES.iter().chain(&edits::NAMES);
+    match about_files.any(|name| *name == call.name) {
+        true => file_call(&command),
+        false => ChatEvent::Command {
+            command: co_policy::printable(&command),
+            mode: ExecMode::default(),
+        },
     }
 }
 
