@@ -61,6 +61,18 @@ map(
 )
 map(
   'n',
+  '<Plug>(co-next-change)',
+  '<Cmd>lua require("co.ui.changed_lines").jump(1)<CR>',
+  { desc = 'co: next line that the last turn changed' }
+)
+map(
+  'n',
+  '<Plug>(co-previous-change)',
+  '<Cmd>lua require("co.ui.changed_lines").jump(-1)<CR>',
+  { desc = 'co: previous line that the last turn changed' }
+)
+map(
+  'n',
   '<Plug>(co-repeat)',
   '<Cmd>lua require("co").rerun()<CR>',
   { desc = 'co: repeat the last run' }

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
+local changed_lines = require('co.ui.changed_lines')
 local diagnostics = require('co.buffers.diagnostics')
 local disk = require('co.ui.file_text')
 local gate = require('co.ui.gate')
@@ -155,6 +156,14 @@ local function change(message, buf)
   buffer.close_undo_block(buf)
   if problem then
     return { problem = problem }
+  end
+  if message.chat then
+    changed_lines.add(
+      buf,
+      vim.tbl_map(function(one)
+        return { first = one.start + 1, removed = one['end'] - one.start, added = #one.lines }
+      end, message.replacements)
+    )
   end
   if modified then
     return { unsaved = 'it had unsaved changes' }

@@ -5,6 +5,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local callbacks = require('co.chat.callbacks')
+local changed_lines = require('co.ui.changed_lines')
 local chat_text = require('co.chat.text')
 local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
@@ -303,7 +304,7 @@ function M.block(message)
     chat.text:patch(message.block, message.patch, message.done)
   end)
   if message.done then
-    reload.changed_files()
+    reload.changed_files(true)
   end
 end
 
@@ -328,6 +329,9 @@ function M.state(message)
   if chat then
     local taken = math.max(0, message.taken_prompts - chat.state.taken_prompts)
     chat.waiting_prompts = vim.list_slice(chat.waiting_prompts, taken + 1)
+    if chat.state.state == 'idle' and message.state ~= 'idle' then
+      changed_lines.clear()
+    end
     local begun = message.transcript ~= chat.state.transcript
     -- A question may wait for long, so plugins draw the text before its answer too.
     local rests = vim.list_contains({ 'idle', 'asking' }, message.state)

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local changed_lines = require('co.ui.changed_lines')
 local disk = require('co.ui.file_text')
 local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
@@ -29,23 +30,6 @@ local function choose(buf, always)
   return wanted and vim.v.fcs_reason ~= 'deleted' and 'reload' or ''
 end
 
---- Reloads those of the buffers that are unmodified and whose files changed. For a modified buffer it shows a notice.
----@param bufs integer[]
----@param always? integer[] the buffers that are reloaded without 'autoread' too
-local function check(bufs, always)
-  local watcher = api.nvim_create_autocmd('FileChangedShell', {
-    callback = function(event)
-      vim.v.fcs_choice = choose(event.buf, always or {})
-    end,
-  })
-  for _, buf in ipairs(bufs) do
-    if api.nvim_buf_is_loaded(buf) then
-      pcall(api.nvim_command, ('silent checktime %d'):format(buf))
-    end
-  end
-  pcall(api.nvim_del_autocmd, watcher)
-end
-
 --- Returns whether a reload would change the text of a buffer.
 ---@param buf integer
 ---@return boolean
@@ -57,21 +41,49 @@ local function is_stale(buf)
   return stat.size > LARGEST or disk.saved(buf) ~= disk.unsaved(buf)
 end
 
+--- Reloads those of the buffers that are unmodified and whose files changed. For a modified buffer it shows a notice.
+---@param bufs integer[]
+---@param always? integer[] the buffers that are reloaded without 'autoread' too
+---@param by_model? boolean a command of the model changed them
+local function check(bufs, always, by_model)
+  ---@type table<integer, string>
+  local before = {}
+  local watcher = api.nvim_create_autocmd('FileChangedShell', {
+    callback = function(event)
+      vim.v.fcs_choice = choose(event.buf, always or {})
+    end,
+  })
+  for _, buf in ipairs(bufs) do
+    if api.nvim_buf_is_loaded(buf) then
+      -- With 'autoread', no event tells of the text before.
+      if by_model and changed_lines.may_compare(buf) and is_stale(buf) then
+        before[buf] = disk.unsaved(buf)
+      end
+      pcall(api.nvim_command, ('silent checktime %d'):format(buf))
+    end
+  end
+  pcall(api.nvim_del_autocmd, watcher)
+  for buf, text in pairs(before) do
+    changed_lines.compare(buf, text, disk.unsaved(buf))
+  end
+end
+
 --- Reloads each unmodified buffer whose file changed, as soon as no command of the person is half done in it.
-function M.changed_files()
+---@param by_model? boolean a command of the model ended
+function M.changed_files(by_model)
   local bufs = vim.tbl_filter(function(buf)
     local has_name = api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_name(buf) ~= ''
     return has_name and vim.bo[buf].buftype == ''
   end, api.nvim_list_bufs())
   if gate.is_open(bufs) then
-    return check(bufs)
+    return check(bufs, nil, by_model)
   end
   for _, buf in ipairs(bufs) do
     if not waiting[buf] then
       waiting[buf] = true
       gate.when_open({ buf }, function()
         waiting[buf] = nil
-        check({ buf })
+        check({ buf }, nil, by_model)
       end)
     end
   end

@@ -148,6 +148,13 @@ M.commands = {
     about = 'allow for longer: number and command, prefix, prefix_saved, edits or everything',
     run = always,
   },
+  seen = {
+    about = 'remove the signs at the lines that the last turn changed',
+    run = function()
+      require('co.ui.changed_lines').clear()
+      return true
+    end,
+  },
   pending = { about = 'list the questions that wait', run = pending },
   stop = {
     about = 'cancel the turn; again: what is queued',
