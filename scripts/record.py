@@ -199,7 +199,9 @@ def answer(terminal: Terminal, key: str, pattern: str, what: str, then: Callable
     terminal.press("Enter")
 
     def answered() -> bool:
-        # The window swallows keys for a moment after it is entered.
+        # The window takes an answer only after a pause.
+        if terminal.shows(pattern):
+            time.sleep(0.6)
         if terminal.shows(pattern):
             terminal.type(key)
         return then()
