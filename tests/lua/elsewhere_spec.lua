@@ -131,6 +131,40 @@ describe('an answer from elsewhere', function()
     same({ { 1, 'once' } }, answers(nvim))
   end)
 
+  it('counts for a question with any characters', function()
+    local nvim = seen(ask(1, {
+      command = 'echo "日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語" e\u{301} 👨‍👩‍👧 🏳️‍🌈 سلام ß\ttab\u{a0}x  ',
+      reasons = { 'שלום', 'नमस्ते', '\u{200b}|\u{202e}|\u{feff}|\1' },
+    }))
+    same('whole', nvim:lua("return require('co.question.sight').look()"))
+    nvim:keys(YES)
+    wait_answers(nvim, { { 1, 'once' } })
+  end)
+
+  for mode, keys in pairs({ n = '', i = 'i', x = 'v', c = ':abc', o = 'd', cmdwin = 'q:' }) do
+    it('opens the review of a change from mode ' .. mode, function()
+      local file = messages.file('src/a.rs', '@\n-old\n+new\n')
+      local change = messages.change({ excerpt = '-old\n+new\n', files = { file } })
+      local nvim = seen(ask(1, { change = change }))
+      nvim:keys(keys .. REVIEW)
+      nvim:wait_screen('change 1 of 1')
+      nvim:wait_mode('n')
+      same({}, answers(nvim))
+      same(
+        { 'one', 'two', 'three' },
+        nvim:lua('return vim.api.nvim_buf_get_lines(1, 0, -1, false)')
+      )
+    end)
+  end
+
+  it('shows what comes next while a command line is typed', function()
+    local nvim = seen(ask(1), ask(2))
+    nvim:keys(':abc' .. YES)
+    nvim:wait_screen('touch file2', ':abc')
+    nvim:wait_gone('touch file1')
+    same('c', nvim:mode())
+  end)
+
   it('may be what a key is mapped to in several steps', function()
     local nvim = seen(ask(1), ask(2))
     nvim:lua([[
@@ -426,6 +460,14 @@ describe('a key in the float just after the jump there', function()
     nvim:wait_notice('too quick, press again')
     nvim:settle()
     same({ { 1, 'once' } }, answers(nvim))
+  end)
+
+  it('answers nothing in a macro', function()
+    local nvim = seen(ask(1))
+    nvim:lua("vim.fn.setreg('q', vim.keycode('<F5>y'))")
+    nvim:keys('@q')
+    nvim:wait_notice('too quick, press again')
+    same({}, answers(nvim))
   end)
 
   it('answers nothing dangerous', function()

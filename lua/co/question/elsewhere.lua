@@ -7,6 +7,7 @@ local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')
 local questions = require('co.question')
 local sight = require('co.question.sight')
+local windows = require('co.ui.windows')
 
 ---@alias co.elsewhere.Answer 'yes'|'no'|'review'|'try'
 
@@ -55,6 +56,7 @@ function M.press(answer)
     notify.info('this cannot be tried: answer yes or no')
   elseif answer ~= 'review' then
     act(question)
+    windows.redraw()
   elseif not (question.kind.d and question.kind.d(question) == 'review') then
     questions.focus()
   else

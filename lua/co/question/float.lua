@@ -458,6 +458,7 @@ local function had_seen()
   local question = state.question
   return question ~= nil
     and focus.ignored_after() == 'person'
+    and focus.pressed()
     and state.seen_before == state.texts
     and state.page == 'question'
     and not state.held

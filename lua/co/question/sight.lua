@@ -40,7 +40,10 @@ local SHAPED = vim.regex('^[\\u0600-\\u06ff\\ufb50-\\ufeff]')
 ---@param char string
 ---@return boolean
 local function shows(cell, char)
+  -- One that is not printable is shown as several.
+  local shown = vim.fn.strtrans(char)
   return cell:find(char, 1, true) ~= nil
+    or shown ~= char and cell ~= '' and vim.startswith(shown, cell)
     or ARABIC:match_str(char) ~= nil and SHAPED:match_str(cell) ~= nil
 end
 
