@@ -65,7 +65,7 @@ pub enum Error {
     Changes,
     #[error("the command changed files of more than {} MB, so none is kept: let it change fewer", MOST_BYTES >> 20)]
     Bytes,
-    #[error("co needs more than {} s to read what the command changed, so none is kept: let it change fewer files", MOST_WORK.as_secs())]
+    #[error("co needs more than {} s to read and show what the command changed, so none is kept: let it change fewer files", MOST_WORK.as_secs())]
     Time,
     #[error("the changes of the command cannot be read: {0}")]
     Read(#[from] io::Error),

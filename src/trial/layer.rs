@@ -150,6 +150,14 @@ impl Layer {
         done
     }
 
+    /// Returns the time that is left for co's work after the trial.
+    pub(super) fn time_left(&self) -> Duration {
+        *self
+            .time_left
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the directory for [`Confinement::Trial`].
     pub(super) fn path(&self) -> PathBuf {
         self.dir.path().join(TRIAL)

@@ -1,13 +1,32 @@
 //! The changes of a trial as text for a person, and as JSON.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::changes::{Fate, IgnoredFiles, NotKept, TrialChanges};
+use super::changes::{Error, Fate, IgnoredFiles, NotKept, TrialChanges};
 use super::ignored::Cleared;
+use super::layer::Layer;
+use crate::blocking::blocking;
 use crate::checkpoint::{Change, Entry, Store, shown};
 use crate::protocol::{FactLine, fact_lines};
+
+/// Makes texts of the changes of a trial in the time that is left for co's work after it.
+///
+/// # Errors
+/// It takes longer. Then no change may be kept, because nobody has seen it. `make` goes on in its thread until its end.
+pub async fn in_time<T: Send + 'static>(
+    layer: &Arc<Layer>,
+    make: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    let (left, own) = (layer.time_left(), Arc::clone(layer));
+    let making = blocking(move || Ok::<_, Error>(own.work(|_end| make())));
+    let late = |_| Err(Error::Time.to_string());
+    tokio::time::timeout(left, making)
+        .await
+        .unwrap_or_else(late)
+}
 
 impl TrialChanges {
     /// Returns the unified diff of what can be kept. A directory has a line of its own if nothing else names it.
@@ -51,8 +70,8 @@ impl TrialChanges {
         notes
     }
 
-    /// Returns all of it as JSON. With `withheld`, leaves out what the files contain.
-    pub fn json(&self, store: &Store, withheld: bool) -> Value {
+    /// Returns what can be kept as JSON. With `withheld`, leaves out what the files contain.
+    pub fn changes_json(&self, store: &Store, withheld: bool) -> Vec<Value> {
         let changes = self.changes.iter().map(|change| {
             let mut value = json_of(change, store);
             if withheld {
@@ -60,9 +79,14 @@ impl TrialChanges {
             }
             value
         });
+        changes.collect()
+    }
+
+    /// Returns all of it as JSON, with the `changes` that can be kept.
+    pub fn json(&self, changes: &[Value]) -> Value {
         let not_kept = self.not_kept.iter().map(NotKept::json);
         json!({
-            "changes": changes.collect::<Vec<_>>(),
+            "changes": changes,
             "not_kept": not_kept.collect::<Vec<_>>(),
             "git": self.git.paths().map(in_json).collect::<Vec<_>>(),
             "head": self.git.head,

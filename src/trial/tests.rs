@@ -348,6 +348,25 @@ fn co_reads_what_a_trial_changed_for_a_limited_time() {
 }
 
 #[test]
+fn co_shows_what_a_trial_changed_for_a_limited_time() {
+    let scene = Scene::new("");
+    let layer = Arc::new(scene.layer());
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let shown = async {
+        assert_eq!(super::in_time(&layer, || 1).await, Ok(1));
+        *layer.time_left.lock().unwrap() = Duration::from_millis(1);
+        super::in_time(&layer, move || ended.recv().is_err()).await
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let why = runtime.block_on(shown).unwrap_err();
+    assert!(
+        why.starts_with("co needs more than 10 s to read and show"),
+        "{why}"
+    );
+    drop(end);
+}
+
+#[test]
 fn secrets_are_not_read() {
     let why = "it looks like a secret, or is a file of co's own";
     check(

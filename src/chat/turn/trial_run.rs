@@ -18,7 +18,7 @@ use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
 use crate::tool::shell::ExecContext;
-use crate::trial::{Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
+use crate::trial::{self, Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::CommandOutcome;
 use co_llm::transcript::Decision;
 use co_policy::Sort;
@@ -221,17 +221,21 @@ impl Turn {
                 changes = changes.with_head(&self.services.executor, &place) => changes,
             };
         }
-        blocking(move || {
-            let TrialPlace {
-                layer,
-                judge,
-                store,
-            } = place;
-            changes.settle_ignored(may_stay, &layer, judge.root(), &judge.readable());
+        let TrialPlace {
+            layer,
+            judge,
+            store,
+        } = place;
+        let shown = trial::in_time(&layer, move || {
             let files = ChangedFile::all(changes.changes.iter(), &store);
             // A yes may run the command again, so there is nothing to answer in parts.
             let whole = failed || !changes.git.is_empty();
             let change = shown_change(&changes, &files, whole, &store);
+            (changes, files, change)
+        });
+        let (mut changes, files, change) = shown.await?;
+        blocking(move || {
+            changes.settle_ignored(may_stay, &layer, judge.root(), &judge.readable());
             Ok::<_, String>(ReadTrial {
                 layer: Some(layer).filter(|_| changes.ignored.fate == Fate::Undecided),
                 changes,

@@ -15,9 +15,10 @@ use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{By, Checkpoints, Overlap, Undo, files};
 use crate::paths::Paths;
+use crate::protocol::FactLine;
 use crate::tool::confinement_hint::may_have_failed;
 use crate::tool::judge::{Judge, JudgeConfig, workspace_of};
-use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself};
+use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself, in_time};
 use co_exec::sandbox::{Launcher, Removals};
 use co_exec::{CommandOutcome, Confinement, Executor, Program};
 use co_llm::transcript::Decision;
@@ -44,14 +45,19 @@ pub(super) struct Tried<'a> {
     trial: &'a Trial,
     /// The error is the reason why they are not known.
     found: Result<TrialChanges, String>,
+    report: Report,
     /// The command ended by itself.
     is_whole: bool,
-    /// The command may have copied a secret.
-    withheld: bool,
     /// The changes that were left alone when the others were kept; none if all are dropped.
     kept: Option<Vec<NotKept>>,
     /// The reason why nothing could be kept.
     problem: Option<String>,
+}
+
+/// The changes that can be kept, as the caller wants them.
+enum Report {
+    Text { diff: String, facts: Vec<FactLine> },
+    Json(Vec<Value>),
 }
 
 impl Trial {
@@ -127,12 +133,20 @@ impl Trial {
             Ok(found) => Ok(found),
             Err(why) => Err(why),
         };
+        let shown = match found {
+            Ok(found) => self.report(found, json, outcome.withheld).await,
+            Err(why) => Err(why),
+        };
+        let (found, report) = match shown {
+            Ok((found, report)) => (Ok(found), report),
+            Err(why) => (Err(why), Report::Json(Vec::new())),
+        };
         // From here on nothing waits, so no signal ends it half-way.
         let mut tried = Tried {
             trial: self,
             found,
+            report,
             is_whole: ended_by_itself(outcome),
-            withheld: outcome.withheld,
             kept: None,
             problem: None,
         };
@@ -147,6 +161,27 @@ impl Trial {
         tried
     }
 
+    /// Makes the report of the changes, before any is kept.
+    async fn report(
+        &self,
+        found: TrialChanges,
+        json: bool,
+        withheld: bool,
+    ) -> Result<(TrialChanges, Report), String> {
+        let store = Arc::clone(&self.place.store);
+        in_time(&self.place.layer, move || {
+            let report = match json {
+                true => Report::Json(found.changes_json(&store, withheld)),
+                false => Report::Text {
+                    diff: found.diff(&store),
+                    facts: found.facts(&store),
+                },
+            };
+            (found, report)
+        })
+        .await
+    }
+
     /// Removes the layer, up to `limit`. The next trial removes the rest.
     pub(super) async fn remove(self, limit: Duration) {
         drop(self.place);
@@ -157,19 +192,22 @@ impl Trial {
 impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
-        let store = &self.trial.place.store;
-        match (self.found.as_ref()).map(|found| found.diff(store)) {
+        match &self.report {
             // A file may have text that moves the cursor.
-            Ok(diff) if io::stdout().is_terminal() => printable(&diff),
-            Ok(diff) => diff,
-            Err(_) => String::new(),
+            Report::Text { diff, .. } if io::stdout().is_terminal() => printable(diff),
+            Report::Text { diff, .. } => diff.clone(),
+            Report::Json(_) => String::new(),
         }
     }
 
     /// Returns all of it as JSON.
     pub(super) fn json(&self) -> Value {
+        let changes = match &self.report {
+            Report::Json(changes) => &changes[..],
+            Report::Text { .. } => &[],
+        };
         let mut object = match &self.found {
-            Ok(found) => found.json(&self.trial.place.store, self.withheld),
+            Ok(found) => found.json(changes),
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
@@ -203,8 +241,8 @@ impl Tried<'_> {
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
             AfterTrial::Ask => {
-                for fact in found.facts(&self.trial.place.store) {
-                    say(&fact.text);
+                if let Report::Text { facts, .. } = &self.report {
+                    facts.iter().for_each(|fact| say(&fact.text));
                 }
                 asks(&format!("keep {count}? [y/N] "), told).await
             }
