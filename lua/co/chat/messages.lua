@@ -100,16 +100,18 @@ local width = 0
 ---@param last integer
 local function on_win(_, win, buf, first, last)
   local messages = all[buf]
-  if not messages or vim.wo[win].conceallevel == 0 then
+  -- Most frames of an answer have no heading, and this runs for each.
+  local shown = messages and messages:between(first, last) or {}
+  if #shown == 0 or vim.wo[win].conceallevel == 0 then
     return false
   end
   drawn = {}
-  for _, message in ipairs(messages:between(first, last)) do
+  for _, message in ipairs(shown) do
     drawn[message.row] = message
   end
   local info = vim.fn.getwininfo(win)[1]
   width = info.width - info.textoff
-  return next(drawn) ~= nil
+  return true
 end
 
 ---@param buf integer
