@@ -1,5 +1,6 @@
 //! Reads the layers of settings: the file, Lua, the environment.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -74,6 +75,14 @@ pub fn load(file: Option<&Path>, lua: &Value, env: Env<'_>) -> (Config, Vec<Stri
     (given.config(), problems)
 }
 
+/// Reads a file of settings. A pipe would wait for its writer.
+fn read(file: &Path) -> std::io::Result<String> {
+    match std::fs::metadata(file)?.file_type().is_fifo() {
+        true => Err(std::io::Error::other("it is a pipe")),
+        false => std::fs::read_to_string(file),
+    }
+}
+
 struct Loader {
     given: GivenSettings,
     problems: Vec<String>,
@@ -82,7 +91,7 @@ struct Loader {
 impl Loader {
     fn file(&mut self, file: &Path) {
         let layer = file.display().to_string();
-        let text = match std::fs::read_to_string(file) {
+        let text = match read(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {

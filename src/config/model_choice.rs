@@ -52,7 +52,7 @@ impl Config {
     pub fn confinement_fault(&self) -> Option<String> {
         let wrong = self.wrong.as_ref().filter(|wrong| wrong.confines)?;
         Some(format!(
-            "no command runs, because {} is wrong and may say how to confine it: co-nvim doctor says how to correct it",
+            "no command runs, because {} is wrong, so co cannot tell how to confine commands: co-nvim doctor says how to correct it",
             wrong.what
         ))
     }

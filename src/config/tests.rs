@@ -201,8 +201,9 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
 { "container_engine": "nerdctl" } | one of auto, docker, podman, or an absolute path
 { "docker_image": "--privileged" } | the name of an image
 { "sandbox_network": "container:x" } | one of none, host, bridge, or the name of a network of the container engine
-{ "deny": "git push" } | a list of texts
-{ "deny": [1] } | a list of texts
+{ "deny": "git push" } | a list of rules, each about one command
+{ "deny": [1] } | a list of rules, each about one command
+{ "allow": "ls" } | a list of texts
 { "shell_memory": "1" } | a size from 16MiB up, in bytes or such as "64MiB", or "none"
 { "sandbox_mem_limit": "99999999999g" } | a size from 16MiB to 1TiB, in bytes or such as "64MiB"
 { "api_key_file": "key" } | an absolute path, or one that starts with ~/
@@ -243,6 +244,18 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
         json!([1]),
         &format!("{lua} must be a table of settings; no prompt is sent until it is right"),
     );
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_refuses_prompts() {
+    for name in ["deny", "ask"] {
+        let (config, problems) = from_lua(&json!({ name: ["ls", "git push; ls"] }));
+        let wrong = config.wrong.expect("no prompt is sent");
+        assert_eq!(wrong.what, format!("the setting {name}"));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let rules = [config.policy.deny, config.policy.ask].concat();
+        assert_eq!(rules, ["ls", "git push; ls"]);
+    }
 }
 
 #[test]

@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::Config;
 use co_exec::names_variables;
 use co_llm::Prices;
+use co_policy::Pattern;
 
-/// The type of a setting and its setter. The setter gets only values that the type accepts.
+/// The type of a setting and its setter.
 pub(super) enum Kind {
     Flag(fn(&mut Config, bool)),
     Number {
@@ -54,6 +55,8 @@ pub(super) enum Kind {
     /// Paths as they are written, because each use may have another home directory.
     Paths(fn(&mut Config, Vec<PathBuf>)),
     Words(fn(&mut Config, Vec<String>)),
+    /// Rules about commands. A wrong one makes the setting wrong, but the others are set.
+    Rules(fn(&mut Config, Vec<String>)),
     /// Variables of the environment.
     Variables(fn(&mut Config, Vec<String>)),
     /// A program and its arguments.
@@ -103,6 +106,7 @@ impl Kind {
             Self::Path(_) => "an absolute path, or one that starts with ~/".to_owned(),
             Self::Paths(_) => "a list of absolute paths, or ones that start with ~/".to_owned(),
             Self::Words(_) => "a list of texts".to_owned(),
+            Self::Rules(_) => "a list of rules, each about one command".to_owned(),
             Self::Variables(_) => "a list of variables, as NAME or PREFIX_*".to_owned(),
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
@@ -163,6 +167,12 @@ impl Kind {
             Self::Path(set) => set(config, path(text(value)?, home)?),
             Self::Paths(set) => set(config, paths(value)?),
             Self::Words(set) => set(config, words(value)?),
+            Self::Rules(set) => {
+                let rules = words(value)?;
+                let all = rules.iter().all(|it| it.parse::<Pattern>().is_ok());
+                set(config, rules);
+                all.then_some(()).ok_or(BadValue)?;
+            }
             Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
                 let argv = words(value)?;
@@ -196,12 +206,18 @@ impl Kind {
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
             Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Profiles(_) => json()?,
-            Self::Paths(_) | Self::Words(_) | Self::Variables(_) | Self::Argv(_)
+            Self::Paths(_)
+            | Self::Words(_)
+            | Self::Rules(_)
+            | Self::Variables(_)
+            | Self::Argv(_)
                 if text.starts_with('[') =>
             {
                 json()?
             }
-            Self::Paths(_) | Self::Words(_) | Self::Variables(_) => split(text.split(',')),
+            Self::Paths(_) | Self::Words(_) | Self::Rules(_) | Self::Variables(_) => {
+                split(text.split(','))
+            }
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
         })

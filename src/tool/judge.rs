@@ -552,7 +552,7 @@ fn rules(
             None => format!("co does not know what `{program}` does"),
         };
         problems.push(format!(
-            "`shell_safe_commands`: {why}, so it still asks; to let it run, put `{pattern}` into `allow`"
+            "`shell_safe_commands`: {why}, so this entry has no effect; to let it run, put `{pattern}` into `allow`"
         ));
     }
     for name in &settings.deny_lifted {

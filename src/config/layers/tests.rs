@@ -90,3 +90,16 @@ fn a_key_goes_only_to_the_address_of_its_layer() {
     let given_later = serde_json::json!({ "api_key_env": "WORK" });
     check("base_url = 'http://127.0.0.1:2'\n", given_later, &[], None);
 }
+
+#[test]
+fn a_pipe_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("config.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let (config, problems) = load(Some(&pipe), &Value::Null, &|_| None);
+    let pipe = pipe.display();
+    let told = format!("{pipe} cannot be read (it is a pipe); no prompt is sent until it is right");
+    assert_eq!(problems, [told]);
+    assert!(config.wrong.unwrap().confines);
+}

@@ -16,14 +16,14 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "ask",
         "",
-        Kind::Words(|c, v| c.policy.ask = v),
+        Kind::Rules(|c, v| c.policy.ask = v),
         "Commands that are always asked about. Rules match as those of deny.",
     )
     .strict(),
     setting(
         "deny",
         "",
-        Kind::Words(|c, v| c.policy.deny = v),
+        Kind::Rules(|c, v| c.policy.deny = v),
         "Commands that are refused without a question; nothing overrules it. git push also matches \
          git -C . push and uv run git push; git reset --hard matches git reset -q --hard.",
     )
@@ -39,8 +39,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "(the built-in list)",
         Kind::Words(|c, v| c.policy.safe_commands = Some(v)),
         "The only programs that may run without a question, such as ls or git log. It narrows the \
-         built-in list of programs that only look; with an empty list, every command asks. co names entries that never only look, such as make: \
-         they still ask.",
+         built-in list of programs that only look; with an empty list, every command asks. Entries that never only look, such as \
+         make, have no effect, and co names them.",
     )
     .strict(),
 ];
