@@ -113,7 +113,7 @@ pub(crate) enum OptionValue {
 #[serde(deny_unknown_fields)]
 pub struct Program {
     names: Vec<String>,
-    /// None if another row says what the program does.
+    /// The sort without options; `None` if another row has it.
     sort: Option<Sort>,
     #[serde(default)]
     does: String,
@@ -179,7 +179,7 @@ pub struct Program {
     /// True if the words of the started command together are shell text.
     #[serde(default)]
     pub(crate) joins: bool,
-    /// If it adds words at the end of the command that it starts: the options by which it does not.
+    /// The options that keep it from adding words to the command that it starts; `None` if it never adds any.
     pub(crate) adds_words_unless: Option<OptionList>,
     /// True if the started command runs in a container or on another machine.
     #[serde(default)]
