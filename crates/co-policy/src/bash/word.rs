@@ -1,6 +1,8 @@
 //! Reads one word of bash: quotes, escapes, brace lists, and whether bash would expand it.
 
+use std::iter::Peekable;
 use std::ops::Range;
+use std::str::Chars;
 
 /// A word with more expansions than this is read without expanding its braces.
 const MAX_FORMS: usize = 64;
@@ -94,8 +96,12 @@ impl Scanner {
                     Some('$' | '`' | '"' | '\\') => self.push(chars.next().unwrap_or('\\'), true),
                     _ => self.push('\\', true),
                 },
-                // Another form of quotes. Bash may compute what is in it.
-                (None, '$') if matches!(chars.peek(), Some('\'' | '"')) => self.dynamic = true,
+                (None, '$') if chars.next_if_eq(&'\'').is_some() => {
+                    self.dynamic = true;
+                    self.escapes(&mut chars);
+                }
+                // Another form of quotes. Bash may translate what is in it.
+                (None, '$') if chars.peek() == Some(&'"') => self.dynamic = true,
                 (_, '$' | '`') => {
                     self.dynamic |= c == '`' || chars.peek().is_some_and(|next| begins(*next));
                     self.push(c, quote.is_some());
@@ -110,9 +116,48 @@ impl Scanner {
         self.dynamic |= quote.is_some();
     }
 
+    /// Reads the rest of `$'…'`, where a backslash starts an escape of C.
+    fn escapes(&mut self, chars: &mut Peekable<Chars>) {
+        while let Some(c) = chars.next() {
+            match c {
+                '\'' => return,
+                '\\' => self.escape(chars),
+                _ => self.push(c, true),
+            }
+        }
+    }
+
+    fn escape(&mut self, chars: &mut Peekable<Chars>) {
+        let octal = chars.peek().is_some_and(|c| c.is_digit(8));
+        let c = match chars.next_if(|_| !octal) {
+            None => number(chars, 8, 3),
+            Some('x') => number(chars, 16, 2),
+            Some('u') => number(chars, 16, 4),
+            Some('U') => number(chars, 16, 8),
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some(c @ ('\\' | '\'' | '"' | '?')) => c,
+            // The others are control characters, or no escapes.
+            Some(c) => {
+                self.push('\\', true);
+                c
+            }
+        };
+        self.push(c, true);
+    }
+
     fn push(&mut self, char: char, quoted: bool) {
         self.letters.push(Letter { char, quoted });
     }
+}
+
+/// Reads a character that is written as a number with at most `most` digits.
+fn number(chars: &mut Peekable<Chars>, radix: u32, most: usize) -> char {
+    let digits = std::iter::from_fn(|| chars.next_if(|c| c.is_digit(radix))?.to_digit(radix));
+    let code = digits
+        .take(most)
+        .fold(0, |code: u32, digit| code * radix + digit);
+    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// True for a character that starts an expansion after `$`.
