@@ -165,10 +165,11 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
 
 /// Returns the command that builds the image of the settings. It runs without confinement, because the person asked for
 /// exactly this command.
-fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
+async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
     let settings = services.config.container();
     let environment: Vec<_> = std::env::vars_os().collect();
-    let engine = Engine::find(&settings.engine, &environment).map_err(|fault| fault.to_string())?;
+    let engine = Engine::chosen(&settings.engine, &environment).await;
+    let engine = engine.map_err(|fault| fault.to_string())?;
     let words = [
         engine.program().to_string_lossy().into_owned(),
         "build".to_owned(),
@@ -190,7 +191,10 @@ fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
 async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunConditions), String> {
     let streams = run.streams;
     if run.options.builds_image {
-        return image_build(services, run)?.start(services, streams).await;
+        return image_build(services, run)
+            .await?
+            .start(services, streams)
+            .await;
     }
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)

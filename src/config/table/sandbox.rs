@@ -95,7 +95,7 @@ pub(super) static SETTINGS: &[Setting] = &[
             check: container::is_engine,
             set: |c, v| v.clone_into(&mut c.exec.container.engine),
         },
-        "The command line of the container engine. auto takes docker, or podman if there is no docker on $PATH.",
+        "The command line of the container engine. auto takes docker, or podman if docker does not answer.",
     )
     .confines()
     .applies(Applies::Restart),

@@ -25,7 +25,7 @@ pub async fn check_engine(
     settings: &ContainerSettings,
     env: &[(OsString, OsString)],
 ) -> Result<Engine, EngineFault> {
-    let engine = Engine::find(&settings.engine, env)?;
+    let engine = Engine::chosen(&settings.engine, env).await?;
     engine.check(&settings.image).await?;
     Ok(engine)
 }
@@ -68,6 +68,23 @@ impl Engine {
             program,
             env: env.to_vec(),
         })
+    }
+
+    /// Finds the engine like [`find`](Self::find), but of several for `auto` the first one that answers.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn chosen(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
+        let found = ENGINES.iter().filter_map(|name| Self::find(name, env).ok());
+        let engines: Vec<_> = found.collect();
+        if wanted == "auto" && engines.len() > 1 {
+            for engine in engines {
+                if engine.answers().await.is_ok() {
+                    return Ok(engine);
+                }
+            }
+        }
+        Self::find(wanted, env)
     }
 
     /// Returns the engine's name.
@@ -175,6 +192,20 @@ mod tests {
         let path = dir.path().join("podman");
         assert_eq!(find(path.to_str().unwrap()).unwrap(), "podman");
         assert!(find("/nonexistent/docker").is_err());
+    }
+
+    #[tokio::test]
+    async fn of_several_the_first_one_that_answers_is_chosen() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = environment(dir.path());
+        let chosen = async |wanted| Engine::chosen(wanted, &env).await.map(|it| it.name());
+        write(dir.path(), "docker", "exit 1");
+        assert_eq!(chosen("auto").await.unwrap(), "docker");
+        write(dir.path(), "podman", "exit 0");
+        assert_eq!(chosen("auto").await.unwrap(), "podman");
+        assert_eq!(chosen("docker").await.unwrap(), "docker");
+        write(dir.path(), "docker", "exit 0");
+        assert_eq!(chosen("auto").await.unwrap(), "docker");
     }
 
     #[tokio::test]
