@@ -12,7 +12,7 @@ use co_exec::beneath::Dir;
 /// ones, that takes too long.
 pub(super) const MOST_DEPTH: usize = 200;
 
-/// The most bytes of a path in the workspace. Of a whole path that is too long for a system call, no program can be kept away.
+/// The most bytes of a path in the workspace. If a whole path is too long for a system call, co cannot survey the workspace.
 const MOST_PATH_BYTES: usize = 3_000;
 
 /// Returns whether more than [`MOST_DEPTH`] directories are above a file, or its path is very long.
