@@ -216,8 +216,9 @@ local function lay_out(limits, part)
       return { row = row(message.row), at = message.at }
     end, part.messages or {}),
     folds = vim.tbl_map(function(fold)
+      local first = row(fold[1])
       local after = rows[fold[2] + 2] or fold[2] + 1 - #before + #lines
-      return { row(fold[1]), after - 1 }
+      return { first, math.max(first, after - 1) }
     end, part.folds or {}),
     answer = part.answer and row(part.answer),
   }
