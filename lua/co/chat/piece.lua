@@ -26,14 +26,6 @@ local MOST_PARSING, MOST = 60, 200
 local MOST_MARKS = 8000
 -- Captures or highlights between two looks at the clock.
 local TOGETHER = 16
--- The queries for injected languages. Only markdown has any: Neovim runs them before co can look at the tree, and for code they
--- may take seconds.
----@type table<string, string>
-local INJECTIONS = setmetatable({}, {
-  __index = function(_, lang)
-    return not vim.startswith(lang, 'markdown') and '' or nil
-  end,
-})
 
 ---@class (exact) co.PieceMark
 ---@field row integer of the piece
@@ -168,16 +160,16 @@ end
 
 --- Parses the text and sets its highlights, or gives up.
 function Work:start()
-  local parser =
-    vim.treesitter.get_string_parser(self.text, 'markdown', { injections = INJECTIONS })
-  parse_in_steps.start(parser, {
+  parse_in_steps.start({
+    lines = self.lines,
+    lang = 'markdown',
     injections = true,
     most_parsing = MOST_PARSING,
     most = MOST,
     goes_on = function()
       return self:goes_on()
     end,
-    work = function()
+    work = function(parser)
       self:find(parser, 0)
       self:set_marks()
     end,

@@ -52,8 +52,7 @@ local function language_of(path)
   end
   -- Neovim 0.10 knows only registered filetypes.
   local language = vim.treesitter.language.get_lang(filetype) or filetype
-  local added, found = pcall(vim.treesitter.language.add, language)
-  return added and found ~= false and language or nil
+  return pcall(vim.treesitter.get_string_parser, '', language) and language or nil
 end
 
 --- Colours the part of a row that a capture covers.
@@ -117,19 +116,19 @@ function M.paint(text)
   for _, side in ipairs({ text:sides() }) do
     if not is_wild(side) and #side.lines > 0 then
       vim.defer_fn(function()
-        local source = table.concat(side.lines, '\n') .. '\n'
-        local ok, parser = pcall(vim.treesitter.get_string_parser, source, language)
-        if not ok or not buffer.alive(text.buf) then
+        if not buffer.alive(text.buf) then
           return
         end
-        parse_in_steps.start(parser, {
+        parse_in_steps.start({
+          lines = side.lines,
+          lang = language,
           injections = false,
           most_parsing = MOST_PARSING,
           most = MOST,
           goes_on = function()
             return buffer.alive(text.buf)
           end,
-          work = function()
+          work = function(parser)
             colour_side(text, side, parser:trees()[1], language)
           end,
           done = function() end,

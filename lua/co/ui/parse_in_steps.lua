@@ -1,8 +1,11 @@
 --- Parses a text and works on its syntax trees in short steps, between which Neovim handles keys.
 local M = {}
 
--- Neovim 0.10 cannot interrupt a parser.
+local api = vim.api
+
+-- Neovim 0.10 cannot interrupt a parser, and Neovim 0.12 only one of a buffer.
 M.INTERRUPTS = vim.fn.has('nvim-0.11') == 1
+local NEEDS_BUFFER = vim.fn.has('nvim-0.12') == 1
 -- The most milliseconds that a parser may work at once. The longer it works on the wrong text, the less it heeds interruptions.
 local ONE_PARSING = 10
 -- Milliseconds of one step, and of the pause after it.
@@ -13,13 +16,23 @@ local WIDEST_ERROR, DEEPEST = 2000, 500
 local TOGETHER = 64
 -- The most brackets that are open at a time. With thousands, a parser heeds no interruption for a long time.
 local MOST_OPEN = 100
+-- The queries for injected languages. Only markdown has any: Neovim runs them before co can look at the tree, and for code they
+-- may take seconds.
+---@type table<string, string>
+local INJECTIONS = setmetatable({}, {
+  __index = function(_, lang)
+    return not vim.startswith(lang, 'markdown') and '' or nil
+  end,
+})
 
 ---@class (exact) co.SteppedWork
----@field injections boolean injected languages are parsed too
+---@field lines string[] the text
+---@field lang string
+---@field injections boolean languages inside markdown are parsed too
 ---@field most_parsing number the most milliseconds of the parser
 ---@field most number the most milliseconds of all
 ---@field goes_on fun(): boolean is called before each step; false ends the work without `done`
----@field work async fun() works on the trees of the parser, and yields now and then
+---@field work async fun(parser: vim.treesitter.LanguageTree) works on the trees, and yields now and then
 ---@field done fun(complete: boolean, took: number) gets the milliseconds of all steps
 
 --- Returns the milliseconds that Neovim has computed so far. Unlike the clock, they do not grow while other programs run.
@@ -29,18 +42,63 @@ local function computed()
 end
 
 --- Returns whether a text has more open brackets than any code.
----@param text string
+---@param lines string[]
 ---@return boolean
-local function opens_too_many(text)
+local function opens_too_many(lines)
   local open = 0
-  for bracket in text:gmatch('[%(%)%[%]{}]') do
-    local opens = bracket == '(' or bracket == '[' or bracket == '{'
-    open = math.max(0, open + (opens and 1 or -1))
-    if open > MOST_OPEN then
-      return true
+  for _, line in ipairs(lines) do
+    for bracket in line:gmatch('[%(%)%[%]{}]') do
+      local opens = bracket == '(' or bracket == '[' or bracket == '{'
+      open = math.max(0, open + (opens and 1 or -1))
+      if open > MOST_OPEN then
+        return true
+      end
     end
   end
   return false
+end
+
+-- Unloaded buffers. They are used again, so that the buffers of the person get no high numbers.
+---@type integer[]
+local unused = {}
+
+--- Calls a function without autocommands.
+---@generic T
+---@param act fun(): T
+---@return T
+local function without_events(act)
+  local before = vim.o.eventignore
+  vim.cmd('noautocmd set eventignore=all')
+  local ok, result = pcall(act)
+  vim.cmd.set({ args = { 'eventignore=' .. before }, mods = { noautocmd = true } })
+  return assert(ok and result)
+end
+
+--- Returns a buffer with a text.
+---@param lines string[]
+---@return integer
+local function take_buffer(lines)
+  return without_events(function()
+    local buf = table.remove(unused)
+    if not buf or not api.nvim_buf_is_valid(buf) then
+      buf = api.nvim_create_buf(false, true)
+    end
+    api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+    vim.bo[buf].buftype, vim.bo[buf].swapfile = 'nofile', false
+    return buf
+  end)
+end
+
+--- Unloads a buffer, which ends its parser.
+---@param buf integer
+local function return_buffer(buf)
+  if api.nvim_buf_is_loaded(buf) then
+    without_events(function()
+      api.nvim_buf_delete(buf, { force = true, unload = true })
+      return true
+    end)
+    unused[#unused + 1] = buf
+  end
 end
 
 --- Returns whether a syntax tree is narrow and flat enough for queries. It yields now and then.
@@ -128,7 +186,7 @@ local function parse(parser, work, began)
         if not all_bounded(parser) then
           return false
         end
-        work.work()
+        work.work(parser)
       end)
       run(work, thread, took)
     elseif took > work.most_parsing then
@@ -156,15 +214,34 @@ local function parse(parser, work, began)
 end
 
 --- Parses a text and works on its trees, or gives up.
----@param parser vim.treesitter.LanguageTree of a string
 ---@param work co.SteppedWork
-function M.start(parser, work)
-  local source = parser:source()
-  if type(source) == 'string' and opens_too_many(source) then
+function M.start(work)
+  if opens_too_many(work.lines) then
     work.done(false, 0)
-  else
-    parse(parser, work, computed())
+    return
   end
+  local options = { injections = INJECTIONS }
+  if not NEEDS_BUFFER then
+    local text = table.concat(work.lines, '\n') .. '\n'
+    local parser = vim.treesitter.get_string_parser(text, work.lang, options)
+    parse(parser, work, computed())
+    return
+  end
+  local buf = take_buffer(work.lines)
+  local own = vim.tbl_extend('force', work, {
+    goes_on = function()
+      local goes_on = work.goes_on()
+      if not goes_on then
+        return_buffer(buf)
+      end
+      return goes_on
+    end,
+    done = function(complete, took)
+      return_buffer(buf)
+      work.done(complete, took)
+    end,
+  }) --[[@as co.SteppedWork]]
+  parse(assert(vim.treesitter.get_parser(buf, work.lang, options)), own, computed())
 end
 
 return M
