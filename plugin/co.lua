@@ -62,13 +62,13 @@ map(
 map(
   'n',
   '<Plug>(co-next-change)',
-  '<Cmd>lua require("co.ui.changed_lines").jump(1)<CR>',
+  '<Cmd>lua require("co.buffers.changed_lines").jump(1)<CR>',
   { desc = 'co: next line that the last turn changed' }
 )
 map(
   'n',
   '<Plug>(co-previous-change)',
-  '<Cmd>lua require("co.ui.changed_lines").jump(-1)<CR>',
+  '<Cmd>lua require("co.buffers.changed_lines").jump(-1)<CR>',
   { desc = 'co: previous line that the last turn changed' }
 )
 map(

@@ -92,7 +92,14 @@ describe('lines that the model changed', function()
       local lines = neovim.numbered('', 9)
       lines[2] = 'another one'
       vim.fn.writefile(lines, path)
-      nvim:lua("vim.o.autoread = true require('co.ui.reload').changed_files(...)", by_model)
+      nvim:lua(
+        [[
+          vim.o.autoread = true
+          local compare = require('co.buffers.changed_lines').compare
+          require('co.ui.reload').changed_files(... and compare or nil)
+        ]],
+        by_model
+      )
       same('another one', nvim:lua('return vim.fn.getline(2)'))
       same(signs, nvim:lua(SIGNS))
     end

@@ -5,7 +5,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local callbacks = require('co.chat.callbacks')
-local changed_lines = require('co.ui.changed_lines')
+local changed_lines = require('co.buffers.changed_lines')
 local chat_text = require('co.chat.text')
 local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
@@ -304,7 +304,7 @@ function M.block(message)
     chat.text:patch(message.block, message.patch, message.done)
   end)
   if message.done then
-    reload.changed_files(true)
+    reload.changed_files(changed_lines.compare)
   end
 end
 

@@ -2,13 +2,17 @@
 local M = {}
 
 local api = vim.api
-local changed_lines = require('co.ui.changed_lines')
 local disk = require('co.ui.file_text')
 local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
 
 -- The most bytes of a file that is compared with its buffer.
 local LARGEST = 8 * 1024 * 1024
+-- The most bytes of a buffer whose text before the reload is kept.
+local LARGEST_KEPT = 256 * 1024
+
+--- Gets the texts of a buffer before and after its reload.
+---@alias co.reload.Callback fun(buf: integer, before: string, after: string)
 
 -- The buffers whose reload waits.
 ---@type table<integer, boolean>
@@ -41,11 +45,18 @@ local function is_stale(buf)
   return stat.size > LARGEST or disk.saved(buf) ~= disk.unsaved(buf)
 end
 
+--- Returns whether a buffer is short enough for its text to be kept.
+---@param buf integer
+---@return boolean
+local function is_short(buf)
+  return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf)) <= LARGEST_KEPT
+end
+
 --- Reloads those of the buffers that are unmodified and whose files changed. For a modified buffer it shows a notice.
 ---@param bufs integer[]
 ---@param always? integer[] the buffers that are reloaded without 'autoread' too
----@param by_model? boolean a command of the model changed them
-local function check(bufs, always, by_model)
+---@param reloaded? co.reload.Callback is called for each short buffer
+local function check(bufs, always, reloaded)
   ---@type table<integer, string>
   local before = {}
   local watcher = api.nvim_create_autocmd('FileChangedShell', {
@@ -56,7 +67,7 @@ local function check(bufs, always, by_model)
   for _, buf in ipairs(bufs) do
     if api.nvim_buf_is_loaded(buf) then
       -- With 'autoread', no event tells of the text before.
-      if by_model and changed_lines.may_compare(buf) and is_stale(buf) then
+      if reloaded and is_short(buf) and is_stale(buf) then
         before[buf] = disk.unsaved(buf)
       end
       pcall(api.nvim_command, ('silent checktime %d'):format(buf))
@@ -64,26 +75,28 @@ local function check(bufs, always, by_model)
   end
   pcall(api.nvim_del_autocmd, watcher)
   for buf, text in pairs(before) do
-    changed_lines.compare(buf, text, disk.unsaved(buf))
+    if reloaded and api.nvim_buf_is_loaded(buf) then
+      reloaded(buf, text, disk.unsaved(buf))
+    end
   end
 end
 
 --- Reloads each unmodified buffer whose file changed, as soon as no command of the person is half done in it.
----@param by_model? boolean a command of the model ended
-function M.changed_files(by_model)
+---@param reloaded? co.reload.Callback is called for each short buffer
+function M.changed_files(reloaded)
   local bufs = vim.tbl_filter(function(buf)
     local has_name = api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_name(buf) ~= ''
     return has_name and vim.bo[buf].buftype == ''
   end, api.nvim_list_bufs())
   if gate.is_open(bufs) then
-    return check(bufs, nil, by_model)
+    return check(bufs, nil, reloaded)
   end
   for _, buf in ipairs(bufs) do
     if not waiting[buf] then
       waiting[buf] = true
       gate.when_open({ buf }, function()
         waiting[buf] = nil
-        check({ buf }, nil, by_model)
+        check({ buf }, nil, reloaded)
       end)
     end
   end

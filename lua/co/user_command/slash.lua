@@ -151,7 +151,7 @@ M.commands = {
   seen = {
     about = 'remove the signs at the lines that the last turn changed',
     run = function()
-      require('co.ui.changed_lines').clear()
+      require('co.buffers.changed_lines').clear()
       return true
     end,
   },

@@ -14,8 +14,6 @@ local marks = api.nvim_create_namespace('co.changed')
 local PRIORITY = 8
 -- The most lines that get a sign by one change.
 local MOST = 10000
--- The most bytes of a text that is compared.
-local LARGEST = 256 * 1024
 
 --- The lines that a change replaced.
 ---@class (exact) co.ChangedLines
@@ -78,13 +76,6 @@ end
 ---@param changes co.ChangedLines[] from top to bottom, each in the text before all of them
 function M.add(buf, changes)
   set(buf, advance({}, changes))
-end
-
---- Returns whether a buffer is short enough for `compare`.
----@param buf integer
----@return boolean
-function M.may_compare(buf)
-  return api.nvim_buf_get_offset(buf, api.nvim_buf_line_count(buf)) <= LARGEST
 end
 
 --- Sets the signs of the lines in which two texts of a buffer differ.
