@@ -255,11 +255,12 @@ impl Commands {
         self.guesses = false;
     }
 
-    /// Adds the commands of a here-string, which a shell may read.
+    /// Adds the commands of here-strings and here-documents, which a shell may read.
     fn add_input(&mut self, command: &SimpleCommand, depth: usize) {
         let strings = command.redirects.iter();
-        for redirect in strings.filter(|it| it.operator.ends_with("<<<")) {
-            let text = &redirect.target;
+        let strings = strings.filter(|it| it.operator.ends_with("<<<"));
+        let texts = strings.map(|it| &it.target).chain(&command.documents);
+        for text in texts {
             self.with_role(Role::MayRun, |commands| {
                 commands.add_text(text.text(), Some(text), command.dir.as_deref(), depth)
             });

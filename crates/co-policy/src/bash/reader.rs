@@ -191,6 +191,7 @@ impl Reader<'_> {
         let (redirects, others): (Vec<Node>, Vec<Node>) = node
             .children(&mut cursor)
             .partition(|child| matches!(child.kind(), "file_redirect" | "herestring_redirect"));
+        let documents: Vec<Word> = others.iter().filter_map(|it| self.document(*it)).collect();
         for child in others {
             self.node(child, depth + 1);
         }
@@ -202,6 +203,7 @@ impl Reader<'_> {
         for redirect in &redirects {
             self.redirect(*redirect, &mut simple);
         }
+        simple.documents = documents;
         match self.script.commands.get_mut(own) {
             Some(command) if is_command => *command = simple,
             _ if simple.redirects.is_empty() => {}
@@ -210,6 +212,18 @@ impl Reader<'_> {
         for redirect in redirects {
             self.children(redirect, depth + 1);
         }
+    }
+
+    /// Returns the text of a here-document. Its variables and substitutions stay as written.
+    fn document(&self, redirect: Node) -> Option<Word> {
+        let mut cursor = redirect.walk();
+        let mut children = redirect.children(&mut cursor);
+        let body = children.find(|child| child.kind() == "heredoc_body")?;
+        let span = body.byte_range();
+        Some(Word::literal(
+            self.source.get(span.clone())?.to_owned(),
+            span,
+        ))
     }
 
     fn redirect(&mut self, node: Node, simple: &mut SimpleCommand) {

@@ -28,6 +28,8 @@ pub struct SimpleCommand {
     /// The names of the variables that are set before the words.
     pub assigned: Vec<String>,
     pub redirects: Vec<Redirect>,
+    /// The texts of its here-documents.
+    pub documents: Vec<Word>,
     /// The directory that an earlier `cd` names, as written; `None` if it runs where the text starts.
     pub dir: Option<String>,
 }
@@ -77,7 +79,7 @@ impl SimpleCommand {
 
     pub(crate) fn map_spans(&mut self, change: impl Fn(&mut Range<usize>)) {
         change(&mut self.span);
-        for word in &mut self.words {
+        for word in self.words.iter_mut().chain(&mut self.documents) {
             change(&mut word.span);
         }
         for redirect in &mut self.redirects {
