@@ -59,8 +59,9 @@ impl ToolCall {
         }
         match call.name.as_str() {
             shell::NAME => shell::CommandRequest::parse(arguments(call)?).map(Self::Shell),
+            // The person sees the first line.
             other => Err(BadCall(format!(
-                "There is no tool called {other}. The tools are: {}, {}, {}, {}, {}.",
+                "There is no tool called {other}.\nThe tools are: {}, {}, {}, {}, {}.",
                 shell::NAME,
                 jobs::NAMES.join(", "),
                 files::NAMES.join(", "),
