@@ -168,7 +168,7 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
 async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, String> {
     let settings = services.config.container();
     let environment: Vec<_> = std::env::vars_os().collect();
-    let engine = Engine::chosen(&settings.engine, &environment).await;
+    let engine = Engine::choose(&settings.engine, &environment).await;
     let engine = engine.map_err(|fault| fault.to_string())?;
     let words = [
         engine.program().to_string_lossy().into_owned(),

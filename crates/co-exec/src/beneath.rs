@@ -88,8 +88,8 @@ impl Dir {
     /// # Errors
     /// It cannot be opened, or a part of the path has become a link.
     pub fn open(real: &Path) -> io::Result<Self> {
-        let below = real.strip_prefix("/").map_err(io::Error::other)?;
-        Self(openat(CWD, "/", DIRECTORY, Mode::empty())?).dir(below)
+        let (top, below) = split_real(real)?;
+        top.dir(below)
     }
 
     /// Opens a directory of co's own, which no confined command can replace. The path to it may have links.
@@ -579,14 +579,24 @@ pub fn text_resolved(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
-/// Opens a file of any kind only to name it, by its real path, no part of which above the file may be a link.
+/// Opens a file of any kind with `O_PATH`, by its real path, no part of which may be a link.
 ///
 /// # Errors
-/// It cannot be opened.
-pub(crate) fn name_real(real: &Path) -> rustix::io::Result<OwnedFd> {
-    let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;
+/// It cannot be opened, or a part of the path has become a link.
+pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
+    let (top, below) = split_real(real)?;
+    let file = top.beneath(below, NAMED)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::Symlink => Err(Errno::LOOP),
+        _ => Ok(file),
+    }
+}
+
+/// Opens `/`, and returns it with the rest of a real path.
+fn split_real(real: &Path) -> rustix::io::Result<(Dir, &Path)> {
     let below = real.strip_prefix("/").map_err(|_| Errno::INVAL)?;
-    Dir(top).beneath(below, NAMED)
+    let top = openat(CWD, "/", DIRECTORY, Mode::empty())?;
+    Ok((Dir(top), below))
 }
 
 /// Returns the names in a directory with the kinds of the files, by its real path. Leaves out what cannot be read.

@@ -25,7 +25,7 @@ pub async fn check_engine(
     settings: &ContainerSettings,
     env: &[(OsString, OsString)],
 ) -> Result<Engine, EngineFault> {
-    let engine = Engine::chosen(&settings.engine, env).await?;
+    let engine = Engine::choose(&settings.engine, env).await?;
     engine.check(&settings.image).await?;
     Ok(engine)
 }
@@ -70,11 +70,11 @@ impl Engine {
         })
     }
 
-    /// Finds the engine like [`find`](Self::find), but of several for `auto` the first one that answers.
+    /// Finds the engine as [`find`](Self::find) does. If `auto` may be one of several, prefers the first one that answers.
     ///
     /// # Errors
     /// There is none.
-    pub async fn chosen(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
+    pub async fn choose(wanted: &str, env: &[(OsString, OsString)]) -> Result<Self, EngineFault> {
         let found = ENGINES.iter().filter_map(|name| Self::find(name, env).ok());
         let engines: Vec<_> = found.collect();
         if wanted == "auto" && engines.len() > 1 {
@@ -198,7 +198,7 @@ mod tests {
     async fn of_several_the_first_one_that_answers_is_chosen() {
         let dir = tempfile::tempdir().unwrap();
         let env = environment(dir.path());
-        let chosen = async |wanted| Engine::chosen(wanted, &env).await.map(|it| it.name());
+        let chosen = async |wanted| Engine::choose(wanted, &env).await.map(|it| it.name());
         write(dir.path(), "docker", "exit 1");
         assert_eq!(chosen("auto").await.unwrap(), "docker");
         write(dir.path(), "podman", "exit 0");

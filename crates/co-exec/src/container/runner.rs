@@ -72,7 +72,7 @@ impl Containers {
             }
             return Ok(Arc::clone(container));
         }
-        let engine = Engine::chosen(&settings.engine, &self.env).await?;
+        let engine = Engine::choose(&settings.engine, &self.env).await?;
         if !self.pruned.swap(true, Ordering::Relaxed) {
             let (this, engine) = (Arc::clone(self), engine.clone());
             tokio::spawn(async move { this.prune(&engine).await });

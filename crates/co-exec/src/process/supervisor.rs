@@ -401,8 +401,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns the note in place of the output, if a secret appeared where the command could read. A person's own output is for
-    /// the person, so it has none.
+    /// Returns the note in place of the output, if a secret appeared where the command could read. Returns none for a
+    /// command of the person: its output is for them.
     async fn withheld(&self) -> Option<String> {
         let inside = self
             .inside

@@ -96,8 +96,8 @@ impl RepositoryWatch {
     }
 }
 
-/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file. The
-/// directory above may be behind a link, as it is for the program that would run the file.
+/// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file.
+/// Follows links in the path of the directory above, as the program that would run the file does.
 fn traces(path: &Path) -> BTreeSet<Trace> {
     let above = path.parent().unwrap_or(path).canonicalize();
     let name = path.file_name().unwrap_or_default();

@@ -36,8 +36,9 @@ const MAX_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 /// The bytes of events that are read at once.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// The names of git's index while git changes the work tree, and when that is done.
-const INDEX_NAMES: [&str; 2] = ["index.lock", "index"];
+/// The name of git's index, and its name while git changes the work tree.
+const INDEX: &str = "index";
+const INDEX_LOCK: &str = "index.lock";
 
 /// The way in which secrets are closed to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +139,7 @@ impl SecretWatch {
     }
 
     fn index_stamp(&self) -> Option<FileStamp> {
-        let index = git_dir(&self.workspace).join(INDEX_NAMES[1]);
+        let index = git_dir(&self.workspace).join(INDEX);
         FileStamp::of(&index)
     }
 
@@ -315,7 +316,7 @@ impl NameWatch {
         let mut flags = WatchFlags::CREATE | WatchFlags::MOVED_TO;
         flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
         if matches!(closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts) {
-            // The kernel takes the mount over a removed file away some milliseconds before the file is gone.
+            // If a file is removed, the kernel removes the mount over it some milliseconds before.
             flags |= WatchFlags::DELETE;
         }
         let mut watched = HashMap::new();
@@ -333,7 +334,7 @@ impl NameWatch {
             opened,
             known: known.map(Path::to_owned).collect(),
             came: Vec::new(),
-            git: git.join(INDEX_NAMES[0]).exists(),
+            git: git.join(INDEX_LOCK).exists(),
             lost: false,
             inotify,
             root: root.to_owned(),
@@ -359,7 +360,7 @@ impl NameWatch {
                 continue;
             }
             if is_gits(dir, &self.root) {
-                self.git |= INDEX_NAMES.iter().any(|index| name == *index);
+                self.git |= name == INDEX || name == INDEX_LOCK;
             }
             self.came.push(NewName { path, is_dir });
         }

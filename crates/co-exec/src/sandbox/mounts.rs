@@ -163,15 +163,11 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
 
 /// Opens a secret as a mount point, through no link.
 fn secret_at(path: &Path) -> Result<OwnedFd, HideError> {
-    let found = match beneath::name_real(path) {
+    match beneath::open_o_path(path) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {
-            return Err(HideError::Moved(path.to_owned()));
+            Err(HideError::Moved(path.to_owned()))
         }
-        found => found?,
-    };
-    match FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) {
-        FileType::Symlink => Err(HideError::Moved(path.to_owned())),
-        _ => Ok(found),
+        opened => Ok(opened?),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::regular::SMALL_FILE_BYTES;
 const MARK: u32 = 0o1000;
 /// The most attempts to lock a placeholder that other commands remove meanwhile.
 const MAX_LOCK_TRIES: usize = 1000;
-/// The begin of the name of a placeholder that is being made.
+/// The prefix of the temporary name of a placeholder.
 const TEMPORARY: &str = ".co-";
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 
@@ -78,7 +78,7 @@ impl Drop for Placeholders {
 }
 
 impl EntryPlace {
-    /// `last` is the directory of the path before.
+    /// Opens the directory of a real path, unless it is `last`, that of the path before.
     fn of(real: &Path, last: &mut Option<(PathBuf, Arc<Dir>)>) -> io::Result<Self> {
         let above = real.parent().unwrap_or(real);
         let dir = match last.take() {

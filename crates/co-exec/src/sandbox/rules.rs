@@ -7,7 +7,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
     PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::beneath;
 
@@ -88,7 +88,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
         .set_compatibility(CompatLevel::BestEffort);
     for Grant(right, path) in &plan.grants {
         // A path that no longer exists needs no grant.
-        let Some(place) = granted(*right, &path.0) else {
+        let Some(place) = open_granted(*right, &path.0) else {
             continue;
         };
         let rule = PathBeneath::new(place, rights(*right, plan.abi));
@@ -102,16 +102,14 @@ pub(super) fn enter(plan: &Plan) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the place of a grant. It is a real path, unless it is a device's: a link that another command has put there leads
-/// elsewhere, and gets no grant.
-fn granted(right: Right, path: &Path) -> Option<OwnedFd> {
+/// Opens the path of a grant. All but those of devices are real paths: if a part of one is a link, another command has put it
+/// there, so it gets no grant.
+fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
     if right == Right::Device {
         let how = OFlags::PATH | OFlags::CLOEXEC;
         return openat(CWD, path, how, Mode::empty()).ok();
     }
-    let place = beneath::name_real(path).ok()?;
-    let kind = rustix::fs::fstat(&place).ok()?.st_mode;
-    (!FileType::from_raw_mode(kind).is_symlink()).then_some(place)
+    beneath::open_o_path(path).ok()
 }
 
 /// Adds a rule for each readable entry of the opened directories. Each entry is opened below the descriptor of its
@@ -187,11 +185,11 @@ mod tests {
         std::fs::create_dir_all(real.join("a/b")).unwrap();
         symlink("a", real.join("link")).unwrap();
         for right in [Right::List, Right::Read, Right::Write] {
-            let is_granted = |path: &str| granted(right, &real.join(path)).is_some();
+            let is_granted = |path: &str| open_granted(right, &real.join(path)).is_some();
             assert!(is_granted("a/b") && is_granted(""));
             assert!(!is_granted("link") && !is_granted("link/b") && !is_granted("none"));
         }
-        assert!(granted(Right::Device, Path::new("/proc/self/fd/0")).is_some());
+        assert!(open_granted(Right::Device, Path::new("/proc/self/fd/0")).is_some());
     }
 
     #[test]

@@ -55,12 +55,12 @@ pub fn is_secret(path: &Path) -> bool {
     dir.is_ok_and(|dir| is_secret_in(&dir, path))
 }
 
-/// Returns the same about the file with the name of `path` in an open directory.
+/// Returns the same about the file at `path`, whose directory is open.
 pub fn is_secret_in(dir: &Dir, path: &Path) -> bool {
     let file = path.file_name().unwrap_or_default();
     let name = file.to_string_lossy();
     match decides(&name) {
-        true => is_telling(dir, path, &name),
+        true => has_secret(dir, path, &name),
         false => {
             may_hold_key(&name)
                 && (dir.read(file, MAX_KEY_BYTES as u64)).is_ok_and(|bytes| holds_key(&bytes))
@@ -73,8 +73,8 @@ pub(super) fn decides(name: &str) -> bool {
     names::is_key(name) || is_json(name)
 }
 
-/// Returns whether a file in an open directory whose name [`decides`] is secret.
-pub(super) fn is_telling(dir: &Dir, path: &Path, name: &str) -> bool {
+/// Returns whether the file at `path`, whose directory is open, is secret by its content. Its `name` must pass [`decides`].
+pub(super) fn has_secret(dir: &Dir, path: &Path, name: &str) -> bool {
     let file = path.file_name().unwrap_or_default();
     let bytes = dir.read(file, MAX_FILE_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

@@ -25,7 +25,7 @@ const MAX_ENTRIES: usize = 2_000_000;
 /// The most entries of each private path that are looked at.
 const MAX_PRIVATE: usize = 2_000;
 
-/// The bytes of a path that are too many for a system call.
+/// The number of bytes from which a path is too long for a system call.
 const MAX_PATH_BYTES: usize = 4096;
 
 /// Names in a git directory below which are branches and packed objects.
@@ -145,7 +145,7 @@ impl Survey {
         self.read.get(dir)?.entries.as_deref()
     }
 
-    /// Returns the links of the workspace, but for those in generated directories such as `node_modules`.
+    /// Returns the links of the workspace, except those in generated directories such as `node_modules`.
     pub fn links(&self) -> impl Iterator<Item = &Path> {
         let dirs = self.read.iter().filter(|(dir, _)| {
             let below = dir.strip_prefix(&self.root);
@@ -335,7 +335,7 @@ impl Walk<'_> {
         // Before it is read: it may change meanwhile.
         let stamp = stamp.filter(FileStamp::is_settled);
         let secret =
-            before.map_or_else(|| content::is_telling(dir, path, name), |file| file.secret);
+            before.map_or_else(|| content::has_secret(dir, path, name), |file| file.secret);
         let looked = Looked { stamp, secret };
         self.survey.looked.insert(path.to_owned(), looked);
         secret

@@ -179,15 +179,13 @@ fn read_file(path: &Path, source: Source, before: Option<SecretFile>) -> Option<
         Source::GitConfig | Source::Outside => beneath::open_resolved(path),
     }
     .ok()?;
-    let stamp = Some(node.stamp);
     if let Some(file) = before
-        && file.stamp.is_some()
-        && file.stamp == stamp
+        && file.stamp == Some(node.stamp)
     {
         return Some(file);
     }
     // Taken before reading, because the file may change meanwhile.
-    let stamp = stamp.filter(FileStamp::is_settled);
+    let stamp = Some(node.stamp).filter(FileStamp::is_settled);
     let text = text(file)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let values = match source {
