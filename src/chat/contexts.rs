@@ -152,10 +152,15 @@ impl ContextReader {
     async fn read(&self, query: ContextQuery) -> Result<ContextRead, NoContext> {
         match query {
             ContextQuery::File { path } => self.file(self.cwd.join(path)).await,
-            ContextQuery::Text { path, text } => {
-                let path = self.cwd.join(path);
-                let real = blocking(move || Ok::<_, String>(attached::real_path(&path))).await?;
-                self.check(&real, text.len(), &text).await?;
+            ContextQuery::Text { paths, text } => {
+                let cwd = self.cwd.clone();
+                let files = blocking(move || {
+                    let paths = paths
+                        .iter()
+                        .map(|path| attached::real_path(&cwd.join(path)));
+                    Ok::<_, String>(paths.collect::<Vec<_>>())
+                });
+                self.check(&files.await?, text.len(), &text).await?;
                 Ok(ContextRead::default())
             }
             ContextQuery::Diff => self.diff().await,
@@ -181,7 +186,7 @@ impl ContextReader {
             Attached::Text { text, size } => (*size, text.as_str()),
             Attached::Image { size, .. } => (*size, "(an image)"),
         };
-        self.check(&real, size, shown).await?;
+        self.check(&[real], size, shown).await?;
         Ok(match attached {
             Attached::Text { text, size } => ContextRead {
                 size: Some(size),
@@ -208,14 +213,23 @@ impl ContextReader {
         allowed.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the person about a file that the model itself may not read, unless they let this chat send it before.
-    async fn check(&self, real: &Path, size: usize, text: &str) -> Result<(), NoContext> {
-        let Some(why) = self.problem(real).await? else {
+    /// Asks the person about a text if the model itself may not read all of its files. Files that they let this chat send
+    /// before are not asked about again.
+    async fn check(&self, files: &[PathBuf], size: usize, text: &str) -> Result<(), NoContext> {
+        let mut problems = Vec::new();
+        for file in files {
+            if let Some(why) = self.problem(file).await? {
+                problems.push((shown(file), why));
+            }
+        }
+        let mut problems = problems.into_iter();
+        let Some((path, why)) = problems.next() else {
             return Ok(());
         };
         let mut notes = vec![why];
-        let shown = start_of(text, LONGEST_SHOWN);
-        if shown.len() < text.len() {
+        notes.extend(problems.map(|(path, why)| format!("{path}: {why}")));
+        let start = start_of(text, LONGEST_SHOWN);
+        if start.len() < text.len() {
             notes.push(format!(
                 "only its first {} KiB are shown here",
                 LONGEST_SHOWN >> 10
@@ -224,9 +238,9 @@ impl ContextReader {
         let question = TrustQuestion {
             id: self.services.id(),
             name: one_line(&self.word),
-            path: one_line(&real.display().to_string()),
+            path,
             size,
-            text: co_policy::printable(&shown.replace("\r\n", "\n")),
+            text: co_policy::printable(&start.replace("\r\n", "\n")),
             notes,
             slash: None,
             context: true,
@@ -237,7 +251,7 @@ impl ContextReader {
         asked.await.ok();
         match answer.await {
             Ok(Reply::Once) => {
-                self.allowed().insert(real.to_owned());
+                self.allowed().extend(files.iter().cloned());
                 Ok(())
             }
             Ok(_) => Err(NoContext::Because("you refused it".to_owned())),
@@ -304,7 +318,10 @@ impl ContextReader {
             (reader, lines) = read_lines(reader, &file, row, DEFINITION_LINES, &shown).await?;
             match lines.is_empty() {
                 true => left_out.push(format!("{shown} cannot be read")),
-                false => match self.check(&file, lines.len(), &lines).await {
+                false => match self
+                    .check(std::slice::from_ref(&file), lines.len(), &lines)
+                    .await
+                {
                     Ok(()) => text.push_str(&lines),
                     Err(NoContext::Because(why)) => left_out.push(format!("{shown}: {why}")),
                     Err(NoContext::Cancelled) => return Err(NoContext::Cancelled),
@@ -391,7 +408,11 @@ async fn read_lines(
 }
 
 fn shown_below(cwd: &Path, file: &Path) -> String {
-    one_line(&file.strip_prefix(cwd).unwrap_or(file).display().to_string())
+    shown(file.strip_prefix(cwd).unwrap_or(file))
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
 }
 
 fn text_read(text: String) -> ContextRead {

@@ -207,8 +207,8 @@ pub struct ContextRequest {
 pub enum ContextQuery {
     /// That of a file, or the image in it.
     File { path: String },
-    /// A text that the editor has of a file. The backend only checks that the model may be sent it.
-    Text { path: String, text: String },
+    /// A text that the editor has of files. The backend only checks that the model may be sent it.
+    Text { paths: Vec<String>, text: String },
     /// The changes that git knows, staged and not.
     Diff,
     /// A commit of git, or another object.

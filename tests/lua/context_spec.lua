@@ -139,7 +139,7 @@ describe('context', function()
         vim.cmd('cd ' .. ...) vim.cmd('edit open.txt')
         _G.queries = {}
         _G.read_context = function(query)
-          table.insert(_G.queries, { query.kind, vim.fn.fnamemodify(query.path, ':t'), query.text })
+          table.insert(_G.queries, { query.kind, vim.fn.fnamemodify(query.paths[1], ':t'), query.text })
           return { problem = 'you refused it' }
         end
         vim.cmd('2Co explain @buffer and @file:open.txt')

@@ -8,6 +8,7 @@ local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local limit = require('co.chat.context_limit')
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 local utf8 = require('co.ui.utf8')
 
 -- Replaces an escaped blank. Prompts and file names contain no such byte.
@@ -15,9 +16,6 @@ local ESCAPED = '\1'
 
 -- The most bytes that a path can have.
 local LONGEST_PATH = 4096
-
--- The most bytes of a text that a question about it shows.
-local SHOWN = 64 * 1024
 
 --- Returns the name of a buffer for a context.
 ---@param buf integer
@@ -27,12 +25,18 @@ local function name_of(buf)
   return name ~= '' and vim.fn.fnamemodify(name, ':~:.') or ('[buffer %d]'):format(buf)
 end
 
---- Returns the file of a buffer; nil if it has none.
----@param buf integer
----@return string?
-local function file_of(buf)
-  local name = api.nvim_buf_get_name(buf)
-  return vim.bo[buf].buftype == '' and name ~= '' and name or nil
+--- Returns the files of buffers. A buffer without a file has none.
+---@param bufs integer[]
+---@return string[]
+local function files_of(bufs)
+  local files = {}
+  for _, buf in ipairs(bufs) do
+    local name = api.nvim_buf_get_name(buf)
+    if vim.bo[buf].buftype == '' and name ~= '' then
+      files[#files + 1] = name
+    end
+  end
+  return files
 end
 
 --- Returns lines of a buffer as a context.
@@ -43,7 +47,7 @@ end
 ---@return co.Context
 local function lines_of(name, buf, first, last)
   local text, size = limit.lines(buf, first, last)
-  return { name = name, text = text, size = size, file = file_of(buf) }
+  return { name = name, text = text, size = size, files = files_of({ buf }) }
 end
 
 --- Returns lines of a buffer as the context `@selection`.
@@ -126,7 +130,7 @@ local function diagnostics(buf)
   return {
     name = '@diagnostics ' .. name_of(buf),
     -- A message may quote the file.
-    file = file_of(buf),
+    files = files_of({ buf }),
     text = table.concat(lines, '\n'),
   }
 end
@@ -136,7 +140,10 @@ end
 ---@return string? missing
 local function quickfix()
   local lines = {}
+  ---@type table<integer, true>
+  local bufs = {}
   for _, item in ipairs(vim.fn.getqflist()) do
+    bufs[item.bufnr] = item.bufnr > 0 or nil
     local where = item.bufnr > 0 and ('%s:%d:%d: '):format(name_of(item.bufnr), item.lnum, item.col)
       or ''
     lines[#lines + 1] = where .. item.text
@@ -144,7 +151,10 @@ local function quickfix()
   if #lines == 0 then
     return nil, 'the quickfix list is empty'
   end
-  return { name = '@quickfix', text = table.concat(lines, '\n') }
+  -- An entry may quote its file.
+  local files = files_of(vim.tbl_keys(bufs))
+  table.sort(files)
+  return { name = '@quickfix', files = files, text = table.concat(lines, '\n') }
 end
 
 --- Returns the difference between a buffer and its file.
@@ -159,7 +169,7 @@ local function unsaved(buf)
     return nil, ('%s has no unsaved changes'):format(name)
   end
   local text = ('--- %s (saved)\n+++ %s (in the editor)\n%s'):format(name, name, diff)
-  return { name = '@unsaved ' .. name, text = text, file = file_of(buf) }
+  return { name = '@unsaved ' .. name, text = text, files = files_of({ buf }) }
 end
 
 --- Returns the last run of `:Co!`: its command, its output and its status.
@@ -264,7 +274,7 @@ local function file(word, done)
   end
   local text, size = limit.lines(open, 1, api.nvim_buf_line_count(open))
   -- The last line of a context has no end.
-  done({ name = word.name, text = text:sub(1, -2), size = size - 1, file = full })
+  done({ name = word.name, text = text:sub(1, -2), size = size - 1, files = { full } })
 end
 
 --- Makes a reader of a function that returns its context.
@@ -326,16 +336,17 @@ end
 ---@field context? co.Context
 ---@field missing? string
 
---- Asks the backend if the model may be sent the editor's text of a file.
+--- Asks the backend if the model may be sent the editor's text of files.
 ---@param slot co.ContextSlot
 ---@param read co.ContextReader
 ---@param done co.context.Done
 local function check(slot, read, done)
   local context = slot.context
-  if not context or not context.file then
+  if not context or not (context.files or {})[1] then
     return done(context, slot.missing)
   end
-  local query = { kind = 'text', path = context.file, text = context.text:sub(1, SHOWN) }
+  local text = printable.head(context.text, limit.LONGEST)
+  local query = { kind = 'text', paths = context.files, text = text }
   read(slot.word, query, function(answer)
     if answer.cancelled or answer.problem then
       return done(nil, answer.problem)

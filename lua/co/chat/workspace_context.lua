@@ -14,9 +14,10 @@ local utf8 = require('co.ui.utf8')
 ---@return co.ContextReader
 function M.reader(chat, cwd, send)
   return function(word, query, done)
-    local path = query.path or ''
-    if not utf8.valid(path) or path:find('\0', 1, true) then
-      return done({ problem = 'its name is not UTF-8' })
+    for _, path in ipairs(query.paths or { query.path }) do
+      if not utf8.valid(path) or path:find('\0', 1, true) then
+        return done({ problem = 'its name is not UTF-8' })
+      end
     end
     local message = { type = 'read_context', chat = chat, cwd = cwd, word = word, query = query }
     requests.send(message, send, function(answer)

@@ -7,7 +7,7 @@
 ---@field text string
 ---@field image? co.Image
 ---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
----@field file? string the file of the editor's text, which the backend checks; never sent
+---@field files? string[] the files that the editor's text is from, which the backend checks; never sent
 
 ---@class (exact) co.Image
 ---@field media_type string such as `image/png`
@@ -101,8 +101,9 @@
 
 ---@class (exact) co.ContextQuery
 ---@field kind 'file'|'text'|'diff'|'commit'|'search'|'places'
----@field path? string with `file` and `text`
----@field text? string with `text`: what the editor has of the file; with `search`: the text to find
+---@field path? string with `file`
+---@field paths? string[] with `text`: the files that the text is from
+---@field text? string with `text`: what the editor has of these files; with `search`: the text to find
 ---@field revision? string with `commit`
 ---@field definitions? co.ServerPlace[] with `places`: those of a name
 ---@field references? co.ServerPlace[] with `places`

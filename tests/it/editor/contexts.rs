@@ -199,6 +199,44 @@ fn a_buffer_of_a_link_out_of_the_workspace_is_asked_about() {
 }
 
 #[test]
+fn the_files_of_quickfix_entries_are_asked_about_together() {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "");
+    for name in ["one.txt", "two.txt"] {
+        std::fs::write(workspace.path().with_file_name(name), "").unwrap();
+    }
+    let scene = answering(workspace);
+    for name in ["notes.txt", "../one.txt", "../one.txt", "../two.txt"] {
+        scene.command(&format!("caddexpr '{name}:1:far away'"));
+    }
+    scene.co("see @quickfix");
+    scene.wait_text("one.txt");
+    scene.wait_text("two.txt");
+    scene.answer_text("Send @quickfix to the model?", "n");
+    assert!(!sent(&scene, 0).contains("far away"));
+    scene.wait_no_text("Send @quickfix");
+    scene.co("see @quickfix again");
+    scene.answer_text("Send @quickfix to the model?", "y");
+    assert!(sent(&scene, 1).contains("far away"));
+    scene.wait_no_text("Send @quickfix");
+    scene.co("and @quickfix");
+    assert!(sent(&scene, 2).contains("far away"), "it was allowed");
+}
+
+#[test]
+fn a_question_about_a_long_buffer_says_that_it_shows_a_part() {
+    let workspace = Workspace::new();
+    let outside = workspace.path().with_file_name("outside.txt");
+    std::fs::write(&outside, "far away €\n".repeat(10_000)).unwrap();
+    let scene = answering(workspace);
+    scene.command("edit ../outside.txt");
+    scene.co("see @buffer");
+    scene.wait_text("only its first 64 KiB are shown here");
+    scene.wait_text("127.0 KiB");
+    scene.answer_text("Send @buffer to the model?", "n");
+}
+
+#[test]
 fn a_cancelled_question_about_a_context_gives_the_prompt_back() {
     let workspace = Workspace::new();
     let scene = answering(workspace);
