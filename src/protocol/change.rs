@@ -123,13 +123,15 @@ pub struct ReviewText {
 }
 
 impl ReviewText {
-    /// Returns the text with facts above it. `marked` is as [`co_edit::marked`] makes it.
+    /// Returns the text with facts above its first part. `marked` is as [`co_edit::marked`] makes it.
     pub fn new(facts: &[Fact], marked: &str) -> Self {
         let facts: String = facts.iter().map(|it| format!("!{}\n", it.text)).collect();
-        // A change as a whole has its facts inside.
-        let text = match marked.strip_prefix("@\n") {
-            Some(rest) => format!("@\n{facts}{}", co_policy::printable(rest)),
-            None => facts + &co_policy::printable(marked),
+        let marked = co_policy::printable(marked);
+        let text = match (marked.strip_prefix("@\n"), marked.split_once("\n@\n")) {
+            // A change as a whole has its facts inside.
+            (Some(rest), _) => format!("@\n{facts}{rest}"),
+            (None, Some((above, rest))) => format!("{above}\n{facts}@\n{rest}"),
+            (None, None) => facts + &marked,
         };
         Self {
             text: text.into(),
@@ -378,6 +380,23 @@ mod tests {
             path: path.to_owned(),
             text: ReviewText::new(&[], marked),
             ..FileChange::default()
+        }
+    }
+
+    #[test]
+    fn facts_of_a_file_stand_at_its_first_part() {
+        let fact = Fact {
+            kind: FactKind::Mode,
+            path: "a".to_owned(),
+            text: "mode".to_owned(),
+        };
+        for (marked, expected) in [
+            (" a\n@\n+b\n@\n+c\n", " a\n!mode\n@\n+b\n@\n+c\n"),
+            ("@\n+b\n", "@\n!mode\n+b\n"),
+            ("", "!mode\n"),
+        ] {
+            let text = ReviewText::new(std::slice::from_ref(&fact), marked);
+            assert_eq!(text.as_str(), expected);
         }
     }
 

@@ -131,7 +131,7 @@ local function go_to(review, number, by)
   api.nvim_win_call(review.win, function()
     local last = math.min(review.text:last_row(number), row + api.nvim_win_get_height(review.win))
     if last >= vim.fn.line('w$') then
-      vim.fn.winrestview({ topline = math.max(1, row - 2) })
+      vim.fn.winrestview({ topline = math.max(1, (review.text:first_row(number) or row) - 2) })
     end
   end)
 end
@@ -230,7 +230,7 @@ local function note_shown(review, top, bottom)
   end
   local before = count_unseen(review)
   for number = from, to do
-    local row = text:row(number)
+    local row = text:first_row(number)
     if row and text:is_there(number) and not review.state.seen[number] then
       local rows = text:last_row(number) - row + 1
       review_state.note_shown(review.state, number, rows, first - row, last - row)

@@ -328,6 +328,16 @@ function Text:row(number)
   return api.nvim_buf_get_extmark_by_id(self.buf, headings, number, {})[1]
 end
 
+--- Returns the first row that must be on the screen before a part is accepted: that of its heading, or of the facts of the
+--- file above the first one.
+---@param number integer
+---@return integer?
+function Text:first_row(number)
+  local facts = number == 1 and self.runs[0] or nil
+  local first = facts and self:place(facts[1])
+  return first or self:row(number)
+end
+
 --- Returns the last row of a part.
 ---@param number integer
 ---@return integer

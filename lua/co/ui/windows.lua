@@ -267,7 +267,7 @@ function M.hide(win)
   end)
 end
 
---- Returns the first and the last line that a window shows as a whole; nil if there is none.
+--- Returns the first and the last line that a window shows as a whole; nil if there is none, or the window may hide parts of them.
 ---@param win integer
 ---@return integer?
 ---@return integer last
@@ -281,6 +281,16 @@ function M.whole_lines(win)
   -- If one line is higher than the window, its end is not visible.
   local row = { start_row = first - 1, end_row = first - 1 }
   if first == last and api.nvim_win_text_height(win, row).all > api.nvim_win_get_height(win) then
+    return nil, last
+  end
+  -- The person may have changed the options of the window.
+  local hides = not vim.wo[win].wrap or vim.wo[win].conceallevel > 0
+  api.nvim_win_call(win, function()
+    for line = first, last do
+      hides = hides or vim.fn.foldclosed(line) > 0
+    end
+  end)
+  if hides then
     return nil, last
   end
   return first, last
