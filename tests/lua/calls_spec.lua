@@ -204,19 +204,20 @@ describe('a call in a chat', function()
       function(nvim)
         nvim:lua("require('co.backend').handle_exit('the backend ended')")
       end,
+      function(nvim)
+        nvim:lua("vim.api.nvim_buf_delete(vim.fn.bufnr('^co://chat/1$'), { force = true })")
+      end,
     }) do
       local nvim = chat()
       nvim:receive(call(1, 'make', { state = 'waits' }))
       nvim:wait_screen('? make')
-      nvim:settle()
-      local before = timers(nvim)
       nvim:receive(call(1, 'make'))
       nvim:wait_screen('⠋ make', '⠙ make')
       same('  ~ make', nvim:lines(CHAT)[1])
       finish(nvim)
       nvim:wait_gone('⠙ make')
       neovim.wait('no timer', function()
-        return timers(nvim) <= before
+        return timers(nvim) == 0
       end)
     end
   end)
@@ -316,5 +317,18 @@ describe('the keys of calls', function()
       nvim:keys('q')
       nvim:wait("return vim.fn.bufname():find('co://output', 1, true) == nil")
     end
+  end)
+
+  it('tell how many lines of an output the chat does not have', function()
+    local nvim = chat()
+    nvim:receive(
+      call(1, 'make', { block = 1 }),
+      block(1, patch(0, { 'last' }, { skipped = 7 }), true),
+      call(1, 'make', ended({ block = 1 }))
+    )
+    nvim:wait_line(CHAT, '✓ make')
+    nvim:keys('gg')
+    nvim:keys('<CR>')
+    nvim:wait("return vim.fn.getline(1) == '… 7 earlier lines' and vim.fn.getline('$') == 'last'")
   end)
 end)

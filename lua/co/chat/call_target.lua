@@ -1,9 +1,10 @@
---- Opens what a call of a chat is about: its file, or its whole output in a buffer.
+--- Opens what a call of a chat is about: its file, or its output in a buffer.
 local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local locations = require('co.ui.locations')
+local output_block = require('co.ui.output_block')
 local windows = require('co.ui.windows')
 
 --- Returns the file that a line of a call names, such as `read a.lua  3-9`.
@@ -72,11 +73,15 @@ local function location_of(call, row, cwd)
   return location
 end
 
---- Shows the whole output of a call in a buffer of its own.
+--- Shows the lines of a call in a buffer of its own, and how many lines of its output the chat does not have.
 ---@param call co.ChatCall
 function M.show_output(call)
   local buf = api.nvim_create_buf(false, true)
-  buffer.set_lines(buf, 0, -1, vim.list_extend(vim.deepcopy(call.line.lead), call:printed()))
+  local lines = vim.deepcopy(call.line.lead)
+  if call.skipped > 0 then
+    lines[#lines + 1] = output_block.skipped_line(call.skipped)
+  end
+  buffer.set_lines(buf, 0, -1, vim.list_extend(lines, call:printed()))
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].filetype = call.line.diff and 'diff' or ''
   pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)

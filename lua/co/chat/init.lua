@@ -76,6 +76,9 @@ local function on_unload(chat, buf)
         above = chat.text.above,
       }
   end
+  if buf == chat.buf then
+    chat.text:end_calls()
+  end
   vim.schedule(function()
     unloaded[buf] = nil
     if buffer.alive(chat.buf) and buffer.alive(chat.prompt.buf) then

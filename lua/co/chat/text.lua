@@ -328,7 +328,7 @@ function ChatText:patch(id, patch, done)
   end
 end
 
---- Forgets that calls may change: another backend numbers its own.
+--- Forgets that calls may change: another backend numbers its own, or the buffer is unloaded.
 function ChatText:end_calls()
   for _, shown in pairs(self.live) do
     spinner.stop(self.buf, shown.head)
@@ -406,9 +406,9 @@ end
 ---@return string[]?
 function M.code_at(buf, row)
   local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  for _, fence in ipairs(fences(lines)) do
-    if row + 1 >= fence.first and row + 1 <= fence.last then
-      return vim.list_slice(lines, fence.first + 1, fence.last - 1)
+  for _, block in ipairs(fences(lines)) do
+    if row + 1 >= block.first and row + 1 <= block.last then
+      return vim.list_slice(lines, block.first + 1, block.last - 1)
     end
   end
 end

@@ -15,7 +15,7 @@ local actions = {
     { 'next_call', 'next call' },
     { 'previous_call', 'previous call' },
     { 'target', 'open the file of the call under the cursor, at its line, else its output' },
-    { 'output', 'open the whole output of the call under the cursor' },
+    { 'output', 'open the output of the call under the cursor' },
     { 'open', 'open the file:line under the cursor' },
     { 'yank', 'yank the code block' },
   },
