@@ -40,7 +40,7 @@ for answer, plug in pairs({
   try = '<Plug>(co-try)',
 }) do
   local press = ('<Cmd>lua require("co.question.elsewhere").press("%s")<CR>'):format(answer)
-  local desc = { desc = ('co: %s to the question on the screen'):format(answer) }
+  local desc = { desc = ('co: answer the question on the screen: %s'):format(answer) }
   map({ 'n', 'x', 's', 'i', 'c', 't' }, plug, press, desc)
   -- An operator would take it for a motion, and repeat it.
   map('o', plug, '<C-\\><C-N>' .. press, desc)

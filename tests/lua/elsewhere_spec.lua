@@ -136,7 +136,7 @@ describe('an answer from elsewhere', function()
       command = 'echo "日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語" e\u{301} 👨‍👩‍👧 🏳️‍🌈 سلام ß\ttab\u{a0}x  ',
       reasons = { 'שלום', 'नमस्ते', '\u{200b}|\u{202e}|\u{feff}|\1' },
     }))
-    same('whole', nvim:lua("return require('co.question.sight').look()"))
+    same('whole', nvim:lua("return require('co.question.sight').visibility()"))
     nvim:keys(YES)
     wait_answers(nvim, { { 1, 'once' } })
   end)
@@ -372,7 +372,7 @@ describe('an answer from elsewhere is refused', function()
     vim.fn.chansend(screen, vim.mpack.encode(attach))
     nvim:wait('return #vim.api.nvim_list_uis() == 1')
     nvim:receive(ask(1))
-    nvim:wait("return require('co.question.sight').look() == 'whole'")
+    nvim:wait("return require('co.question.sight').visibility() == 'whole'")
     wait_seen(nvim)
     nvim:lua([[
       local buf = vim.api.nvim_create_buf(false, true)

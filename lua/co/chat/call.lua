@@ -18,8 +18,8 @@ local bodies = api.nvim_create_namespace('co.calls.bodies')
 local colours = api.nvim_create_namespace('co.calls.colours')
 
 local SIGN_INDENT, INDENT = '  ', '    '
--- A text that another plugin parses as markdown begins and ends with it. It is indented less than the output, which
--- therefore cannot end it.
+-- The line above and below an output that is slow to parse as markdown. The output is indented more, so it cannot end the
+-- fence.
 local FENCE = SIGN_INDENT .. '````'
 -- The most signs of markup in a paragraph of output outside of a fence. A parser of markdown may take seconds for more.
 local MOST_SIGNS = 100
@@ -189,11 +189,11 @@ function ChatCall:fences()
   return rows
 end
 
---- Turns its sign while it runs.
+--- Starts or stops the turning of its sign: the sign turns while the call runs.
 function ChatCall:spin()
   if self.line.state == 'runs' and not self.line.kept then
     spinner.start(self.buf, self.head, #SIGN_INDENT, function()
-      return api.nvim_buf_get_extmark_by_id(self.buf, heads, self.head, {})[1]
+      return self:row()
     end)
   else
     spinner.stop(self.buf, self.head)

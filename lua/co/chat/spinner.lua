@@ -35,7 +35,7 @@ local function draw()
   end
 end
 
---- Stops to turn the sign of a call.
+--- Stops the turning of the sign of a call.
 ---@param buf integer
 ---@param mark integer extmark of the call
 function M.stop(buf, mark)
@@ -52,7 +52,7 @@ function M.stop(buf, mark)
   end
 end
 
---- Turns the sign of a call.
+--- Starts the turning of the sign of a call.
 ---@param buf integer
 ---@param mark integer extmark of the call
 ---@param column integer of the sign

@@ -1,11 +1,11 @@
---- Tells the person which answer would end questions of one kind, after some yeses to them.
+--- Counts the yeses to questions of one kind, and tells the person which answer would end these questions.
 local M = {}
 
 local float_keys = require('co.question.float_keys')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 
--- The yeses after which co says it.
+-- The number of yeses before the notice.
 local YESES = 3
 -- The most bytes of a name in a notice. A screen of 80 columns shows all of the notice.
 local LONGEST_NAME = 20
@@ -62,8 +62,8 @@ local function kinds_of(question)
   return kinds
 end
 
---- Takes note of a yes. After the third one to questions of a kind, tells once how to end them. Dangerous questions do not
---- count: they should be asked.
+--- Counts a yes. After the third one to questions of a kind, shows once how to end them. Dangerous questions do not count:
+--- each of them should be asked.
 ---@param question co.Question
 function M.note_yes(question)
   if question.kind.alone(question) or #question.kind.scopes(question) == 0 then

@@ -26,13 +26,13 @@ for answer, lhs in pairs(M.keys) do
   end
 end
 
---- A map of the person in the place of which a buffer has one of co.
+--- A map of the person that a map of co replaces.
 ---@class (exact) co.ReplacedMap
 ---@field lhs string
 ---@field modes string[]
 ---@field map table<string, any> as `maparg()` returns it
 
--- Those of each buffer that has the keys.
+-- The replaced maps of each buffer that has the keys.
 ---@type table<integer, co.ReplacedMap[]>
 local replaced = {}
 local is_shown = false
@@ -46,7 +46,7 @@ local function own_map(lhs, mode)
   return map.buffer == 1 and map or nil
 end
 
---- Adds the maps of the person for a key in the current buffer.
+--- Adds the person's own maps of a key in the current buffer to a list.
 ---@param lhs string
 ---@param to co.ReplacedMap[]
 local function save(lhs, to)
@@ -75,7 +75,7 @@ local function map_here()
   end
 end
 
---- Takes the maps out of the current buffer, and puts back those of the person. What they have mapped meanwhile stays.
+--- Removes the keys from the current buffer and restores the maps of the person. What they have mapped meanwhile stays.
 ---@param maps co.ReplacedMap[]
 local function restore_here(maps)
   ---@type table<string, true>

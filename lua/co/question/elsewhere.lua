@@ -11,23 +11,23 @@ local windows = require('co.ui.windows')
 
 ---@alias co.elsewhere.Answer 'yes'|'no'|'review'|'try'
 
--- Their usual keys in the float.
+-- The usual key of each answer in the float.
 ---@type table<co.elsewhere.Answer, string>
 local KEYS = { yes = 'y', no = 'n', review = 'd', try = 't' }
 
 local UNSEEN = 'the question cannot be seen: :Co /approve goes to it'
 
---- Returns the question that the person means; nil if they may mean another one, or not have seen it. A notice says so.
+--- Returns the question on the screen if a key may answer it. Else shows a notice with the reason.
 ---@return co.Question?
 ---@return boolean whole all of it is on the screen
 local function seen_question()
-  local question, look = float.shown(), sight.look()
+  local question, visibility = float.shown(), sight.visibility()
   if not question then
     local waits = questions.pending()[1] ~= nil
     notify.info(waits and UNSEEN or 'nothing waits for an answer')
   elseif not focus.pressed() then
     notify.warn('only a key that you press yourself answers the question')
-  elseif look == 'covered' then
+  elseif visibility == 'covered' then
     notify.info(UNSEEN)
   elseif not sight.seen() then
     sight.restart()
@@ -35,7 +35,7 @@ local function seen_question()
   elseif questions.has_replaced(question) then
     notify.info('another question has come: press again')
   else
-    return question, look == 'whole'
+    return question, visibility == 'whole'
   end
   return nil, false
 end

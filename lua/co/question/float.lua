@@ -132,10 +132,15 @@ local function geometry(lines)
   return float_window.geometry(lines, view())
 end
 
+--- Returns the question that the window is about, on any page; nil if it waits for no answer.
+---@return co.Question?
+local function asked_question()
+  return open() and not state.held and not state.finishing and state.question or nil
+end
+
 --- Takes note of what can be seen in the window.
 local function note_sight()
-  local asks = open() and not state.held and not state.finishing
-  local question = asks and state.question or nil
+  local question = asked_question()
   answer_keys.show(question ~= nil)
   if question and state.page == 'question' then
     sight.shown(win, ('%d %d'):format(question.id, state.texts), state.partial)
@@ -438,8 +443,7 @@ end
 --- Returns the question that the float shows; nil if it shows something else.
 ---@return co.Question?
 function M.shown()
-  local shows = open() and state.page == 'question' and not state.held and not state.finishing
-  return shows and state.question or nil
+  return state.page == 'question' and asked_question() or nil
 end
 
 --- Puts the cursor into the float. Keys that were typed before are not answers.
@@ -455,14 +459,12 @@ end
 --- before, and it is a harmless one.
 ---@return boolean
 local function had_seen()
-  local question = state.question
+  local question = M.shown()
   return question ~= nil
     and focus.ignored_after() == 'person'
     and focus.pressed()
     and state.seen_before == state.texts
-    and state.page == 'question'
-    and not state.held
-    and sight.look() == 'whole'
+    and sight.visibility() == 'whole'
     and not question.kind.alone(question)
 end
 

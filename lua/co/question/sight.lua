@@ -8,20 +8,22 @@ local api = vim.api
 
 -- A question is seen after this time on the screen.
 local SEEN = 250 * 1000000
--- The screen is read so often meanwhile. At least so many times, because a Neovim that is blocked draws nothing.
+-- The time between two readings of the screen, and the fewest readings: a Neovim that is blocked draws nothing.
 local TICK_MS, TICKS = 50, 5
--- The screen is read less often while something covers the question for long.
+-- After so many readings of a covered question, the screen is read less often.
 local COVERED_MS, COVERED_TICKS = 250, 20
 
----@alias co.Look 'whole'|'cut'|'covered'
+--- The part of the question that is on the screen: all of it, a part, or nothing that can be relied on.
+---@alias co.sight.Visibility 'whole'|'cut'|'covered'
 
 --- What the float shows.
 ---@class (exact) co.sight.Sight
 ---@field win integer
 ---@field key string changes with the question, its text and its size
 ---@field partial boolean a part of the question is not in the text
----@field since? integer when it was first on the screen
----@field ticks integer since then; below 0: without it
+---@field since? integer the time at which it came on the screen
+---@field visible integer the readings since then
+---@field covered integer the last readings, if it was covered in all of them
 ---@field seen boolean
 
 ---@type co.sight.Sight?
@@ -64,7 +66,7 @@ end
 --- Compares the text of a window with the screen. Blanks have no cells of their own: 'listchars' may show them.
 ---@param win integer
 ---@param cells boolean Neovim knows what the cells of the screen show
----@return co.Look
+---@return co.sight.Visibility
 local function compare(win, cells)
   for number, line in ipairs(api.nvim_buf_get_lines(api.nvim_win_get_buf(win), 0, -1, false)) do
     local starts = vim.str_utf_pos(line)
@@ -88,9 +90,9 @@ local function compare(win, cells)
   return not cells and may_be_covered(win) and 'covered' or 'whole'
 end
 
---- Returns how much of the question is on the screen now; nil if the float shows none.
----@return co.Look?
-function M.look()
+--- Returns how much of the question is on the screen now; nil if the float shows no question.
+---@return co.sight.Visibility?
+function M.visibility()
   if not sight or not api.nvim_win_is_valid(sight.win) then
     return nil
   elseif
@@ -101,11 +103,11 @@ function M.look()
   end
   local cells = true
   for _, ui in ipairs(api.nvim_list_uis()) do
-    -- It draws each window itself.
+    -- Such a front end draws each window itself.
     cells = cells and not ui.ext_multigrid
   end
-  local look = compare(sight.win, cells)
-  return look == 'whole' and sight.partial and 'cut' or look
+  local visibility = compare(sight.win, cells)
+  return visibility == 'whole' and sight.partial and 'cut' or visibility
 end
 
 --- Reads the screen. Of a long question, the part that the float shows must be there.
@@ -115,25 +117,25 @@ local function read_screen()
   if not now or not timer or now.seen then
     return
   end
-  local look = not api.nvim_get_mode().blocking and M.look()
-  if look and look ~= 'covered' then
-    now.since, now.ticks = now.since or vim.uv.hrtime(), math.max(now.ticks, 0) + 1
-    now.seen = now.ticks > TICKS and vim.uv.hrtime() - now.since >= SEEN
+  local visibility = not api.nvim_get_mode().blocking and M.visibility()
+  if visibility and visibility ~= 'covered' then
+    now.since, now.visible, now.covered = now.since or vim.uv.hrtime(), now.visible + 1, 0
+    now.seen = now.visible > TICKS and vim.uv.hrtime() - now.since >= SEEN
   else
-    now.since, now.ticks = nil, math.min(now.ticks, 0) - 1
+    now.since, now.visible, now.covered = nil, 0, now.covered + 1
   end
-  timer:set_repeat(now.ticks < -COVERED_TICKS and COVERED_MS or TICK_MS)
+  timer:set_repeat(now.covered > COVERED_TICKS and COVERED_MS or TICK_MS)
   if now.seen then
     timer:stop()
   end
 end
 
---- Begins to count the time anew.
+--- Starts to count the time again.
 function M.restart()
   if not sight then
     return
   end
-  sight.since, sight.ticks, sight.seen = nil, 0, false
+  sight.since, sight.visible, sight.covered, sight.seen = nil, 0, 0, false
   timer = timer or assert(vim.uv.new_timer())
   timer:start(1, TICK_MS, function()
     -- A Neovim that is busy reads the screen once afterwards.
@@ -151,7 +153,7 @@ end
 function M.shown(win, key, partial)
   key = ('%d %dx%d %s'):format(win, api.nvim_win_get_width(win), api.nvim_win_get_height(win), key)
   if not sight or sight.key ~= key then
-    sight = { win = win, key = key, partial = partial, ticks = 0, seen = false }
+    sight = { win = win, key = key, partial = partial, visible = 0, covered = 0, seen = false }
     M.restart()
   end
 end
@@ -164,7 +166,7 @@ function M.gone()
   end
 end
 
---- Returns whether the question has been on the screen for some time.
+--- Returns whether the question has been on the screen for long enough to be read.
 ---@return boolean
 function M.seen()
   return sight ~= nil and sight.seen
