@@ -44,8 +44,7 @@ pub(super) struct Trial {
 pub(super) struct Tried<'a> {
     trial: &'a Trial,
     /// The error is the reason why they are not known.
-    found: Result<TrialChanges, String>,
-    report: Report,
+    found: Result<(TrialChanges, Report), String>,
     /// The command ended by itself.
     is_whole: bool,
     /// The changes that were left alone when the others were kept; none if all are dropped.
@@ -54,7 +53,7 @@ pub(super) struct Tried<'a> {
     problem: Option<String>,
 }
 
-/// The changes that can be kept, as the caller wants them.
+/// The changes that can be kept, in the form that the options ask for.
 enum Report {
     Text { diff: String, facts: Vec<FactLine> },
     Json(Vec<Value>),
@@ -133,24 +132,19 @@ impl Trial {
             Ok(found) => Ok(found),
             Err(why) => Err(why),
         };
-        let shown = match found {
+        let found = match found {
             Ok(found) => self.report(found, json, outcome.withheld).await,
             Err(why) => Err(why),
-        };
-        let (found, report) = match shown {
-            Ok((found, report)) => (Ok(found), report),
-            Err(why) => (Err(why), Report::Json(Vec::new())),
         };
         // From here on nothing waits, so no signal ends it half-way.
         let mut tried = Tried {
             trial: self,
             found,
-            report,
             is_whole: ended_by_itself(outcome),
             kept: None,
             problem: None,
         };
-        if let Ok(found) = &mut tried.found {
+        if let Ok((found, _)) = &mut tried.found {
             let TrialPlace { layer, judge, .. } = &self.place;
             let may_stay = tried.is_whole && !may_have_failed(outcome);
             found.settle_ignored(may_stay, layer, judge.root(), &judge.readable());
@@ -192,22 +186,19 @@ impl Trial {
 impl Tried<'_> {
     /// Returns the diff for standard output.
     pub(super) fn diff(&self) -> String {
-        match &self.report {
+        match &self.found {
             // A file may have text that moves the cursor.
-            Report::Text { diff, .. } if io::stdout().is_terminal() => printable(diff),
-            Report::Text { diff, .. } => diff.clone(),
-            Report::Json(_) => String::new(),
+            Ok((_, Report::Text { diff, .. })) if io::stdout().is_terminal() => printable(diff),
+            Ok((_, Report::Text { diff, .. })) => diff.clone(),
+            Ok((_, Report::Json(_))) | Err(_) => String::new(),
         }
     }
 
     /// Returns all of it as JSON.
     pub(super) fn json(&self) -> Value {
-        let changes = match &self.report {
-            Report::Json(changes) => &changes[..],
-            Report::Text { .. } => &[],
-        };
         let mut object = match &self.found {
-            Ok(found) => found.json(changes),
+            Ok((found, Report::Json(changes))) => found.json(changes),
+            Ok((found, Report::Text { .. })) => found.json(&[]),
             Err(why) => json!({ "error": why }),
         };
         object["kept"] = self.kept.is_some().into();
@@ -224,7 +215,7 @@ impl Tried<'_> {
     /// Says what is dropped, and keeps or drops the rest: as the options say, or as the person answers. Returns the exit
     /// status if it is not that of the command. `told` returns when a signal came.
     pub(super) async fn settle(&mut self, told: impl AsyncFnOnce()) -> Option<u8> {
-        let found = match &self.found {
+        let (found, report) = match &self.found {
             Ok(found) => found,
             Err(why) => {
                 say(&format!("co-nvim: {why}"));
@@ -241,7 +232,7 @@ impl Tried<'_> {
         let keeps = match self.trial.after {
             AfterTrial::Drop => false,
             AfterTrial::Ask => {
-                if let Report::Text { facts, .. } = &self.report {
+                if let Report::Text { facts, .. } = report {
                     facts.iter().for_each(|fact| say(&fact.text));
                 }
                 asks(&format!("keep {count}? [y/N] "), told).await
@@ -274,7 +265,7 @@ impl Tried<'_> {
     /// Returns the exit status if it is not that of the command: not all was kept that was to be.
     pub(super) fn status(&self) -> Option<u8> {
         let wanted = self.trial.after == AfterTrial::Keep && self.is_whole;
-        let all = self.found.as_ref().is_ok_and(|found| {
+        let all = self.found.as_ref().is_ok_and(|(found, _)| {
             let kept = self.kept.as_ref();
             let is_nothing = found.changes.is_empty();
             found.not_kept.is_empty()
@@ -286,12 +277,12 @@ impl Tried<'_> {
 
     /// Returns whether there are changes of which none is kept.
     pub(super) fn is_lost(&self) -> bool {
-        let has_changes = |it: &TrialChanges| it.count() > 0;
+        let has_changes = |(it, _): &(TrialChanges, Report)| it.count() > 0;
         self.found.as_ref().is_ok_and(has_changes) && self.kept.is_none()
     }
 
     fn keep(&mut self) {
-        let Ok(found) = &mut self.found else {
+        let Ok((found, _)) = &mut self.found else {
             return;
         };
         let TrialPlace {
