@@ -1,8 +1,8 @@
 //! The contexts of a prompt that co reads from the workspace: `@file:`, `@diff`, `@git:`, `@search:` and `@lsp:`, and the check of the
 //! files whose text the editor sends.
 //!
-//! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. If a file is not
-//! one that the model itself may read, such as one outside the workspace, the person is asked about its real path.
+//! Files go through the reader and the judge of the file tools, and git runs as a command that only looks. The person is
+//! asked before a file goes to the model that it may not read itself, such as one outside the workspace.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -297,7 +297,8 @@ impl ContextReader {
         }
     }
 
-    /// Returns lines of definitions, and those of the references to the name. About a definition elsewhere, the person is asked.
+    /// Returns lines of definitions, and those of the references to the name. Asks the person about definitions that the model
+    /// may not read, and leaves out such references.
     async fn places(
         &self,
         definitions: Vec<ServerPlace>,

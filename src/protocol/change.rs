@@ -14,7 +14,7 @@ const PART_BYTES: usize = 256 << 10;
 const FIRST_BYTES: usize = 256 << 10;
 /// The most bytes of one of these texts.
 const FIRST_BYTES_OF_FILE: usize = 64 << 10;
-/// The most bytes of lines in an excerpt. After them, and up to twice as many, it has only headings.
+/// After so many bytes, an excerpt has only headings. It ends after twice as many.
 const EXCERPT_BYTES: usize = 256 << 10;
 /// The most lines and bytes of an excerpt that go with the question. Neovim draws them at once.
 const SHOWN_LINES: usize = 500;
@@ -41,7 +41,7 @@ pub struct Change {
     pub excerpt: String,
     /// The number of its other lines.
     pub more: usize,
-    /// The files for a review. If they are too many, the only one has the excerpt.
+    /// The files for a review, or one file with the excerpt if there are too many.
     pub files: Vec<FileChange>,
 }
 
@@ -61,7 +61,7 @@ pub struct FileChange {
     pub removed: usize,
     /// The number of parts, which the person answers one by one.
     pub parts: usize,
-    /// It has no lines that can be accepted without the others.
+    /// Its lines cannot be accepted one by one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     #[serde(flatten)]
@@ -343,7 +343,7 @@ impl FactKind {
 }
 
 impl Change {
-    /// Returns the change of some files. If they are too many for a review, `files` is empty.
+    /// Returns the change of some files. `files` is empty if there are too many for a review.
     pub fn new(facts: Vec<FactLine>, excerpt: &Excerpt, files: Vec<FileChange>) -> Self {
         let (shown, more) = excerpt.shown();
         let too_many = files.is_empty() && excerpt.lines > 0;
@@ -361,7 +361,7 @@ impl Change {
         }
     }
 
-    /// Returns the lines of the files that differ, whatever their places are, and whether a buffer is unsaved.
+    /// Returns whether a buffer is unsaved, and the paths with the lines that differ.
     pub fn changed_lines(&self) -> (bool, Vec<&str>) {
         let lines = self.files.iter().flat_map(|file| {
             let path = std::iter::once(file.path.as_str());

@@ -1,4 +1,4 @@
---- The requests of Lua that the backend has not answered yet. When the backend ends, nobody waits for them any more.
+--- The requests of Lua that the backend has not answered yet. If the backend ends, each one is answered with nil.
 local M = {}
 
 local backend = require('co.backend')

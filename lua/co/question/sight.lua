@@ -1,6 +1,6 @@
---- Knows whether the person can see the question in the float: all of its text, and since when.
+--- Determines whether the person can see all text of the question in the float, and since when.
 ---
---- It compares the text with the cells of the screen. So nothing else must know what may hide a window, such as other
+--- It compares the text with the cells of the screen. So no other code needs to know what may hide a window, such as other
 --- floats, messages, another tab page, or a Neovim that has not drawn it yet.
 local M = {}
 
