@@ -88,7 +88,7 @@ describe('what comes while text is locked', function()
     nvim:request('nvim_exec_lua', "require('co.backend').handle_exit('it ended')", {})
     give_key(nvim)
     nvim:wait_gone('touch file1')
-    nvim:wait_screen('*it ended*')
+    nvim:wait_screen('it ended')
     same({}, nvim:lua("return require('co.question').pending()"))
   end)
 

@@ -25,6 +25,8 @@ local FUNNELS = {
     'question/text_input',
     -- The text that the buffer had.
     'run/shell_copy',
+    -- No window shows it.
+    'ui/parse_in_steps',
   },
   ['nvim_buf_set_text'] = {
     'chat/bounds',

@@ -169,9 +169,9 @@ fn comes_back(scene: &Scene, in_the_way: &Path) {
 #[test]
 fn a_file_that_hangs_is_said_and_the_prompt_comes_back() {
     let scene = Scene::new();
-    let config = scene.home.path().join("config/co-nvim");
-    std::fs::create_dir_all(&config).unwrap();
-    let fifo = config.join("config.toml");
+    let state = scene.home.path().join("state/co-nvim");
+    std::fs::create_dir_all(&state).unwrap();
+    let fifo = state.join("co.log");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
     scene.co("!true");
     scene.co("these words");
