@@ -20,7 +20,7 @@ local function load_chats()
   return require('co.chat')
 end
 
---- Shows the chat with the cursor at its prompt, or hides it.
+--- Hides the chat if it has the cursor, else shows it with the cursor at its prompt.
 function M.toggle()
   local chats = load_chats()
   require('co.ui.windows').attempt(chats.toggle)

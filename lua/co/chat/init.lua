@@ -248,10 +248,11 @@ function M.open()
   end
 end
 
---- Shows the current chat with the cursor at its prompt, or hides it.
+--- Hides the current chat if it has the cursor, else shows it with the cursor at its prompt.
 function M.toggle()
   local chat = registry.current()
-  if chat and windows.in_tabpage(chat.buf) then
+  local here = api.nvim_get_current_buf()
+  if chat and (here == chat.buf or here == chat.prompt.buf) then
     window.hide(chat)
   else
     M.open()
