@@ -266,6 +266,26 @@ describe('an edit of an open file', function()
     same('one\ntwo\n', scene.read().text)
   end)
 
+  it('is refused if Neovim would write other bytes for characters that stay', function()
+    local scene = start()
+    -- The encoding has two byte sequences for the first character of the last file.
+    for _, case in ipairs({
+      { '\130\160\ntwo\n', '\130\160\n2\n', false },
+      { '\135\144\ntwo\n', '\135\144\ntwo\n', true },
+    }) do
+      scene.open(case[1])
+      scene.nvim:lua('vim.cmd("silent edit! ++enc=cp932")')
+      local before = scene.read()
+      same(case[3], before.problem ~= nil)
+      local reply = scene.change({ replace(1, 2, { '2' }) }, true, before.tick)
+      same(before.problem, reply.problem)
+      same(case[2], scene.bytes())
+    end
+    -- What is not saved is written by the person.
+    scene.nvim:lua('vim.bo.modified = true')
+    same(nil, scene.read().problem)
+  end)
+
   it('keeps a buffer unlisted', function()
     local scene = start()
     scene.open('one\n')

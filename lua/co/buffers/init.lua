@@ -16,6 +16,21 @@ local utf8 = require('co.ui.utf8')
 --- The largest text that is read, in bytes. A message has at most 16 MiB.
 local LARGEST = 8 * 1024 * 1024
 
+--- Returns whether Neovim writes other bytes for the text of a file than the file has. Some encodings have several byte
+--- sequences for one character.
+---@param buf integer
+---@return boolean
+local function is_reencoded(buf)
+  local encoding = vim.bo[buf].fileencoding
+  -- In these forms of Unicode, a character has one byte sequence.
+  if encoding == '' or encoding:find('^utf%-[138]') or encoding:find('^ucs') then
+    return false
+  end
+  local bytes = disk.read(api.nvim_buf_get_name(buf), LARGEST)
+  local text = bytes and vim.iconv(bytes, encoding, 'utf-8')
+  return text ~= nil and vim.iconv(text, 'utf-8', encoding) ~= bytes
+end
+
 --- Returns the reason why a buffer cannot be read or changed.
 ---@param buf integer
 ---@return string?
@@ -26,6 +41,10 @@ local function problem_of(buf)
   local last = api.nvim_buf_line_count(buf)
   if api.nvim_buf_get_offset(buf, last) > LARGEST then
     return 'its buffer has more than 8 MiB'
+  end
+  if not vim.bo[buf].modified and is_reencoded(buf) then
+    local problem = 'Neovim would write other bytes for characters that stay, in its encoding, %s'
+    return problem:format(vim.bo[buf].fileencoding)
   end
 end
 
