@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use co_exec::{
@@ -53,8 +52,10 @@ impl Place {
             "#!/bin/sh\n[ \"$2\" = 0 ] || (cd '{}' && {script}) >/dev/null 2>&1\nexec '{BACKEND}' \"$@\"\n",
             ws.display()
         );
-        fs::write(&exe, text).unwrap();
-        fs::set_permissions(&exe, fs::Permissions::from_mode(0o755)).unwrap();
+        // A process that another test starts keeps a file of this one open for a moment, and such a file cannot be run.
+        let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""];
+        let written = Command::new("sh").args(write).arg(&exe).arg(text).status();
+        assert!(written.unwrap().success());
         let bench = Bench::with_launcher(|setup| {
             setup.launcher = Some(Launcher::new(exe, "/nonexistent".into(), Vec::new()));
         });
