@@ -69,6 +69,10 @@ fn a_commit_is_told_and_not_kept() {
 fn what_else_changed_is_named_by_its_path() {
     check("echo 2 > a; git add a", ".git/index changed");
     check("git tag v1", ".git/refs/tags/v1 changed");
+    check(
+        "git update-ref refs/heads/HEAD HEAD",
+        ".git/refs/heads/HEAD changed",
+    );
     check("echo 2 > a; git stash -q", ".git/refs/stash changed");
     check(
         &format!("{COMMIT} git config core.pager x"),
