@@ -75,6 +75,36 @@ fn a_file_git_is_not_changed_and_a_new_repository_is_named() {
 }
 
 #[test]
+fn what_git_leads_to_in_the_workspace_is_not_changed() {
+    for engine in engines() {
+        for lead in [
+            "ln -s deep/bare .git",
+            "echo gitdir: deep/bare > .git",
+            "mkdir .git; cp deep/bare/HEAD .git; echo ../deep/bare > .git/commondir",
+        ] {
+            let workspace = Workspace::new();
+            let make = format!("mkdir -p deep .git/hooks; mv .git deep/bare; {lead}");
+            let mut bash = Command::new("bash");
+            let made = bash.args(["-ec", &make]).current_dir(workspace.path());
+            assert!(made.status().unwrap().success());
+            give_away(&workspace);
+            let script = "for f in config config.worktree hooks/pre-commit info/attributes; do \
+                 echo x >> deep/bare/$f && echo \"wrote $f\"; done; rm -rf deep/bare/config deep/bare/hooks; \
+                 rm -rf .git; mkdir -p .git/objects .git/refs && echo ref: refs/heads/main > .git/HEAD && echo x > .git/config";
+            let told = told(&exec(&engine, &workspace, BASH, &[script]));
+            let output = told["output"].as_str().unwrap();
+            assert!(!output.contains("wrote "), "{engine:?}, {lead}: {output}");
+            let config = workspace.read("deep/bare/config").unwrap();
+            assert!(config.contains("repositoryformatversion"), "{config}");
+            assert!(workspace.exists("deep/bare/hooks"));
+            // No mount holds a link, so the new repository in its place is named.
+            let is_named = output.contains("other programs run or read it: ");
+            assert_eq!(is_named, lead.starts_with("ln"), "{lead}: {output}");
+        }
+    }
+}
+
+#[test]
 fn a_file_that_takes_the_place_of_a_protected_one_is_protected() {
     for engine in engines() {
         let workspace = repository();
