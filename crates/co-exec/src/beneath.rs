@@ -570,7 +570,7 @@ pub fn read_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular::read_open(open_resolved(path)?.0, most)
 }
 
-/// Returns the text of a small file that [`open_resolved`] opens.
+/// Returns the text of a small file that `open_resolved` opens.
 ///
 /// # Errors
 /// As for [`Dir::read`], or it is not UTF-8.
