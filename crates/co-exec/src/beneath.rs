@@ -562,7 +562,7 @@ pub(crate) fn open_resolved(path: &Path) -> io::Result<(File, Node)> {
     open_real(&path.canonicalize()?)
 }
 
-/// Returns the bytes of a regular file that [`open_resolved`] opens.
+/// Returns the bytes of a regular file that `open_resolved` opens.
 ///
 /// # Errors
 /// As for [`Dir::read`].
