@@ -159,13 +159,6 @@ describe('the windows of a chat', function()
     wait_closed(nvim)
   end)
 
-  it('leave q in the prompt to the person', function()
-    local nvim = chat()
-    nvim:keys('qaihello<Esc>q')
-    same('ihello\27', nvim:lua("return vim.fn.getreg('a')"))
-    wait_together(nvim)
-  end)
-
   it('open together, however the chat is shown', function()
     local nvim = chat()
     nvim:keys(':close<CR>')
