@@ -275,39 +275,43 @@ local function of_message(message)
   return chat and buffer.alive(chat.buf) and chat or nil
 end
 
---- Adds text to the end of a chat.
----@param message co.Append
-function M.append(message)
+--- Changes the text of the chat of a message. Windows that show its end show the new end.
+---@param message { chat?: integer }
+---@param change fun(text: co.ChatText)
+---@return co.Chat? chat nil if its buffer is gone
+local function change_text(message, change)
   local chat = of_message(message)
   if chat then
     windows.follow(chat.buf, function()
-      chat.text:append(message.text)
+      change(chat.text)
     end)
   end
+  return chat
+end
+
+--- Adds text to the end of a chat.
+---@param message co.Append
+function M.append(message)
+  change_text(message, function(text)
+    text:append(message.text)
+  end)
 end
 
 --- Shows a call at the end of a chat, or the new state of a call.
 ---@param message co.CallMessage
 function M.call(message)
-  local chat = of_message(message)
-  if chat then
-    windows.follow(chat.buf, function()
-      chat.text:call(message)
-    end)
-  end
+  change_text(message, function(text)
+    text:call(message)
+  end)
 end
 
 --- Changes the output of a call.
 ---@param message co.BlockMessage
 function M.block(message)
-  local chat = of_message(message)
-  if not chat then
-    return
-  end
-  windows.follow(chat.buf, function()
-    chat.text:patch(message.block, message.patch, message.done)
+  local chat = change_text(message, function(text)
+    text:patch(message.block, message.patch, message.done)
   end)
-  if message.done then
+  if chat and message.done then
     reload.changed_files(changed_lines.compare)
   end
 end
@@ -384,36 +388,28 @@ end
 --- Puts a blank line above the last answer, which ends its turn after calls.
 ---@param message co.SeparateAnswer
 function M.separate_answer(message)
-  local chat = of_message(message)
-  if chat then
-    windows.follow(chat.buf, function()
-      chat.text:separate_answer()
-    end)
-  end
+  change_text(message, function(text)
+    text:separate_answer()
+  end)
 end
 
 --- Folds the last answer, which the model no longer sees.
 ---@param message co.FoldAnswer
 function M.fold_answer(message)
-  local chat = of_message(message)
-  if chat then
-    windows.follow(chat.buf, function()
-      chat.text:fold_answer()
-    end)
-  end
+  change_text(message, function(text)
+    text:fold_answer()
+  end)
 end
 
 --- Replaces the whole text of a chat. If the text is long, the message has only its end.
 ---@param message co.Replace
 function M.replace(message)
-  local chat = of_message(message)
-  if not chat then
-    return
-  end
-  windows.follow(chat.buf, function()
-    chat.text:replace(message)
+  local chat = change_text(message, function(text)
+    text:replace(message)
   end)
-  earlier_text.ask(chat)
+  if chat then
+    earlier_text.ask(chat)
+  end
 end
 
 --- Carries out `/resume` and `/delete` for a transcript that a chat of this Neovim has open: the backend cannot.
