@@ -143,6 +143,19 @@ local function all_bounded(parser)
   return true
 end
 
+--- Goes on after a pause, or gives up if it took too long.
+---@param work co.SteppedWork
+---@param took number milliseconds so far
+---@param most number
+---@param go_on fun()
+local function go_on_later(work, took, most, go_on)
+  if took > most then
+    work.done(false, took)
+  else
+    vim.defer_fn(go_on, PAUSE)
+  end
+end
+
 --- Runs `thread` for one step, and the next steps later.
 ---@param work co.SteppedWork
 ---@param thread thread returns false if it gives up
@@ -162,12 +175,10 @@ local function run(work, thread, took)
   took = took + passed
   if coroutine.status(thread) == 'dead' then
     work.done(complete ~= false, took)
-  elseif took > work.most then
-    work.done(false, took)
   else
-    vim.defer_fn(function()
+    go_on_later(work, took, work.most, function()
       run(work, thread, took)
-    end, PAUSE)
+    end)
   end
 end
 
@@ -189,12 +200,10 @@ local function parse(parser, work, began)
         work.work(parser)
       end)
       run(work, thread, took)
-    elseif took > work.most_parsing then
-      work.done(false, took)
     else
-      vim.defer_fn(function()
+      go_on_later(work, took, work.most_parsing, function()
         parse(parser, work, began)
-      end, PAUSE)
+      end)
     end
   end
   local all = work.injections or nil
