@@ -153,7 +153,7 @@ impl Page {
             false => Piece::default(),
         };
         let ends = matches!(event, ChatEvent::TurnEnded { .. });
-        // What the person does may come in the middle of an answer.
+        // A command of the person may come in the middle of an answer.
         if ends || remark.is_some() && is_models {
             piece.text.push_str(&self.close_code());
         }
@@ -179,7 +179,7 @@ impl Page {
             true => self.heading(),
             false => Piece::default(),
         };
-        // What the person does may come in the middle of an answer.
+        // A command of the person may come in the middle of an answer.
         if typed.is_none() {
             piece.text.push_str(&self.close_code());
         }

@@ -281,7 +281,7 @@ describe('an edit of an open file', function()
       same(before.problem, reply.problem)
       same(case[2], scene.bytes())
     end
-    -- What is not saved is written by the person.
+    -- co does not write a buffer with unsaved changes: the person does.
     scene.nvim:lua('vim.bo.modified = true')
     same(nil, scene.read().problem)
   end)

@@ -16,7 +16,7 @@ local COVERED_MS, COVERED_TICKS = 250, 20
 --- The part of the question that is on the screen: all of it, a part, or nothing that can be relied on.
 ---@alias co.sight.Visibility 'whole'|'cut'|'covered'
 
---- What the float shows.
+--- The question in the float, and for how long it has been on the screen.
 ---@class (exact) co.sight.Sight
 ---@field win integer
 ---@field key string changes with the question, its text and its size

@@ -11,7 +11,7 @@ local last_window = require('co.ui.last_window')
 local WORDS = { ['<cword>'] = true, ['<cWORD>'] = true, ['<cexpr>'] = true, ['<cfile>'] = true }
 -- The character around a word of the shell, if there is one.
 local WORD_EDGE = '^[%s;&|()<>`]?$'
--- What is text for the shell, or an expression: nothing in it stands for a name.
+-- Texts in quotes and expressions of the shell. Nothing in them stands for a name.
 local OPAQUE = { "^'[^']*'?", '^%$?%(%(.-%)%)', '^%$%[.-%]', '^%${.-}' }
 
 --- Returns the file name modifiers that begin at `at`, such as `:p:h` or `:s?from?to?`.
@@ -139,7 +139,7 @@ local function mark_at(command, at, quoted)
   return { mark = mark, changes = changes, stop = stop }
 end
 
---- Returns the byte after what the shell takes as text or as an expression, if that begins at a byte.
+--- Returns the byte after a quoted text, an expression or a comment of the shell, if one begins at a byte.
 ---@param command string
 ---@param at integer
 ---@param quoted boolean it stands between double quotes
