@@ -316,7 +316,8 @@ impl ContextReader {
         for (file, row) in definitions {
             let shown = shown_below(&cwd, &file);
             let lines;
-            (reader, lines) = read_lines(reader, &file, row, DEFINITION_LINES, &shown).await?;
+            let place = vec![(file.clone(), row)];
+            (reader, lines) = read_lines(reader, place, DEFINITION_LINES, &cwd).await?;
             match lines.is_empty() {
                 true => left_out.push(format!("{shown} cannot be read")),
                 false => match self
@@ -329,17 +330,14 @@ impl ContextReader {
                 },
             }
         }
-        let mut found = String::new();
-        let mut hidden = 0;
-        for (file, row) in references {
-            if self.problem(&file).await?.is_some() {
-                hidden += 1;
-                continue;
+        let (mut readable, mut hidden) = (Vec::new(), 0);
+        for places in references.chunk_by(|one, next| one.0 == next.0) {
+            match self.problem(&places[0].0).await? {
+                Some(_) => hidden += places.len(),
+                None => readable.extend_from_slice(places),
             }
-            let lines;
-            (reader, lines) = read_lines(reader, &file, row, 1, &shown_below(&cwd, &file)).await?;
-            found.push_str(&lines);
         }
+        let (_, found) = read_lines(reader, readable, 1, &cwd).await?;
         if !found.is_empty() {
             text.push_str(&format!("References:\n{found}"));
         }
@@ -389,21 +387,23 @@ async fn real_places(places: Vec<ServerPlace>) -> Result<Vec<(PathBuf, usize)>, 
     .await
 }
 
-/// Returns lines of a file, each with the shown path and its number.
+/// Returns some lines from each place on, each with the path below `cwd` and its number.
 async fn read_lines(
     mut reader: PlaceReader,
-    file: &Path,
-    row: usize,
+    places: Vec<(PathBuf, usize)>,
     count: usize,
-    shown: &str,
+    cwd: &Path,
 ) -> Result<(PlaceReader, String), String> {
-    let (file, shown) = (file.to_owned(), shown.to_owned());
+    let cwd = cwd.to_owned();
     blocking(move || {
-        let lines = reader.lines(&file, row, count).zip(row + 1..);
-        let lines: String = lines
-            .map(|(line, number)| format!("{shown}:{number}:{}\n", bounded(line)))
-            .collect();
-        Ok::<_, String>((reader, lines))
+        let mut text = String::new();
+        for (file, row) in places {
+            let shown = shown_below(&cwd, &file);
+            for (line, number) in reader.lines(&file, row, count).zip(row + 1..) {
+                text.push_str(&format!("{shown}:{number}:{}\n", bounded(line)));
+            }
+        }
+        Ok::<_, String>((reader, text))
     })
     .await
 }
