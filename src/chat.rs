@@ -29,7 +29,6 @@ mod undo;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -216,8 +215,7 @@ impl Chat {
 
     /// Records a prompt and shows it. If that fails, gives all prompts back to the person and returns false.
     async fn take(&mut self, prompt: Prompt) -> bool {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = since_epoch.ok().map(|time| time.as_secs());
+        let at = Some(crate::store::seconds_now());
         let item = Item::User {
             text: prompt.sent_text().to_owned(),
             context: self.redact_for_model(&prompt.context).await,

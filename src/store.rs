@@ -17,7 +17,7 @@ use co_llm::transcript::{self, End, Item, Usage};
 
 pub use error::Error;
 pub use export::export_markdown;
-pub use header::Meta;
+pub use header::{Meta, seconds_now};
 pub use reader::ChatSummary;
 pub use writer::TranscriptWriter;
 

@@ -35,6 +35,12 @@ pub(super) struct Header {
     pub(super) forked_from: Option<String>,
 }
 
+/// Returns the present time in seconds since 1970.
+pub fn seconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_secs())
+}
+
 /// A line with a new title of the chat.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,16 +50,13 @@ pub(super) struct Renamed {
 
 impl Header {
     pub(super) fn new(id: String, meta: Meta) -> Self {
-        let created = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs());
         Self {
             version: VERSION,
             id,
             workspace: meta.workspace,
             cwd: meta.cwd,
             title: meta.title,
-            created,
+            created: seconds_now(),
             forked_from: None,
         }
     }
