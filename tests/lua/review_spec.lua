@@ -37,14 +37,19 @@ local function ask_change(id, path, text)
   })
 end
 
---- Opens the review of a change with `d`.
-local function review(...)
+--- Opens the review of the first change with `d`, and waits for a text on the screen.
+local function open_review(shown, ...)
   local nvim = editor()
   nvim:receive(...)
   nvim:wait_screen('edit_file src/a.rs')
   reach(nvim, 'd')
-  nvim:wait_screen('change 1 of 3')
+  nvim:wait_screen(shown)
   return nvim
+end
+
+--- Opens the review of a change of three parts.
+local function review(...)
+  return open_review('change 1 of 3', ...)
 end
 
 --- Waits for the answer to the review and returns its hunks.
@@ -126,11 +131,7 @@ end)
 describe('the review of the files of a step', function()
   --- The review of the first of several questions about changes.
   local function open(...)
-    local nvim = editor()
-    nvim:receive(...)
-    nvim:wait_screen('edit_file src/a.rs')
-    reach(nvim, 'd')
-    nvim:wait_screen('change 1 of')
+    local nvim = open_review('change 1 of', ...)
     nvim:settle()
     return nvim
   end
