@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::json;
 
-use crate::support::ROOT;
 use crate::support::http::Reply;
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
@@ -281,20 +280,9 @@ fn a_place_of_a_language_server_is_read_as_a_file_is() {
     let scene = answering(workspace);
     scene.command("edit main.py");
     scene.command("call setline(2, 'print(area, 2)')");
-    scene.lua(
-        "local function at(file, line)
-            local place = { line = line, character = 0 }
-            return { uri = vim.uri_from_fname(vim.fn.getcwd() .. '/' .. file), range = { start = place, ['end'] = place } }
-        end
-        dofile(... .. '/tests/lua/language_server.lua')({ definitionProvider = true, referencesProvider = true }, {
-            ['textDocument/definition'] = function(_, done)
-                done(nil, { at('fifo.py', 0), at('link.py', 0), at('main.py', 0) })
-            end,
-            ['textDocument/references'] = function(_, done)
-                done(nil, { at('.env', 0), at('environ.py', 0), at('main.py', 1) })
-            end,
-        })",
-        json!([ROOT]),
+    scene.attach_server(
+        &[("fifo.py", 0), ("link.py", 0), ("main.py", 0)],
+        &[(".env", 0), ("environ.py", 0), ("main.py", 1)],
     );
     scene.co("what is @lsp:area?");
     scene.wait_text("outside.txt");

@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::ROOT;
 use crate::support::http::{Gate, Reply};
 use crate::support::workspace::Workspace;
 
@@ -153,17 +152,7 @@ fn a_name_is_completed_and_sent_with_what_the_language_server_knows() {
     let scene = Scene::in_workspace(workspace, json!({}), &[]);
     scene.server.reply(Reply::text("The side."));
     scene.command("edit main.py");
-    scene.lua(
-        "local function at(file, line)
-            local place = { line = line, character = 0 }
-            return { uri = vim.uri_from_fname(vim.fn.getcwd() .. '/' .. file), range = { start = place, ['end'] = place } }
-        end
-        dofile(... .. '/tests/lua/language_server.lua')({ definitionProvider = true, referencesProvider = true }, {
-            ['textDocument/definition'] = function(_, done) done(nil, at('shape.py', 0)) end,
-            ['textDocument/references'] = function(_, done) done(nil, { at('main.py', 1) }) end,
-        })",
-        json!([ROOT]),
-    );
+    scene.attach_server(&[("shape.py", 0)], &[("main.py", 1)]);
     scene.type_keys(":Co<CR>iwhat is @lsp:ar<C-x><C-o>");
     scene.wait_text("what is @lsp:area");
     scene.type_keys(" for? @lsp:none<C-s>");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::http::{Reply, Scripted};
 use super::nvim::{Nvim, Options};
 use super::workspace::Workspace;
-use super::{DEADLINE, proc};
+use super::{DEADLINE, ROOT, proc};
 
 /// Counts the events that the plugin raises.
 const COUNT: &str = "_G.co_seen = {}
@@ -108,6 +108,26 @@ impl Scene {
     #[track_caller]
     pub(crate) fn run(&self, command: &str) {
         self.type_keys(&format!(":Co! {}<CR>", typed(command)));
+    }
+
+    /// Attaches a language server to the current buffer. It answers with these places for every name: files of the
+    /// workspace, with rows from 0.
+    pub(crate) fn attach_server(&self, definitions: &[(&str, u32)], references: &[(&str, u32)]) {
+        self.lua(
+            "local root, definitions, references = ...
+            local function all(places)
+                return vim.tbl_map(function(place)
+                    local at = { line = place[2], character = 0 }
+                    local uri = vim.uri_from_fname(vim.fn.getcwd() .. '/' .. place[1])
+                    return { uri = uri, range = { start = at, ['end'] = at } }
+                end, places)
+            end
+            dofile(root .. '/tests/lua/language_server.lua')({ definitionProvider = true, referencesProvider = true }, {
+                ['textDocument/definition'] = function(_, done) done(nil, all(definitions)) end,
+                ['textDocument/references'] = function(_, done) done(nil, all(references)) end,
+            })",
+            json!([ROOT, definitions, references]),
+        );
     }
 
     /// Returns the text of the first chat.
