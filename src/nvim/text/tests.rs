@@ -17,6 +17,7 @@ fn messages() -> Vec<Value> {
     let context = json!([{ "name": "@buffer", "text": "t", "image": image }]);
     let edit = json!({ "start": [0, 0], "end": [0, 1], "text": "t" });
     let query = |query: serde_json::Value| json!({ "type": "read_context", "chat": 1, "request": 2, "cwd": "/", "word": "@x", "query": query });
+    let place = json!({ "file": "/f", "row": 1, "character": 2, "unit": "utf-16" });
     let answer = |fields: serde_json::Value| {
         let hunk = json!({ "accept": true, "lines": ["a", "b"], "comment": "c" });
         let mut answer = json!({ "type": "answer", "id": 3, "reason": "r", "hunks": [hunk] });
@@ -40,9 +41,11 @@ fn messages() -> Vec<Value> {
         json!({ "type": "command", "chat": 1, "name": "!", "args": "ls", "cwd": "/", "options": options }),
         json!({ "type": "write_commit", "chat": 1, "cwd": "/", "directory": "/d", "variables": [["GIT_DIR", "/g"]] }),
         query(json!({ "kind": "file", "path": "/a" })),
-        query(json!({ "kind": "text", "path": "/a", "text": "t" })),
+        query(json!({ "kind": "text", "paths": ["/a"], "text": "t" })),
+        query(json!({ "kind": "diff" })),
         query(json!({ "kind": "commit", "revision": "HEAD" })),
         query(json!({ "kind": "search", "text": "t" })),
+        query(json!({ "kind": "places", "definitions": [place], "references": [], "more": 4 })),
         json!({ "type": "close", "chat": 1 }),
         answer(json!({ "decision": "edited", "command": "ls" })),
         answer(json!({ "decision": "always", "scope": "prefix" })),
