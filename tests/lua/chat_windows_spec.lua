@@ -336,6 +336,59 @@ describe('the size of a chat', function()
     same({ text, prompt }, nvim:lua(PLACES))
   end)
 
+  it('stays with the text of the prompt when other windows come and go', function()
+    local there_and_back = {
+      { ':botright copen<CR>', ':cclose<CR>' },
+      { ':botright 12split | terminal<CR>', ':close!<CR>' },
+      { ':set cmdheight=8<CR>', ':set cmdheight=1<CR>' },
+      { ':set showtabline=2<CR>', ':set showtabline=1<CR>' },
+      { ':topleft 20new<CR>', ':close<CR>' },
+    }
+    for _, layout in ipairs({ 'vertical', 'horizontal' }) do
+      local nvim = neovim.start()
+      nvim:lua('vim.o.columns, vim.o.lines = 160, 45')
+      nvim:lua('require("co").setup({ layout = ... })', layout)
+      nvim:enter_chat()
+      local rows = select(2, wait_together(nvim)).height
+      for _, keys in ipairs(there_and_back) do
+        nvim:keys(keys[1])
+        nvim:settle()
+        nvim:keys(keys[2])
+        nvim:settle()
+        local text, prompt = wait_together(nvim)
+        same(math.max(1, math.floor((text.height + prompt.height) / 10)), prompt.height, keys[1])
+        yes(prompt.height <= rows, keys[1])
+      end
+    end
+  end)
+
+  it('follows the width of the prompt', function()
+    local nvim = chat()
+    nvim:keys('i' .. ('word '):rep(60) .. '<Esc>')
+    local rows = function()
+      return nvim:lua(PLACES)[2].height
+    end
+    neovim.wait('its rows', function()
+      return rows() > 4
+    end)
+    nvim:keys('<C-w>150|')
+    neovim.wait('fewer rows', function()
+      return rows() < 5
+    end)
+  end)
+
+  it('is the one that the person gave the prompt until its text changes', function()
+    local nvim = chat()
+    local before = select(2, wait_together(nvim)).height
+    nvim:keys(':resize 12<CR>')
+    nvim:settle()
+    same(12, nvim:lua(PLACES)[2].height)
+    nvim:keys('itext')
+    neovim.wait('few rows', function()
+      return nvim:lua(PLACES)[2].height == before
+    end)
+  end)
+
   it('shows the end of a line that is higher than the window', function()
     local nvim = chat({ screen = true, columns = 100, lines = 15 })
     local function check()

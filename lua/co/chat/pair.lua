@@ -78,6 +78,15 @@ local function show_end(text)
   end
 end
 
+--- Returns the rows of both windows, and the width that they have.
+---@param text integer
+---@param prompt integer
+---@return { rows: integer, width: integer }
+local function room_of(text, prompt)
+  local rows = api.nvim_win_get_height(text) + api.nvim_win_get_height(prompt)
+  return { rows = rows, width = api.nvim_win_get_width(prompt) }
+end
+
 --- Sets the height of the prompt. The other window gets the rest.
 ---@param chat co.Chat
 function M.fit(chat)
@@ -86,8 +95,7 @@ function M.fit(chat)
     return
   end
   local float = windows.is_float(text) and windows.float_area()
-  local room = float and float.height - BORDER
-    or api.nvim_win_get_height(text) + api.nvim_win_get_height(prompt)
+  local room = float and float.height - BORDER or room_of(text, prompt).rows
   local least, most = math.floor(room * LEAST), math.floor(room * MOST)
   local wanted = api.nvim_win_text_height(prompt, {}).all
   wanted = math.max(1, least, math.min(wanted, most)) --[[@as integer]]
@@ -114,6 +122,18 @@ function M.fit(chat)
   end)
   if api.nvim_win_get_height(text) ~= before then
     show_end(text)
+  end
+  vim.w[prompt].co_room = room_of(text, prompt)
+end
+
+--- Sets the height of the prompt if both windows together have another size. The person may have moved the line between
+--- the two.
+---@param chat co.Chat
+---@param text integer
+---@param prompt integer
+local function fit_to_room(chat, text, prompt)
+  if not vim.deep_equal(vim.w[prompt].co_room, room_of(text, prompt)) then
+    M.fit(chat)
   end
 end
 
@@ -288,7 +308,7 @@ function M.watch(chat, group)
       callback = function()
         local text_win, prompt_win = M.find(chat)
         if text_win and prompt_win then
-          callback(text_win)
+          callback(text_win, prompt_win)
         end
       end,
     })
@@ -298,8 +318,9 @@ function M.watch(chat, group)
     M.fit(chat)
     show_end(text_win)
   end)
-  everywhere('WinResized', function()
+  everywhere('WinResized', function(text_win, prompt_win)
     window_size.note()
+    fit_to_room(chat, text_win, prompt_win)
     window_options.update_winbar(chat)
   end)
   -- No other event tells of a window that changed its place and not its size, as with CTRL-W r.
