@@ -167,13 +167,17 @@ function ChatText:note_part(part)
   end
 end
 
---- Returns the lines of a part within the bounds, with its calls as they look.
+--- A part of the text as it looks in the buffer.
+---@class (exact) co.text.LaidPart
+---@field lines string[]
+---@field part co.TextPart the part with the rows of these lines
+---@field calls { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[]
+---@field note_prose fun() notes the bounds of the lines that are no calls, once they begin the buffer
+
+--- Lays a part out within the bounds, with its calls as they look.
 ---@param limits co.Bounds
 ---@param part co.TextPart
----@return string[] lines
----@return co.TextPart part with the rows of these lines
----@return { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[] calls
----@return fun() note_prose notes the bounds of the lines that are no calls, once they begin the buffer
+---@return co.text.LaidPart
 local function lay_out(limits, part)
   local before = vim.split(part.text, '\n', { plain = true })
   ---@type string[], integer[]
@@ -222,16 +226,18 @@ local function lay_out(limits, part)
     end, part.folds or {}),
     answer = part.answer and row(part.answer),
   }
-  return lines,
-    moved,
-    placed,
-    function()
+  return {
+    lines = lines,
+    part = moved,
+    calls = placed,
+    note_prose = function()
       for _, piece in ipairs(prose) do
         for index = 1, #piece.lines - 1 do
           limits:note(piece.row + index - 1, piece.lines[index])
         end
       end
-    end
+    end,
+  }
 end
 
 --- Takes in the calls of a part whose lines are in the buffer, from the first row on.
@@ -248,18 +254,18 @@ end
 ---@param part co.TextPart the new text, or its end
 function ChatText:replace(part)
   self.bounds = bounds.new(self.buf)
-  local lines, moved, placed, note_prose = lay_out(self.bounds, part)
+  local laid = lay_out(self.bounds, part)
   self:end_calls()
   self.calls = {}
   call.clear(self.buf)
   self.folded_answers:clear()
   buffer.write(self.buf, function()
-    api.nvim_buf_set_lines(self.buf, 0, -1, false, lines)
-    note_prose()
+    api.nvim_buf_set_lines(self.buf, 0, -1, false, laid.lines)
+    laid.note_prose()
   end)
   self.messages = messages.new(self.buf)
-  self:add_calls(placed)
-  self:note_part(moved)
+  self:add_calls(laid.calls)
+  self:note_part(laid.part)
   if self.markdown then
     self.markdown:restart()
   end
@@ -269,17 +275,17 @@ end
 ---@param part co.TextPart
 function ChatText:prepend(part)
   local limits = bounds.new(self.buf)
-  local lines, moved, placed, note_prose = lay_out(limits, part)
-  local rows = #lines - 1
+  local laid = lay_out(limits, part)
+  local rows = #laid.lines - 1
   windows.keep_views(self.buf, rows, function()
     buffer.write(self.buf, function()
-      api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, lines)
-      note_prose()
+      api.nvim_buf_set_text(self.buf, 0, 0, 0, 0, laid.lines)
+      laid.note_prose()
       limits:end_all()
     end)
-    self:add_calls(placed)
+    self:add_calls(laid.calls)
   end)
-  self:note_part(moved)
+  self:note_part(laid.part)
   if self.markdown then
     self.markdown:prepend(rows)
   end
