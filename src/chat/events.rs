@@ -3,6 +3,7 @@
 //! An event has data, not text in the language of a front end. `retell` makes the same events from a
 //! transcript.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::tool::jobs;
@@ -34,6 +35,8 @@ pub struct CallEnd {
     pub took: String,
     /// The number of secret values that co replaced in the result.
     pub hidden: usize,
+    /// The file with its whole output, if that is long.
+    pub spill: Option<PathBuf>,
     /// A notice about the end.
     pub notice: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! The events of a transcript, for `/resume`: the chat then reads as it did live.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use super::events::{CallEnd, ChatEvent};
 use super::text::command_of;
@@ -74,7 +75,7 @@ pub(super) fn unread(call: &Call) -> ChatEvent {
 }
 
 /// Returns the event of the end of a call.
-pub(super) fn ended(ok: bool, hidden: usize, shown: &ShownPart) -> ChatEvent {
+pub(super) fn ended(ok: bool, hidden: usize, spill: Option<&Path>, shown: &ShownPart) -> ChatEvent {
     ChatEvent::CallEnded(CallEnd {
         typed: None,
         ok,
@@ -82,6 +83,7 @@ pub(super) fn ended(ok: bool, hidden: usize, shown: &ShownPart) -> ChatEvent {
         exceptions: shown.exceptions.clone(),
         took: shown.took.clone(),
         hidden,
+        spill: spill.map(Path::to_owned),
         notice: shown.notice.clone(),
     })
 }
@@ -256,7 +258,12 @@ impl<'a> Retelling<'a> {
             }),
         }
         self.events.extend(decision);
-        self.events.push(ended(outcome.ok, outcome.hidden, &shown));
+        self.events.push(ended(
+            outcome.ok,
+            outcome.hidden,
+            outcome.spill.as_deref(),
+            &shown,
+        ));
     }
 
     /// Adds a call that has no event yet, and the notices about it.

@@ -1,5 +1,7 @@
 //! A call in the chat: one line that says what it is, how it stands and what is not as usual, with its output below.
 
+use std::path::PathBuf;
+
 use crate::chat::events::{CallEnd, ChatEvent};
 use crate::chat::text::{one_line, start_of};
 use crate::protocol::{CallLine, CallState};
@@ -47,6 +49,8 @@ pub(super) struct CallView {
     details: Vec<String>,
     remarks: Vec<String>,
     block: Option<u64>,
+    /// The file with its whole output.
+    spill: Option<PathBuf>,
     /// Its last run was a trial.
     tried: bool,
     ended: bool,
@@ -86,6 +90,7 @@ impl CallView {
             details: Vec::new(),
             remarks: Vec::new(),
             block: None,
+            spill: None,
             tried: false,
             ended: false,
             group: Vec::new(),
@@ -169,6 +174,7 @@ impl CallView {
             what: last.what,
             state: CallState::Looks,
             ended: true,
+            spill: None,
             ..*self
         };
         std::mem::swap(self, &mut failed);
@@ -272,6 +278,7 @@ impl CallView {
                 .push(format!("{count} values hidden from the model")),
         }
         self.remarks.extend(end.notice.clone());
+        self.spill.clone_from(&end.spill);
     }
 
     /// Returns the call as Neovim shows it, with all its lines if `full` is set.
@@ -295,6 +302,7 @@ impl CallView {
             lead: self.lead.clone(),
             remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
             block: self.block,
+            spill: (self.spill.as_deref()).map(|file| file.to_string_lossy().into_owned()),
             kept: self.ended.then_some(match self.state {
                 _ if full => usize::from(u16::MAX),
                 CallState::Failed => KEPT_FAILED,
@@ -398,5 +406,59 @@ fn job_words(request: &JobRequest) -> String {
         JobAction::Output { .. } => format!("read the output of job {job}"),
         JobAction::Write { .. } => format!("type to job {job}"),
         JobAction::Cancel => format!("stop job {job}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the line of a command that only looked and printed much.
+    fn looked(full: bool) -> CallLine {
+        let command = ChatEvent::Command {
+            command: "make\n--dry-run".to_owned(),
+            mode: ExecMode::default(),
+        };
+        let mut call = CallView::new(&command).unwrap();
+        call.update(&ChatEvent::Decision(Decision::Unasked), full);
+        let end = CallEnd {
+            typed: None,
+            ok: true,
+            status: "exit 0, 900 lines".to_owned(),
+            exceptions: Some(String::new()),
+            took: "0.8 s".to_owned(),
+            hidden: 0,
+            spill: Some("/state/output".into()),
+            notice: None,
+        };
+        call.update(&ChatEvent::CallEnded(end), full);
+        call.line(full)
+    }
+
+    #[test]
+    fn what_is_usual_is_not_said_unless_calls_are_shown_in_full() {
+        let line = looked(false);
+        let quiet = ("make", "0.8 s", Some(KEPT), CallState::Looks);
+        assert_eq!(
+            (
+                line.text.as_str(),
+                line.details.as_str(),
+                line.kept,
+                line.state
+            ),
+            quiet
+        );
+        assert_eq!(line.lead, ["--dry-run"]);
+        assert_eq!(line.spill.as_deref(), Some("/state/output"));
+        let full = looked(true);
+        assert_eq!(
+            full.text,
+            "make  runs unasked: it only reads · exit 0, 900 lines"
+        );
+        assert_eq!(full.kept, Some(usize::from(u16::MAX)));
+        assert_eq!(
+            (full.details, full.lead, full.state),
+            (line.details, line.lead, line.state)
+        );
     }
 }

@@ -650,6 +650,7 @@ mod tests {
             exceptions: Some("1-2".to_owned()),
             took: String::new(),
             hidden: 0,
+            spill: None,
             notice: None,
         })
     }

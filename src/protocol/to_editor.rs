@@ -384,6 +384,9 @@ pub struct CallLine {
     /// The block that is its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<u64>,
+    /// The file with its whole output, if that is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill: Option<String>,
     /// The call has ended: so many last lines of its output stay visible, the others are folded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,

@@ -73,7 +73,8 @@ local function location_of(call, row, cwd)
   return location
 end
 
---- Shows the lines of a call in a buffer of its own, and how many lines of its output the chat does not have.
+--- Opens the file with the whole output of a call if the chat does not have all of it. Without the file, shows the lines of
+--- the call in a buffer of its own, and how many are missing.
 ---@param call co.ChatCall
 function M.show_output(call)
   local buf = api.nvim_create_buf(false, true)
@@ -84,6 +85,11 @@ function M.show_output(call)
   buffer.set_lines(buf, 0, -1, vim.list_extend(lines, call:printed()))
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].filetype = call.line.diff and 'diff' or ''
+  local spill = call.line.spill
+  if call.skipped > 0 and spill and vim.fn.filereadable(spill) == 1 then
+    locations.open({ path = spill })
+    return
+  end
   pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)
   buffer.lock(buf)
   local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })

@@ -48,6 +48,7 @@
 ---@field lead string[] lines above the output: the rest of a command
 ---@field remarks string[] lines below the output
 ---@field block? integer the block that is its output
+---@field spill? string the file with its whole output, if that is long
 ---@field kept? integer the call has ended: so many last lines of its output stay visible
 ---@field whole boolean the fold takes the line itself and all lines of the output
 ---@field diff boolean the output is a difference

@@ -218,6 +218,7 @@ impl TypedCommand {
             exceptions: None,
             took: String::new(),
             hidden: 0,
+            spill: None,
             notice: None,
         }
     }
@@ -241,6 +242,7 @@ impl TypedCommand {
         let end = CallEnd {
             exceptions: usual.then(|| outcome.exceptions()),
             took: outcome.took(),
+            spill: outcome.spill.clone(),
             ..self.ended(outcome.ok(), status)
         };
         Ok((Some(self.block), end))

@@ -202,7 +202,7 @@ impl Turn {
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
             ..ShownPart::default()
         };
-        let ended = retell::ended(told.ok, hidden, &shown);
+        let ended = retell::ended(told.ok, hidden, spill.as_deref(), &shown);
         let text = format!("{}{text}{status}", told.lead);
         let result = CallResult {
             ok: told.ok,

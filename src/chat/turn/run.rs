@@ -338,7 +338,8 @@ impl Turn {
 
     /// Records the outcome of a call and shows its end.
     pub(super) async fn conclude(&mut self, call: &Call, result: CallResult) -> Result<(), Halt> {
-        let ended = retell::ended(result.ok, result.told.hidden, &result.shown);
+        let spill = result.spill.as_deref();
+        let ended = retell::ended(result.ok, result.told.hidden, spill, &result.shown);
         self.record_result(call, result).await?;
         self.show(ended).await
     }
