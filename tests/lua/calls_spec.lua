@@ -331,4 +331,44 @@ describe('the keys of calls', function()
     nvim:keys('<CR>')
     nvim:wait("return vim.fn.getline(1) == '… 7 earlier lines' and vim.fn.getline('$') == 'last'")
   end)
+
+  it('open the file with an output of which the chat has a part', function()
+    local file = vim.fn.tempname()
+    vim.fn.writefile(neovim.numbered('line', 30), file)
+    local nvim = chat()
+    nvim:receive(
+      call(1, 'make', { block = 1 }),
+      block(1, patch(0, { 'line30' }, { skipped = 29 }), true),
+      call(1, 'make', ended({ block = 1, spill = file }))
+    )
+    nvim:wait_line(CHAT, '✓ make')
+    nvim:keys('gg<CR>')
+    nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', vim.uv.fs_realpath(file))
+  end)
+
+  it('know a changed line from the head of a file', function()
+    local nvim = calls()
+    nvim:receive(
+      call(4, 'src/b.lua  +2 -1', { block = 4, diff = true, whole = true }),
+      block(
+        4,
+        patch(0, {
+          '--- a/src/b.lua',
+          '+++ b/src/b.lua',
+          '@@ -3,3 +3,4 @@',
+          ' 3',
+          '--- a/x',
+          '+++ b/x',
+          '+@@ -1 +1 @@',
+          '\\ No newline at end of file',
+          ' 5',
+        }),
+        true
+      ),
+      call(4, 'src/b.lua  +2 -1', ended({ block = 4, diff = true, whole = true }))
+    )
+    nvim:wait_line(CHAT, 'src/b.lua  +2 -1')
+    nvim:keys('Gzo$?No newline<CR>jgd')
+    wait_place(nvim, 'b.lua', 6)
+  end)
 end)

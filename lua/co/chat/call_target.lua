@@ -30,25 +30,35 @@ end
 ---@param cwd string
 ---@return co.Location?
 local function changed(lines, at, cwd)
-  local path, line
+  local path
+  local line = 1
+  -- The lines of the file before and after the change that are left of a hunk.
+  ---@type number, number
+  local old, new = 0, 0
   for index, text in ipairs(lines) do
-    local name = text:match('^%+%+%+ b/(.*)')
-    local first = text:match('^@@ %-[%d,]+ %+(%d+)')
-    if name then
-      path, line = name, nil
-    elseif first then
-      line = tonumber(first) --[[@as integer]]
+    local sign = text:sub(1, 1)
+    local in_hunk = old + new > 0 and sign ~= '\\'
+    if not in_hunk then
+      local name = text:match('^%+%+%+ b/(.*)')
+      local removed, first, added = text:match('^@@ %-%d+,?(%d*) %+(%d+),?(%d*) @@')
+      if name then
+        path, line = name, 1
+      elseif first then
+        line = tonumber(first) --[[@as integer]]
+        old, new = tonumber(removed) or 1, tonumber(added) or 1
+      end
     end
-    local here = index == at or at < 1 and line and text:find('^[+-]')
-    if here or index == #lines then
+    if index == at or at < 1 and in_hunk and sign ~= ' ' or index == #lines then
       local location = path and named(path, cwd)
-      if location and line then
+      if location then
         location.line = math.max(line, 1)
       end
       return location
     end
-    if line and not first and text:find('^[ +]') then
-      line = line + 1
+    if in_hunk then
+      old = old - (sign == '+' and 0 or 1)
+      new = new - (sign == '-' and 0 or 1)
+      line = line + (sign == '-' and 0 or 1)
     end
   end
 end
@@ -77,6 +87,11 @@ end
 --- the call in a buffer of its own, and how many are missing.
 ---@param call co.ChatCall
 function M.show_output(call)
+  local spill = call.line.spill
+  if call.skipped > 0 and spill and vim.fn.filereadable(spill) == 1 then
+    locations.open({ path = spill })
+    return
+  end
   local buf = api.nvim_create_buf(false, true)
   local lines = vim.deepcopy(call.line.lead)
   if call.skipped > 0 then
@@ -85,11 +100,6 @@ function M.show_output(call)
   buffer.set_lines(buf, 0, -1, vim.list_extend(lines, call:printed()))
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].filetype = call.line.diff and 'diff' or ''
-  local spill = call.line.spill
-  if call.skipped > 0 and spill and vim.fn.filereadable(spill) == 1 then
-    locations.open({ path = spill })
-    return
-  end
   pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)
   buffer.lock(buf)
   local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })
