@@ -148,6 +148,16 @@ describe('the review of the files of a step', function()
 
   local ONE = '@\n-old\n+new\n'
 
+  it('goes back to the last change of the file before', function()
+    local nvim = open(ask_change(1, 'src/a.rs'), ask_change(2, 'src/b.rs'))
+    nvim:keys(']c]c]c')
+    nvim:wait_screen('file 2 of 2 · src/b.rs')
+    nvim:keys('[c')
+    nvim:wait_screen('file 1 of 2 · src/a.rs')
+    nvim:press('n')
+    nvim:wait_screen('change 3 of 3 · refused')
+  end)
+
   it('goes on to the next file, and accepts all after each change was on the screen', function()
     local nvim =
       open(ask_change(1, 'src/a.rs'), ask_change(2, 'src/b.rs'), ask_change(3, 'src/c.rs', ONE))

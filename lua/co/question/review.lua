@@ -438,10 +438,11 @@ end
 --- Goes to the review of another file.
 ---@param review co.Review
 ---@param other co.ReviewItem
-local function open_other(review, other)
+---@param goal? integer the part to go to
+local function open_other(review, other, goal)
   local from = review.from
   close(review)
-  M.open(other, nil, from)
+  M.open(other, nil, from, goal)
 end
 
 --- Goes to the review of the next file, or another number of files on.
@@ -457,14 +458,15 @@ local function other_file(review, step)
   end
 end
 
---- Goes to the first change of the next file of the step, if there is one.
+--- Returns the next or the previous file of the step, if there is one.
 ---@param review co.Review
-local function next_file(review)
+---@param step 1|-1
+---@return co.ReviewItem?
+local function neighbour(review, step)
   local all = step_items(review)
   for index, item in ipairs(all) do
-    if item.id == review.item.id and all[index + 1] then
-      open_other(review, all[index + 1])
-      return
+    if item.id == review.item.id then
+      return all[index + step]
     end
   end
 end
@@ -564,16 +566,24 @@ local actions = {
   [']c'] = function(review)
     local above = api.nvim_win_get_cursor(review.win)[1] - 1 < (review.text:row(1) or 0)
     local next = above and 1 or (here(review) or 0) + 1
-    if next > review.state.parts and review.text.done then
-      next_file(review)
-    else
+    local past_all = next > review.state.parts and review.text.done
+    local other = past_all and neighbour(review, 1)
+    if other then
+      open_other(review, other)
+    elseif not past_all then
       go_to(review, math.min(next, math.max(review.text.part, 1)))
     end
   end,
   ['[c'] = function(review)
     local number = here(review) or 1
     local inside = api.nvim_win_get_cursor(review.win)[1] - 1 > (review.text:row(number) or 0)
-    go_to(review, inside and number or math.max(number - 1, 1))
+    local previous = inside and number or number - 1
+    local other = previous < 1 and neighbour(review, -1)
+    if other then
+      open_other(review, other, review_items.state(other).parts)
+    else
+      go_to(review, math.max(previous, 1))
+    end
   end,
   [']f'] = function(review)
     other_file(review, 1)
@@ -670,7 +680,8 @@ end
 ---@param item co.ReviewItem
 ---@param by? co.focus.By nil: a key for it
 ---@param from? integer the tab page to go back to
-function M.open(item, by, from)
+---@param goal? integer the part to go to; nil: the first one without an answer
+function M.open(item, by, from, goal)
   from = from or api.nvim_get_current_tabpage()
   local source = source_of(item)
   source.opened(item)
@@ -707,7 +718,7 @@ function M.open(item, by, from)
     win = -1,
     from = from,
     opened = false,
-    goal = review_state.open(state)[1] or 1,
+    goal = goal or review_state.open(state)[1] or 1,
   }
   highlight.ensure()
   make_buffer(review)
