@@ -87,19 +87,14 @@ describe('lines that the model changed', function()
   end)
 
   it('have signs after a command of the model, and none after one of the person', function()
-    for by_model, signs in pairs({ [true] = { '2▎' }, [false] = {} }) do
+    for state, signs in pairs({ running = { '2▎' }, idle = {} }) do
       local nvim, path = editor(true)
+      nvim:lua('vim.o.autoread = true')
+      nvim:receive(messages.state(state), messages.call(1, 'make', { block = 1 }))
       local lines = neovim.numbered('', 9)
       lines[2] = 'another one'
       vim.fn.writefile(lines, path)
-      nvim:lua(
-        [[
-          vim.o.autoread = true
-          local compare = require('co.buffers.changed_lines').compare
-          require('co.ui.reload').changed_files(... and compare or nil)
-        ]],
-        by_model
-      )
+      nvim:receive(messages.block(1, nil, true))
       same('another one', nvim:lua('return vim.fn.getline(2)'))
       same(signs, nvim:lua(SIGNS))
     end

@@ -312,7 +312,9 @@ function M.block(message)
     text:patch(message.block, message.patch, message.done)
   end)
   if chat and message.done then
-    reload.changed_files(changed_lines.compare)
+    -- Between turns, commands are the person's own.
+    local in_turn = chat.state.state ~= 'idle'
+    reload.changed_files(in_turn and changed_lines.compare or nil)
   end
 end
 

@@ -14,8 +14,8 @@ local LARGEST_KEPT = 256 * 1024
 --- Gets the texts of a buffer before and after its reload.
 ---@alias co.reload.Callback fun(buf: integer, before: string, after: string)
 
--- The buffers whose reload waits.
----@type table<integer, boolean>
+-- The buffers whose reload waits, with what is called for each.
+---@type table<integer, co.reload.Callback|false>
 local waiting = {}
 
 --- Chooses between reloading a buffer and keeping it.
@@ -92,11 +92,13 @@ function M.changed_files(reloaded)
     return check(bufs, nil, reloaded)
   end
   for _, buf in ipairs(bufs) do
-    if not waiting[buf] then
-      waiting[buf] = true
+    local waits = waiting[buf] ~= nil
+    waiting[buf] = reloaded or waiting[buf] or false
+    if not waits then
       gate.when_open({ buf }, function()
+        local callback = waiting[buf] or nil
         waiting[buf] = nil
-        check({ buf }, nil, reloaded)
+        check({ buf }, nil, callback)
       end)
     end
   end
