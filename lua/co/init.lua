@@ -121,9 +121,9 @@ end
 ---@param buf integer
 ---@param name string
 function M.adopt(buf, name)
-  local id, prompt = name:match('^co://chat/(%d+)(.*)$')
-  if id and (prompt == '' or prompt == '/prompt') then
-    local is = prompt == '' and 'text' or 'prompt'
+  local id, rest = name:match('^co://chat/(%d+)(.*)$')
+  if id and rest and (rest == '' or rest == '/prompt' or vim.startswith(rest, '/co: ')) then
+    local is = rest == '/prompt' and 'prompt' or 'text'
     load_chats().adopt(buf, tonumber(id) --[[@as integer]], is)
   elseif name == 'co://shell' then
     require('co.run').adopt_shell(buf)

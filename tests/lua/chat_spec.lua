@@ -261,6 +261,35 @@ describe('the chat', function()
     same('co retrying', nvim:lua("return require('co').statusline()"))
   end)
 
+  it('has its title in the name of its buffer, and stays what it was', function()
+    local nvim = chat()
+    nvim:keys(':wincmd p<CR>:edit one<CR>:edit two<CR>')
+    local function names()
+      return nvim:lua([[
+        local all = {}
+        for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+          all[#all + 1] = vim.api.nvim_buf_get_name(buf):match('^co://chat/1(.*)')
+        end
+        return all
+      ]])
+    end
+    nvim:receive(state('idle', { title = 'mend src/a.rs' }), append('First.\n'))
+    nvim:wait_line(CHAT, 'First.')
+    -- Not `*.rs`, for which a person may have autocommands.
+    same({ '/co: mend src-a.rs ', '/prompt' }, names())
+    nvim:receive(state('idle', { title = ('%d | x'):rep(20) .. '\n' }), append('Second.\n'))
+    nvim:wait_line(CHAT, 'Second.')
+    same({ '/co: ' .. ('%d | x'):rep(20):sub(1, 40) .. '…', '/prompt' }, names())
+    same('one', nvim:lua("return vim.fn.bufname('#')"))
+    nvim:keys(':split co://chat/1<CR>')
+    nvim:wait("return vim.bo.filetype == 'co-chat'")
+    nvim:keys(':edit<CR>')
+    nvim:receive(append('Third.\n'))
+    nvim:wait_line(CHAT, 'Third.')
+    same({ 'First.', 'Second.', 'Third.' }, vim.list_slice(nvim:lines(CHAT), 1, 3))
+    same(2, #names())
+  end)
+
   it('says in a status line what waits, as a component of lualine.nvim', function()
     local nvim = chat({ screen = true })
     nvim:lua(

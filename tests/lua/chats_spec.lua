@@ -76,8 +76,8 @@ describe('the list of chats', function()
     same('at rest · explain it · a draft · this chat', list(nvim, 2, {}, 2)[1])
     -- It is shown in the window of the chat.
     nvim:wait(at(1))
-    same(1, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/1$]]))'))
-    same(0, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/3$]]))'))
+    same(1, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/1{,/co: *}$]]))'))
+    same(0, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/3{,/co: *}$]]))'))
   end)
 
   it('is on the screen of another picker, which chooses later', function()

@@ -389,13 +389,13 @@ function Neovim:keep_event(event)
   )
 end
 
---- The lines of a buffer, by name.
+--- The lines of a buffer, by its name without what it is about.
 ---@param name string
 ---@return string[]
 function Neovim:lines(name)
   return self:lua(
     'return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, false)',
-    '^' .. name .. '$'
+    '^' .. name .. '{,/*: *}$'
   )
 end
 
@@ -406,7 +406,7 @@ function Neovim:wait_line(name, text)
   self:wait(
     [[
       local name, text = ...
-      local lines = vim.api.nvim_buf_get_lines(vim.fn.bufnr('^' .. name .. '$'), 0, -1, false)
+      local lines = vim.api.nvim_buf_get_lines(vim.fn.bufnr('^' .. name .. '{,/*: *}$'), 0, -1, false)
       return table.concat(lines, '\n'):find(text, 1, true)
     ]],
     name,

@@ -411,7 +411,7 @@ describe('the review of a change', function()
     reach(nvim, 'd')
     nvim:wait_screen('change 1 of 3')
     same(
-      { '', '', 'co://review/1', false },
+      { '', '', 'co://review/1/review: README.md ', false },
       nvim:lua([[
         local buf = vim.api.nvim_get_current_buf()
         local name = vim.api.nvim_buf_get_name(buf)

@@ -77,7 +77,7 @@ end
 -- Returns the window of the chat as text, and the highlights of each row: first and last column with the attributes.
 local WINDOW = [[
   vim.cmd('redraw!')
-  local win = vim.fn.getwininfo(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1])[1]
+  local win = vim.fn.getwininfo(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1{,/co: *}$'))[1])[1]
   local lines, styles = {}, {}
   for row = 1, win.height + win.winbar do
     local text, runs, last = {}, {}, nil
@@ -129,7 +129,7 @@ describe('the turn of an example', function()
   it('takes at most 20 lines of 55 columns', function()
     local nvim = screen(55, 40, 'dark')
     local height = nvim:lua([[
-      local win = vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]
+      local win = vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1{,/co: *}$'))[1]
       return { vim.api.nvim_win_get_width(win), vim.api.nvim_win_text_height(win, {}).all }
     ]])
     same(55, height[1])

@@ -30,7 +30,7 @@ describe('a session file', function()
   for _, options in ipairs({ ',globals', ',globals,localoptions' }) do
     it('brings back a chat with its transcript' .. options, function()
       local nvim = chat()
-      nvim:receive(messages.state('idle', { transcript = '2026-abc' }))
+      nvim:receive(messages.state('idle', { transcript = '2026-abc', title = 'mend it.rs' }))
       nvim:wait("return vim.g.CoChats == '1=2026-abc'")
       local other = restored(nvim, options)
       other:wait('return #_G.sent == 1')
@@ -41,7 +41,9 @@ describe('a session file', function()
       same(true, other:lua('return vim.wo.winfixbuf'))
       other:keys('ihello<C-s>')
       other:wait('return #_G.sent == 2')
-      other:wait("return vim.wo[vim.fn.bufwinid('^co://chat/1$')].winbar:find('ready') ~= nil")
+      other:wait(
+        "return vim.wo[vim.fn.bufwinid('^co://chat/1/co: mend it.rs $')].winbar:find('ready') ~= nil"
+      )
     end)
   end
 

@@ -201,6 +201,19 @@ function M.new(cwd)
   return existing and create(registry.next_id(), existing)
 end
 
+--- Shows another buffer in the windows of a buffer, and deletes this one.
+---@param buf integer
+---@param other integer
+local function show_instead(buf, other)
+  if not (api.nvim_buf_is_valid(buf) and api.nvim_buf_is_valid(other)) then
+    return
+  end
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    api.nvim_win_set_buf(win, other)
+  end
+  api.nvim_buf_delete(buf, { force = true })
+end
+
 --- Makes a chat of a buffer that a session file or `:edit` named.
 ---@param buf integer
 ---@param id integer
@@ -214,6 +227,11 @@ function M.adopt(buf, id, is)
     chat.text = make_text(id, buf)
   elseif chat.prompt.buf == buf then
     chat.prompt = make_prompt(id, buf)
+  else
+    vim.schedule(function()
+      show_instead(buf, is == 'text' and chat.buf or chat.prompt.buf)
+    end)
+    return
   end
   set_up(chat)
 end
@@ -332,6 +350,13 @@ local function tell_renderers(buf)
   end, RENDER_AFTER)
 end
 
+--- Gives the buffer of a chat a name with the title of the chat.
+---@param chat co.Chat
+local function name_text(chat)
+  local name, title = 'co://chat/' .. chat.id, chat.state.title or ''
+  buffer.rename(chat.buf, title == '' and name or buffer.titled(name, 'co', title))
+end
+
 --- Takes in the state of a chat and shows it.
 ---@param message co.State
 function M.state(message)
@@ -353,6 +378,7 @@ function M.state(message)
     if begun then
       session.note()
     end
+    name_text(chat)
     window_options.update_winbar(chat)
   end
 end

@@ -47,7 +47,7 @@ function M.take()
       -- The session file did not leave it.
     elseif id and transcript and not registry.get(id) then
       found[id] = found[id] or { id = id, transcript = transcript }
-      found[id][rest == '' and 'text' or 'prompt'] = buf
+      found[id][rest == '/prompt' and 'prompt' or 'text'] = buf
     else
       api.nvim_buf_delete(buf, { force = true })
     end

@@ -619,7 +619,12 @@ end
 ---@param review co.Review
 local function make_buffer(review)
   local buf, item = review.buf, review.item
-  pcall(api.nvim_buf_set_name, buf, ('co://review/%s'):format(item.number))
+  local name = 'co://review/' .. item.number
+  pcall(
+    api.nvim_buf_set_name,
+    buf,
+    buffer.titled(name, 'review', vim.fs.basename(item.change.path))
+  )
   vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'acwrite', 'wipe', false
   buffer.lock(buf)
   api.nvim_create_autocmd('BufWriteCmd', {

@@ -8,6 +8,9 @@ local printable = require('co.ui.printable')
 -- notices it at each key.
 local LONGEST_ROW = 200 * 1000
 
+-- The most bytes of what the name of a buffer says about it: a tab line has no room for more.
+local LONGEST_TITLE = 40
+
 --- Creates or reuses a scratch buffer.
 ---@param name string
 ---@param filetype string
@@ -33,6 +36,38 @@ function M.scratch(name, filetype, existing)
   options.modifiable = true
   options.filetype = filetype
   return buf
+end
+
+--- Returns a name of a buffer whose last part, which a tab line shows, says what the buffer is about.
+---@param name string
+---@param kind string
+---@param about string
+---@return string
+function M.titled(name, kind, about)
+  local title = printable.line(about, LONGEST_TITLE):gsub('/', '-')
+  -- With a blank at its end, a pattern of a person's autocommand such as `*.py` does not match it.
+  return ('%s/%s: %s'):format(name, kind, (title:gsub('%.%w+$', '%0 ')))
+end
+
+--- Gives a buffer another name.
+---@param buf integer
+---@param name string
+function M.rename(buf, name)
+  local before = api.nvim_buf_get_name(buf)
+  if before == name then
+    return
+  end
+  -- An alternate file stays what the person left, and no autocommand of another plugin takes part.
+  vim.cmd.call({
+    ('nvim_buf_set_name(%d, %s)'):format(buf, vim.fn.string(name)),
+    mods = { keepalt = true, noautocmd = true },
+  })
+  -- Neovim keeps the former name as a buffer.
+  for _, other in ipairs(api.nvim_list_bufs()) do
+    if other ~= buf and api.nvim_buf_get_name(other) == before then
+      vim.cmd.bwipeout({ count = other, bang = true, mods = { noautocmd = true } })
+    end
+  end
 end
 
 --- Makes a buffer read-only for the person. It keeps no undo history: `write` would make its line numbers wrong.

@@ -62,7 +62,7 @@ fn ctrl_c_ends_a_turn_that_runs_a_command() {
 
 /// The first and the last line of the closed folds of the first chat.
 const FOLDS: &str = "local found, line = {}, 1
-    vim.api.nvim_win_call(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1], function()
+    vim.api.nvim_win_call(vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1{,/co: *}$'))[1], function()
         while line <= vim.fn.line('$') do
             local last = vim.fn.foldclosedend(line)
             if last > 0 then table.insert(found, { line, last }) end

@@ -22,7 +22,7 @@ const WATCH: &str = "_G.longest = 0
 
 /// Returns the length of the longest line of the chat, in bytes.
 const LONGEST_LINE: &str = "local longest = 0
-    for _, line in ipairs(vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://chat/1$'), 0, -1, false)) do
+    for _, line in ipairs(vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://chat/1{,/co: *}$'), 0, -1, false)) do
         longest = math.max(longest, #line)
     end
     return longest";
@@ -39,7 +39,7 @@ fn long(reply: Reply, mb: usize, add: fn(Reply, &str) -> Reply) -> Reply {
 
 /// Waits until the last lines of the chat have a text.
 fn wait_end(scene: &Scene, text: &str) {
-    let lines = "vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://chat/1$'), -9, -1, false)";
+    let lines = "vim.api.nvim_buf_get_lines(vim.fn.bufnr('^co://chat/1{,/co: *}$'), -9, -1, false)";
     scene.wait_for(
         &format!("table.concat({lines}, ' '):find({text:?}, 1, true)"),
         text,

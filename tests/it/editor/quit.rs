@@ -130,7 +130,7 @@ fn a_job_counts_also_one_that_is_kept() {
     scene.wait_for("vim.bo.filetype == 'co-jobs'", "the list");
     scene.type_keys("K");
     scene.wait_text("running, kept");
-    scene.type_keys(":bdelete! co://chat/1<CR>:qa<CR>");
+    scene.type_keys(":bdelete! co://chat/1/co<CR>:qa<CR>");
     scene.wait_text("\"co://running: exec sleep 3706\"");
     scene.type_keys("<CR>");
     scene.wait_text("exec sleep 3706 still runs");

@@ -67,7 +67,7 @@ fn command(chance: &mut Rng) -> String {
 /// Goes to the text or the prompt of the first chat, in normal mode. Shows the chat if a jump to another buffer took its
 /// window, and cuts a draft that commands made very long.
 const GO: &str = "function _G.co_go(name)
-    local buf = vim.fn.bufnr('^' .. name .. '$')
+    local buf = vim.fn.bufnr('^' .. name .. '{,/co: *}$')
     if #vim.fn.win_findbuf(buf) == 0 then
         vim.cmd('Co')
     end
@@ -112,7 +112,7 @@ fn random_commands_change_no_line_of_a_chat_and_undo_gives_the_draft_back() {
     scene.wait_for("vim.fn.bufname() == 'co://chat/2/prompt'", "another chat");
     scene.type_keys("imake a file<C-s><Esc>q");
     scene.wait_ask("1/1");
-    scene.type_keys(":vertical sbuffer co://chat/1<CR>");
+    scene.type_keys(":vertical split co://chat/1<CR>");
     scene.wait_for("vim.fn.bufwinid('^co://chat/1/prompt$') > 0", "the chat");
     scene.lua(GO, json!([]));
     // Each command may be a step of the history.

@@ -11,7 +11,7 @@ use super::scene::Scene;
 /// Notes how many lines each change of the first chat replaces, and how far above its end it begins.
 const WATCH: &str = "_G.co_changes = { count = 0, lines = 0, above = 0 }
     local seen = co_changes
-    vim.api.nvim_buf_attach(vim.fn.bufnr('^co://chat/1$'), false, {
+    vim.api.nvim_buf_attach(vim.fn.bufnr('^co://chat/1{,/co: *}$'), false, {
         on_lines = function(_, buf, _, first, last, new)
             local before = vim.api.nvim_buf_line_count(buf) - (new - last)
             seen.count = seen.count + 1

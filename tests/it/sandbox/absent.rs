@@ -101,7 +101,7 @@ fn the_bar_and_the_health_check_say_that_nothing_confines() {
     // Its arguments are literal and it opens nothing of the person's, so it runs unconfined.
     assert_eq!(scene.events("CoApprovalRequested"), 0);
     scene.wait_for(
-        "vim.wo[vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1$'))[1]].winbar:find('ready · no sandbox', 1, true)",
+        "vim.wo[vim.fn.win_findbuf(vim.fn.bufnr('^co://chat/1{,/co: *}$'))[1]].winbar:find('ready · no sandbox', 1, true)",
         "the winbar",
     );
     scene.co("/sandbox");

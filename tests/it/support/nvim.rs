@@ -218,7 +218,8 @@ impl Nvim {
     #[track_caller]
     pub(crate) fn buffer_text(&self, name: &str) -> Option<String> {
         let code = "for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-            if vim.api.nvim_buf_get_name(buffer) == ... then
+            local name = vim.api.nvim_buf_get_name(buffer):gsub('/co: .*', '')
+            if name == ... then
                 return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\\n')
             end
         end";
