@@ -111,10 +111,12 @@ local WINDOW = [[
 ---@param columns integer
 ---@param lines integer
 ---@param background string
+---@param before? string Lua code that runs before the chat opens
 ---@return co.test.Neovim
-local function screen(columns, lines, background)
+local function screen(columns, lines, background, before)
   local nvim = neovim.start({ screen = true, columns = columns, lines = lines })
   nvim:lua('vim.o.background, vim.o.shortmess = ..., "aoOtTIcCFS"', background)
+  nvim:lua(before or '')
   nvim:enter_chat()
   show_turn(nvim)
   nvim:wait_screen('ready')
@@ -134,6 +136,24 @@ describe('the turn of an example', function()
     ]])
     same(55, height[1])
     yes(height[2] <= 20, table.concat(nvim:screen(), '\n'))
+  end)
+
+  it('has the same text without parsers and in few colours', function()
+    local nvim = screen(
+      80,
+      24,
+      'dark',
+      [[
+        vim.cmd('syntax on')
+        vim.o.termguicolors = false
+        vim.treesitter.get_string_parser = function()
+          error('no parser')
+        end
+      ]]
+    )
+    local expected = vim.fn.readfile(co_root .. '/tests/lua/screens/80x24-dark.txt')
+    local lines = nvim:lua(WINDOW)[1]
+    same(vim.list_slice(expected, 1, #lines), lines)
   end)
 
   it('looks as expected on screens of several sizes', function()

@@ -19,6 +19,15 @@ local hints = api.nvim_create_namespace('co.earlier')
 -- The starts of lines that hang when they are wrapped: lists, quotes and calls.
 local HANGING = [[^\s*\%(\d\+[.)]\s\+\|[-*+•]\s\+\|\%(>\s\?\)\+\)\|^  \S ]]
 
+-- What the syntax of markdown lacks: it shows the marks of code, and knows no calls.
+local WITHOUT_PARSERS = [[
+  syntax region CoCode matchgroup=markdownCodeDelimiter start=/`\+/ end=/`\+/ oneline concealends
+  syntax region CoFence matchgroup=markdownCodeDelimiter start=/^\s*```.*$/ end=/^\s*```\s*$/ concealends
+  highlight default link CoCode markdownCode
+  highlight default link CoFence markdownCodeBlock
+  syntax match CoCall /^  \S .*$\|^    .*$/ contains=NONE
+]]
+
 ---@class (exact) co.ChatText
 ---@field buf integer
 ---@field calls table<integer, co.ChatCall> by the extmarks of their lines
@@ -69,7 +78,7 @@ function M.new(buf, lines, begun, above)
   else
     vim.bo[buf].syntax = 'markdown'
     api.nvim_buf_call(buf, function()
-      vim.cmd([[syntax match CoCall /^  \S .*$\|^    .*$/ contains=NONE]])
+      vim.cmd(WITHOUT_PARSERS)
     end)
   end
   return self
