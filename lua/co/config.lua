@@ -75,6 +75,7 @@ local defaults = {
       edit = 'e',
       try = 't',
       try_first = 'T',
+      real = 'r',
       all = 'd',
       list = 'Y',
       deny_all = 'gN',

@@ -423,6 +423,8 @@ pub enum Answer {
     Edited,
     /// Make the parts of a change that the person accepted.
     Reviewed,
+    /// Drop what the trial of the command changed, and run it for real.
+    Real,
     /// Run the command as a trial first.
     Try,
     /// Run this command as a trial first, and later ones of the workspace without a question.

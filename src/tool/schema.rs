@@ -17,7 +17,14 @@ const NUMBERS: [&str; 9] = [
 ];
 
 /// Arguments that are true or false.
-const FLAGS: [&str; 5] = ["pty", "background", "close", "literal", "ignore_case"];
+const FLAGS: [&str; 6] = [
+    "pty",
+    "background",
+    "real",
+    "close",
+    "literal",
+    "ignore_case",
+];
 
 /// Changes what models often send to what they mean by it: `30.0` and `"30"` for a number, `"true"`, and a number of 0 for none.
 /// A description of the call is dropped, and so is an empty `argv` or `cmd` beside the other one.

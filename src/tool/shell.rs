@@ -41,6 +41,8 @@ struct ShellArguments {
     pty: Option<bool>,
     #[serde(default)]
     background: Option<bool>,
+    #[serde(default)]
+    real: Option<bool>,
 }
 
 /// A command that a model asked for.
@@ -52,6 +54,8 @@ pub struct CommandRequest {
     /// The time-out, as the model gave it.
     pub timeout: Option<Duration>,
     pub mode: ExecMode,
+    /// co must not try it first.
+    pub real: bool,
 }
 
 /// Options for running a command.
@@ -119,6 +123,11 @@ pub(super) fn spec() -> ToolSpec {
             "type": "boolean",
             "description": "Start the command as a job and return at once. Default: false.",
         },
+        "real": {
+            "type": "boolean",
+            "description": "Do not run the command as a trial: ask the person to run it for real. For a command whose \
+                result says that it ran as a trial, if what it left unchanged must change. Default: false.",
+        },
     });
     schema::spec(NAME, description.to_owned(), properties, &[])
 }
@@ -152,6 +161,7 @@ impl CommandRequest {
                 terminal: arguments.pty.unwrap_or_default(),
                 background: arguments.background.unwrap_or_default(),
             },
+            real: arguments.real.unwrap_or_default(),
         })
     }
 

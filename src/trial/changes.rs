@@ -3,6 +3,7 @@
 mod comparison;
 mod removal;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ use crate::tool::files::PathFilter;
 const MOST_BYTES: u64 = 500 << 20;
 /// The most changes of one trial.
 const MOST_CHANGES: usize = 200_000;
+/// The most ignored files and directories that are named.
+const MOST_IGNORED_NAMED: usize = 3;
 
 /// The changes of a trial. [`crate::checkpoint::Undo`] makes them.
 #[derive(Debug, Default, PartialEq)]
@@ -37,12 +40,16 @@ pub struct NotKept {
 }
 
 /// The changes of ignored files, which never come to the workspace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoredFiles {
     pub files: usize,
     /// The bytes that new and changed files have.
     pub bytes: u64,
     pub fate: Fate,
+    /// The first changed paths, without what is below another one. Those of directories end with a slash.
+    pub named: BTreeSet<PathBuf>,
+    /// The number of other such paths.
+    pub unnamed: usize,
 }
 
 /// The fate of changed ignored files.
@@ -69,6 +76,20 @@ pub enum Error {
     Time,
     #[error("the changes of the command cannot be read: {0}")]
     Read(#[from] io::Error),
+}
+
+impl IgnoredFiles {
+    /// Names a path that the trial changed.
+    fn name(&mut self, path: &Path, is_dir: bool) {
+        self.named.insert(match is_dir {
+            true => path.join(""),
+            false => path.to_owned(),
+        });
+        if self.named.len() > MOST_IGNORED_NAMED {
+            self.named.pop_last();
+            self.unnamed += 1;
+        }
+    }
 }
 
 impl TrialChanges {

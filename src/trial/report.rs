@@ -117,6 +117,23 @@ impl IgnoredFiles {
             size(self.bytes)
         )
     }
+
+    /// Returns the clause that the files of the workspace are as they were; none if the trial changed no ignored files.
+    pub fn unchanged(&self) -> Option<String> {
+        let mut named: Vec<_> = self.named.iter().map(|it| shown(it)).collect();
+        if self.unnamed > 0 {
+            named.push(format!("{} more", self.unnamed));
+        }
+        let verb = match named.len() {
+            1 => "is as it was",
+            _ => "are as they were",
+        };
+        let last = named.pop()?;
+        Some(match named.is_empty() {
+            true => format!("your {last} {verb}"),
+            false => format!("your {} and {last} {verb}", named.join(", ")),
+        })
+    }
 }
 
 impl Cleared {

@@ -52,6 +52,11 @@ local question_keys = {
       answer(question, 'try_first')
     end
   end,
+  r = function(question)
+    if question.tried then
+      answer(question, 'real')
+    end
+  end,
   e = function(question)
     if question.job then
       -- The model must know the text that is typed into its job. With N the person tells it.

@@ -292,7 +292,11 @@ function M.answers(question)
       yes = 'keep'
     end
   end
-  return { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' }, { 'a', 'always' } }
+  local answers = { { 'y', yes }, { 'n', no }, { 'N', no .. ', because' }, { 'a', 'always' } }
+  if question.tried and not question.tried.runs_again then
+    table.insert(answers, 3, { 'r', 'run for real' })
+  end
+  return answers
 end
 
 --- Returns the keys of a question for the footer, with words and without.
@@ -336,6 +340,9 @@ function M.help(kind, question)
   if question.may_try then
     table.insert(keys, 5, { 't', 'try: run it so that it changes nothing, then ask what to keep' })
     table.insert(keys, 6, { 'T', 'try this and, without a question, later commands here' })
+  end
+  if question.tried then
+    table.insert(keys, 2, { 'r', 'run it for real; what the trial changed is dropped' })
   end
   return M.key_list(keys)
 end

@@ -115,7 +115,7 @@
 
 ---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'
 
----@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'try'|'try_first'
+---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'real'|'try'|'try_first'
 
 ---@class (exact) co.AnswerDetails
 ---@field reason? string

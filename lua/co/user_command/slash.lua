@@ -280,6 +280,22 @@ M.commands = {
   resume = { about = 'continue an earlier chat' },
   model = { about = 'choose the model' },
   effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },
+  real = {
+    about = 'run the command of the last trial for real',
+    run = function(_, chat, cwd)
+      if not chat then
+        notify.info('there is no chat')
+        return true
+      end
+      for _, question in ipairs(require('co.question').pending()) do
+        if question.chat == chat.id and question.tried then
+          return require('co.question').answer(question.id, 'real')
+        end
+      end
+      local message = { type = 'command', chat = chat.id, name = 'real', args = '', cwd = cwd }
+      return require('co.chat.send').message(chat, message, cwd)
+    end,
+  },
   undo = { about = 'take the changes of the last turn back' },
   rewind = { about = 'go back to before a prompt, with the chat, the files or both' },
   redo = { about = 'bring back what the last /undo took back' },

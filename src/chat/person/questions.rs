@@ -94,6 +94,7 @@ impl OpenQuestions {
             Reply::Deny(_) => "denied",
             Reply::Edited(_) => "edited",
             Reply::Reviewed(_) => "reviewed",
+            Reply::Real => "approved",
             Reply::Try { .. } => "tried",
         };
         let heard = self.open.swap_remove(index).reply.send(reply).is_ok();
@@ -172,6 +173,7 @@ impl Chat {
             Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
             Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
             Answer::Reviewed => Reply::Reviewed(answered.hunks),
+            Answer::Real => Reply::Real,
             Answer::Try => Reply::Try { later: false },
             Answer::TryFirst => Reply::Try { later: true },
             Answer::Edited => match answered

@@ -37,6 +37,7 @@ impl Chat {
             "rules" => self.rules(args).await,
             "sandbox" if args.trim() == "clean" => self.clear_trials().await,
             "sandbox" => self.say(self.sandbox_words().await),
+            "real" => self.run_tried().await,
             "undo" => self.undo(By::Undo, None, None),
             "redo" => self.undo(By::Redo, None, None),
             "rewind" => self.rewind(args).await,

@@ -1,23 +1,28 @@
-//! Commands that the person typed at the prompt with `!`. The model gets neither the commands nor their outputs. The
-//! transcript keeps a notice about each end.
+//! Commands that the person typed at the prompt with `!`, and those of trials that they run for real with `/real`. The transcript keeps
+//! a notice about each end of a typed command, and the model is not told. It is told of the end of a command of a trial.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::blocking;
 use crate::chat::events::{CallEnd, ChatEvent};
-use crate::chat::message::WorkDirs;
 use crate::chat::person::command::{PersonCommand, RunConditions};
 use crate::chat::person::wants_terminal;
 use crate::chat::services::Services;
 use crate::chat::services::foreground::ForegroundGuard;
 use crate::chat::text::{code, short};
 use crate::chat::{Chat, cancellable};
+use crate::error;
 use crate::protocol::RunOptions;
+use crate::tool::ToolCall;
+use crate::tool::shell::CommandRequest;
 use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
-use co_llm::transcript::Item;
+use co_llm::transcript::{Decision, Item};
+use co_policy::Verdict;
 
 /// The time that a chat waits for its cancelled commands when it closes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -27,8 +32,8 @@ pub(in crate::chat) struct TypedCommands {
     running: usize,
     tell: mpsc::UnboundedSender<TypedEvent>,
     events: mpsc::UnboundedReceiver<TypedEvent>,
-    /// Notices that wait to be recorded until the model's text pauses.
-    unrecorded: Vec<String>,
+    /// Notices and notes that wait to be recorded until the model's text pauses.
+    unrecorded: Vec<Item>,
     /// Cancels the commands that have started since the last cancel.
     cancel: Option<CancellationToken>,
 }
@@ -45,7 +50,7 @@ pub(in crate::chat) enum TypedEvent {
         /// The number of its output; none if it did not start.
         output: Option<u64>,
         /// The line for the transcript; none if the command could not start.
-        notice: Option<String>,
+        item: Option<Box<Item>>,
     },
 }
 
@@ -107,16 +112,12 @@ impl Chat {
                 self.show(ChatEvent::OutputStarted { block, screen });
                 return self.show_state();
             }
-            TypedEvent::Ended {
-                end,
-                output,
-                notice,
-            } => {
+            TypedEvent::Ended { end, output, item } => {
                 if let Some(block) = output {
                     self.show(ChatEvent::OutputEnded { block });
                 }
                 self.show(ChatEvent::CallEnded(end));
-                self.typed.unrecorded.extend(notice);
+                self.typed.unrecorded.extend(item.map(|it| *it));
             }
         }
         self.typed.running = self.typed.running.saturating_sub(1);
@@ -129,8 +130,16 @@ impl Chat {
     /// Records the ends of typed commands. Call it only between two pieces of the model's text.
     pub(in crate::chat) async fn record_typed(&mut self) {
         let ended = std::mem::take(&mut self.typed.unrecorded);
-        for text in ended {
-            self.recorder.record(Item::Notice { text }).await;
+        for item in ended {
+            let told = match &item {
+                Item::Note { text, .. } => Some(ChatEvent::ToldModel(text.clone())),
+                _ => None,
+            };
+            if self.recorder.record(item).await
+                && let Some(told) = told
+            {
+                self.show(told);
+            }
         }
     }
 
@@ -153,6 +162,52 @@ impl Chat {
         if command.is_empty() {
             return self.complain("type a command after the !");
         }
+        let cwd = self.dirs.cwd.clone();
+        self.start_typed(command, cwd, options, false).await;
+    }
+
+    /// Runs the command of the last trial of this chat for real.
+    pub(in crate::chat) async fn run_tried(&mut self) {
+        if self.running.is_some() {
+            return self
+                .complain("a turn is running: /real runs the command of the last trial after it");
+        }
+        let Some(request) = last_tried(self.recorder.items()) else {
+            return self.complain("no command of this chat ran as a trial");
+        };
+        let cwd = match request.place(&self.dirs.workspace, &self.dirs.cwd) {
+            Ok(cwd) => cwd,
+            Err(error) => return self.complain(error::text_of(&error).plain()),
+        };
+        let judge = self.services.judge(&self.dirs.workspace);
+        let (program, place) = (request.program.clone(), cwd.clone());
+        let judged = blocking(move || {
+            let found = judge.assess(&program, &place, true);
+            Ok::<_, String>(judge.verdict(&found, &[]))
+        });
+        match judged.await {
+            Ok(Verdict::Deny { why, .. }) => {
+                return self.complain(format!("not run: a deny rule refuses it: {why}"));
+            }
+            Ok(_) => {}
+            Err(why) => return self.complain(format!("not run: {why}")),
+        }
+        let limit = request.limit(self.services.config.max_timeout());
+        let options = RunOptions {
+            timeout: limit.map(|it| it.as_secs()),
+            ..RunOptions::default()
+        };
+        self.start_typed(&request.text(), cwd, options, true).await;
+    }
+
+    /// Starts a command. With `tells_model`, the model gets its end.
+    async fn start_typed(
+        &mut self,
+        command: &str,
+        cwd: PathBuf,
+        options: RunOptions,
+        tells_model: bool,
+    ) {
         self.flush().await;
         let block = self.services.id();
         self.show(ChatEvent::TypedCommand {
@@ -167,9 +222,11 @@ impl Chat {
         let listed = self.services.foreground.add(self.id, block, command);
         let typed = TypedCommand {
             services: Arc::clone(&self.services),
-            dirs: self.dirs.clone(),
+            workspace: self.dirs.workspace.clone(),
+            cwd,
             block,
             command: command.to_owned(),
+            tells_model,
             cancel: all.child_token(),
             tell: self.typed.begin(),
         };
@@ -181,10 +238,13 @@ impl Chat {
 /// A typed command of a chat.
 struct TypedCommand {
     services: Arc<Services>,
-    dirs: WorkDirs,
+    workspace: PathBuf,
+    cwd: PathBuf,
     /// The number of its output.
     block: u64,
     command: String,
+    /// The model gets its end.
+    tells_model: bool,
     cancel: CancellationToken,
     tell: mpsc::UnboundedSender<TypedEvent>,
 }
@@ -194,9 +254,20 @@ impl TypedCommand {
     async fn run(self, options: RunOptions, listed: ForegroundGuard) {
         let done = self.carry_out(options).await;
         drop(listed);
-        let notice = done.as_ref().ok().map(|(_, end)| {
+        let item = done.as_ref().ok().map(|(_, end)| {
             let name = code(&co_policy::printable(&short(&self.command)));
-            format!("{name} ended: {}", end.status)
+            match self.tells_model {
+                false => Item::Notice {
+                    text: format!("{name} ended: {}", end.status),
+                },
+                true => Item::Note {
+                    text: format!(
+                        "The person ran the command of a trial for real: {name}. It ended: {}",
+                        end.status
+                    ),
+                    once: false,
+                },
+            }
         });
         let (output, end) = done.unwrap_or_else(|why| {
             let not_run = self.ended(false, format!("not run: {why}"));
@@ -205,7 +276,7 @@ impl TypedCommand {
         self.tell(TypedEvent::Ended {
             end,
             output,
-            notice,
+            item: item.map(Box::new),
         });
     }
 
@@ -251,14 +322,14 @@ impl TypedCommand {
     async fn begin(&self, options: RunOptions) -> Result<(RunningCommand, RunConditions), String> {
         let typed = PersonCommand {
             command: self.command.clone(),
-            cwd: self.dirs.cwd.clone(),
+            cwd: self.cwd.clone(),
             stdin: None,
             terminal: false,
             open: false,
             options,
             confinement: Confinement::Plain,
         };
-        let workspace = || self.dirs.workspace.clone();
+        let workspace = || self.workspace.clone();
         typed
             .start_confined(&self.services, workspace, Streams::Whole)
             .await
@@ -267,5 +338,29 @@ impl TypedCommand {
     fn tell(&self, event: TypedEvent) {
         // It fails if the chat has ended.
         let _ = self.tell.send(event);
+    }
+}
+
+/// Returns the last command that ran as a trial.
+fn last_tried(items: &[Item]) -> Option<CommandRequest> {
+    let is_tried = |item: &Item| matches!(item, Item::Decision { decision, .. } if *decision == Decision::Tried);
+    let at = items.iter().rposition(is_tried)?;
+    let Item::Decision { call: id, .. } = &items[at] else {
+        return None;
+    };
+    let mut before = items[..at].iter().rev();
+    let mut edited = None;
+    let call = before.find_map(|item| match item {
+        Item::CommandEdited { call, command } if call == id => {
+            edited.get_or_insert_with(|| command.clone());
+            None
+        }
+        Item::Call(call) if call.id == *id => Some(call),
+        _ => None,
+    })?;
+    match (ToolCall::parse(call), edited) {
+        (Ok(ToolCall::Shell(request)), Some(command)) => Some(request.edited(command)),
+        (Ok(ToolCall::Shell(request)), None) => Some(request),
+        _ => None,
     }
 }

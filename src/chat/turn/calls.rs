@@ -127,6 +127,9 @@ impl Turn {
         if let Some(event) = first_shown(&mut next) {
             self.show(event).await?;
         }
+        if matches!(answer, Some(QuestionEnd::Reply(Reply::Real))) {
+            next.trial = Trial::None;
+        }
         let hunks = match &answer {
             Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) => Some(hunks.clone()),
             _ => None,

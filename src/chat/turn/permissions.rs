@@ -13,6 +13,8 @@ pub(in crate::chat) enum Reply {
     Deny(Option<String>),
     Edited(Vec<u8>),
     Reviewed(Vec<HunkAnswer>),
+    /// Drop the changes of the trial, and run the command for real.
+    Real,
     Try {
         /// Later commands of the workspace are tried without a question.
         later: bool,

@@ -151,6 +151,8 @@ impl Turn {
             Reply::Reviewed(hunks) => Decision::Denied {
                 reason: edits::comments(&hunks),
             },
+            // The changes of its trial are dropped before.
+            Reply::Real => Decision::Approved,
             // The turn takes these answers before. The person can edit and try only commands, and this call is none.
             Reply::Edited(_) | Reply::Try { .. } => Decision::Denied { reason: None },
         })
@@ -181,6 +183,7 @@ impl Turn {
                 .map(|reason| reason.text.clone())
                 .chain(secret_access::reason(&reviewed.opens, &self.workspace))
                 .chain(waiting.trial.failure())
+                .chain(self.asked_for_real(reviewed))
                 .map(|reason| one_line(&reason))
                 .collect(),
             may_try: self.may_try(waiting),

@@ -9,7 +9,7 @@ use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::tool::edits::accepted_hunks;
-use crate::trial::{Fate, IgnoredFiles, Layer, TrialChanges};
+use crate::trial::{Fate, Layer, TrialChanges};
 use co_edit::Hunk;
 use co_exec::CommandOutcome;
 
@@ -61,22 +61,26 @@ impl Trial {
 
 impl EndedTrial {
     /// Returns the effect of a trial that needs no answer, for the model and for the person.
-    pub(super) fn effect(&self) -> (&'static str, &'static str) {
-        let IgnoredFiles { files, fate, .. } = self.changes.ignored;
-        match (files, fate) {
-            (0, _) => (
-                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone.",
-                "tried: it changed nothing",
-            ),
-            (_, Fate::Stay) => (
-                "The command ran as a trial. It changed only files that git ignores. Later trials see these changes, other commands do not.",
-                "tried: it changed only ignored files",
-            ),
-            _ => (
-                "The command ran as a trial. It changed only files that git ignores, and these changes are dropped.",
-                "tried: it changed only ignored files, and these changes are dropped",
-            ),
-        }
+    pub(super) fn effect(&self) -> (String, String) {
+        let ignored = &self.changes.ignored;
+        let Some(unchanged) = ignored.unchanged() else {
+            return (
+                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone."
+                    .to_owned(),
+                "tried: it changed nothing".to_owned(),
+            );
+        };
+        let fate = match ignored.fate {
+            Fate::Stay => "Later trials see these changes, other commands do not",
+            _ => "These changes are dropped",
+        };
+        let told = format!(
+            "The command ran as a trial. It changed only files that git ignores. {fate}: outside of the trial, {unchanged}. If these \
+             files must change, call it again with `real`; the person is then asked."
+        );
+        let noted =
+            format!("tried: it changed only ignored files, {unchanged}; /real runs it for real");
+        (told, noted)
     }
 
     /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
@@ -156,6 +160,7 @@ pub(super) fn summary(
     let runs_again = failed || has_git;
     if !runs_again {
         notes.extend(changes.notes(MOST_NAMED));
+        notes.extend(changes.ignored.unchanged());
     }
     TrialSummary {
         git: (has_git && !outcome.withheld).then(|| one_line(&changes.git.words())),

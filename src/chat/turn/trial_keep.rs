@@ -103,9 +103,10 @@ impl Turn {
         let changes = self
             .leave_ignored(changes, ended.layer.take(), kept_all)
             .await;
-        let notes = changes.notes(MOST_NAMED);
+        let notes = changes.notes(MOST_NAMED).into_iter();
+        let notes = notes.chain(changes.ignored.unchanged());
         told.extend(review);
-        told.extend(notes.iter().map(|note| format!(" Note: {note}.")));
+        told.extend(notes.map(|note| format!(" Note: {note}.")));
         told.extend(comments.map(|it| format!(" The person says: {it}")));
         (told, noted)
     }
@@ -117,7 +118,7 @@ impl Turn {
         layer: Option<Arc<Layer>>,
         kept_all: bool,
     ) -> TrialChanges {
-        let undecided = changes.ignored;
+        let undecided = changes.ignored.clone();
         changes.ignored.fate = Fate::Dropped;
         let Some(layer) = layer.filter(|_| kept_all) else {
             return changes;

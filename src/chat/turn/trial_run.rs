@@ -56,6 +56,12 @@ impl Turn {
         }
     }
 
+    /// Returns the reason why co asks about a command that it would have tried first; none for others.
+    pub(super) fn asked_for_real(&self, reviewed: &ReviewedCommand) -> Option<String> {
+        (reviewed.request.real && self.tries_first(reviewed))
+            .then(|| "the model asks to run it for real, not as a trial".to_owned())
+    }
+
     /// Returns whether a command runs as a trial before co asks about it.
     pub(super) fn is_tried_first(&self, waiting: &QueuedCall) -> bool {
         let Ok(ParsedCall::Command(reviewed)) = &waiting.known else {
@@ -71,6 +77,11 @@ impl Turn {
         if question.is_some_and(|it| matches!(it.stage, QuestionState::Answered(_))) {
             return false;
         }
+        !reviewed.request.real && self.tries_first(reviewed)
+    }
+
+    /// Returns whether the person wants commands like this one to be tried first.
+    fn tries_first(&self, reviewed: &ReviewedCommand) -> bool {
         if !self.permissions.tries_first && !self.judge.tries_first() {
             return false;
         }
@@ -114,7 +125,7 @@ impl Turn {
                 self.queue.pop();
                 self.calls_ended += 1;
                 let (told, noted) = ended.effect();
-                let result = ended.result.told(told).noted(noted);
+                let result = ended.result.told(&told).noted(&noted);
                 self.conclude(&call, result).await?;
             }
             trial => next.trial = trial,

@@ -264,7 +264,7 @@ impl<'a> Comparison<'a> {
                 }));
             }
             if !is_cache {
-                self.count_ignored(path, new)?;
+                self.add_ignored(path, new, is_dir)?;
             }
             return Ok(None);
         }
@@ -393,8 +393,21 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Counts the files of the layer at a path.
-    fn count_ignored(&mut self, path: &Path, node: Node) -> Result<(), Stop> {
+    /// Counts and names what the layer has at an ignored path, which is a directory of the workspace if `was_dir`.
+    fn add_ignored(&mut self, path: &Path, node: Node, was_dir: bool) -> Result<(), Stop> {
+        let counted = self.found.ignored.files;
+        let is_new = self.count_ignored(path, node)?;
+        let ignored = &mut self.found.ignored;
+        // A directory without files may be all that it made.
+        ignored.files += usize::from(is_new && ignored.files == counted);
+        if ignored.files > counted {
+            ignored.name(path, was_dir || node.kind == Kind::Dir);
+        }
+        Ok(())
+    }
+
+    /// Counts the files of the layer at a path. Returns whether it made or emptied a directory there.
+    fn count_ignored(&mut self, path: &Path, node: Node) -> Result<bool, Stop> {
         if node.kind != Kind::Dir {
             self.found.ignored.files += 1;
             self.found.ignored.bytes += if node.kind == Kind::File {
@@ -402,26 +415,30 @@ impl<'a> Comparison<'a> {
             } else {
                 0
             };
-            return Ok(());
+            return Ok(false);
         }
+        let mut is_new = false;
         let mut todo = vec![path.to_owned()];
         while let Some(path) = todo.pop() {
             let Some(dir) = self.layer.find(&path)? else {
                 continue;
             };
             self.make_readable(&dir, &path)?;
+            is_new |= tree::is_opaque(&dir);
             for name in dir.names()? {
                 self.check_time()?;
                 match dir.node(&name)? {
                     // What is deeper does not stay.
                     Some(_) if tree::is_too_deep(&path.join(&name)) => {}
                     Some(node) if node.kind == Kind::Dir => todo.push(path.join(name)),
-                    Some(node) => self.count_ignored(&path.join(name), node)?,
+                    Some(node) => {
+                        self.count_ignored(&path.join(name), node)?;
+                    }
                     None => {}
                 }
             }
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Makes a directory of the layer readable, until all is read.

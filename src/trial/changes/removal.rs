@@ -46,6 +46,7 @@ impl Comparison<'_> {
         let is_ignored = rules.is_none_or(|it| rules::ignore(it, &whole, is_dir));
         if is_ignored && !self.tracked.has(path) {
             self.found.ignored.files += 1;
+            self.found.ignored.name(path, is_dir);
             return Ok(false);
         }
         self.check(path)?;

@@ -364,3 +364,32 @@ fn the_oldest_are_removed_first_and_those_in_use_stay() {
     assert!(!has(&open("one")));
     wait_for(&removals);
 }
+
+#[test]
+fn the_files_that_stay_as_they_were_are_named() {
+    let scene = Scene::new(
+        "printf 'out/\\n*.o\\n' > .gitignore; mkdir -p out/deep; echo 1 > out/deep/x; echo 1 > b.o",
+    );
+    let check = |script: &str, files: usize, expected: Option<&str>| {
+        let layer = scene.layer();
+        if scene.try_in(&layer, script) {
+            let found = scene.read(&layer).ignored;
+            assert_eq!(found.files, files, "{script}");
+            assert_eq!(found.unchanged().as_deref(), expected, "{script}");
+        }
+    };
+    check("echo 1 > tracked", 0, None);
+    check("rm -rf out", 1, Some("your out/ is as it was"));
+    check("rm -rf out; mkdir out", 1, Some("your out/ is as it was"));
+    check("echo 2 > out/deep/x", 1, Some("your out/ is as it was"));
+    check(
+        "rm b.o; echo 2 > a.o; echo 2 > out/y",
+        3,
+        Some("your a.o, b.o and out/ are as they were"),
+    );
+    check(
+        "for i in 1 2 3 4 5; do echo 1 > $i.o; done",
+        5,
+        Some("your 1.o, 2.o, 3.o and 2 more are as they were"),
+    );
+}

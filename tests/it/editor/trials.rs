@@ -80,6 +80,62 @@ fn in_a_trusted_workspace_what_changes_nothing_needs_no_question() {
 }
 
 #[test]
+fn a_tried_command_says_what_it_left_as_it_was_and_runs_for_real() {
+    let remove = json!({ "cmd": "rm -rf build" });
+    let scene = Scene::scripted([
+        Reply::shell("c0", "echo 1 > made.o; echo two > a.txt"),
+        Reply::call(Reply::new(), "c1", "run_shell_command", &remove),
+        Reply::text("All through."),
+        Reply::call(
+            Reply::new(),
+            "c2",
+            "run_shell_command",
+            &json!({ "cmd": "rm -rf build", "real": true }),
+        ),
+        Reply::text("Done for real."),
+    ]);
+    scene.workspace.write(".gitignore", "build/\n*.o\n");
+    scene.workspace.write("a.txt", "one\n");
+    scene.workspace.write("build/out", "built\n");
+    scene.try_command("T");
+    scene.nvim.wait_text("your made.o is as it was");
+    scene.answer("r");
+    scene.nvim.wait_text("All through.");
+    assert!(scene.workspace.exists("made.o"));
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
+    scene.wait_chat("tried: it changed only ignored files, your build/ is as it was");
+    assert!(scene.workspace.exists("build/out"));
+    let told = scene.outcome(2, "c1");
+    assert!(told.contains("your build/ is as it was"), "{told}");
+    scene.wait_turns(1);
+    scene.co("/real");
+    scene.wait_chat("for real: `rm -rf build`. It ended: exit 0");
+    assert!(!scene.workspace.exists("build"));
+    scene.workspace.write("build/out", "built\n");
+    scene.co("again");
+    scene.nvim.wait_text("the model asks to run it for real");
+    scene.answer("y");
+    scene.nvim.wait_text("Done for real.");
+    assert!(!scene.workspace.exists("build"));
+    let request = scene.server.requests()[3].body.to_string();
+    assert!(request.contains("The person ran the command"), "{request}");
+}
+
+#[test]
+fn real_runs_nothing_but_a_command_of_a_trial() {
+    let scene = commands(["echo two > a.txt"]);
+    scene.co("/new");
+    scene.co("/real");
+    scene.wait_notice("no command of this chat ran as a trial");
+    scene.try_command("t");
+    scene.nvim.wait_text("+ two");
+    scene.co("/real");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
+    assert!(!scene.outcome(1, "c0").contains("trial"));
+}
+
+#[test]
 fn a_trial_keeps_the_focus_for_its_result() {
     let scene = commands(["python3 -c \"open('a.txt', 'w').write('two')\""]);
     scene.try_command("t");
