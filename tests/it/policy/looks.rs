@@ -8,7 +8,8 @@ use crate::support::BACKEND;
 
 const LOOKS: &str = include_str!("../../fixtures/policy/looks.txt");
 
-/// Commands whose output tells the time, how busy the machine is, or what is mounted.
+/// Commands whose output tells the time, how busy the machine is, or what is mounted. That of `rg --json` tells how long
+/// it searched.
 const CHANGING: [&str; 4] = ["date", "uptime", "free", "df"];
 
 /// Prints one line for each command: its exit status and the start of its output, quoted.
@@ -60,7 +61,7 @@ fn sorted(text: &str) -> String {
 /// Returns the part of an outcome that is the same in each run of the command: its exit status, or all of it.
 fn lasting<'a>(command: &str, outcome: &'a str) -> &'a str {
     let mut words = command.split(|c: char| !c.is_alphanumeric());
-    if words.any(|word| CHANGING.contains(&word)) {
+    if words.any(|word| CHANGING.contains(&word)) || command.contains("rg --json") {
         let (_, rest) = outcome.split_once("exit ").unwrap();
         return rest.split(',').next().unwrap();
     }

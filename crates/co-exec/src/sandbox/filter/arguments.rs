@@ -31,15 +31,14 @@ const MODES: &[(i64, u8)] = &[
     (SYS_mknodat, 2),
 ];
 
-/// Calls that set priorities, limits and processors. The number 0 means the calling process.
-const OF_OTHERS: &[(i64, u8)] = &[
+/// Calls that set the priority and the processors of a thread, and the index of its number. 0 means the calling thread.
+const SCHEDULING: &[(i64, u8)] = &[
     (SYS_setpriority, 1),
     (SYS_ioprio_set, 1),
     (SYS_sched_setaffinity, 0),
     (SYS_sched_setscheduler, 0),
     (SYS_sched_setparam, 0),
     (SYS_sched_setattr, 0),
-    (SYS_prlimit64, 0),
 ];
 
 /// The flags of `clone` and `unshare` that make namespaces.
@@ -115,7 +114,7 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
     refusals.extend(OPENS.iter().map(without_access));
     refusals.extend(setuid());
     refusals.extend(marks());
-    refusals.extend(others());
+    refusals.extend(others(config));
     refusals.extend([
         Refusal::new(SYS_ioctl, Condition::NotIn(1, REQUESTS)).errno(ENOTTY),
         Refusal::new(SYS_clone, Condition::AnyBit(0, NAMESPACES)),
@@ -179,7 +178,10 @@ fn marks() -> [Refusal; 2] {
 }
 
 /// Refuses what slows down, limits or watches other processes.
-fn others() -> impl Iterator<Item = Refusal> {
+///
+/// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the
+/// calling thread: it cannot tell the command's other threads from those of other programs.
+fn others(config: FilterConfig) -> impl Iterator<Item = Refusal> {
     // A lease blocks other programs that open the file; the second request reports changes in a directory; the
     // others change how the file is written.
     const BLOCKS: &[u32] = &[
@@ -190,10 +192,15 @@ fn others() -> impl Iterator<Item = Refusal> {
     ];
     #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
     const OF_A_USER: &[u32] = &[PRIO_USER as u32];
-    let by_id = OF_OTHERS
-        .iter()
-        .map(|(call, argument)| Refusal::new(*call, Condition::NotIn(*argument, &[0])));
-    by_id.chain([
+    let not_own =
+        |(call, argument): &(i64, u8)| Refusal::new(*call, Condition::NotIn(*argument, &[0]));
+    let scheduling: &[_] = if config.pid_namespace {
+        &[]
+    } else {
+        SCHEDULING
+    };
+    scheduling.iter().map(not_own).chain([
+        Refusal::new(SYS_prlimit64, Condition::NotIn(0, &[0])),
         Refusal::new(SYS_setpriority, Condition::In(0, OF_A_USER)),
         Refusal::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
         Refusal::new(SYS_fcntl, Condition::In(1, BLOCKS)),

@@ -425,6 +425,30 @@ fn priorities_are_one_s_own() {
     refused(READ_ONLY, SYS_prlimit64, &[4000]);
 }
 
+/// C libraries name a thread by its number, also the calling one.
+#[test]
+fn threads_are_scheduled_where_a_command_sees_only_its_own() {
+    let alone = FilterConfig {
+        pid_namespace: true,
+        ..READ_ONLY
+    };
+    for (number, arguments) in [
+        (SYS_sched_setaffinity, &[7_u64][..]),
+        (SYS_sched_setscheduler, &[7]),
+        (SYS_sched_setparam, &[7]),
+        (SYS_sched_setattr, &[7]),
+        (SYS_setpriority, &[0, 7]),
+        (SYS_ioprio_set, &[1, 7]),
+    ] {
+        refused(READ_ONLY, number, arguments);
+        allowed(alone, number, arguments);
+    }
+    // A user's processes, and the limits of another process, such as the first of the namespace.
+    refused(alone, SYS_setpriority, &[2, 0]);
+    refused(alone, SYS_ioprio_set, &[3, 0]);
+    refused(alone, SYS_prlimit64, &[7]);
+}
+
 #[test]
 fn an_older_landlock_leaves_more_to_the_filter() {
     let version = |abi| FilterConfig { abi, ..READ_ONLY };
