@@ -5,6 +5,8 @@ GENERATED := bash:: policy::verdicts::no_text sandbox::forced transcript::repair
 # The tests that kill, cut off and fill up.
 CHAOS := cli::message editor::surroundings editor::backend editor::drill editor::killed_edits \
 	editor::quit editor::turns exec::faults exec::watchdog exec::leftovers sandbox::bombs
+# Neovim logs to the state directory of the person otherwise.
+export NVIM_LOG_FILE := /dev/null
 .PHONY: help demo record test fuzz chaos bench lint format build clean
 
 help: ## Say what there is

@@ -12,6 +12,12 @@ if not vim.env.CO_TEST_RUN then
     io.stdout:write(data or '')
     io.stdout:flush()
   end
+  -- The Neovims of tests leave undo files and logs.
+  local own = vim.fn.tempname()
+  local env = { CO_TEST_RUN = root .. '/tests/lua/run.lua', CO_TEST_PATTERN = arg[1] }
+  for _, kind in ipairs({ 'CONFIG', 'DATA', 'STATE', 'CACHE' }) do
+    env[('XDG_%s_HOME'):format(kind)] = ('%s/%s'):format(own, kind:lower())
+  end
   local inner = vim.system({
     vim.v.progpath,
     '--headless',
@@ -22,11 +28,13 @@ if not vim.env.CO_TEST_RUN then
     '-c',
     'luafile ' .. root .. '/tests/lua/run.lua',
   }, {
-    env = { CO_TEST_RUN = root .. '/tests/lua/run.lua', CO_TEST_PATTERN = arg[1] },
+    env = env,
     stdout = pass,
     stderr = pass,
   })
-  os.exit(inner:wait().code)
+  local code = inner:wait().code
+  vim.fn.delete(own, 'rf')
+  os.exit(code)
 end
 
 vim.opt.rtp:prepend(root)

@@ -144,6 +144,13 @@ describe('the files of the plugin', function()
     end
   end)
 
+  it('write nothing to the directories of the person in tests', function()
+    for _, kind in ipairs({ 'config', 'data', 'state', 'cache' }) do
+      local path = vim.fn.stdpath(kind) --[[@as string]]
+      yes(not vim.startswith(path, vim.uv.os_homedir() .. '/'), path)
+    end
+  end)
+
   it('require only files of their own folder and of lower ones', function()
     local rank = {}
     for index, names in ipairs(LAYERS) do
