@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import pathlib
 import re
+import subprocess
 import unittest
 from collections.abc import Iterator
 
@@ -100,6 +101,13 @@ class DocumentsTest(unittest.TestCase):
                 self.assertIn(target, targets, file.name)
             for script in re.findall(r"scripts/\w+\.\w+", text):
                 self.assertTrue((ROOT / script).exists(), f"{file.name} names {script}")
+
+
+class CheckoutTest(unittest.TestCase):
+    def test_git_ignores_what_neovim_and_python_write(self) -> None:
+        for file in ["doc/tags", "scripts/__pycache__/model.pyc"]:
+            ignored = subprocess.run(["git", "check-ignore", "--no-index", "-q", file], cwd=ROOT, check=False)
+            self.assertEqual(ignored.returncode, 0, file)
 
 
 class ModulesTest(unittest.TestCase):
