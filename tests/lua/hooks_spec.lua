@@ -100,6 +100,33 @@ describe('a hook after an edit', function()
     same({ '/tmp/a' }, nvim:lua('return _G.files'))
   end)
 
+  it('formats closed files, as a recipe does', function()
+    local recipes = table.concat(vim.fn.readfile(co_root .. '/docs/RECIPES.md'), '\n')
+    local recipe = recipes:match('## Format the files that are not open.-```lua\n(.-)```')
+    local dir = vim.fn.tempname()
+    vim.fn.mkdir(dir .. '/bin', 'p')
+    local stylua = dir .. '/bin/stylua'
+    vim.fn.writefile({ '#!/bin/sh', 'echo formatted >> "$1"', '! grep wrong "$1" >&2' }, stylua)
+    vim.fn.setfperm(stylua, 'rwxr-xr-x')
+    local nvim = neovim.start({ env = { PATH = dir .. '/bin:' .. vim.env.PATH } })
+    nvim:lua(assert(recipe))
+    local files = {}
+    for index, name in ipairs({ 'open.lua', 'notes.xyz', 'a file.lua', 'wrong.lua', 'gone.lua' }) do
+      files[index] = dir .. '/' .. name
+      if name ~= 'gone.lua' then
+        vim.fn.writefile({ name }, files[index])
+      end
+    end
+    nvim:lua('vim.cmd.edit(...)', files[1])
+    nvim:receive({ type = 'event', name = 'CoEdited', data = { chat = 1, files = files } })
+    nvim:wait_notice(('stylua %s: wrong.lua\n'):format(files[4]))
+    nvim:wait('return #vim.fn.readfile(...) == 2', files[3])
+    same({ 'open.lua' }, vim.fn.readfile(files[1]))
+    same({ 'notes.xyz' }, vim.fn.readfile(files[2]))
+    same(0, vim.fn.filereadable(files[5]))
+    same(1, #nvim:lua('return _G.notices'))
+  end)
+
   it('that fails is named in one sentence', function()
     local nvim = neovim.start({ screen = true, columns = 80, lines = 8 })
     nvim:lua([[
