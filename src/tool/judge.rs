@@ -434,10 +434,17 @@ impl Judge {
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn survey(&self) -> Arc<Survey> {
-        match self.facts.sandbox() {
-            Some(sandbox) => sandbox.launcher.surveys().current(self.facts.root()),
-            None => self.surveys.current(self.facts.root()),
-        }
+        self.surveys().current(self.facts.root())
+    }
+
+    /// Starts to watch the workspace in the background, so that later looks at it read only what has changed.
+    pub fn watch(&self) {
+        self.surveys().watchers().start(self.facts.root());
+    }
+
+    fn surveys(&self) -> &Surveys {
+        let sandbox = self.facts.sandbox();
+        sandbox.map_or(&self.surveys, |sandbox| sandbox.launcher.surveys())
     }
 
     fn add_workspace_rules(&self, mut found: Assessment) -> Assessment {

@@ -179,6 +179,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/sandbox/trial.rs": own,
             "crates/co-exec/src/secrets/survey.rs": "looks for other names of private files, outside a workspace",
             "crates/co-exec/src/settings.rs": "/proc",
+            "crates/co-exec/src/watcher.rs": "/proc",
             "crates/co-llm/src/key/source.rs": "a file of a key, which the person names",
             "src/chat/services/audit_task.rs": own,
             "src/checkpoint/journal.rs": own,

@@ -11,6 +11,7 @@
 //! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
 //! - [`container`]: the engine, docker or podman, that runs containers.
 //! - [`beneath`], [`regular`]: the files of a workspace, below its handle and through no link; other files, by their paths.
+//! - [`watcher`]: the directories of a workspace that have changed.
 //! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it knows only the names of secrets.
@@ -43,6 +44,7 @@ mod settings;
 #[cfg(test)]
 mod test_files;
 mod timed_output;
+pub mod watcher;
 
 pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};

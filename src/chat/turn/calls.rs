@@ -229,6 +229,7 @@ impl Turn {
     /// Parses and judges a call. The error is a text for the model.
     pub(super) async fn review(&self, waiting: &QueuedCall) -> Result<ParsedCall, String> {
         let (call, parsed) = self.parse(waiting)?;
+        self.judge.watch();
         let request = match parsed {
             ToolCall::Shell(request) => request,
             ToolCall::File(query) => {

@@ -199,7 +199,8 @@ impl SecretWatch {
                 came = names.take(own && !git);
             }
             None if own => git = self.index_stamp() != self.index,
-            None if self.closed_by != ClosedBy::Rules && !self.before.is_current() => {
+            // Something has changed meanwhile.
+            None if self.closed_by != ClosedBy::Rules && !Arc::ptr_eq(&self.before, &now) => {
                 return everywhere;
             }
             None => {}

@@ -1,9 +1,11 @@
 //! A bounded walk that finds the secrets of a workspace.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
@@ -16,6 +18,7 @@ use crate::regular::FileStamp;
 use crate::repository;
 use co_policy::secret_names as names;
 
+mod patch;
 #[cfg(test)]
 mod tests;
 
@@ -69,9 +72,13 @@ pub struct Survey {
     pub(super) cut: bool,
     /// The workspace.
     root: PathBuf,
-    read: HashMap<PathBuf, Directory>,
+    read: HashMap<Arc<Path>, Directory>,
     /// The files that may be secret by their content.
-    looked: HashMap<PathBuf, Looked>,
+    looked: HashMap<Arc<Path>, Looked>,
+    /// The links that have the name of a secret, with the real path that each leads to.
+    followed: Vec<(PathBuf, Option<PathBuf>)>,
+    /// Directories with the name of a secret that have source text too, so that they are not closed as a whole.
+    with_source: Vec<PathBuf>,
 }
 
 /// The extent of one walk.
@@ -81,6 +88,8 @@ pub(super) struct Extent<'a> {
     pub private: &'a [PathBuf],
     /// The most entries to read. Entries that are known already do not count.
     pub most: usize,
+    /// The directories that may have changed since the survey before; none if any may have.
+    pub changed: Option<&'a HashSet<Arc<Path>>>,
 }
 
 /// A directory that was read.
@@ -101,19 +110,21 @@ type Entries = Arc<[(PathBuf, FileType)]>;
 struct Looked {
     /// `None` for a file that has to be read again.
     stamp: Option<FileStamp>,
+    /// It has several names, by which it may change where nothing is watched.
+    has_names: bool,
     secret: bool,
 }
 
 impl Survey {
     /// Returns whether no directory of the workspace, and no file that may be secret by its content, has changed since
     /// this survey read it. Two threads compare many stamps.
-    pub fn is_current(&self) -> bool {
+    pub(super) fn is_current(&self) -> bool {
         let Ok(root) = Dir::open(&self.root) else {
             return false;
         };
         let dirs = self.read.iter().map(|(path, dir)| (path, dir.stamp));
         let files = self.looked.iter().map(|(path, file)| (path, file.stamp));
-        let same = |(path, stamp): &(&PathBuf, Option<FileStamp>)| {
+        let same = |(path, stamp): &(&Arc<Path>, Option<FileStamp>)| {
             // What a link leads to may lie outside the workspace.
             let path = path.strip_prefix(&self.root).unwrap_or(path);
             stamp.is_some() && *stamp == FileStamp::below(&root, path, AtFlags::empty())
@@ -137,7 +148,7 @@ impl Survey {
 
     /// Returns the directories that were read.
     pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.read.keys().map(PathBuf::as_path)
+        self.read.keys().map(AsRef::as_ref)
     }
 
     /// Returns the entries of a directory of the workspace, if all of them are known.
@@ -179,7 +190,8 @@ impl Survey {
         };
         let mut walk = Walk {
             before: self,
-            root: opened,
+            changed: extent.changed,
+            root: Rc::new(opened),
             survey: Self {
                 complete: true,
                 root: root.clone(),
@@ -187,7 +199,6 @@ impl Survey {
             },
             left: extent.most,
             entries: 0,
-            ordinary: Vec::new(),
             sources: Vec::new(),
             links: Vec::new(),
             keys: HashSet::new(),
@@ -236,21 +247,21 @@ pub fn survey(root: &Path) -> Survey {
     let all = Extent {
         private: &[],
         most: MAX_ENTRIES,
+        changed: None,
     };
     Survey::default().again(root, all)
 }
 
 struct Walk<'a> {
     before: &'a Survey,
+    changed: Option<&'a HashSet<Arc<Path>>>,
     /// The workspace.
-    root: Dir,
+    root: Rc<Dir>,
     survey: Survey,
     /// The number of entries that may still be read.
     left: usize,
     /// The number of entries so far.
     entries: usize,
-    /// Files that are not secret by name. One may be another name of a secret file.
-    ordinary: Vec<PathBuf>,
     /// Source text below secret directories.
     sources: Vec<PathBuf>,
     /// Links that have the name of a secret.
@@ -261,15 +272,43 @@ struct Walk<'a> {
     buffer: Vec<u8>,
 }
 
+/// A directory by its real path, which is opened when it is needed.
+struct LazyDir {
+    /// The workspace, and its path.
+    root: (Rc<Dir>, PathBuf),
+    path: PathBuf,
+    opened: OnceCell<io::Result<Dir>>,
+}
+
+impl LazyDir {
+    fn open(&self) -> &io::Result<Dir> {
+        self.opened.get_or_init(|| {
+            let (root, place) = &self.root;
+            if self.path.as_os_str().len() >= MAX_PATH_BYTES {
+                // co can open it part by part, but no mask and no watch can be set on a file in it.
+                return Err(Errno::NAMETOOLONG.into());
+            }
+            match self.path.strip_prefix(place) {
+                Ok(below) => root.dir(below),
+                Err(_) => Dir::open(&self.path),
+            }
+        })
+    }
+
+    fn is_git_dir(&self) -> bool {
+        self.open().as_ref().is_ok_and(repository::is_open_git_dir)
+    }
+}
+
 impl Walk<'_> {
     /// Walks the tree below `start`. With `secret`, everything in it is secret.
     fn tree(&mut self, start: &Path, secret: bool) {
         let mut todo = VecDeque::from([(start.to_owned(), secret)]);
         let mut last = Vec::new();
         while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
-            let opened = self.open(&dir);
-            let is_git_dir = || opened.as_ref().is_ok_and(repository::is_open_git_dir);
-            for (path, kind) in self.entries(&dir, &opened).iter().cloned() {
+            let opened = self.lazy(&dir);
+            let is_git_dir = || opened.is_git_dir();
+            for (path, kind) in self.entries(&opened).iter().cloned() {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if GIT_STORES.contains(&&*name) && is_of_git(&dir) && is_git_dir() {
                     continue;
@@ -299,56 +338,75 @@ impl Walk<'_> {
                     (false, false) if named => self.survey.files.push(path),
                     (false, false) => {
                         if GIT_CONFIGS.contains(&&*name) && (is_of_git(&dir) || is_git_dir()) {
-                            self.survey.git_configs.push(path.clone());
+                            self.survey.git_configs.push(path);
                         }
-                        self.ordinary.push(path);
                     }
                 }
             }
         }
     }
 
-    /// Opens a directory by its real path.
-    fn open(&self, dir: &Path) -> io::Result<Dir> {
-        if dir.as_os_str().len() >= MAX_PATH_BYTES {
-            // co can open it part by part, but no mask and no watch can be set on a file in it.
-            return Err(Errno::NAMETOOLONG.into());
-        }
-        match dir.strip_prefix(&self.survey.root) {
-            Ok(below) => self.root.dir(below),
-            Err(_) => Dir::open(dir),
+    fn lazy(&self, dir: &Path) -> LazyDir {
+        LazyDir {
+            root: (Rc::clone(&self.root), self.survey.root.clone()),
+            path: dir.to_owned(),
+            opened: OnceCell::new(),
         }
     }
 
+    /// Returns whether a directory is the same as at the survey before, without a look.
+    fn is_unchanged(&self, dir: &Path) -> bool {
+        let may_differ = |changed: &HashSet<Arc<Path>>| changed.contains(dir);
+        // Nothing watches the directories outside.
+        dir.starts_with(&self.survey.root) && self.changed.is_some_and(|it| !may_differ(it))
+    }
+
     /// Returns whether a file in an open directory is secret by its content. Reads it only if it has changed.
-    fn is_secret(&mut self, dir: &io::Result<Dir>, path: &Path, name: &str) -> bool {
+    fn is_secret(&mut self, dir: &LazyDir, path: &Path, name: &str) -> bool {
         if !content::decides(name) {
             return self.keys.contains(path);
         }
-        let Ok(dir) = dir else {
+        let before = self.before.looked.get_key_value(path);
+        if let Some((path, before)) = before
+            && !before.has_names
+            && self.is_unchanged(&dir.path)
+        {
+            let looked = (Arc::clone(path), before.clone());
+            self.survey.looked.extend([looked]);
+            return before.secret;
+        }
+        let Ok(dir) = dir.open() else {
             return false;
         };
-        let node = dir.node(path.file_name().unwrap_or_default());
-        let stamp = node.ok().flatten().map(|node| node.stamp);
-        let before = self.before.looked.get(path);
-        let before = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
-        // Before it is read: it may change meanwhile.
-        let stamp = stamp.filter(FileStamp::is_settled);
-        let secret =
-            before.map_or_else(|| content::has_secret(dir, path, name), |file| file.secret);
-        let looked = Looked { stamp, secret };
-        self.survey.looked.insert(path.to_owned(), looked);
+        let before = before.map(|(_, file)| file);
+        let looked = Looked::look(dir, path, before);
+        let secret = looked.secret;
+        self.survey.looked.insert(path.into(), looked);
         secret
     }
 
     /// Returns the entries of a directory. Reads it only if it has changed.
-    fn entries(&mut self, dir: &Path, opened: &io::Result<Dir>) -> Entries {
+    fn entries(&mut self, dir: &LazyDir) -> Entries {
         if self.entries > MAX_ENTRIES {
             return self.cut_short();
         }
+        let path = dir.path.as_path();
+        let before = self.before.read.get_key_value(path);
+        if let Some((path, before)) = before
+            && let Some(entries) = &before.entries
+            && self.is_unchanged(path)
+        {
+            self.entries += entries.len();
+            self.keys.extend(before.keys.iter().cloned());
+            let read = (Arc::clone(path), before.clone());
+            self.survey.read.extend([read]);
+            return Arc::clone(entries);
+        }
+        let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
         let stamp = itself.map(|node| node.stamp);
-        let before = self.before.read.get(dir);
+        let is_told = self.changed.is_some_and(|changed| changed.contains(path));
+        let before = before.map(|(_, dir)| dir).filter(|_| !is_told);
         let before = before.filter(|dir| dir.stamp.is_some() && dir.stamp == stamp);
         let stamp = stamp.filter(FileStamp::is_settled);
         let known = before.and_then(|dir| Some((dir.entries.clone()?, Arc::clone(&dir.keys))));
@@ -356,11 +414,14 @@ impl Walk<'_> {
             Some((entries, keys)) => (entries, keys, true),
             None if self.left == 0 => return self.cut_short(),
             None => {
-                let (entries, whole) = self.read(dir, opened);
-                let keys = (opened.as_ref()).map_or_else(
-                    |_| Arc::default(),
-                    |opened| self.find_keys(dir, opened, &entries),
-                );
+                let (entries, whole) = self.read(path, opened);
+                let keys = match opened {
+                    Ok(opened) => {
+                        let below = path.strip_prefix(&self.survey.root).unwrap_or(path);
+                        find_keys(below, opened, &entries, &mut self.buffer)
+                    }
+                    Err(_) => Arc::default(),
+                };
                 (entries, keys, whole)
             }
         };
@@ -371,7 +432,7 @@ impl Walk<'_> {
             entries: whole.then(|| Arc::clone(&entries)),
             keys,
         };
-        self.survey.read.insert(dir.to_owned(), read);
+        self.survey.read.insert(path.into(), read);
         entries
     }
 
@@ -418,38 +479,13 @@ impl Walk<'_> {
         (found.into(), whole)
     }
 
-    /// Returns the files of a directory that contain a private key.
-    ///
-    /// This is cached with the directory. To check each such file before each command would take too long.
-    fn find_keys(
-        &mut self,
-        path: &Path,
-        dir: &Dir,
-        entries: &[(PathBuf, FileType)],
-    ) -> Arc<[PathBuf]> {
-        let below = path.strip_prefix(&self.survey.root).unwrap_or(path);
-        if is_generated(below) {
-            return Arc::default();
-        }
-        let buffer = &mut self.buffer;
-        let files = entries.iter().filter(|(_, kind)| kind.is_file());
-        let keys = files.map(|(path, _)| path).filter(|path| {
-            let file = path.file_name().unwrap_or_default();
-            let name = file.to_string_lossy();
-            let unknown = !content::decides(&name) && !names::is_secret(&name);
-            unknown
-                && content::may_hold_key(&name)
-                && dir
-                    .fill(file, buffer)
-                    .is_ok_and(|size| content::holds_key(&buffer[..size]))
-        });
-        keys.cloned().collect()
-    }
-
     /// Finds the targets of links with secret names.
     fn follow(&mut self, root: &Path) {
         for link in std::mem::take(&mut self.links) {
-            let Ok(real) = link.canonicalize() else {
+            let real = link.canonicalize();
+            let followed = (link.clone(), real.as_ref().ok().cloned());
+            self.survey.followed.push(followed);
+            let Ok(real) = real else {
                 // The file may be made later.
                 self.survey.outside.push(link);
                 continue;
@@ -473,8 +509,8 @@ impl Walk<'_> {
         if !real.is_dir() {
             return self.survey.outside.push(real);
         }
-        let opened = self.open(&real);
-        for (path, kind) in self.entries(&real, &opened).iter() {
+        let opened = self.lazy(&real);
+        for (path, kind) in self.entries(&opened).iter() {
             if kind.is_file() {
                 self.survey.outside.push(path.clone());
             }
@@ -494,8 +530,12 @@ impl Walk<'_> {
         if inodes.is_empty() {
             return;
         }
-        let ordinary = std::mem::take(&mut self.ordinary).into_iter();
-        let others = ordinary.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it)));
+        let entries =
+            (survey.read.values()).flat_map(|dir| dir.entries.iter().flat_map(|it| it.iter()));
+        let files = entries.filter(|(path, kind)| !kind.is_dir() && path.starts_with(&survey.root));
+        let files = files.map(|(path, _)| path);
+        let others = files.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it)));
+        let others: Vec<_> = others.cloned().collect();
         self.survey.files.extend(others);
     }
 
@@ -524,12 +564,56 @@ impl Walk<'_> {
         survey.files.extend::<Vec<_>>(apart);
         survey.files.retain(|file| !below(file, &dirs));
         (survey.dirs, survey.within) = (dirs, within);
+        survey.with_source = open;
         for list in [&mut survey.files, &mut survey.within] {
             list.sort();
             list.dedup();
         }
         survey
     }
+}
+
+impl Looked {
+    /// Looks into the file at `path`, whose directory is open, if it has changed since it was looked at `before`.
+    fn look(dir: &Dir, path: &Path, before: Option<&Self>) -> Self {
+        let name = path.file_name().unwrap_or_default();
+        let node = dir.node(name).ok().flatten();
+        let stamp = node.map(|node| node.stamp);
+        let same = before.filter(|file| file.stamp.is_some() && file.stamp == stamp);
+        let look = || content::has_secret(dir, path, &name.to_string_lossy());
+        Self {
+            // Before it is read: it may change meanwhile.
+            stamp: stamp.filter(FileStamp::is_settled),
+            has_names: node.is_some_and(|node| node.names > 1),
+            secret: same.map_or_else(look, |file| file.secret),
+        }
+    }
+}
+
+/// Returns the files of a directory that contain a private key. `below` is its path below the workspace.
+///
+/// This is cached with the directory. To check each such file before each command would take too long.
+fn find_keys(
+    below: &Path,
+    dir: &Dir,
+    entries: &[(PathBuf, FileType)],
+    buffer: &mut [u8],
+) -> Arc<[PathBuf]> {
+    if is_generated(below) {
+        return Arc::default();
+    }
+    let files = entries.iter().filter(|(_, kind)| kind.is_file());
+    let keys = files.map(|(path, _)| path).filter(|path| {
+        let file = path.file_name().unwrap_or_default();
+        let name = file.to_string_lossy();
+        let unknown = !content::decides(&name) && !names::is_secret(&name);
+        unknown
+            && content::may_hold_key(&name)
+            && dir
+                .fill(file, buffer)
+                .is_ok_and(|size| content::holds_key(&buffer[..size]))
+    });
+    keys.cloned().collect()
 }
 
 /// Returns whether a path below a workspace is in a directory of generated files, or is one.

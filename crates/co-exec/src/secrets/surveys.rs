@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::survey::{Extent, Survey};
+use crate::watcher::{Changes, Mark, Watchers};
 
 /// The most entries that a caller waits for. The rest of a larger workspace is read in the background.
 const MAX_AWAITED_ENTRIES: usize = 50_000;
@@ -19,11 +20,14 @@ pub struct Surveys {
     /// Files and directories outside the workspaces. Every other name of a file in them is secret.
     private: Arc<[PathBuf]>,
     at_once: usize,
+    watchers: Watchers,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Last {
     survey: Arc<Survey>,
+    /// The moment at which the survey was true; none if nothing watched the workspace.
+    mark: Option<Mark>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
     /// The places where earlier surveys found secrets, and this one none. Some may be missing if there are many.
@@ -43,7 +47,13 @@ impl Surveys {
             last: Arc::default(),
             private: private.into(),
             at_once: MAX_AWAITED_ENTRIES,
+            watchers: Watchers::default(),
         }
+    }
+
+    /// Returns the watchers, which tell what a survey must look at again.
+    pub fn watchers(&self) -> &Watchers {
+        &self.watchers
     }
 
     /// Returns the survey of the workspace `root`, and takes a new one if a directory, or a file that may be secret by
@@ -52,18 +62,39 @@ impl Surveys {
     /// The survey of a large workspace is not complete at first; a thread reads the rest. Blocks on files.
     pub fn current(&self, root: &Path) -> Arc<Survey> {
         let last = self.lock().get(root).cloned().unwrap_or_default();
-        if last.goes_on || !last.survey.cut && last.survey.is_current() {
+        if last.goes_on {
             return last.survey;
         }
-        let survey = Arc::new(last.survey.again(root, self.extent(self.at_once)));
+        let Changes { mark, dirs } = self.watchers.changes(root, last.mark.as_ref());
+        let dirs = dirs.filter(|_| !last.survey.cut);
+        let known = match &dirs {
+            Some(dirs) if dirs.is_empty() && last.survey.is_current_outside() => {
+                Some(Arc::clone(&last.survey))
+            }
+            Some(dirs) => last.survey.patched(dirs).map(Arc::new),
+            None if !last.survey.cut && last.survey.is_current() => Some(Arc::clone(&last.survey)),
+            None => None,
+        };
+        let survey = known.unwrap_or_else(|| {
+            let extent = Extent {
+                changed: dirs.as_ref(),
+                ..self.extent(self.at_once)
+            };
+            Arc::new(last.survey.again(root, extent))
+        });
         let mut all = self.lock();
         let known = all.entry(root.to_owned()).or_default();
         // Another caller may have started the thread meanwhile.
         if known.goes_on {
             return Arc::clone(&known.survey);
         }
+        if Arc::ptr_eq(&known.survey, &survey) {
+            known.mark = mark;
+            return survey;
+        }
         *known = Last {
             goes_on: survey.cut && self.read_the_rest(root, &survey),
+            mark,
             ..known.next(Arc::clone(&survey))
         };
         survey
@@ -116,6 +147,7 @@ impl Surveys {
         Extent {
             private: &self.private,
             most,
+            changed: None,
         }
     }
 
@@ -132,6 +164,7 @@ impl Last {
         let gone = gone.filter(|path| !closed.contains(path));
         Self {
             closed_earlier: Arc::new(gone.take(MAX_EARLIER).cloned().collect()),
+            mark: None,
             goes_on: false,
             survey,
         }
@@ -140,10 +173,14 @@ impl Last {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::time::{Duration, Instant};
 
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::secrets::survey;
     use crate::test_files;
 
     const DEADLINE: Duration = Duration::from_secs(20);
@@ -199,5 +236,106 @@ mod tests {
         let mut found = surveys.current(&root).files.clone();
         found.sort();
         assert_eq!(found, [root.join("notes"), root.join("other")]);
+    }
+
+    /// Returns all that a survey found, in an order of its own.
+    fn found(survey: &Survey) -> impl PartialEq + std::fmt::Debug + use<> {
+        let lists = [
+            &survey.files,
+            &survey.dirs,
+            &survey.within,
+            &survey.outside,
+            &survey.git_configs,
+            &survey.repositories,
+        ];
+        let lists = lists.map(|list| list.iter().cloned().collect::<BTreeSet<_>>());
+        let entries = survey.directories().map(|dir| {
+            let entries = survey.entries(dir).map(<[_]>::to_vec);
+            let entries = entries.map(|mut entries| {
+                entries.sort_by(|one, other| one.0.cmp(&other.0));
+                entries
+            });
+            (dir.to_owned(), entries)
+        });
+        let entries: BTreeMap<_, _> = entries.collect();
+        (lists, entries, survey.complete)
+    }
+
+    /// The changes that other processes make. `@` is a random path.
+    const CHANGES: [&str; 22] = [
+        "echo x > @",
+        "echo x > @",
+        "echo x > @/.env",
+        "mkdir -p @",
+        "mkdir -p @/src/deep",
+        "mv @ @",
+        "mv -T @ @",
+        "rm -rf @",
+        "ln -s @ @",
+        "ln -sfn @ @",
+        "ln @ @",
+        "ln -f @/.env @",
+        "chmod 0 @",
+        "chmod 755 @",
+        "git init -q @",
+        "mkfifo @/pipe",
+        r#"echo '{"type": "service_account", "private_key": "-----BEGIN PRIVATE KEY-----"}' > @/a.json"#,
+        "echo '{}' > @/a.json",
+        r"printf -- '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\n' > @",
+        "echo x > @.new && mv @.new @",
+        "for i in {1..1000}; do echo $i > @$i; done",
+        "rm -rf @ && mkdir @ && echo x > @/plain",
+    ];
+
+    const PLACES: [&str; 16] = [
+        "a",
+        "b",
+        "a/b",
+        "a/c",
+        "b/d",
+        ".env",
+        "a/.env",
+        "secrets",
+        "secrets/x",
+        "secrets/m.rs",
+        "b/.aws",
+        "node_modules",
+        "node_modules/a",
+        "a/b/c",
+        ".git",
+        "a/notes",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn a_watched_workspace_has_the_same_survey_as_one_that_is_read_anew(
+            steps in proptest::collection::vec(
+                proptest::collection::vec((0..CHANGES.len(), 0..PLACES.len(), 0..PLACES.len()), 1..5),
+                1..8,
+            ),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().canonicalize().unwrap();
+            let surveys = Surveys::default();
+            let late = Instant::now() + DEADLINE;
+            while surveys.watchers().changes(&root, None).mark.is_none() {
+                surveys.watchers().start(&root);
+                assert!(Instant::now() < late, "no watcher started");
+                std::thread::yield_now();
+            }
+            surveys.current(&root);
+            for step in steps {
+                let lines = step.iter().map(|(change, one, other)| {
+                    CHANGES[*change].replacen('@', PLACES[*one], 1).replace('@', PLACES[*other])
+                });
+                let script: Vec<String> = lines.collect();
+                let mut bash = std::process::Command::new("bash");
+                let bash = bash.args(["-c", &script.join("\n")]).current_dir(&root);
+                bash.stdin(std::process::Stdio::null()).output().unwrap();
+                let now = surveys.current(&root);
+                prop_assert_eq!(found(&now), found(&survey(&root)), "{:?}", script);
+            }
+        }
     }
 }

@@ -21,7 +21,15 @@ fn workspace(names: &[&str]) -> tempfile::TempDir {
 /// Surveys again, and reads at most so many entries.
 fn again(before: &Survey, dir: &Path, most: usize) -> Survey {
     let private = &[];
-    before.again(dir, Extent { private, most })
+    let changed = None;
+    before.again(
+        dir,
+        Extent {
+            private,
+            most,
+            changed,
+        },
+    )
 }
 
 fn relative(paths: &[PathBuf], root: &Path) -> Vec<String> {
@@ -158,7 +166,7 @@ fn a_change_is_noticed_among_many_directories() {
     let mut found = settled(dir.path());
     // Two threads compare a half of them each.
     for name in names.iter().step_by(WORTH_A_THREAD / 8) {
-        let place = dir.path().canonicalize().unwrap().join(name);
+        let place: Arc<Path> = dir.path().canonicalize().unwrap().join(name).into();
         fs::write(place.join(".env"), "x").unwrap();
         assert!(!found.is_current(), "{name}");
         let stamp = FileStamp::of(&place);
@@ -216,7 +224,7 @@ fn only_changed_directories_are_read_again() {
         ["c/d/.env", "c/f/g.pem"]
     );
     let kept = |name: &str| {
-        let entries = |survey: &Survey| survey.read[&top.join(name)].entries.clone().unwrap();
+        let entries = |survey: &Survey| survey.read[&*top.join(name)].entries.clone().unwrap();
         Arc::ptr_eq(&entries(&before), &entries(&after))
     };
     assert!(kept("c") && kept("c/f") && !kept("c/d") && !kept(""));
@@ -314,7 +322,7 @@ fn a_directory_that_becomes_a_link_is_closed_and_not_followed() {
     symlink(outside.path(), dir.path().join("a")).unwrap();
     // As if it was replaced after its name was read.
     let root = before.root.clone();
-    before.read.get_mut(&root).unwrap().stamp = FileStamp::of(&root);
+    before.read.get_mut(&*root).unwrap().stamp = FileStamp::of(&root);
     let found = again(&before, dir.path(), 10);
     assert_eq!(relative(&found.dirs, dir.path()), ["a"]);
     assert!(found.files.is_empty() && found.within.is_empty());

@@ -1,0 +1,214 @@
+//! Brings a survey up to date in the directories that have changed, while their changes concern no secret.
+
+use super::*;
+
+/// The most entries that are read without a walk.
+const MAX_ENTRIES: usize = 20_000;
+
+/// Names that make a directory one of git's.
+const GIT_NAMES: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
+
+impl Survey {
+    /// Returns this survey with the changed directories as they are now; none if a walk must tell what is secret.
+    pub(in super::super) fn patched(&self, changed: &HashSet<Arc<Path>>) -> Option<Self> {
+        if !self.complete || !self.is_current_outside() {
+            return None;
+        }
+        let mut changed: Vec<_> = changed.iter().collect();
+        // A directory comes before those in it.
+        changed.sort();
+        let mut patch = Patch {
+            root: Dir::open(&self.root).ok()?,
+            survey: self.clone(),
+            done: HashSet::new(),
+            left: MAX_ENTRIES,
+            buffer: vec![0; content::MAX_KEY_BYTES],
+        };
+        for dir in changed {
+            patch.update(dir)?;
+        }
+        Some(patch.survey)
+    }
+
+    /// Returns whether all that nothing watches is as it was: directories outside the workspace, links that lead anywhere, and files
+    /// with several names.
+    pub(in super::super) fn is_current_outside(&self) -> bool {
+        let outside = self
+            .read
+            .iter()
+            .filter(|(path, _)| !path.starts_with(&self.root));
+        let dirs = outside.map(|(path, dir)| (path, dir.stamp));
+        let files = self.looked.iter().filter(|(_, file)| file.has_names);
+        let files = files.map(|(path, file)| (path, file.stamp));
+        let mut all = dirs.chain(files);
+        all.all(|(path, stamp)| stamp.is_some() && stamp == FileStamp::of(path))
+            && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
+    }
+
+    /// Returns whether a path is secret or may be: it, or one above or below it, is closed or has another name that is.
+    fn concerns(&self, path: &Path) -> bool {
+        let lists = [
+            &self.files,
+            &self.within,
+            &self.outside,
+            &self.git_configs,
+            &self.repositories,
+        ];
+        let above = self.dirs.iter().chain(&self.with_source);
+        above.clone().any(|dir| path.starts_with(dir))
+            || lists
+                .into_iter()
+                .flatten()
+                .chain(above)
+                .any(|it| it.starts_with(path))
+    }
+}
+
+struct Patch {
+    root: Dir,
+    survey: Survey,
+    /// The directories that are new.
+    done: HashSet<PathBuf>,
+    left: usize,
+    buffer: Vec<u8>,
+}
+
+impl Patch {
+    /// Reads a directory again.
+    fn update(&mut self, path: &Path) -> Option<()> {
+        if self.done.contains(path) {
+            return Some(());
+        }
+        let below = path.strip_prefix(&self.survey.root).ok()?;
+        let Some(before) = self.survey.read.get(path).cloned() else {
+            let is_gone = || matches!(self.root.node(below), Ok(None));
+            return (is_in_git_store(below) || is_gone()).then_some(());
+        };
+        let in_secret = self.survey.dirs.iter().chain(&self.survey.with_source);
+        if in_secret.clone().any(|dir| path.starts_with(dir)) {
+            return None;
+        }
+        let old: HashMap<&PathBuf, FileType> = before
+            .entries
+            .as_ref()?
+            .iter()
+            .map(|(path, kind)| (path, *kind))
+            .collect();
+        let (dir, now) = self.read(path)?;
+        let new: HashMap<&PathBuf, FileType> = now
+            .entries
+            .as_ref()?
+            .iter()
+            .map(|(path, kind)| (path, *kind))
+            .collect();
+        if now.keys != before.keys {
+            return None;
+        }
+        for (path, kind) in &old {
+            if !new.contains_key(path) {
+                self.remove(path, *kind)?;
+            }
+        }
+        for (path, kind) in &new {
+            self.check(&dir, path, *kind)?;
+            match old.get(path) {
+                Some(old) if old == kind => {}
+                Some(_) => return None,
+                None => self.add(path, *kind)?,
+            }
+        }
+        self.survey.read.insert(path.into(), now.clone());
+        Some(())
+    }
+
+    /// Reads a directory. Returns none if it cannot be read whole.
+    fn read(&mut self, path: &Path) -> Option<(Dir, Directory)> {
+        let below = path.strip_prefix(&self.survey.root).ok()?;
+        if path.as_os_str().len() >= MAX_PATH_BYTES {
+            return None;
+        }
+        let dir = self.root.dir(below).ok()?;
+        // Before it is read: it may change meanwhile.
+        let stamp = dir.itself().ok()?.stamp;
+        let stamp = Some(stamp).filter(FileStamp::is_settled);
+        let mut entries = Vec::new();
+        for entry in dir.list().ok()? {
+            let (name, kind) = entry.ok()?;
+            self.left = self.left.checked_sub(1)?;
+            entries.push((path.join(name), kind));
+        }
+        let read = Directory {
+            stamp,
+            keys: find_keys(below, &dir, &entries, &mut self.buffer),
+            entries: Some(entries.into()),
+        };
+        Some((dir, read))
+    }
+
+    /// Checks a file that is there now.
+    fn check(&mut self, dir: &Dir, path: &Path, kind: FileType) -> Option<()> {
+        if !kind.is_file() {
+            return Some(());
+        }
+        let name = path.file_name()?;
+        // It may be another name of a secret file.
+        if dir.node(name).ok()??.names > 1 {
+            return None;
+        }
+        if content::decides(&name.to_string_lossy()) {
+            let before = self.survey.looked.get(path);
+            let was_secret = before.is_some_and(|it| it.secret);
+            let looked = Looked::look(dir, path, before);
+            if looked.secret != was_secret {
+                return None;
+            }
+            self.survey.looked.insert(path.into(), looked);
+        }
+        Some(())
+    }
+
+    /// Adds an entry that is new.
+    fn add(&mut self, path: &Path, kind: FileType) -> Option<()> {
+        self.is_ordinary(path, kind).then_some(())?;
+        if !kind.is_dir() {
+            return Some(());
+        }
+        let (dir, read) = self.read(path)?;
+        if !read.keys.is_empty() {
+            return None;
+        }
+        for (path, kind) in read.entries.as_ref()?.iter() {
+            self.check(&dir, path, *kind)?;
+            self.add(path, *kind)?;
+        }
+        self.done.insert(path.to_owned());
+        self.survey.read.insert(path.into(), read.clone());
+        Some(())
+    }
+
+    /// Removes an entry that is gone, with what was below it.
+    fn remove(&mut self, path: &Path, kind: FileType) -> Option<()> {
+        let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
+        ordinary.then_some(())?;
+        self.survey.looked.remove(path);
+        if kind.is_dir() {
+            self.survey.read.retain(|it, _| !it.starts_with(path));
+            self.survey.looked.retain(|it, _| !it.starts_with(path));
+        }
+        Some(())
+    }
+
+    /// Returns whether an entry is not secret by its name, and none of git's.
+    fn is_ordinary(&self, path: &Path, kind: FileType) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let config = || GIT_CONFIGS.contains(&&*name) && path.parent().is_some_and(is_of_git);
+        let secret = || names::is_secret(&name) || kind.is_fifo();
+        !(GIT_NAMES.contains(&&*name) || name == ".git" || config() || secret())
+    }
+}
+
+/// Returns whether a path below a workspace is in a directory of git that no survey reads.
+fn is_in_git_store(below: &Path) -> bool {
+    let mut parts = below.iter().skip_while(|part| *part != ".git");
+    parts.any(|part| GIT_STORES.iter().any(|store| part == *store))
+}

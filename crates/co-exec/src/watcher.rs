@@ -1,0 +1,576 @@
+//! Tells which directories of a workspace have changed since an earlier look, so that a look again reads those alone.
+//!
+//! One inotify watch for each directory. The queue is read by a thread, so that it does not overflow, and to its end before each
+//! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify tells nothing of
+//! writes through a mapping until the file is closed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::ops::Bound;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use crate::beneath::Dir;
+
+#[cfg(test)]
+mod tests;
+
+/// The most directories of a workspace that is watched.
+const MAX_DIRECTORIES: usize = 150_000;
+
+/// The part of a user's watches that one workspace may take, because the editor needs watches too.
+const WATCH_SHARE: usize = 3;
+
+/// The setting with the number of watches that a user may have.
+const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
+
+/// The kernel's list of mounts. A poll tells that it has changed.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
+/// The number of bytes from which a path is too long for a system call.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// The file systems that tell of each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. What others contain may
+/// change on another machine, or below an overlay.
+const TELLING: [u64; 8] = [
+    0xef53,
+    0x5846_5342,
+    0x9123_683e,
+    0xf2f5_2010,
+    0xca45_1a4e,
+    0x2fc1_2fc1,
+    0x0102_1994,
+    0x8584_58f6,
+];
+
+/// The bytes of events that are read at once.
+const EVENT_BYTES: usize = 64 << 10;
+
+/// The most events that are read before one answer. A program may make them faster than co reads.
+const MAX_EVENTS: usize = 200_000;
+
+/// The most changed directories that are remembered.
+const MAX_CHANGED: usize = 50_000;
+
+/// The time between two readings of the queue, in which a program would have to make 16,384 events to overflow it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The time without a question after which a watcher ends, and after which one that could not start is tried again.
+const IDLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// The reason why a workspace is not watched.
+#[derive(Debug, thiserror::Error)]
+pub enum Unwatched {
+    #[error("it has more than {MAX_DIRECTORIES} directories")]
+    Size,
+    #[error("it has more directories than a third of fs.inotify.max_user_watches ({0})")]
+    UserLimit(usize),
+    #[error("its file system does not tell of every change")]
+    FileSystem,
+    #[error("another file system is mounted in it, at {}", .0.display())]
+    Mount(PathBuf),
+    #[error("the system refuses: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl From<Errno> for Unwatched {
+    fn from(error: Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
+/// The watchers of workspaces, which clones share.
+#[derive(Debug, Clone, Default)]
+pub struct Watchers(Arc<Mutex<HashMap<PathBuf, Slot>>>);
+
+#[derive(Debug)]
+enum Slot {
+    Starting,
+    Watching(Arc<Watcher>),
+    /// It could not start then.
+    Refused(Instant),
+}
+
+/// A moment in the life of one watcher.
+#[derive(Debug, Clone)]
+pub struct Mark {
+    watcher: Arc<()>,
+    number: u64,
+}
+
+/// The answer of a watcher.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// The moment of this answer; none if the workspace is not watched.
+    pub mark: Option<Mark>,
+    /// The directories whose entries or files may have changed since the earlier moment, by their real paths; none if anything may
+    /// have changed. The directories below one that is new are in it too.
+    pub dirs: Option<HashSet<Arc<Path>>>,
+}
+
+impl Watchers {
+    /// Starts to watch the workspace `root` in the background, unless it is watched already.
+    pub fn start(&self, root: &Path) {
+        let mut slots = self.lock();
+        match slots.get(root) {
+            Some(Slot::Starting | Slot::Watching(_)) => return,
+            Some(Slot::Refused(when)) if when.elapsed() < IDLE_LIMIT => return,
+            Some(Slot::Refused(_)) | None => {}
+        }
+        slots.insert(root.to_owned(), Slot::Starting);
+        drop(slots);
+        let (watchers, place) = (self.clone(), root.to_owned());
+        let work = move || watchers.watch(&place);
+        let thread = thread::Builder::new().name("watcher".to_owned());
+        if thread.spawn(work).is_err() {
+            let refused = Slot::Refused(Instant::now());
+            self.lock().insert(root.to_owned(), refused);
+        }
+    }
+
+    /// Returns the directories of the workspace `root` that may have changed since a moment.
+    ///
+    /// Blocks on files.
+    pub fn changes(&self, root: &Path, since: Option<&Mark>) -> Changes {
+        let watcher = match self.lock().get(root) {
+            Some(Slot::Watching(watcher)) => Arc::clone(watcher),
+            _ => return Changes::default(),
+        };
+        let Some(changes) = watcher.changes(since) else {
+            self.forget(root, &watcher);
+            return Changes::default();
+        };
+        changes
+    }
+
+    /// Watches a workspace until nobody asks any more.
+    fn watch(&self, root: &Path) {
+        let watcher = match Watcher::new(root) {
+            Ok(watcher) => Arc::new(watcher),
+            Err(why) => {
+                tracing::info!(root = %root.display(), %why, "the workspace is not watched");
+                let refused = Slot::Refused(Instant::now());
+                self.lock().insert(root.to_owned(), refused);
+                return;
+            }
+        };
+        let slot = Slot::Watching(Arc::clone(&watcher));
+        self.lock().insert(root.to_owned(), slot);
+        watcher.follow();
+        self.forget(root, &watcher);
+    }
+
+    /// Ends a watcher.
+    fn forget(&self, root: &Path, watcher: &Arc<Watcher>) {
+        let mut slots = self.lock();
+        let same = |slot: &Slot| matches!(slot, Slot::Watching(it) if Arc::ptr_eq(it, watcher));
+        if slots.get(root).is_some_and(same) {
+            slots.remove(root);
+        }
+        drop(slots);
+        watcher.end();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Watches the directories of one workspace.
+#[derive(Debug)]
+pub struct Watcher {
+    /// The path of the workspace, which may have links.
+    root: PathBuf,
+    inotify: OwnedFd,
+    /// Wakes the thread when the watcher ends.
+    ended: OwnedFd,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    tree: Tree,
+    /// The time of the last question.
+    asked: Instant,
+    over: bool,
+}
+
+/// The watched directories.
+#[derive(Debug)]
+struct Tree {
+    /// The identity of the watcher.
+    id: Arc<()>,
+    /// The workspace, by its real path.
+    root: PathBuf,
+    dir: Dir,
+    mounts: File,
+    paths: HashMap<i32, Arc<Path>>,
+    watches: BTreeMap<Arc<Path>, i32>,
+    /// The directories that could not be opened.
+    closed: HashSet<Arc<Path>>,
+    most: usize,
+    /// The number of the next mark.
+    number: u64,
+    /// The directories that changed, with the number of the first mark after that.
+    changed: HashMap<Arc<Path>, u64>,
+    /// The number of the first mark after which all changes are known.
+    known_since: u64,
+}
+
+/// An event of one directory.
+struct Event {
+    path: Arc<Path>,
+    flags: ReadFlags,
+    name: Option<PathBuf>,
+}
+
+impl Watcher {
+    /// Watches the workspace `root`. Takes some microseconds for each directory.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub fn new(root: &Path) -> Result<Self, Unwatched> {
+        let mounts = File::open(MOUNTS)?;
+        let real = root.canonicalize()?;
+        let dir = Dir::open(&real)?;
+        let kind = u64::try_from(rustix::fs::fstatfs(&dir)?.f_type);
+        if !kind.is_ok_and(|kind| TELLING.contains(&kind)) {
+            return Err(Unwatched::FileSystem);
+        }
+        if let Some(mount) = mount_below(&real)? {
+            return Err(Unwatched::Mount(mount));
+        }
+        let user_limit = user_limit()?;
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let mut tree = Tree {
+            id: Arc::default(),
+            root: real.clone(),
+            dir,
+            mounts,
+            paths: HashMap::new(),
+            watches: BTreeMap::new(),
+            closed: HashSet::new(),
+            most: MAX_DIRECTORIES.min(user_limit / WATCH_SHARE),
+            number: 0,
+            changed: HashMap::new(),
+            known_since: 0,
+        };
+        match tree.add(&inotify, real.into()) {
+            Err(Unwatched::Size) if tree.most < MAX_DIRECTORIES => {
+                return Err(Unwatched::UserLimit(user_limit));
+            }
+            added => added?,
+        }
+        tree.changed.clear();
+        Ok(Self {
+            root: root.to_owned(),
+            inotify,
+            ended: eventfd(0, EventfdFlags::CLOEXEC)?,
+            state: Mutex::new(State {
+                tree,
+                asked: Instant::now(),
+                over: false,
+            }),
+        })
+    }
+
+    /// Returns the number of directories.
+    pub fn directories(&self) -> usize {
+        self.lock().tree.watches.len()
+    }
+
+    /// Returns the directories that changed since a moment; nothing if the watcher has missed something and must end.
+    fn changes(&self, since: Option<&Mark>) -> Option<Changes> {
+        let mut state = self.lock();
+        state.asked = Instant::now();
+        if state.over {
+            return None;
+        }
+        state.over = !self.is_whole(&mut state.tree);
+        (!state.over).then(|| state.tree.answer(since))
+    }
+
+    /// Reads the queue until the watcher ends or nobody has asked for long.
+    fn follow(&self) {
+        loop {
+            let left = {
+                let mut state = self.lock();
+                state.over = state.over || state.tree.drain(&self.inotify).is_err();
+                match state.over {
+                    true => return,
+                    false => IDLE_LIMIT.saturating_sub(state.asked.elapsed()),
+                }
+            };
+            if left.is_zero() {
+                return;
+            }
+            let mut fds = [
+                PollFd::new(&self.inotify, PollFlags::IN),
+                PollFd::new(&self.ended, PollFlags::IN),
+            ];
+            let left = Timespec::try_from(left).ok();
+            match poll(&mut fds, left.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Reads the queue. Returns whether all directories of the workspace are watched at their paths.
+    fn is_whole(&self, tree: &mut Tree) -> bool {
+        let is_same = || {
+            let real = self.root.canonicalize().ok()?;
+            let now = Dir::open(&real).ok()?.itself().ok()?;
+            let known = tree.dir.itself().ok()?;
+            Some(real == tree.root && now.stamp.inode() == known.stamp.inode())
+        };
+        is_same() == Some(true) && tree.has_its_mounts() && tree.drain(&self.inotify).is_ok()
+    }
+
+    fn end(&self) {
+        self.lock().over = true;
+        // A full counter wakes the thread too.
+        let _full = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tree {
+    fn answer(&mut self, since: Option<&Mark>) -> Changes {
+        let is_known =
+            |it: &&Mark| Arc::ptr_eq(&it.watcher, &self.id) && it.number >= self.known_since;
+        let changed = self.changed.iter();
+        let dirs = since.filter(is_known).map(|since| {
+            let new = changed.filter(|(_, number)| **number > since.number);
+            new.map(|(path, _)| Arc::clone(path)).collect()
+        });
+        let mark = Mark {
+            watcher: Arc::clone(&self.id),
+            number: self.number,
+        };
+        self.number += 1;
+        Changes {
+            mark: Some(mark),
+            dirs,
+        }
+    }
+
+    /// Reads the queue to its end.
+    ///
+    /// # Errors
+    /// Events are missing, or what is new cannot be watched.
+    fn drain(&mut self, inotify: &OwnedFd) -> Result<(), Unwatched> {
+        let mut buffer = vec![MaybeUninit::uninit(); EVENT_BYTES];
+        let mut events = Reader::new(inotify, &mut buffer);
+        for _ in 0..MAX_EVENTS {
+            let event = match events.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let flags = event.events();
+            if flags.intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::UNMOUNT) {
+                return Err(Errno::OVERFLOW.into());
+            }
+            let Some(path) = self.paths.get(&event.wd()) else {
+                continue;
+            };
+            if flags.contains(ReadFlags::IGNORED) {
+                self.removed(event.wd());
+                continue;
+            }
+            let name = event.file_name();
+            let name = name.map(|name| path.join(OsStr::from_bytes(name.to_bytes())));
+            let event = Event {
+                path: Arc::clone(path),
+                flags,
+                name,
+            };
+            self.note(inotify, event)?;
+        }
+        Err(Errno::OVERFLOW.into())
+    }
+
+    fn note(&mut self, inotify: &OwnedFd, event: Event) -> Result<(), Unwatched> {
+        let flags = event.flags;
+        if flags.contains(ReadFlags::MOVE_SELF) && *event.path == *self.root {
+            return Err(Errno::STALE.into());
+        }
+        self.touch(event.path);
+        let Some(child) = event.name.filter(|_| flags.contains(ReadFlags::ISDIR)) else {
+            return Ok(());
+        };
+        if flags.intersects(
+            ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO,
+        ) {
+            self.forget(inotify, &child);
+        }
+        if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+            self.add(inotify, child.into())?;
+        } else if flags.contains(ReadFlags::ATTRIB) {
+            // It, or what is below it, may be readable now.
+            let closed = self.closed.iter().filter(|path| path.starts_with(&child));
+            for path in closed.cloned().collect::<Vec<_>>() {
+                self.closed.remove(&path);
+                self.add(inotify, path)?;
+            }
+            self.touch(child.into());
+        }
+        Ok(())
+    }
+
+    /// Watches a directory and those in it, each before it is read. They count as changed.
+    fn add(&mut self, inotify: &OwnedFd, dir: Arc<Path>) -> Result<(), Unwatched> {
+        let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
+        flags |= WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
+        flags |= WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR | WatchFlags::EXCL_UNLINK;
+        let mut todo = vec![dir];
+        while let Some(path) = todo.pop() {
+            if path.as_os_str().len() >= MAX_PATH_BYTES {
+                // Nothing of co's reads it.
+                continue;
+            }
+            self.touch(Arc::clone(&path));
+            let below = path.strip_prefix(&self.root).unwrap_or(&path);
+            let opened = self.dir.dir(below);
+            let watched = opened.as_ref().map(|dir| {
+                let watch = inotify::add_watch(inotify, dir.path(), flags);
+                watch.map_err(std::io::Error::from)
+            });
+            let error = match (&opened, watched) {
+                (Ok(dir), Ok(Ok(watch))) => {
+                    self.insert(watch, &path);
+                    if self.watches.len() > self.most {
+                        return Err(Unwatched::Size);
+                    }
+                    for entry in dir.list()? {
+                        let (name, kind) = entry?;
+                        if kind.is_dir() {
+                            todo.push(path.join(name).into());
+                        }
+                    }
+                    continue;
+                }
+                (_, Ok(Err(error))) => error,
+                (Err(error), _) | (_, Err(error)) => error.kind().into(),
+            };
+            use std::io::ErrorKind::{NotADirectory, NotFound, Other, PermissionDenied};
+            match error.kind() {
+                PermissionDenied => drop(self.closed.insert(path)),
+                // If it comes back, or was replaced by a link, that is an event of the directory above.
+                NotADirectory | NotFound | Other if *path != *self.root => {}
+                _ => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, watch: i32, path: &Arc<Path>) {
+        // The kernel has one watch for a directory, also under another name.
+        if let Some(old) = self.paths.insert(watch, Arc::clone(path))
+            && old != *path
+            && self.watches.get(&old) == Some(&watch)
+        {
+            self.watches.remove(&old);
+        }
+        if let Some(old) = self.watches.insert(Arc::clone(path), watch)
+            && old != watch
+        {
+            self.paths.remove(&old);
+        }
+    }
+
+    /// Notes that the kernel has removed a watch.
+    fn removed(&mut self, watch: i32) {
+        if let Some(path) = self.paths.remove(&watch)
+            && self.watches.get(&path) == Some(&watch)
+        {
+            self.watches.remove(&path);
+        }
+    }
+
+    /// Removes the watches of a directory and those below it.
+    fn forget(&mut self, inotify: &OwnedFd, dir: &Path) {
+        self.closed.retain(|path| !path.starts_with(dir));
+        let from = (Bound::Included(dir), Bound::Unbounded);
+        let from = self.watches.range::<Path, _>(from);
+        let below = from.take_while(|(path, _)| path.starts_with(dir));
+        for path in below.map(|(path, _)| Arc::clone(path)).collect::<Vec<_>>() {
+            if let Some(watch) = self.watches.remove(&path) {
+                self.paths.remove(&watch);
+                // The kernel may have removed it with the directory.
+                let _removed = inotify::remove_watch(inotify, watch);
+            }
+        }
+    }
+
+    fn touch(&mut self, path: Arc<Path>) {
+        if self.changed.len() >= MAX_CHANGED {
+            self.changed.clear();
+            self.known_since = self.number;
+        }
+        self.changed.insert(path, self.number);
+    }
+
+    /// Returns whether nothing is mounted in the workspace.
+    fn has_its_mounts(&self) -> bool {
+        let mut fds = [PollFd::new(&self.mounts, PollFlags::PRI)];
+        let polled = poll(&mut fds, Some(&Timespec::default()));
+        let same = polled.is_ok_and(|changed| changed == 0);
+        same || mount_below(&self.root).is_ok_and(|mount| mount.is_none())
+    }
+}
+
+/// Returns the place of a mount in the directory `root`.
+fn mount_below(root: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mounts = std::fs::read(MOUNTS)?;
+    let places = mounts
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
+        .map(unescaped);
+    let mut below = places.filter(|place| place.starts_with(root) && place != root);
+    Ok(below.next())
+}
+
+/// Returns a path of the kernel's list, in which a blank is `\040`.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, more)) = rest.split_first() {
+        let digits = more.get(..3).filter(|_| *first == b'\\');
+        let number = digits.and_then(|it| u8::from_str_radix(str::from_utf8(it).ok()?, 8).ok());
+        match number {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    OsStr::from_bytes(&bytes).into()
+}
+
+fn user_limit() -> Result<usize, Unwatched> {
+    let text = std::fs::read_to_string(MAX_USER_WATCHES)?;
+    text.trim()
+        .parse()
+        .map_err(|_| Unwatched::System(std::io::ErrorKind::InvalidData.into()))
+}
