@@ -12,7 +12,8 @@ local LAYERS = {
   { 'init', 'handlers', 'health', 'blink', 'cmp' },
 }
 
--- The functions by which text from outside reaches the screen, and the only files that call them: they bound the text.
+-- The functions by which text from outside reaches the screen, and those that run autocommands of other plugins. Only these
+-- files call them: they bound the text, and guard co from errors in the autocommands.
 local FUNNELS = {
   ['nvim_buf_set_lines'] = {
     'ui/buffer',
@@ -37,6 +38,15 @@ local FUNNELS = {
     'ui/textlock',
   },
   ['vim%.notify'] = { 'ui/notify' },
+  ['nvim_exec_autocmds'] = { 'ui/guarded' },
+  ['nvim_open_win'] = { 'ui/guarded' },
+  ['nvim_win_close'] = { 'ui/guarded' },
+  ['nvim_win_set_buf'] = { 'ui/guarded' },
+  ['nvim_set_current_win'] = { 'ui/guarded' },
+  ['nvim_set_current_tabpage'] = { 'ui/guarded' },
+  ['sbuffer'] = { 'ui/guarded' },
+  ['%.filetype = '] = {},
+  ['%.syntax = '] = {},
   ['nvim_echo'] = { 'ui/notify' },
   ['vim%.ui%.select'] = { 'ui/select' },
   -- For blanks alone, their time grows with the square of the number of these.

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local disk = require('co.ui.file_text')
 local gate = require('co.ui.gate')
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 
 ---@param path string
@@ -58,7 +59,7 @@ local function delete(buf)
     if before < 1 or before == buf or not vim.bo[before].buflisted then
       before = api.nvim_create_buf(true, false)
     end
-    pcall(api.nvim_win_set_buf, win, before)
+    pcall(guarded.set_buf, win, before)
   end
   pcall(api.nvim_buf_delete, buf, {})
 end

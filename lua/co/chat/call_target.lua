@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local guarded = require('co.ui.guarded')
 local locations = require('co.ui.locations')
 local output_block = require('co.ui.output_block')
 local windows = require('co.ui.windows')
@@ -99,7 +100,7 @@ function M.show_output(call)
   end
   buffer.set_lines(buf, 0, -1, vim.list_extend(lines, call:printed()))
   vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = call.line.diff and 'diff' or ''
+  guarded.set_option(buf, 'filetype', call.line.diff and 'diff' or '')
   pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)
   buffer.lock(buf)
   local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })

@@ -12,6 +12,7 @@ local directory = require('co.ui.directory')
 local earlier_text = require('co.chat.earlier_text')
 local events = require('co.ui.events')
 local gate = require('co.ui.gate')
+local guarded = require('co.ui.guarded')
 local keys = require('co.chat.keys')
 local notify = require('co.ui.notify')
 local pair = require('co.chat.pair')
@@ -86,9 +87,7 @@ local function on_unload(chat, buf)
     end
     forget(chat)
     for _, own in ipairs({ chat.buf, chat.prompt.buf }) do
-      if api.nvim_buf_is_valid(own) then
-        pcall(api.nvim_buf_delete, own, { force = true })
-      end
+      guarded.delete_buffer(own)
     end
   end)
 end
@@ -344,7 +343,7 @@ local function tell_renderers(buf)
     local win = vim.fn.win_findbuf(buf)[1]
     if win then
       api.nvim_win_call(win, function()
-        api.nvim_exec_autocmds('TextChanged', { buffer = buf, modeline = false })
+        guarded.run_autocommands('TextChanged', { buffer = buf })
       end)
     end
   end, RENDER_AFTER)

@@ -6,6 +6,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local folds = require('co.ui.folds')
+local guarded = require('co.ui.guarded')
 local log = require('co.ui.log')
 local textlock = require('co.ui.textlock')
 local window_options = require('co.chat.window_options')
@@ -191,9 +192,9 @@ function M.replace(old, new)
   ---@cast text integer
   ---@cast prompt integer
   change_both(function()
-    api.nvim_win_set_buf(text, new.buf)
+    guarded.set_buf(text, new.buf)
     windows.options(prompt, { winfixbuf = false })
-    api.nvim_win_set_buf(prompt, new.prompt.buf)
+    guarded.set_buf(prompt, new.prompt.buf)
   end)
   window_options.set_for_text(new, text)
   window_options.set_for_prompt(prompt)
@@ -260,7 +261,7 @@ local function before_quit(chat)
     local here = api.nvim_get_current_win()
     for _, win in ipairs(api.nvim_tabpage_list_wins(0)) do
       if win ~= here and not windows.is_float(win) then
-        api.nvim_win_close(win, false)
+        guarded.close_window(win)
       end
     end
   end

@@ -8,6 +8,7 @@ local bounds = require('co.chat.bounds')
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local gate = require('co.ui.gate')
+local guarded = require('co.ui.guarded')
 local markdown = require('co.chat.markdown')
 
 local hints = api.nvim_create_namespace('co.prompt')
@@ -36,7 +37,7 @@ function M.new(buf, lines)
     self:update_highlights()
   else
     self.plain = false
-    vim.bo[buf].syntax = 'markdown'
+    guarded.set_option(buf, 'syntax', 'markdown')
   end
   if lines then
     self:set(lines)
@@ -61,7 +62,9 @@ end
 function Prompt:update_highlights()
   if self.plain and bounds.may_parse(self.buf, 0, -1) then
     self.plain = false
-    vim.treesitter.start(self.buf, 'markdown')
+    guarded.call(function()
+      vim.treesitter.start(self.buf, 'markdown')
+    end)
   end
 end
 

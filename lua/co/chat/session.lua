@@ -5,6 +5,7 @@
 local M = {}
 
 local api = vim.api
+local guarded = require('co.ui.guarded')
 local registry = require('co.chat.registry')
 
 --- Notes the ids of all chats for a session file.
@@ -49,7 +50,7 @@ function M.take()
       found[id] = found[id] or { id = id, transcript = transcript }
       found[id][rest == '/prompt' and 'prompt' or 'text'] = buf
     else
-      api.nvim_buf_delete(buf, { force = true })
+      guarded.delete_buffer(buf)
     end
   end
   return vim.tbl_values(found)

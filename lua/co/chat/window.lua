@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local config = require('co.config')
+local guarded = require('co.ui.guarded')
 local last_window = require('co.ui.last_window')
 local pair = require('co.chat.pair')
 local registry = require('co.chat.registry')
@@ -80,7 +81,7 @@ function M.hide(chat)
     and last
     and api.nvim_win_get_tabpage(last) == api.nvim_get_current_tabpage()
   then
-    api.nvim_set_current_win(last)
+    guarded.go_to_window(last)
   end
 end
 

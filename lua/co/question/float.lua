@@ -10,6 +10,7 @@ local float_actions = require('co.question.float_actions')
 local float_keys = require('co.question.float_keys')
 local float_window = require('co.question.float_window')
 local focus = require('co.ui.focus')
+local guarded = require('co.ui.guarded')
 local highlight = require('co.ui.highlight')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
@@ -340,7 +341,7 @@ local function open_window(question, lines)
   place.style = 'minimal'
   place.zindex = 60
   place.noautocmd = true
-  win = api.nvim_open_win(buf, false, place)
+  win = guarded.open_window(buf, false, place)
   update_window(question, lines)
   watch_window()
 end
@@ -395,7 +396,7 @@ end
 function M.close()
   if open() then
     closing = true
-    pcall(api.nvim_win_close, win, true)
+    pcall(guarded.close_window, win, true)
     closing = false
   end
   win = -1
@@ -450,7 +451,7 @@ end
 ---@param by co.focus.By
 function M.focus(by)
   if open() then
-    api.nvim_set_current_win(win)
+    guarded.go_to_window(win)
     focus.ignore_keys(by)
   end
 end
@@ -503,7 +504,7 @@ function M.make_buffer()
   buf = api.nvim_create_buf(false, true)
   local mine = buf
   vim.bo[buf].bufhidden = 'hide'
-  vim.bo[buf].filetype = 'co-approval'
+  guarded.set_option(buf, 'filetype', 'co-approval')
   float_keys.map(buf, press)
   api.nvim_create_autocmd({ 'WinEnter', 'WinLeave' }, {
     buffer = buf,

@@ -10,6 +10,7 @@ local config = require('co.config')
 local events = require('co.ui.events')
 local float = require('co.question.float')
 local focus = require('co.ui.focus')
+local guarded = require('co.ui.guarded')
 local log = require('co.ui.log')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
@@ -65,7 +66,7 @@ local function restore_focus()
   if api.nvim_win_get_tabpage(back.win) ~= api.nvim_get_current_tabpage() then
     return
   end
-  api.nvim_set_current_win(back.win)
+  guarded.go_to_window(back.win)
   if back.mode == 'insert' and api.nvim_get_mode().mode == 'n' then
     -- In front of keys that were typed meanwhile: they are for this window.
     api.nvim_feedkeys('gi', 'in', false)

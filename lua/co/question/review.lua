@@ -6,6 +6,7 @@ local M = {}
 local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 local change_rows = require('co.question.change_rows')
 local focus = require('co.ui.focus')
@@ -260,7 +261,7 @@ local function close_side(review)
     for _, win in ipairs(vim.fn.win_findbuf(side)) do
       local tab = api.nvim_win_get_tabpage(win)
       if api.nvim_tabpage_is_valid(tab) and #api.nvim_list_tabpages() > 1 then
-        vim.cmd.tabclose(api.nvim_tabpage_get_number(tab))
+        guarded.close_tab(tab)
       end
     end
   end
@@ -277,9 +278,9 @@ local function close(review)
   if api.nvim_buf_is_valid(review.buf) then
     local focused = api.nvim_get_current_buf() == review.buf
     -- This closes all windows of the buffer, unless one of them is the last window of Neovim.
-    api.nvim_buf_delete(review.buf, { force = true })
+    guarded.delete_buffer(review.buf)
     if focused and api.nvim_tabpage_is_valid(review.from) then
-      api.nvim_set_current_tabpage(review.from)
+      guarded.go_to_tab(review.from)
     end
   end
 end
@@ -416,9 +417,9 @@ local function side_by_side(review)
   local before, after = review.text:before_and_after()
   local sides = { frozen(before), frozen(after) }
   match_less(review, vim.list_extend(before, after), sides[1])
-  vim.cmd(('tab sbuffer %d'):format(sides[1]))
+  guarded.open_tab(sides[1])
   local left = api.nvim_get_current_win()
-  local wins = { left, api.nvim_open_win(sides[2], false, { split = 'right', win = left }) }
+  local wins = { left, guarded.open_window(sides[2], false, { split = 'right', win = left }) }
   for index, win in ipairs(wins) do
     windows.options(win, change_rows.window_options())
     windows.options(win, {
@@ -727,7 +728,7 @@ function M.open(item, by, from, goal)
   }
   highlight.ensure()
   make_buffer(review)
-  vim.cmd(('tab sbuffer %d'):format(review.buf))
+  guarded.open_tab(review.buf)
   review.win = api.nvim_get_current_win()
   windows.options(review.win, change_rows.window_options())
   windows.options(review.win, {

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 
 ---@class (exact) co.entry.About
@@ -17,14 +18,18 @@ function M.open(about, done)
   local lines = vim.split(about.text, '\n', { plain = true })
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = about.single and 'co-reason' or about.syntax and 'co-lines' or 'co-command'
-  vim.bo[buf].syntax = about.single and '' or about.syntax or 'sh'
+  guarded.set_option(
+    buf,
+    'filetype',
+    about.single and 'co-reason' or about.syntax and 'co-lines' or 'co-command'
+  )
+  guarded.set_option(buf, 'syntax', about.single and '' or about.syntax or 'sh')
   vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   local back = api.nvim_get_current_win()
   local width = math.max(1, math.min(80, vim.o.columns - 2))
   local height = math.min(math.max(#lines, about.single and 1 or 3), math.max(1, vim.o.lines - 6))
-  local win = api.nvim_open_win(buf, true, {
+  local win = guarded.open_window(buf, true, {
     relative = 'editor',
     anchor = 'SE',
     row = vim.o.lines - vim.o.cmdheight - 1,
@@ -50,10 +55,10 @@ function M.open(about, done)
     finished = true
     vim.cmd.stopinsert()
     if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
+      guarded.close_window(win, true)
     end
     if api.nvim_win_is_valid(back) then
-      api.nvim_set_current_win(back)
+      guarded.go_to_window(back)
     end
     if text then
       done(text)

@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local buffer = require('co.ui.buffer')
 local change_rows = require('co.question.change_rows')
+local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
 
@@ -69,13 +70,13 @@ function M.open(name, text, closed)
   local buf = buffer.scratch(name, 'co-question')
   buffer.lock(buf)
   vim.bo[buf].bufhidden = 'wipe'
-  vim.cmd(('tab sbuffer %d'):format(buf))
+  guarded.open_tab(buf)
   windows.options(0, change_rows.window_options())
   api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = vim.schedule_wrap(closed) })
   buffer.map(buf, 'n', 'q', function()
-    api.nvim_buf_delete(buf, { force = true })
+    guarded.delete_buffer(buf)
     if api.nvim_tabpage_is_valid(from) then
-      api.nvim_set_current_tabpage(from)
+      guarded.go_to_tab(from)
     end
   end, 'back to the question')
   fill(buf, text, 1)

@@ -6,6 +6,7 @@ local block = require('co.ui.output_block')
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
 local folds = require('co.ui.folds')
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local shell_copy = require('co.run.shell_copy')
@@ -160,9 +161,7 @@ local function on_unload()
         return
       end
       shell, unloaded, order, undrawn = nil, nil, {}, {}
-      if api.nvim_buf_is_valid(buf) then
-        pcall(api.nvim_buf_delete, buf, { force = true })
-      end
+      guarded.delete_buffer(buf)
     end)
   end)
 end

@@ -5,6 +5,7 @@ local api = vim.api
 local backend = require('co.backend')
 local buffer = require('co.ui.buffer')
 local config = require('co.config')
+local guarded = require('co.ui.guarded')
 local windows = require('co.ui.windows')
 
 ---@class (exact) co.Terminal
@@ -132,7 +133,7 @@ end
 local function show_buffer(buf)
   local win = ended_window()
   if win then
-    api.nvim_win_set_buf(win, buf)
+    guarded.set_buf(win, buf)
     return win
   end
   return windows.split(buf, { side = 'below', size = vim.o.lines })
@@ -150,7 +151,7 @@ function M.open(run)
     local locked = tostring(win):find('E565:', 1, true)
     -- While text is locked, the buffer cannot be deleted.
     vim.schedule(function()
-      pcall(api.nvim_buf_delete, buf, { force = true })
+      guarded.delete_buffer(buf)
     end)
     return nil,
       locked and 'no terminal opens from an <expr> mapping, use <Cmd>'
@@ -160,18 +161,20 @@ function M.open(run)
   local leftover = vim.fn.bufnr(('^%s$'):format(name))
   if leftover ~= -1 then
     -- A session file left it.
-    api.nvim_buf_delete(leftover, { force = true })
+    guarded.delete_buffer(leftover)
   end
   api.nvim_buf_set_name(buf, name)
   set_options(win)
   windows.enter(win)
-  local channel = api.nvim_open_term(buf, {
-    force_crlf = false,
-    on_input = function(_, _, _, data)
-      on_input(run, data)
-    end,
-  })
-  vim.bo[buf].filetype = 'co-terminal'
+  local channel = guarded.call(function()
+    return api.nvim_open_term(buf, {
+      force_crlf = false,
+      on_input = function(_, _, _, data)
+        on_input(run, data)
+      end,
+    })
+  end)
+  guarded.set_option(buf, 'filetype', 'co-terminal')
   local size = size_of(buf) or { columns = 80, rows = 24 }
   terminals[run] = { run = run, buf = buf, channel = channel, size = size, ended = false }
   watch(run, buf)
@@ -223,7 +226,7 @@ end
 function M.delete(run)
   local terminal = terminals[run]
   if terminal and terminal.ended then
-    pcall(api.nvim_buf_delete, terminal.buf, { force = true })
+    guarded.delete_buffer(terminal.buf)
     terminals[run] = nil
   end
 end

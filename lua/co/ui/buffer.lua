@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 
 -- The most bytes of a row: those of the longest line of an output. Neovim measures a longer one for so long that the person
@@ -20,7 +21,7 @@ function M.scratch(name, filetype, existing)
   local buf = existing or vim.fn.bufnr('^' .. name .. '$')
   if not existing and buf ~= -1 then
     -- A session file left a buffer of that name.
-    api.nvim_buf_delete(buf, { force = true })
+    guarded.delete_buffer(buf)
     buf = -1
   end
   if buf == -1 then
@@ -34,7 +35,7 @@ function M.scratch(name, filetype, existing)
   options.buflisted = false
   options.modeline = false
   options.modifiable = true
-  options.filetype = filetype
+  guarded.set_option(buf, 'filetype', filetype)
   return buf
 end
 

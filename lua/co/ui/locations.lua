@@ -4,6 +4,7 @@ local M = {}
 local api = vim.api
 local disk = require('co.ui.file_text')
 local focus = require('co.ui.focus')
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local windows = require('co.ui.windows')
@@ -154,10 +155,10 @@ function M.open(location)
   -- `:edit` refuses a modified buffer and reads other buffers again.
   local buf = disk.buffer(location.path)
   local win = buf and windows.in_tabpage(buf) or target_window()
-  api.nvim_set_current_win(win)
+  guarded.go_to_window(win)
   local ok, problem
   if buf then
-    ok, problem = pcall(api.nvim_win_set_buf, win, buf)
+    ok, problem = pcall(guarded.set_buf, win, buf)
   else
     ok, problem = pcall(vim.cmd.edit, vim.fn.fnameescape(location.path))
   end
@@ -227,7 +228,7 @@ function M.open_list(title, items)
   local here = not focus.awaited() and api.nvim_get_current_win()
   vim.cmd('botright copen')
   if here then
-    api.nvim_set_current_win(here)
+    guarded.go_to_window(here)
   end
 end
 

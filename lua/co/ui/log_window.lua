@@ -2,6 +2,7 @@
 local M = {}
 
 local buffer = require('co.ui.buffer')
+local guarded = require('co.ui.guarded')
 local log = require('co.ui.log')
 local windows = require('co.ui.windows')
 
@@ -27,7 +28,7 @@ function M.open()
   buffer.set_lines(buf, 0, -1, shown)
   vim.bo[buf].modifiable = false
   vim.bo[buf].bufhidden = 'wipe'
-  vim.bo[buf].filetype = 'co-log'
+  guarded.set_option(buf, 'filetype', 'co-log')
   local win = windows.split(buf, { side = 'below', size = 12 })
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, nowait = true })
   windows.enter(win)

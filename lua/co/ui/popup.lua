@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
+local guarded = require('co.ui.guarded')
 local printable = require('co.ui.printable')
 
 -- The most columns of text that is to be read.
@@ -42,7 +43,7 @@ local function open(lines, title, focus)
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
   width = math.max(1, math.min(width, vim.o.columns - 2, WIDTH)) --[[@as integer]]
-  local win = api.nvim_open_win(buf, focus, {
+  local win = guarded.open_window(buf, focus, {
     relative = 'editor',
     anchor = 'SE',
     row = bottom(focus, 1),
@@ -78,7 +79,7 @@ end
 ---@param win integer
 local function close(win)
   if api.nvim_win_is_valid(win) then
-    api.nvim_win_close(win, true)
+    guarded.close_window(win, true)
   end
 end
 

@@ -5,6 +5,7 @@
 local M = {}
 
 local api = vim.api
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 
@@ -88,7 +89,7 @@ local function create(reasons)
   local options = vim.bo[buf]
   options.buftype, options.bufhidden, options.swapfile = 'acwrite', 'hide', false
   -- The filetype marks buffers of the plugin.
-  options.filetype = 'co-running'
+  guarded.set_option(buf, 'filetype', 'co-running')
   api.nvim_buf_set_name(buf, buffer_name(reasons))
   -- `:wqa` and the dialogue of `:confirm` write the buffer: it must stay modified.
   api.nvim_create_autocmd('BufWriteCmd', { buffer = buf, callback = function() end })
@@ -100,7 +101,7 @@ end
 ---@param buf integer
 ---@return integer? win
 local function hidden_window(buf)
-  local opened, win = pcall(api.nvim_open_win, buf, false, {
+  local opened, win = pcall(guarded.open_window, buf, false, {
     relative = 'editor',
     row = 0,
     col = 0,
@@ -132,10 +133,10 @@ local function clear(reasons, back, win)
     return
   end
   if win and api.nvim_get_current_win() == win and api.nvim_win_is_valid(back) then
-    api.nvim_set_current_win(back)
+    guarded.go_to_window(back)
   end
   if blocker then
-    pcall(api.nvim_buf_delete, blocker, { force = true })
+    guarded.delete_buffer(blocker)
     blocker = nil
   end
   notify.warn(notice(reasons))

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 
 --- Returns whether a window is a float.
@@ -91,7 +92,7 @@ function M.enter(win)
     -- A mapping with <Cmd> keeps Visual mode: the first key would act on a selection in the new window.
     vim.cmd('normal! \27')
   end
-  local there, problem = pcall(api.nvim_set_current_win, win)
+  local there, problem = pcall(guarded.go_to_window, win)
   if not there then
     local cmdwin = vim.fn.getcmdwintype() ~= ''
     local why = cmdwin and 'close the command-line window first' or tostring(problem)
@@ -111,7 +112,7 @@ function M.split(buf, where)
   local width = base and api.nvim_win_get_width(base) or vim.o.columns
   local size = math.max(1, math.min(where.size, math.floor((below and height or width) / 2)))
   local win = keep_layout(below and 'col' or 'row', function()
-    return api.nvim_open_win(buf, false, {
+    return guarded.open_window(buf, false, {
       split = where.side,
       win = base or -1,
       height = below and size or nil,
@@ -143,7 +144,7 @@ end
 ---@return integer win
 local function open_float(buf)
   local place = vim.tbl_extend('error', M.float_area(), { relative = 'editor', border = 'rounded' })
-  return api.nvim_open_win(buf, false, place)
+  return guarded.open_window(buf, false, place)
 end
 
 --- Opens a window above or below another one, without focus. It takes its room from that one.
@@ -156,7 +157,7 @@ function M.open_beside(buf, win, side)
     return open_float(buf)
   end
   local opened = keep_layout('col', function()
-    return api.nvim_open_win(buf, false, { split = side, win = win })
+    return guarded.open_window(buf, false, { split = side, win = win })
   end)
   M.options(opened, { diff = false, scrollbind = false, cursorbind = false })
   return opened
@@ -199,11 +200,11 @@ function M.open(buf, layout)
   elseif layout == 'float' then
     return open_float(buf)
   elseif layout == 'tab' then
-    vim.cmd('tab sbuffer ' .. buf)
+    guarded.open_tab(buf)
     return api.nvim_get_current_win()
   elseif layout == 'current' then
     local win = window_to_split()
-    local left, problem = pcall(api.nvim_win_set_buf, win or -1, buf)
+    local left, problem = pcall(guarded.set_buf, win or -1, buf)
     if win and left then
       return win
     elseif win and not tostring(problem):find('E37:', 1, true) then
@@ -258,12 +259,12 @@ function M.hide(win)
     local other = alternate > 0 and not vim.bo[alternate].filetype:find('^co%-') and alternate
       or api.nvim_create_buf(true, false)
     vim.wo[win].winfixbuf = false
-    api.nvim_win_set_buf(win, other)
+    guarded.set_buf(win, other)
     return
   end
   local tab = api.nvim_tabpage_get_number(api.nvim_win_get_tabpage(win))
   keep_layout(parent_of(win, vim.fn.winlayout(tab)), function()
-    api.nvim_win_close(win, false)
+    guarded.close_window(win)
   end)
 end
 
