@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn what_is_usual_is_not_said_unless_calls_are_shown_in_full() {
         let line = looked(false);
-        let quiet = ("make", "0.8 s", Some(KEPT), CallState::Looks);
+        let quiet = ("make …", "0.8 s", Some(KEPT), CallState::Looks);
         assert_eq!(
             (
                 line.text.as_str(),
@@ -453,7 +453,7 @@ mod tests {
         let full = looked(true);
         assert_eq!(
             full.text,
-            "make  runs unasked: it only reads · exit 0, 900 lines"
+            "make …  runs unasked: it only reads · exit 0, 900 lines"
         );
         assert_eq!(full.kept, Some(usize::from(u16::MAX)));
         assert_eq!(

@@ -41,7 +41,7 @@ fn every_command_that_is_listed_is_there() {
         let name = name.as_str().unwrap();
         // Those that ask a model or open a list of choices have tests of their own.
         if [
-            "retry", "continue", "compact", "model", "resume", "delete", "rules",
+            "retry", "continue", "compact", "model", "resume", "delete", "rules", "chats", "rewind",
         ]
         .contains(&name)
         {
