@@ -138,6 +138,11 @@ async fn find(services: &Services, work: &WorkDirs) -> Instructions {
     }
 }
 
+/// Returns the instructions for the model in a directory that is not that of a chat.
+pub(super) async fn trusted(services: &Services, work: &WorkDirs) -> Vec<InstructionFile> {
+    find(services, work).await.texts()
+}
+
 fn decide(
     services: &Services,
     state: &mut AnswerState,

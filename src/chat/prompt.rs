@@ -22,10 +22,7 @@ If two of these files contradict each other, the one in the directory that is ne
 
 /// Returns the system prompt.
 pub fn system(surroundings: &Surroundings) -> String {
-    let instructions = match surroundings.instruction_files.as_slice() {
-        [] => String::new(),
-        files => format!("\n{INSTRUCTIONS}\n{}\n", InstructionFile::sections(files)),
-    };
+    let instructions = instructions(&surroundings.instruction_files);
     let values = [
         ("cwd", surroundings.cwd.as_str()),
         ("workspace", &surroundings.workspace),
@@ -37,6 +34,14 @@ pub fn system(surroundings: &Surroundings) -> String {
         ("instructions", &instructions),
     ];
     fill(TEMPLATE, &values)
+}
+
+/// Returns the part of a system prompt with the texts of instruction files; empty if there are none.
+pub(super) fn instructions(files: &[InstructionFile]) -> String {
+    match files {
+        [] => String::new(),
+        files => format!("\n{INSTRUCTIONS}\n{}\n", InstructionFile::sections(files)),
+    }
 }
 
 /// Returns the start of a file of instructions, which the model gets.

@@ -31,7 +31,7 @@ use co_exec::Executor;
 use co_exec::sandbox::SandboxRefusal;
 use co_exec::secrets::redact::{RedactedText, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
-use co_llm::{Fault, Provider};
+use co_llm::{Fault, Price, Provider};
 use co_policy::rule_files::SavedRules;
 
 /// The services of all chats, made after the handshake; [`Services::changed`] replaces only the settings.
@@ -135,6 +135,12 @@ impl Services {
             unaudited: Arc::default(),
             ids: Arc::new(AtomicU64::new(first_id())),
         }
+    }
+
+    /// Returns the price of a provider's model; none if it is not known.
+    pub fn price(&self, provider: &dyn Provider) -> Option<Price> {
+        let given = self.config.prices.find(&provider.label());
+        given.or_else(|| provider.list_price())
     }
 
     /// Returns the values that the settings are made of.

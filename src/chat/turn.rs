@@ -296,14 +296,11 @@ impl Turn {
     }
 
     /// Reports the tokens of a request, with their price if it is known.
-    async fn used(&self, mut usage: Usage) -> Result<(), Halt> {
+    async fn used(&self, usage: Usage) -> Result<(), Halt> {
         if usage == Usage::default() {
             return Ok(());
         }
-        let given = self.services.config.prices.find(&self.provider.label());
-        let price = given.or_else(|| self.provider.list_price());
-        // The amount that the provider charged is exact.
-        usage.cost = usage.cost.or(price.map(|price| price.of(&usage)));
+        let usage = usage.priced(self.services.price(&*self.provider));
         self.send(TurnEvent::Usage(usage)).await
     }
 

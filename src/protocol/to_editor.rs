@@ -353,9 +353,12 @@ pub struct TokenUse {
     pub output: u64,
     /// The part of `input` that the provider had cached.
     pub cached: u64,
-    /// US dollars; none if a price is not known.
+    /// US dollars; none if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Some prices are not known, so the whole cost is higher.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 impl From<Usage> for TokenUse {
@@ -365,6 +368,7 @@ impl From<Usage> for TokenUse {
             output: usage.output,
             cached: usage.cached,
             cost: usage.cost.map(Cost::dollars),
+            at_least: usage.at_least,
         }
     }
 }

@@ -49,6 +49,8 @@ describe('the winbar', function()
     same(' ready · 5 in 6 out $0.13%<', text(fields))
     fields.window_used = 38
     same(' ready · 5 in 6 out $0.13 · window 38%%%<', text(fields))
+    fields.at_least = true
+    same(' ready · 5 in 6 out ≥ $0.13 · window 38%%%<', text(fields))
   end)
 
   it('says what differs from what is usual, and nothing else', function()

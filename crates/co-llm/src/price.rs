@@ -94,7 +94,7 @@ mod tests {
             cached: 400_000,
             written: 100_000,
             output: 10_000,
-            cost: None,
+            ..Usage::default()
         };
         assert_eq!(full.of(&usage), Cost(2_145_000_000));
         assert_eq!(short.of(&usage), Cost(3_150_000_000));

@@ -1,6 +1,7 @@
 --- The text of the winbar of a chat.
 local M = {}
 
+local config = require('co.config')
 local gate = require('co.ui.gate')
 local printable = require('co.ui.printable')
 
@@ -116,7 +117,8 @@ function M.text(state, isolation, width, cwd)
   end
   if state.input + state.output > 0 then
     local used = ('%s in %s out'):format(tokens(state.input), tokens(state.output))
-    parts[#parts + 1] = state.cost and ('%s $%.2f'):format(used, state.cost) or used
+    local bound = state.at_least and (config.get().ascii and '>= ' or '≥ ') or ''
+    parts[#parts + 1] = state.cost and ('%s %s$%.2f'):format(used, bound, state.cost) or used
   end
   if state.window_used then
     parts[#parts + 1] = ('window %d%%'):format(state.window_used)

@@ -77,7 +77,8 @@
 ---@field input integer tokens
 ---@field output integer tokens
 ---@field cached integer of the input
----@field cost? number US dollars, if the prices are known
+---@field cost? number US dollars, if a price is known
+---@field at_least? boolean some prices are not known, so the whole cost is higher
 
 ---@class (exact) co.State
 ---@field type? 'state'
@@ -90,7 +91,8 @@
 ---@field input integer
 ---@field output integer
 ---@field cached? integer of the input
----@field cost? number US dollars, if the prices are known
+---@field cost? number US dollars, if a price is known
+---@field at_least? boolean some prices are not known, so the whole cost is higher
 ---@field turn? co.Used
 ---@field window_used? integer percent of the model's context window that the last request takes
 ---@field commands? string[] the first lines of the commands that run in the foreground

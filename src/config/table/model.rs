@@ -154,8 +154,8 @@ pub(super) static SETTINGS: &[Setting] = &[
         "{}",
         Kind::Prices(|c, v| c.prices = v),
         "What models cost, by their name or as provider/model, such as { ['my-model'] = { input = 3, \
-         cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost. \
-         For Claude at Anthropic's own server \
+         cached = 0.3, output = 15 } }. The winbar, /usage and /export then say what a chat has cost; \
+         `≥ $0.98` if a part of it was answered by a model without a price. For Claude at Anthropic's own server \
          co knows the list prices of November 2026.",
     ),
     setting(

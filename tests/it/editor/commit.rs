@@ -160,3 +160,60 @@ fn it_gets_whole_lines_of_changes_that_are_too_long() {
     assert_eq!(last.len(), "+key=10001".len(), "{last}");
     assert!(told.contains("Begin\n"), "{told}");
 }
+
+#[test]
+fn the_model_gets_the_trusted_instructions_and_the_conversation() {
+    let scene = committing(
+        "two\n",
+        [
+            Reply::text("I count from two now."),
+            Reply::text("Count from two"),
+            Reply::text("Count"),
+        ],
+    );
+    scene.workspace.write("AGENTS.md", "Subjects are haiku.\n");
+    scene.co("the tax law counts from two");
+    scene.wait_turns(1);
+    scene.wait_ask("1/1");
+    scene.type_keys(":Co /commit<CR>");
+    scene.wait_for("vim.fn.getline(1) == 'Count from two'", "the message");
+    let request = |number: usize| scene.server.requests()[number].body.to_string();
+    let sent = request(1);
+    for said in ["the tax law counts from two", "I count from two now."] {
+        assert!(sent.contains(said), "{sent}");
+    }
+    assert!(!sent.contains("haiku"), "{sent}");
+    scene.answer("y");
+    scene.wait_text("AGENTS.md is sent to the model");
+    write(&scene, "Count");
+    assert!(request(2).contains("Subjects are haiku."), "{}", request(2));
+}
+
+#[test]
+fn a_chat_keeps_its_cost() {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "one\n");
+    workspace.git(&["add", "."]);
+    let message = workspace.write(".git/COMMIT_EDITMSG", "\n# Please\n");
+    let prices = json!({ "scripted": { "input": 30_000, "output": 20_000 } });
+    let scene = Scene::in_workspace(workspace, json!({ "prices": prices }), &[]);
+    scene.replies([
+        Reply::text("Aye."),
+        Reply::text("Add it"),
+        Reply::text("Other."),
+    ]);
+    scene.co("hi");
+    scene.wait_turns(1);
+    scene.wait_text("$0.40");
+    let edit = format!("split {} | set filetype=gitcommit", message.display());
+    scene.command(&edit);
+    write(&scene, "Add it");
+    scene.wait_text(" $0.80");
+    assert!(!scene.screen().concat().contains('≥'));
+    scene.co("/model other");
+    scene.co("and now");
+    scene.wait_turns(2);
+    scene.wait_text("≥ $0.80");
+    scene.co("/usage");
+    scene.wait_notice("≥ $0.8000");
+}

@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Price;
+
 /// Tokens as the provider counts them, and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -16,9 +18,12 @@ pub struct Usage {
     /// The part of `input` that the provider wrote to its cache. Some providers charge more for it.
     #[serde(default, skip_serializing_if = "nothing")]
     pub written: u64,
-    /// None if the price of any part is unknown.
+    /// None if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// The whole cost is higher than `cost`, because a part has no known price.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Money in billionths of a US dollar. Whole numbers add up without rounding.
@@ -61,16 +66,28 @@ impl Usage {
     fn is_nothing(&self) -> bool {
         self.input == 0 && self.output == 0
     }
+
+    /// Returns whether the whole cost is known.
+    fn is_priced(&self) -> bool {
+        self.is_nothing() || self.cost.is_some() && !self.at_least
+    }
+
+    /// Returns the same tokens with their cost at a price. A cost that the provider charged stays.
+    #[must_use]
+    pub fn priced(self, price: Option<Price>) -> Self {
+        let cost = self.cost.or(price.map(|price| price.of(&self)));
+        Self { cost, ..self }
+    }
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.cost = match (self.is_nothing(), other.is_nothing()) {
-            (true, _) => other.cost,
-            (_, true) => self.cost,
-            // The sum of a known and an unknown cost would look like the whole cost.
-            _ => self.cost.zip(other.cost).map(|(a, b)| Cost(a.0 + b.0)),
+        let is_priced = self.is_priced() && other.is_priced();
+        self.cost = match (self.cost, other.cost) {
+            (Some(a), Some(b)) => Some(Cost(a.0 + b.0)),
+            (a, b) => a.or(b),
         };
+        self.at_least = self.cost.is_some() && !is_priced;
         self.input += other.input;
         self.output += other.output;
         self.cached += other.cached;
@@ -86,6 +103,7 @@ impl fmt::Display for Usage {
             self.input, self.cached, self.output
         )?;
         match self.cost {
+            Some(cost) if self.at_least => write!(to, ", ≥ {cost}"),
             Some(cost) => write!(to, ", {cost}"),
             None => Ok(()),
         }
@@ -113,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_costs_something_where_all_of_it_does() {
+    fn a_sum_costs_at_least_what_its_parts_with_a_price_do() {
         let sum = |parts: &[Usage]| {
             let mut sum = Usage::default();
             parts.iter().for_each(|part| sum += *part);
@@ -122,8 +140,17 @@ mod tests {
         let known = usage(1, Some(5));
         assert_eq!(sum(&[known, known]), usage(2, Some(10)));
         assert_eq!(sum(&[known, usage(0, None), known]), usage(2, Some(10)));
-        assert_eq!(sum(&[known, usage(1, None)]), usage(2, None));
-        assert_eq!(sum(&[usage(1, None), known]), usage(2, None));
+        let unknown = usage(1, None);
+        let at_least = Usage {
+            at_least: true,
+            ..usage(2, Some(5))
+        };
+        assert_eq!(sum(&[known, unknown]), at_least);
+        assert_eq!(sum(&[unknown, known]), at_least);
+        assert_eq!(sum(&[unknown, unknown]), usage(2, None));
+        assert_eq!(sum(&[at_least, known]).cost, Some(Cost(10)));
+        assert!(sum(&[known, at_least]).at_least);
+        assert!(at_least.to_string().ends_with(", ≥ $0.0000"));
         assert_eq!(sum(&[]), usage(0, None));
     }
 

@@ -191,5 +191,6 @@ fn usage(frame: &Value) -> Option<Usage> {
             .unwrap_or(0),
         written: count(counted, "/prompt_tokens_details/cache_write_tokens"),
         cost: counted["cost"].as_f64().and_then(Cost::of_dollars),
+        at_least: false,
     })
 }

@@ -100,6 +100,6 @@ fn usage(counted: &Value) -> Usage {
         output: count(counted, "/candidatesTokenCount") + count(counted, "/thoughtsTokenCount"),
         cached: count(counted, "/cachedContentTokenCount"),
         written: 0,
-        cost: None,
+        ..Usage::default()
     }
 }

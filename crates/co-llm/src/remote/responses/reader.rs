@@ -148,6 +148,6 @@ fn usage(counted: &Value) -> Usage {
         output: count(counted, "/output_tokens"),
         cached: count(counted, "/input_tokens_details/cached_tokens"),
         written: count(counted, "/input_tokens_details/cache_write_tokens"),
-        cost: None,
+        ..Usage::default()
     }
 }
