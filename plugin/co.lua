@@ -88,6 +88,18 @@ vim.api.nvim_create_autocmd('SessionLoadPost', {
   end),
 })
 
+-- The session file names several buffers, and Neovim tells each name: together they are more than one line. The file sets the
+-- option back at its end.
+vim.api.nvim_create_autocmd('BufFilePost', {
+  group = group,
+  pattern = 'co://*',
+  callback = function()
+    if vim.g.SessionLoad == 1 then
+      vim.opt.shortmess:append('F')
+    end
+  end,
+})
+
 -- `:edit` names these buffers: give them back to the plugin.
 vim.api.nvim_create_autocmd('BufReadCmd', {
   group = group,

@@ -126,6 +126,43 @@ describe('the windows of a chat', function()
     end
   end)
 
+  it(
+    'make room for another buffer if one of theirs is deleted and there is no other window',
+    function()
+      for _, keys in ipairs({
+        ':bd<CR>',
+        ':bd!<CR>',
+        ':bwipeout!<CR>',
+        '<C-w>k:bd<CR>',
+        '<C-w>k:bwipeout<CR>',
+      }) do
+        for _, name in ipairs({ vim.fn.tempname(), '' }) do
+          local nvim = neovim.start()
+          if name ~= '' then
+            nvim:keys((':edit %s<CR>'):format(name))
+          end
+          nvim:enter_chat()
+          nvim:keys(':only<CR>')
+          nvim:wait('return #vim.api.nvim_list_wins() == 2')
+          wait_together(nvim)
+          nvim:keys(keys)
+          wait_closed(nvim)
+          nvim:wait('return vim.api.nvim_buf_get_name(0) == ...', name)
+          nvim:wait_sent(1, 'close')
+          same(
+            {},
+            nvim:lua([[return vim.tbl_filter(function(buf)
+          return vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_name(buf):find('^co:') ~= nil
+        end, vim.api.nvim_list_bufs())]]),
+            keys
+          )
+          nvim:enter_chat()
+          wait_together(nvim, 2)
+        end
+      end
+    end
+  )
+
   it('end Neovim with :quit when there is no other', function()
     for _, go in ipairs({ '', '<C-w>k' }) do
       local nvim = chat()

@@ -362,6 +362,48 @@ describe('context', function()
     same('too much to send at once, left out: @file:9; @file:10', told(nvim)[2])
   end)
 
+  it('of a selection has its characters, or the columns of its block', function()
+    local cases = {
+      { 'ggwvj', '1:5-2:5', 'two three\nfive ' },
+      { 'jwviw', '2:6-2:8', 'six' },
+      { 'ggwv$', '1:5-1:14', 'two three' },
+      { 'gg<C-v>j2l', '1:1-2:3 (a block)', 'one\nfiv' },
+      { 'wv5lo', '1:5-1:10', 'two th' },
+      { 'ggVj', '1-2', 'one two three\nfive six seven\n' },
+      { '2GV', '2', 'five six seven\n' },
+      { '2Glv', '2:2-2:2', 'é', 'née six' },
+    }
+    for _, case in ipairs(cases) do
+      local nvim = neovim.start()
+      nvim:lua(
+        "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two three', ..., 'eight' }) vim.cmd('normal! gg0')",
+        case[4] or 'five six seven'
+      )
+      local expected = { '@selection [buffer 1]:' .. case[2], case[3] }
+      nvim:keys(case[1] .. ':Co explain @selection<CR>')
+      local sent = nvim:wait_sent(1, 'prompt')
+      same({ expected }, {
+        vim.tbl_map(function(name)
+          return sent.context[1][name]
+        end, { 'name', 'text' }),
+      })
+      -- Also without a range.
+      local found = gather(nvim, '@selection')
+      same(expected, { found[1].name, found[1].text })
+      -- A range that the person chose is one of lines.
+      nvim:keys('<Esc>:1,2Co see @selection<CR>')
+      same('@selection [buffer 1]:1-2', nvim:wait_sent(2, 'prompt').context[1].name)
+    end
+  end)
+
+  it('of a selection whose columns are gone has its lines', function()
+    local nvim = neovim.start()
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two three' })")
+    nvim:keys('wve<Esc>')
+    nvim:lua('vim.api.nvim_buf_set_text(0, 0, 2, 0, 13, {})')
+    yes(vim.startswith(gather(nvim, '@selection')[1].text, 'on'))
+  end)
+
   it('of a range goes along', function()
     local nvim = neovim.start()
     nvim:lua(

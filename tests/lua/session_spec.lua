@@ -47,6 +47,27 @@ describe('a session file', function()
     end)
   end
 
+  it('asks for no key when it is read', function()
+    local nvim = chat()
+    nvim:receive(messages.state('idle', { transcript = '2026-abc', title = 'a title' }))
+    nvim:wait("return vim.g.CoChats == '1=2026-abc'")
+    for _, options in ipairs({ 'blank,buffers', 'blank,buffers,globals' }) do
+      local file = vim.fn.tempname()
+      nvim:lua('vim.o.sessionoptions = ...', options)
+      nvim:lua("vim.cmd('mksession! ' .. ...)", file)
+      local other = neovim.start({ screen = true })
+      other:keys((':source %s<CR>'):format(file))
+      neovim.wait('the end of the file', function()
+        local mode = other:request('nvim_get_mode')
+        yes(not mode.blocking, mode.mode .. table.concat(other:screen(), '\n'))
+        return other:lua('return vim.v.this_session ~= "" and vim.g.SessionLoad == nil')
+      end)
+      other:settle()
+      same(false, other:request('nvim_get_mode').blocking)
+      same(false, other:lua("return vim.o.shortmess:find('F.*F') ~= nil"))
+    end
+  end)
+
   it('leaves the buffers alone that are in use', function()
     local nvim = chat()
     nvim:lua("vim.cmd('mksession! ' .. ...)", vim.fn.tempname())

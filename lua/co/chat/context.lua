@@ -60,12 +60,45 @@ local function selected(buf, first, last)
   return lines_of(('@selection %s:%s'):format(name_of(buf), range), buf, first, last)
 end
 
---- Returns lines of the current buffer as a context, for `:{range}Co`.
+--- Returns the last visual selection of a buffer as a context if it does not consist of whole lines.
+---@param buf integer
+---@return co.Context?
+local function selected_part(buf)
+  return api.nvim_buf_call(buf, function()
+    local mode, from, to = vim.fn.visualmode(), vim.fn.getpos("'<"), vim.fn.getpos("'>")
+    if mode == '' or mode == 'V' then
+      return nil
+    end
+    -- The text may have changed since: then the columns may not exist.
+    local exists, lines = pcall(vim.fn.getregion, from, to, { type = mode })
+    if not exists then
+      return nil
+    end
+    local name = name_of(buf)
+    local range = ('%d:%d-%d:%s'):format(
+      from[2],
+      from[3],
+      to[2],
+      to[3] < vim.v.maxcol and to[3] or '$'
+    )
+    return {
+      name = ('@selection %s:%s%s'):format(name, range, mode == 'v' and '' or ' (a block)'),
+      text = table.concat(lines, '\n'),
+      files = files_of({ buf }),
+    }
+  end)
+end
+
+--- Returns lines of the current buffer as a context, for `:{range}Co`. If the person typed the range of the last visual
+--- selection, it is this selection.
 ---@param first integer
 ---@param last integer
 ---@return co.Context
 function M.range(first, last)
-  return selected(api.nvim_get_current_buf(), first, last)
+  local buf = api.nvim_get_current_buf()
+  local typed = vim.startswith(vim.fn.histget('cmd', -1), "'<,'>")
+  local marked = first == vim.fn.line("'<") and last == vim.fn.line("'>")
+  return typed and marked and selected_part(buf) or selected(buf, first, last)
 end
 
 --- Returns the prompt that asks for a change of lines of the current buffer.
@@ -91,7 +124,7 @@ function M.line_range(first, last)
   end
 end
 
---- Returns the lines of the last visual selection.
+--- Returns the last visual selection.
 ---@param buf integer
 ---@return co.Context?
 ---@return string? missing
@@ -101,7 +134,7 @@ local function selection(buf)
   if first == 0 or last == 0 then
     return nil, ('nothing was selected in %s'):format(name_of(buf))
   end
-  return selected(buf, first, last)
+  return selected_part(buf) or selected(buf, first, last)
 end
 
 ---@type table<integer, string>

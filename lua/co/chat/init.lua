@@ -208,9 +208,9 @@ local function show_instead(buf, other)
     return
   end
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    api.nvim_win_set_buf(win, other)
+    guarded.set_buf(win, other)
   end
-  api.nvim_buf_delete(buf, { force = true })
+  guarded.delete_buffer(buf)
 end
 
 --- Makes a chat of a buffer that a session file or `:edit` named.

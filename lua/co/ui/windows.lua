@@ -248,6 +248,16 @@ local function parent_of(win, layout)
   end
 end
 
+--- Returns the buffer that takes the place of one of the plugin: the one used last that is listed, or an empty one.
+---@return integer
+local function buffer_instead()
+  local listed = vim.fn.getbufinfo({ buflisted = 1 })
+  table.sort(listed, function(a, b)
+    return a.lastused > b.lastused
+  end)
+  return listed[1] and listed[1].bufnr or api.nvim_create_buf(true, false)
+end
+
 --- Closes a window. The last window of Neovim gets another buffer instead.
 ---@param win integer
 function M.hide(win)
@@ -255,11 +265,8 @@ function M.hide(win)
     return not M.is_float(other)
   end, api.nvim_tabpage_list_wins(api.nvim_win_get_tabpage(win))) == 1
   if alone and not M.is_float(win) and #api.nvim_list_tabpages() == 1 then
-    local alternate = vim.fn.bufnr('#')
-    local other = alternate > 0 and not vim.bo[alternate].filetype:find('^co%-') and alternate
-      or api.nvim_create_buf(true, false)
     vim.wo[win].winfixbuf = false
-    guarded.set_buf(win, other)
+    guarded.set_buf(win, buffer_instead())
     return
   end
   local tab = api.nvim_tabpage_get_number(api.nvim_win_get_tabpage(win))
