@@ -308,7 +308,12 @@ impl CallView {
                 CallState::Failed => KEPT_FAILED,
                 _ => KEPT,
             }),
-            whole: matches!(self.kind, CallKind::Edit | CallKind::Thought) && !full,
+            whole: !full
+                && match self.kind {
+                    CallKind::Edit | CallKind::Thought => true,
+                    CallKind::Look => self.state == CallState::Looks,
+                    CallKind::Command | CallKind::Query | CallKind::Job => false,
+                },
             diff: self.kind == CallKind::Edit,
         }
     }
@@ -449,13 +454,18 @@ mod tests {
             quiet
         );
         assert_eq!(line.lead, ["--dry-run"]);
+        // Its output is folded into its line.
+        assert!(line.whole);
         assert_eq!(line.spill.as_deref(), Some("/state/output"));
         let full = looked(true);
         assert_eq!(
             full.text,
             "make …  runs unasked: it only reads · exit 0, 900 lines"
         );
-        assert_eq!(full.kept, Some(usize::from(u16::MAX)));
+        assert_eq!(
+            (full.kept, full.whole),
+            (Some(usize::from(u16::MAX)), false)
+        );
         assert_eq!(
             (full.details, full.lead, full.state),
             (line.details, line.lead, line.state)
