@@ -292,6 +292,13 @@ impl CallView {
             true => self.what.strip_prefix("edit ").unwrap_or(&self.what),
             false => &self.what,
         };
+        let is_folded = matches!(self.kind, CallKind::Edit | CallKind::Thought);
+        let kept = match self.state {
+            _ if full => usize::from(u16::MAX),
+            _ if is_folded => 0,
+            CallState::Failed => KEPT_FAILED,
+            _ => KEPT,
+        };
         CallLine {
             state: self.state,
             text: match words.as_str() {
@@ -303,17 +310,10 @@ impl CallView {
             remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
             block: self.block,
             spill: (self.spill.as_deref()).map(|file| file.to_string_lossy().into_owned()),
-            kept: self.ended.then_some(match self.state {
-                _ if full => usize::from(u16::MAX),
-                CallState::Failed => KEPT_FAILED,
-                _ => KEPT,
-            }),
+            kept: self.ended.then_some(kept),
+            // The last lines of a search say no more than others.
             whole: !full
-                && match self.kind {
-                    CallKind::Edit | CallKind::Thought => true,
-                    CallKind::Look => self.state == CallState::Looks,
-                    CallKind::Command | CallKind::Query | CallKind::Job => false,
-                },
+                && (is_folded || self.kind == CallKind::Look && self.state == CallState::Looks),
             diff: self.kind == CallKind::Edit,
         }
     }
@@ -335,7 +335,7 @@ impl CallView {
             },
             lead: queries.iter().map(line).collect(),
             remarks: self.remarks.iter().map(|it| one_line(it)).collect(),
-            kept: self.ended.then_some(KEPT),
+            kept: self.ended.then_some(0),
             whole: true,
             ..CallLine::default()
         }
@@ -454,7 +454,7 @@ mod tests {
             quiet
         );
         assert_eq!(line.lead, ["--dry-run"]);
-        // Its output is folded into its line.
+        // More than so many lines are folded into its line.
         assert!(line.whole);
         assert_eq!(line.spill.as_deref(), Some("/state/output"));
         let full = looked(true);

@@ -394,7 +394,7 @@ pub struct CallLine {
     /// The call has ended: so many last lines of its output stay visible, the others are folded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
-    /// The fold takes the line itself and all lines of the output.
+    /// If more lines than `kept` are below the line, all of them are folded into it.
     pub whole: bool,
     /// The output is a difference.
     pub diff: bool,

@@ -9,7 +9,8 @@ local CHAT = 'co://chat/1'
 ---@param fields? table
 ---@return table
 local function ended(fields)
-  return vim.tbl_extend('force', { state = 'done', kept = 3 }, fields or {})
+  local kept = fields and fields.whole and 0 or 3
+  return vim.tbl_extend('force', { state = 'done', kept = kept }, fields or {})
 end
 
 --- Returns a Neovim with a chat, and the cursor in its text.
@@ -96,6 +97,18 @@ describe('a call in a chat', function()
     same({ 1, 5 }, fold(nvim, 1))
     nvim:keys('ggzo')
     nvim:wait_screen('-two')
+  end)
+
+  it('folds the output of what only looked into its line if it has many lines', function()
+    local nvim = chat()
+    for id, count in ipairs({ 3, 4 }) do
+      nvim:receive(call(id, 'ls', { block = id }))
+      nvim:receive(block(id, patch(0, neovim.numbered('line', count)), true))
+      local fields = { state = 'looks', block = id, whole = true, kept = 3 }
+      nvim:receive(call(id, 'ls', ended(fields)))
+    end
+    same({ '  · ls', '    line1', '    line2', '    line3', '  · ls', '' }, visible(nvim))
+    same({ 5, 9 }, fold(nvim, 5))
   end)
 
   it('shows the output of its last run', function()

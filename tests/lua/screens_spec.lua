@@ -21,7 +21,7 @@ local function run(id, text, output, fields)
     call(
       id,
       text .. (fields.words or ''),
-      vim.tbl_extend('force', { block = id, kept = 3 }, fields)
+      vim.tbl_extend('force', { block = id, kept = fields.whole and 0 or 3 }, fields)
     )
 end
 

@@ -102,7 +102,7 @@ end
 local function plan(line, output)
   local all = #line.lead + output
   if line.whole then
-    return { hidden = all, below = 0, marked = 0 }
+    return { hidden = all > (line.kept or 0) and all or 0, below = 0, marked = 0 }
   end
   local hidden = #line.lead + math.max(0, output - (line.kept or output)) --[[@as integer]]
   if hidden <= 1 then

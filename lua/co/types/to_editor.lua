@@ -50,7 +50,7 @@
 ---@field block? integer the block that is its output
 ---@field spill? string the file with its whole output, if that is long
 ---@field kept? integer the call has ended: so many last lines of its output stay visible
----@field whole boolean the fold takes the line itself and all lines of the output
+---@field whole boolean if more lines than `kept` are below the line, all of them are folded into it
 ---@field diff boolean the output is a difference
 
 ---@class (exact) co.CallMessage: co.CallLine

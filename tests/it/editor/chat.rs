@@ -112,7 +112,7 @@ fn a_resumed_chat_looks_as_it_did() {
     let shown = scene.chat();
     assert!(shown.contains("thought\nI look first."), "{shown}");
     let folds = scene.lua(FOLDS, json!([]));
-    assert_eq!(folds.as_array().map(Vec::len), Some(4), "{folds}\n{shown}");
+    assert_eq!(folds.as_array().map(Vec::len), Some(3), "{folds}\n{shown}");
     let id = scene.chat_id();
     scene.restart();
     scene.co(&format!("/resume {id}"));
