@@ -91,14 +91,13 @@ impl Snapshot {
         let (mut parents, tracked) = (Parents::new(dir), IndexedFiles::of(root));
         let mut walk = Walk::new(&scope, None);
         let mut bytes = 0;
-        for found in walk.by_ref().filter(|found| found.depth() > 0) {
+        for found in walk.by_ref().filter(|found| found.depth > 0) {
             // The file of changes is text, so other names are left out.
-            let path = found.path().strip_prefix(root).ok().and_then(Path::to_str);
+            let path = found.path.strip_prefix(root).ok().and_then(Path::to_str);
             let Some(path) = path else {
                 continue;
             };
-            let is_dir = found.file_type().is_some_and(|kind| kind.is_dir());
-            if cache_dirs::contain(Path::new(path), is_dir, &tracked) {
+            if cache_dirs::contain(Path::new(path), found.kind.is_dir(), &tracked) {
                 continue;
             }
             // It may be gone by now, or a directory above it a link.
@@ -108,6 +107,9 @@ impl Snapshot {
             let Ok(Some(node)) = dir.node(name) else {
                 continue;
             };
+            if !scope.allows_file(&found.path, &node) {
+                continue;
+            }
             let known = self.nodes.get_key_value(path);
             let same = known.filter(|(_, it)| it.settled && node.stamp == it.stamp);
             let (path, node) = match same {

@@ -20,7 +20,8 @@ use co_policy::paths::PathUse;
 pub(crate) use walk::Walk;
 
 pub use limits::{
-    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, QUERY_TIMEOUT,
+    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, PathRule,
+    QUERY_TIMEOUT,
 };
 
 /// A call of one of these tools.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::attached::real_path;
-use super::files::{self, FileQuery, FileQueryError};
+use super::files::{self, FileQuery, FileQueryError, PathFilter, PathRule};
 use super::tracked::TrackedFiles;
 use super::{job_input, jobs};
 use co_exec::beneath;
@@ -40,6 +40,31 @@ pub struct JudgeConfig {
 
 /// The parsed `.co/policy.toml` of the workspace, and the stamp that the file had.
 type CachedRules = (Option<FileStamp>, Result<WorkspaceRules, String>);
+
+/// The paths in a workspace that are no secrets, no files of git, and none of co's own.
+struct Readable {
+    judge: Arc<Judge>,
+    survey: Arc<Survey>,
+    /// The secrets by their real paths.
+    closed: HashSet<PathBuf>,
+}
+
+impl PathRule for Readable {
+    fn allows(&self, path: &Path) -> bool {
+        self.allows_name(path) && !self.survey.covers(path)
+    }
+
+    fn allows_name(&self, path: &Path) -> bool {
+        let named = path.file_name().and_then(|name| name.to_str());
+        let is_closed = |path: &Path| self.closed.contains(path);
+        // A complete survey has looked into the files already.
+        let secret = named.is_some_and(is_secret)
+            || !self.closed.is_empty() && path.ancestors().any(is_closed)
+            || !self.survey.complete && content::is_secret(path)
+            || repository::is_gits(path);
+        !secret && !self.judge.facts.is_own(path)
+    }
+}
 
 /// The judge of one workspace.
 pub struct Judge {
@@ -402,16 +427,12 @@ impl Judge {
     /// Returns a filter for a walk through the workspace: false for secrets, for files of git, and for files of co's own.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
-    pub fn readable(self: &Arc<Self>) -> Arc<dyn Fn(&Path) -> bool + Send + Sync> {
-        let (judge, survey) = (Arc::clone(self), self.survey());
-        Arc::new(move |path| {
-            let named = path.file_name().and_then(|name| name.to_str());
-            // A complete survey has looked into the files already.
-            let secret = named.is_some_and(is_secret)
-                || !survey.complete && content::is_secret(path)
-                || survey.covers(path)
-                || repository::is_gits(path);
-            !secret && !judge.facts.is_own(path)
+    pub fn readable(self: &Arc<Self>) -> PathFilter {
+        let survey = self.survey();
+        Arc::new(Readable {
+            judge: Arc::clone(self),
+            closed: survey.closed_names().map(Path::to_owned).collect(),
+            survey,
         })
     }
 

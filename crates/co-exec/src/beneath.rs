@@ -218,28 +218,31 @@ impl Dir {
     pub fn list(
         &self,
     ) -> io::Result<impl Iterator<Item = io::Result<(OsString, FileType)>> + use<>> {
-        let listed = openat(self, ITSELF, LIST, Mode::empty())?;
-        let place = listed.try_clone()?;
-        let entries = rustix::fs::Dir::new(listed)?;
-        Ok(entries.filter_map(move |entry| {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error.into())),
-            };
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                return None;
-            }
-            let kind = match entry.file_type() {
-                // Some file systems do not tell.
-                FileType::Unknown => match statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(Errno::NOENT) => return None,
+        let mut listed = rustix::fs::Dir::new(openat(self, ITSELF, LIST, Mode::empty())?)?;
+        Ok(std::iter::from_fn(move || {
+            loop {
+                let entry = match listed.next()? {
+                    Ok(entry) => entry,
                     Err(error) => return Some(Err(error.into())),
-                },
-                kind => kind,
-            };
-            Some(Ok((OsString::from_vec(name.to_bytes().to_owned()), kind)))
+                };
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                let kind = match entry.file_type() {
+                    // Some file systems do not tell.
+                    FileType::Unknown => {
+                        let dir = listed.fd();
+                        match dir.and_then(|dir| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) {
+                            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                            Err(Errno::NOENT) => continue,
+                            Err(error) => return Some(Err(error.into())),
+                        }
+                    }
+                    kind => kind,
+                };
+                return Some(Ok((OsString::from_vec(name.to_bytes().to_owned()), kind)));
+            }
         }))
     }
 

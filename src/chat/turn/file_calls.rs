@@ -125,7 +125,7 @@ impl Turn {
                 query.run(&FileScope {
                     path,
                     allowed: match editor {
-                        Some(_) => Arc::new(move |file| judge.shows(file)),
+                        Some(_) => Arc::new(move |file: &Path| judge.shows(file)),
                         None => judge.readable(),
                     },
                     open,

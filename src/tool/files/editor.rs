@@ -166,7 +166,7 @@ impl EditorContext {
         let mut allowed = |file: &Path| match known.get(file) {
             Some(known) => *known,
             None => {
-                let allowed = (scope.allowed)(file);
+                let allowed = scope.allowed.allows(file);
                 known.insert(file.to_owned(), allowed);
                 allowed
             }
@@ -262,7 +262,7 @@ mod tests {
                 answer,
                 cwd: "/work".into(),
             }),
-            allowed: Arc::new(|path| path.starts_with("/work")),
+            allowed: Arc::new(|path: &Path| path.starts_with("/work")),
             bytes,
             end: Deadline::new(CancellationToken::new()),
         });

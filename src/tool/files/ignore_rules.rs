@@ -1,5 +1,4 @@
-//! Git's rules about ignored files, for single paths: of files that a [`Walk`](super::Walk) cannot meet, because they are
-//! not in the workspace.
+//! Git's rules about ignored files, for the directories of a walk and for single paths.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,14 +6,16 @@ use std::sync::Arc;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 
-use super::walk::RULES;
 use co_exec::beneath;
 
-/// The most bytes of a file of rules. A larger one has none.
-pub(crate) const MOST_BYTES: u64 = super::walk::LARGEST_RULES;
+/// The files with git's ignore rules, below each directory. An earlier one prevails.
+pub(super) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+
+/// The most bytes of such a file. A larger one has no rules.
+pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
 /// The rules that hold in a directory: its own, and those of the directories above.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct IgnoreRules(Option<Arc<DirRules>>);
 
 #[derive(Debug)]
@@ -135,40 +136,26 @@ mod tests {
     const DIRS: [&str; 5] = ["", "a", "a/b", "a/b/c", "d"];
     const NAMES: [&str; 4] = ["x", "y.log", ".hidden", "b"];
 
-    /// Returns what a walk meets below a directory.
+    /// Returns what ripgrep would look at below a directory.
     fn walked(root: &Path) -> BTreeSet<PathBuf> {
+        let mut walk = ignore::WalkBuilder::new(root);
+        let walk = walk.hidden(false).require_git(false).follow_links(false);
+        let is_git = |entry: &ignore::DirEntry| entry.file_name() == ".git";
+        let walk = walk.filter_entry(move |entry| !is_git(entry)).build();
+        walk.map(|it| it.unwrap().into_path()).collect()
+    }
+
+    /// Returns what a walk meets below a directory.
+    fn not_ignored(root: &Path) -> BTreeSet<PathBuf> {
         let scope = FileScope {
             path: root.to_owned(),
             open: OpenBuffers::new(),
             editor: None,
-            allowed: Arc::new(|_: &Path| true),
+            allowed: Arc::new(|path: &Path| !path.ends_with(".git")),
             bytes: 0,
             end: Deadline::new(CancellationToken::new()),
         };
-        Walk::new(&scope, None)
-            .map(|it| it.path().to_owned())
-            .collect()
-    }
-
-    /// Returns what is not ignored below a directory.
-    fn not_ignored(root: &Path) -> BTreeSet<PathBuf> {
-        let mut found = BTreeSet::from([root.to_owned()]);
-        let mut todo = vec![(root.to_owned(), IgnoreRules::above(root))];
-        while let Some((dir, above)) = todo.pop() {
-            let rules = above.below(&dir, |name| text(&dir.join(name)));
-            for entry in fs::read_dir(&dir).unwrap() {
-                let entry = entry.unwrap();
-                let is_dir = entry.file_type().unwrap().is_dir();
-                if rules.ignore(&entry.path(), is_dir) {
-                    continue;
-                }
-                found.insert(entry.path());
-                if is_dir {
-                    todo.push((entry.path(), rules.clone()));
-                }
-            }
-        }
-        found
+        Walk::new(&scope, None).map(|it| it.path).collect()
     }
 
     fn rules() -> impl Strategy<Value = String> {

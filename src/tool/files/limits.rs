@@ -10,14 +10,31 @@ use tokio_util::sync::CancellationToken;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
 use crate::tool::schema::BadCall;
-use co_exec::beneath::Dir;
+use co_exec::beneath::{Dir, Node};
 use co_llm::transcript::Call;
 
 /// The longest time of one query.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Returns whether the model may learn of a path that a walk meets.
-pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+/// The rule about the paths of which the model may learn.
+pub type PathFilter = Arc<dyn PathRule>;
+
+/// Decides whether the model may learn of a path that a walk meets.
+pub trait PathRule: Send + Sync {
+    /// Decides by all names of the file. Blocks on files.
+    fn allows(&self, path: &Path) -> bool;
+
+    /// Decides by this name. If the file has several names, also ask [`Self::allows`] before it is read.
+    fn allows_name(&self, path: &Path) -> bool {
+        self.allows(path)
+    }
+}
+
+impl<F: Fn(&Path) -> bool + Send + Sync> PathRule for F {
+    fn allows(&self, path: &Path) -> bool {
+        self(path)
+    }
+}
 
 /// The answer of the editor.
 pub struct EditorFacts {
@@ -75,6 +92,11 @@ impl FileScope {
             }
             opened => Ok((opened?, &self.path)),
         }
+    }
+
+    /// Returns whether an open file that a walk met may be read.
+    pub(crate) fn allows_file(&self, path: &Path, node: &Node) -> bool {
+        node.names <= 1 || self.allowed.allows(path)
     }
 
     /// Returns the buffer of a file, if it is to be read instead of the file.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::limits::{FileFacts, FileQueryError, FileScope, number, plural};
 use super::walk::{Walk, shown};
 use crate::tool::schema::{self, BadCall, arguments};
-use co_exec::beneath::{Dir, Parents};
+use co_exec::beneath::Dir;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -87,32 +87,24 @@ impl ListQuery {
     }
 
     pub(super) fn run(&self, scope: &FileScope) -> Result<FileFacts, FileQueryError> {
-        let Ok(dir) = Dir::open(&scope.path) else {
+        if Dir::open(&scope.path).is_err() {
             return Err(FileQueryError(format!("{} is not a directory.", self.path)));
-        };
-        let mut parents = Parents::new(&dir);
+        }
         let mut walk = Walk::new(scope, Some(self.depth));
         let mut text = String::new();
         let (mut listed, mut rest, mut closed) = (0, 0, 0);
-        for entry in walk.by_ref().filter(|entry| entry.depth() > 0) {
-            let kind = entry.file_type();
-            let directory = kind.is_some_and(|kind| kind.is_dir());
-            closed += usize::from(directory && entry.depth() == self.depth);
+        for entry in walk.by_ref().filter(|entry| entry.depth > 0) {
+            let kind = entry.kind;
+            closed += usize::from(kind.is_dir() && entry.depth == self.depth);
             if listed >= self.limit || text.len() >= scope.bytes {
                 rest += 1;
                 continue;
             }
-            // A directory may have become a link, so that the walk lists another one.
-            let below = entry.path().strip_prefix(&scope.path);
-            let below = parents.of(below.unwrap_or(entry.path()));
-            if !below.is_ok_and(|(dir, name)| matches!(dir.node(name), Ok(Some(_)))) {
-                continue;
-            }
             listed += 1;
-            text.push_str(&shown(&self.path, &scope.path, entry.path()));
+            text.push_str(&shown(&self.path, &scope.path, &entry.path));
             text.push_str(match kind {
-                Some(kind) if kind.is_dir() => "/\n",
-                Some(kind) if kind.is_symlink() => " (a link)\n",
+                kind if kind.is_dir() => "/\n",
+                kind if kind.is_symlink() => " (a link)\n",
                 _ => "\n",
             });
         }

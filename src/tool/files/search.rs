@@ -244,9 +244,9 @@ impl<'a> Search<'a> {
                 break;
             }
             for entry in batch {
-                let file = entry.file_type().is_some_and(|kind| kind.is_file());
-                if file && self.wants(entry.path()) && !self.scope.end.reached() {
-                    self.search((&mut searcher, &mut parents), entry.path(), &mut matches);
+                let path = &entry.path;
+                if entry.kind.is_file() && self.wants(path) && !self.scope.end.reached() {
+                    self.search((&mut searcher, &mut parents), path, &mut matches);
                 }
             }
         }
@@ -280,6 +280,10 @@ impl<'a> Search<'a> {
                 searcher.search_slice(&self.matcher, text, &mut sink)
             }
             None => self.open(path, parents).and_then(|(file, node)| {
+                if !self.scope.allows_file(path, &node) {
+                    sink.matches.unread += 1;
+                    return Ok(());
+                }
                 if node.size() > LARGEST_FILE {
                     sink.matches.large += 1;
                     return Ok(());

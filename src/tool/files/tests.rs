@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +88,18 @@ impl Place {
             end: Deadline::new(self.cancel.clone()),
         };
         look.run(&scope).map_err(|unseen| unseen.0)
+    }
+
+    /// The whole workspace, through another filter than the judge's.
+    fn scope(&self, allowed: PathFilter) -> FileScope {
+        FileScope {
+            open: OpenBuffers::new(),
+            editor: None,
+            path: self.work.clone(),
+            allowed,
+            bytes: self.bytes,
+            end: Deadline::new(self.cancel.clone()),
+        }
     }
 
     #[track_caller]
@@ -291,24 +304,44 @@ fn nothing_leaves_the_workspace_and_no_secret_is_read() {
 }
 
 #[test]
+fn a_list_of_one_level_opens_no_directory_below_it() {
+    let place = Place::new(&[("src/main.rs", ""), ("one", "")]);
+    let inotify = inotify::init(CreateFlags::NONBLOCK).unwrap();
+    let below = place.work.join("src");
+    inotify::add_watch(&inotify, below, WatchFlags::OPEN).unwrap();
+    let look = place.look("list_files", json!({"depth": 1}));
+    let seen = look
+        .run(&place.scope(Arc::new(|path: &Path| !path.ends_with(".git"))))
+        .unwrap();
+    assert_eq!(seen.text, "one\nsrc/\n");
+    let read = rustix::io::read(&inotify, &mut [0; 64]);
+    assert_eq!(read, Err(rustix::io::Errno::AGAIN));
+}
+
+#[test]
+fn another_name_of_a_secret_is_not_searched_though_it_comes_during_the_walk() {
+    let place = Place::new(&[(".env", "word\n"), ("a", "word\n"), ("b", "word\n")]);
+    let look = place.look("search", json!({"pattern": "word"}));
+    let allowed = place.judge.readable();
+    let (secret, later) = (place.work.join(".env"), place.work.join("b"));
+    fs::remove_file(&later).unwrap();
+    fs::hard_link(secret, later).unwrap();
+    let seen = look.run(&place.scope(allowed)).unwrap();
+    assert_eq!(seen.text, "a:1:word\n");
+}
+
+#[test]
 fn a_directory_that_cannot_be_read_is_said() {
     // The directory is removed during the walk, since root can read each one that exists. If `closed`, the filter refuses it too.
     for closed in [false, true] {
         let place = Place::new(&[("a", "a\n"), ("gone/b", "a\n"), ("open/c", "a\n")]);
         let (first, gone) = (place.work.join("a"), place.work.join("gone"));
-        let scope = FileScope {
-            open: OpenBuffers::new(),
-            editor: None,
-            path: place.work.clone(),
-            allowed: Arc::new(move |path: &Path| {
-                let now = if closed { &gone } else { &first };
-                let _gone = (path == now).then(|| fs::remove_dir_all(&gone));
-                let is_closed = closed && path == gone;
-                !is_closed && !path.ends_with(".git")
-            }),
-            bytes: place.bytes,
-            end: Deadline::new(place.cancel.clone()),
-        };
+        let scope = place.scope(Arc::new(move |path: &Path| {
+            let now = if closed { &gone } else { &first };
+            let _gone = (path == now).then(|| fs::remove_dir_all(&gone));
+            let is_closed = closed && path == gone;
+            !is_closed && !path.ends_with(".git")
+        }));
         let seen = place
             .look("search", json!({"pattern": "a"}))
             .run(&scope)

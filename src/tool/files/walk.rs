@@ -1,97 +1,171 @@
 //! A walk through the workspace that skips ignored and secret files and does not follow links.
 
+use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ignore::{DirEntry, WalkBuilder};
+use rustix::fs::FileType;
 
-use super::limits::{FileScope, PathFilter, plural};
+use super::ignore_rules::{self, IgnoreRules, MOST_BYTES, RULES};
+use super::limits::{FileScope, plural};
 use co_exec::beneath::Dir;
 use co_exec::repository;
 
 /// The most entries of one walk.
 const MAX_ENTRIES: usize = 200_000;
 
-/// The files with git's ignore rules, below each directory. An earlier one prevails.
-pub(super) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+/// A file, directory or link that a walk meets.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: FileType,
+    /// The number of directories above it, from the start of the walk.
+    pub(crate) depth: usize,
+}
 
-/// The most bytes of such a file; a larger one is not a file of rules.
-pub(super) const LARGEST_RULES: u64 = 4 << 20;
-
-/// The entries below a path, in order.
+/// The entries below a path, in order. Reads a directory when it meets it, once.
 pub(crate) struct Walk<'a> {
-    entries: ignore::Walk,
     scope: &'a FileScope,
-    left_out: Arc<LeftOut>,
+    /// The directory of the walk; none if it is a file or cannot be opened.
+    root: Option<Dir>,
+    /// The depth of the directories that are not read.
+    most_depth: usize,
+    /// The entries to meet, the next one at the end.
+    todo: Vec<PendingEntry>,
+    left_out: LeftOut,
     /// The number of entries so far.
     pub(super) met: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,
 }
 
+struct PendingEntry {
+    dir: Arc<ReadDirectory>,
+    name: OsString,
+    kind: FileType,
+}
+
+/// A directory that was read.
+struct ReadDirectory {
+    path: PathBuf,
+    rules: IgnoreRules,
+    /// The depth of its entries.
+    depth: usize,
+}
+
 /// The numbers of entries that were left out.
 #[derive(Default)]
 struct LeftOut {
-    secret: AtomicUsize,
+    secret: usize,
     /// Directories whose `.gitignore` is not a file of rules.
-    unruly: AtomicUsize,
+    unruly: usize,
     /// Directories that could not be read.
-    unread: AtomicUsize,
-}
-
-impl LeftOut {
-    /// Returns true if the walk has the entry. Counts an entry that is left out, except those of git.
-    fn pass(&self, entry: &DirEntry, allowed: &PathFilter) -> bool {
-        let path = entry.path();
-        let dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let count = match entry.depth() == 0 || allowed(path) {
-            true if dir && entry.depth() > 0 && unfit_rules(path).is_some() => &self.unruly,
-            true => return true,
-            false if entry.file_name() == ".git" || repository::is_gits(path) => return false,
-            // The filter also refuses directories that cannot be read, because they may contain secrets.
-            false if dir && Dir::open(path).and_then(|dir| dir.list()).is_err() => &self.unread,
-            false => &self.secret,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        false
-    }
+    unread: usize,
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(scope: &'a FileScope, depth: Option<usize>) -> Self {
-        let left_out = Arc::new(LeftOut::default());
-        let (allowed, counts) = (Arc::clone(&scope.allowed), Arc::clone(&left_out));
-        let entries = WalkBuilder::new(&scope.path)
-            // Git also tracks names that begin with a dot.
-            .hidden(false)
-            .require_git(false)
-            .follow_links(false)
-            .max_depth(depth)
-            .sort_by_file_name(std::cmp::Ord::cmp)
-            .filter_entry(move |entry| counts.pass(entry, &allowed))
-            .build();
+    pub(crate) fn new(scope: &'a FileScope, most_depth: Option<usize>) -> Self {
+        let path = &scope.path;
+        // The rules of every directory above are read as well.
+        let cut = path.ancestors().find_map(unfit_rules).map(|rules| {
+            format!(
+                "nothing looked at, since {} is not a file of rules",
+                rules.display()
+            )
+        });
+        let above = Arc::new(ReadDirectory {
+            path: PathBuf::new(),
+            rules: match cut {
+                Some(_) => IgnoreRules::default(),
+                None => IgnoreRules::above(path),
+            },
+            depth: 0,
+        });
+        let root = Dir::open(path).ok();
+        let kind = match path.symlink_metadata() {
+            Ok(meta) if !meta.is_dir() => FileType::RegularFile,
+            _ => FileType::Directory,
+        };
         Self {
-            entries,
             scope,
-            left_out,
+            root,
+            most_depth: most_depth.unwrap_or(usize::MAX),
+            todo: vec![PendingEntry {
+                dir: above,
+                name: path.clone().into_os_string(),
+                kind,
+            }],
+            left_out: LeftOut::default(),
             met: 0,
-            // The rules of every directory above are read as well.
-            cut: scope.path.ancestors().find_map(unfit_rules).map(|rules| {
-                format!(
-                    "nothing looked at, since {} is not a file of rules",
-                    rules.display()
-                )
-            }),
+            cut,
         }
+    }
+
+    /// Returns an entry, unless it is left out. Reads it if it is a directory.
+    fn meet(&mut self, entry: PendingEntry) -> Option<Found> {
+        let found = Found {
+            path: entry.dir.path.join(&entry.name),
+            kind: entry.kind,
+            depth: entry.dir.depth,
+        };
+        let (path, is_dir) = (&found.path, found.kind.is_dir());
+        if found.depth > 0 {
+            if entry.dir.rules.ignore(path, is_dir) {
+                return None;
+            }
+            if !self.scope.allowed.allows_name(path) {
+                if entry.name == ".git" || repository::is_gits(path) {
+                    return None;
+                }
+                // The filter also refuses directories that cannot be read, because they may contain secrets.
+                match is_dir && self.list(path).is_none() {
+                    true => self.left_out.unread += 1,
+                    false => self.left_out.secret += 1,
+                }
+                return None;
+            }
+        }
+        if is_dir && found.depth < self.most_depth {
+            let Some(mut names) = self.list(path) else {
+                self.left_out.unread += 1;
+                return Some(found);
+            };
+            let has = |name: &Path| names.iter().any(|(it, _)| name.starts_with(it));
+            let has_rules = RULES.iter().any(|name| has(name.as_ref()));
+            if has_rules && found.depth > 0 && unfit_rules(path).is_some() {
+                self.left_out.unruly += 1;
+                return None;
+            }
+            let text = |name: &Path| has(name).then(|| ignore_rules::text(&path.join(name)))?;
+            let dir = Arc::new(ReadDirectory {
+                rules: entry.dir.rules.below(path, text),
+                path: path.clone(),
+                depth: found.depth + 1,
+            });
+            names.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+            self.todo
+                .extend(names.into_iter().map(|(name, kind)| PendingEntry {
+                    dir: Arc::clone(&dir),
+                    name,
+                    kind,
+                }));
+        }
+        Some(found)
+    }
+
+    /// Returns the names in a directory with the kinds of the files; none if it cannot be read.
+    fn list(&self, path: &Path) -> Option<Vec<(OsString, FileType)>> {
+        let below = path.strip_prefix(&self.scope.path).ok()?;
+        let dir = self.root.as_ref()?.dir(below).ok()?;
+        dir.list().ok()?.collect::<std::io::Result<_>>().ok()
     }
 
     /// Returns the end of a summary, which counts the entries that the walk left out.
     pub(super) fn left_out(&self) -> String {
         let mut words = String::new();
-        let secret = self.left_out.secret.load(Ordering::Relaxed);
+        let secret = self.left_out.secret;
         if secret > 0 {
             words.push_str("; ");
             words.push_str(&plural(
@@ -101,13 +175,13 @@ impl<'a> Walk<'a> {
             ));
             words.push_str(" left out");
         }
-        let unruly = self.left_out.unruly.load(Ordering::Relaxed);
+        let unruly = self.left_out.unruly;
         if unruly > 0 {
             words.push_str("; ");
             words.push_str(&plural(unruly, "directory", "directories"));
             words.push_str(" left out whose .gitignore is not a file of rules");
         }
-        let unread = self.left_out.unread.load(Ordering::Relaxed);
+        let unread = self.left_out.unread;
         if unread > 0 {
             words.push_str("; ");
             words.push_str(&plural(unread, "directory", "directories"));
@@ -122,9 +196,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = DirEntry;
+    type Item = Found;
 
-    fn next(&mut self) -> Option<DirEntry> {
+    fn next(&mut self) -> Option<Found> {
         loop {
             if self.cut.is_some() {
                 return None;
@@ -139,15 +213,10 @@ impl Iterator for Walk<'_> {
                 ));
                 return None;
             }
-            match self.entries.next()? {
-                Ok(entry) => {
-                    self.met += 1;
-                    return Some(entry);
-                }
-                // It must not end the walk.
-                Err(_) => {
-                    self.left_out.unread.fetch_add(1, Ordering::Relaxed);
-                }
+            let entry = self.todo.pop()?;
+            if let Some(found) = self.meet(entry) {
+                self.met += 1;
+                return Some(found);
             }
         }
     }
@@ -170,7 +239,7 @@ fn unfit(path: &Path, meta: &Metadata) -> bool {
         path.canonicalize()
             .is_ok_and(|real| real == Path::new("/dev/null"))
     };
-    endless && !none() || meta.is_file() && meta.len() > LARGEST_RULES
+    endless && !none() || meta.is_file() && meta.len() > MOST_BYTES
 }
 
 /// Returns the path of an entry as the model would write it, from the path that the model gave.

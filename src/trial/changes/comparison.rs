@@ -317,7 +317,7 @@ impl<'a> Comparison<'a> {
 
     /// Checks that a path may be shown.
     pub(super) fn check(&self, path: &Path) -> Result<(), Stop> {
-        match (path.to_str(), (self.allowed)(&self.root.join(path))) {
+        match (path.to_str(), self.allowed.allows(&self.root.join(path))) {
             (None, _) => Err(NOT_TEXT.into()),
             (_, false) => Err(SECRET.into()),
             _ => Ok(()),

@@ -103,7 +103,7 @@ impl<'a> LayerPair<'a> {
         // Both are directories: each file in them counts for itself.
         let both = new.kind == Kind::Dir && old.is_some_and(|old| old.kind == Kind::Dir);
         let is_tracked = !both && old.is_some() && tracked.has(path);
-        is_plain && !is_tracked && (trial.allowed)(&trial.root.join(path))
+        is_plain && !is_tracked && trial.allowed.allows(&trial.root.join(path))
     }
 }
 

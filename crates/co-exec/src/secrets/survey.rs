@@ -222,6 +222,12 @@ impl Survey {
                 && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
     }
 
+    /// Returns all secret files and directories, also those outside the workspace.
+    pub fn closed_names(&self) -> impl Iterator<Item = &Path> {
+        let files = self.files.iter().chain(&self.within).chain(&self.outside);
+        files.chain(&self.dirs).map(PathBuf::as_path)
+    }
+
     /// Returns the files and directories of the workspace that are closed.
     pub(crate) fn closed(&self) -> impl Iterator<Item = &PathBuf> {
         self.dirs.iter().chain(&self.files)
