@@ -92,7 +92,7 @@ describe('the chat', function()
 
   it('keeps the draft over hide and show, also while text arrives', function()
     local nvim = chat()
-    nvim:keys('ione<CR>two<Esc>q')
+    nvim:keys('ione<CR>two<Esc><C-w>kq')
     nvim:wait('return not (' .. IN_CHAT:gsub('return ', '') .. ')')
     nvim:receive(append('text'))
     nvim:lua("vim.cmd('Co')")

@@ -196,6 +196,35 @@ describe('the windows of a chat', function()
     wait_closed(nvim)
   end)
 
+  it('leave q in the prompt to the person', function()
+    local nvim = chat()
+    nvim:keys('qaihello<Esc>q')
+    nvim:wait("return vim.fn.getreg('a') ~= ''")
+    same('ihello\27', nvim:lua("return vim.fn.getreg('a')"))
+    wait_together(nvim)
+    nvim:keys('dd@a')
+    nvim:wait_line('co://chat/1/prompt', 'hello')
+    nvim:keys('<C-w>kq')
+    wait_closed(nvim)
+  end)
+
+  it('hide by another key from both, and by no key if there is none', function()
+    for lhs, keys in pairs({ ['<F2>'] = { '<F2>', '<C-w>k<F2>' }, Q = { 'Q', '<C-w>kQ' } }) do
+      for _, typed in ipairs(keys) do
+        local nvim = neovim.start()
+        nvim:lua("require('co').setup({ keys = { chat = { hide = { 'q', ... } } } })", lhs)
+        nvim:enter_chat()
+        nvim:keys(typed)
+        wait_closed(nvim)
+      end
+    end
+    local nvim = neovim.start()
+    nvim:lua("require('co').setup({ keys = { chat = { hide = false } } })")
+    nvim:enter_chat()
+    nvim:keys('<C-w>k')
+    same('', nvim:lua("return vim.fn.maparg('q', 'n')"))
+  end)
+
   it('open together, however the chat is shown', function()
     local nvim = chat()
     nvim:keys(':close<CR>')

@@ -92,9 +92,6 @@ local function map_common(chat, buf, cancel)
   buffer.map(buf, { 'n', 'i' }, keys.cancel, function()
     cancel(chat)
   end, 'cancel the turn')
-  map('hide', 'hide the chat', function()
-    window.hide(chat)
-  end)
   map('next', 'next message', function()
     jump(chat, 1)
   end)
@@ -108,6 +105,21 @@ local function map_common(chat, buf, cancel)
   map('help', 'list the keys', function()
     key_help.show('chat', keys)
   end)
+end
+
+--- Maps the keys that hide a chat. In the prompt, `q` records a macro, as everywhere that a person types.
+---@param chat co.Chat
+---@param lhs string|string[]|false
+local function map_hide(chat, lhs)
+  local function hide()
+    window.hide(chat)
+  end
+  local keys = type(lhs) == 'table' and lhs or { lhs or nil }
+  local other = vim.tbl_filter(function(key)
+    return key ~= 'q'
+  end, keys)
+  buffer.map(chat.buf, 'n', keys, hide, 'hide the chat')
+  buffer.map(chat.prompt.buf, 'n', other, hide, 'hide the chat')
 end
 
 --- Goes to the next or the previous call. In diff mode, the keys go to changes, as in each window.
@@ -165,6 +177,7 @@ function M.map(chat, cancel)
   map_common(chat, chat.prompt.buf, cancel)
   map_calls(chat)
   local keys = config.get().keys.chat
+  map_hide(chat, keys.hide)
   local function send()
     submit(chat)
   end

@@ -9,7 +9,7 @@ local actions = {
     { 'submit', 'send the prompt' },
     { 'send', 'send the prompt, from insert mode too; again: into the running turn' },
     { 'cancel', 'cancel the turn; again: what is queued' },
-    { 'hide', 'hide the chat' },
+    { 'hide', 'hide the chat; in the prompt, q records a macro' },
     { 'next', 'next message' },
     { 'previous', 'previous message' },
     { 'next_call', 'next call' },

@@ -110,7 +110,7 @@ fn random_commands_change_no_line_of_a_chat_and_undo_gives_the_draft_back() {
     // Another chat asks.
     scene.co("/new");
     scene.wait_for("vim.fn.bufname() == 'co://chat/2/prompt'", "another chat");
-    scene.type_keys("imake a file<C-s><Esc>q");
+    scene.type_keys("imake a file<C-s><Esc><C-w>kq");
     scene.wait_ask("1/1");
     scene.type_keys(":vertical split co://chat/1<CR>");
     scene.wait_for("vim.fn.bufwinid('^co://chat/1/prompt$') > 0", "the chat");
