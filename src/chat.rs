@@ -272,12 +272,13 @@ impl Chat {
         self.typed.cancel();
         self.commit.cancel();
         self.cancel_contexts();
-        if self.cancel_pressed {
+        if self.cancel_pressed || self.queue.is_held() {
             self.queue.drop_all();
             self.show_state();
         }
         if let Some(running) = &self.running {
             self.cancel_pressed = true;
+            self.queue.hold();
             running.cancel.cancel();
         }
         self.questions.withdraw_all();

@@ -10,11 +10,31 @@ pub(super) struct PromptQueue {
     waiting: VecDeque<Prompt>,
     /// The number of prompts that were recorded or dropped. Prompts that were given back do not count.
     taken: u64,
+    /// The person cancelled the turn: the prompts wait until the person sends one, or starts a turn.
+    held: bool,
 }
 
 impl PromptQueue {
+    /// Adds a prompt: behind the others, or before those that are held.
     pub(super) fn push(&mut self, prompt: Prompt) {
-        self.waiting.push_back(prompt);
+        match std::mem::take(&mut self.held) {
+            true => self.waiting.push_front(prompt),
+            false => self.waiting.push_back(prompt),
+        }
+    }
+
+    /// Lets the prompts wait beyond the end of the turn, if there are some.
+    pub(super) fn hold(&mut self) {
+        self.held = !self.waiting.is_empty();
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Lets the prompts go on after the turn that starts.
+    pub(super) fn release(&mut self) {
+        self.held = false;
     }
 
     pub(super) fn taken(&self) -> u64 {
@@ -64,14 +84,20 @@ impl PromptQueue {
 
     /// Drops all prompts.
     pub(super) fn drop_all(&mut self) {
+        self.held = false;
         self.taken += self.waiting.len() as u64;
         self.waiting.clear();
     }
 }
 
 impl Chat {
-    /// Lets the newest queued prompt go with the next request of the turn.
-    pub(super) fn steer(&mut self) {
+    /// Lets the newest queued prompt go with the next request of the turn. If none runs, the oldest starts one.
+    pub(super) async fn steer(&mut self) {
+        if self.queue.is_held()
+            && let Some(prompt) = self.queue.next()
+        {
+            return self.prompt(prompt).await;
+        }
         let mut newest_first = self.queue.waiting.iter_mut().rev();
         match newest_first.find(|prompt| !prompt.steer) {
             Some(prompt) if prompt.range.is_some() => {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use super::events::ChatEvent;
 use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
-use crate::protocol::ChatState;
+use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
@@ -25,6 +25,8 @@ const EFFECT_UNKNOWN: &str =
 const TRIAL_CUT_OFF: &str =
     "cut off: the turn ended during the trial of this call; what it changed is dropped";
 
+const PROMPTS_WAIT: &str = "queued prompts wait: /steer sends the first, /stop drops them";
+
 pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,
@@ -33,6 +35,7 @@ pub(super) struct RunningTurn {
 
 impl Chat {
     pub(super) async fn start_turn(&mut self, purpose: Purpose) {
+        self.queue.release();
         self.record_choice().await;
         self.drop_undo();
         self.status.turn_usage = Usage::default();
@@ -229,7 +232,9 @@ impl Chat {
         self.set_state(ChatState::Idle, String::new());
         let data = serde_json::json!({ "chat": self.id, "reason": end });
         self.services.editor.fire("CoTurnDone", data);
-        if let Some(prompt) = self.queue.next() {
+        if self.queue.is_held() {
+            self.services.notice(NoticeLevel::Info, PROMPTS_WAIT);
+        } else if let Some(prompt) = self.queue.next() {
             Box::pin(self.prompt(prompt)).await;
         }
     }

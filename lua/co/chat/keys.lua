@@ -15,12 +15,12 @@ local printable = require('co.ui.printable')
 local window = require('co.chat.window')
 local windows = require('co.ui.windows')
 
---- Submits the text of the prompt; if there is none, the queued prompt goes into the turn. A text that could not be
+--- Submits the text of the prompt; if there is none, the queued prompt goes into the turn, or starts one. A text that could not be
 --- sent stays.
 ---@param chat co.Chat
 local function submit(chat)
   local text = printable.trim(table.concat(chat.prompt:lines(), '\n'))
-  if text == '' and #chat.waiting_prompts > 0 and chat.state.state ~= 'idle' then
+  if text == '' and #chat.waiting_prompts > 0 then
     callbacks.submit(chat, '/steer')
   elseif text == '' then
     notify.info('the prompt is empty: type one, then submit it')

@@ -73,6 +73,13 @@ local function first_queued(chat)
   return math.min(steering, #chat.waiting_prompts) + 1 --[[@as integer]]
 end
 
+--- Returns whether the queued prompts wait, although no turn runs, because the person cancelled the turn before.
+---@param chat co.Chat
+---@return boolean
+local function are_held(chat)
+  return chat.state.state == 'idle' and chat.state.queued + (chat.state.steering or 0) > 0
+end
+
 --- Sends a prompt into the turn that runs: the text, or the newest queued prompt if it is empty.
 ---@param chat co.Chat
 ---@param text string
@@ -85,7 +92,7 @@ function M.steer(chat, text, cwd)
   local message = { type = 'command', chat = chat.id, name = 'steer', args = '', cwd = cwd }
   local taken = M.message(chat, message, cwd)
   local waiting = chat.waiting_prompts
-  if taken and #waiting > 0 then
+  if taken and #waiting > 0 and not are_held(chat) then
     local newest = table.remove(waiting)
     table.insert(waiting, first_queued(chat), newest)
   end
@@ -218,7 +225,8 @@ send_prompt = function(chat, prompt)
       M.waits_no_longer(chat, text)
     end
   end
-  table.insert(waiting, prompt.message.steer and first_queued(chat) or #waiting + 1, text)
+  local first = prompt.message.steer or are_held(chat)
+  table.insert(waiting, first and first_queued(chat) or #waiting + 1, text)
   table.insert(chat.gathering, prompt)
   if #chat.gathering == 1 then
     send_first(chat)

@@ -139,6 +139,7 @@ impl Chat {
             None => self.offer_providers(&name),
         }
         if self.running.is_none()
+            && !self.queue.is_held()
             && let Some(prompt) = self.queue.next()
         {
             Box::pin(self.prompt(prompt)).await;

@@ -201,5 +201,6 @@ async fn after_a_new_prompt_a_cancel_means_the_turn_alone() {
     chat.say("third");
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
+    chat.command("steer", "");
     assert_eq!(chat.ended().await, "done", "the third was not given up");
 }

@@ -92,6 +92,7 @@ async fn it_is_the_next_prompt_if_the_turn_makes_no_request_any_more() {
     waiting(&mut chat, [1, 1]).await;
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
+    chat.command("steer", "");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(chat.ended().await, "done");
     assert_eq!(prompts(&chat.disk()), ["go", "not a", "later"]);

@@ -179,32 +179,79 @@ async fn the_state_says_how_full_the_window_is() {
 
 #[tokio::test]
 async fn a_second_cancel_drops_the_queue() {
-    let hang = || vec![text("one"), Part::Hang];
-    let mut chat = Chat::new([hang(), hang(), hang()]);
+    let mut chat = Chat::new([vec![text("one"), Part::Hang]]);
     chat.say("first");
     chat.state(ChatState::Streaming).await;
     chat.say("second");
     chat.say("third");
     chat.send(Msg::Cancel);
     assert_eq!(chat.ended().await, "cancelled");
-    // What was queued goes on, and is what the second one means.
-    chat.state(ChatState::Streaming).await;
+    chat.notice("prompts wait").await;
     chat.send(Msg::Cancel);
-    assert_eq!(chat.ended().await, "cancelled");
-    let last = chat.seen.iter().rev().find_map(pick!(
-        ToEditor::State { state, queued, taken_prompts, .. } => (*state, *queued, *taken_prompts)
-    ));
-    assert_eq!(
-        last,
-        Some((ChatState::Idle, 0, 3)),
-        "none of the three waits"
-    );
-    assert_eq!(chat.model.requests().len(), 2);
-    assert!(!chat.screen().contains("third"));
+    chat.until(pick!(ToEditor::State {
+        state: ChatState::Idle,
+        queued: 0,
+        taken_prompts: 3,
+        ..
+    } => ()))
+        .await;
+    assert_eq!(chat.model.requests().len(), 1);
+    assert!(!chat.screen().contains("second"));
     // A new prompt begins anew.
     chat.model.push(says("here"));
     chat.say("fourth");
     chat.state(ChatState::Streaming).await;
+}
+
+/// Cancels a turn while two prompts wait.
+async fn held(answers: impl IntoIterator<Item = Vec<Part>>) -> Chat {
+    let hang = vec![text("one"), Part::Hang];
+    let mut chat = Chat::new(std::iter::once(hang).chain(answers));
+    chat.say("first");
+    chat.state(ChatState::Streaming).await;
+    chat.say("second");
+    chat.say("third");
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    chat.notice("prompts wait").await;
+    assert_eq!(chat.model.requests().len(), 1);
+    chat
+}
+
+#[tokio::test]
+async fn after_a_cancel_a_new_prompt_goes_before_those_that_wait() {
+    let mut chat = held([says("two"), says("three"), says("four")]).await;
+    chat.say("not so");
+    for _ in 0..3 {
+        assert_eq!(chat.ended().await, "done");
+    }
+    let screen = chat.screen();
+    let prompts: Vec<_> = screen.split("## You\n").skip(1).collect();
+    let firsts = prompts.iter().filter_map(|it| it.lines().next());
+    assert_eq!(
+        firsts.collect::<Vec<_>>(),
+        ["first", "not so", "second", "third"]
+    );
+}
+
+#[tokio::test]
+async fn after_a_cancel_the_prompts_that_wait_go_on_by_a_command() {
+    let mut chat = held([says("two"), says("three")]).await;
+    chat.command("steer", "");
+    for _ in 0..2 {
+        assert_eq!(chat.ended().await, "done");
+    }
+    assert!(
+        chat.screen()
+            .ends_with("second\n\n## Co\ntwo\n\n## You\nthird\n\n## Co\nthree")
+    );
+    // So they do after another turn.
+    let mut chat = held([says("one"), says("two"), says("three")]).await;
+    chat.command("retry", "");
+    for _ in 0..3 {
+        assert_eq!(chat.ended().await, "done");
+    }
+    assert!(chat.screen().ends_with("third\n\n## Co\nthree"));
 }
 
 #[tokio::test]
