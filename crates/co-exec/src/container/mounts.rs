@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use super::WORKSPACE_INSIDE;
 use crate::sandbox::ProtectedPaths;
@@ -14,8 +15,9 @@ use crate::sandbox::ProtectedPaths;
 pub(super) struct Cover {
     path: PathBuf,
     kind: CoverKind,
-    /// The device and number of the file. If another file takes its place, the mount is lost.
-    file: (u64, u64),
+    /// The device and number of the file, and the time at which it was made. If another file takes its place, the mount is lost. A
+    /// new file often gets the number of one that was removed.
+    file: (u64, u64, Option<SystemTime>),
     directory: bool,
 }
 
@@ -48,7 +50,7 @@ pub(super) fn covers(protected: &ProtectedPaths) -> Vec<Cover> {
             covers.push(Cover {
                 path: path.clone(),
                 kind,
-                file: (facts.dev(), facts.ino()),
+                file: (facts.dev(), facts.ino(), facts.created().ok()),
                 directory: facts.is_dir(),
             });
         }
@@ -191,5 +193,16 @@ mod tests {
         assert_eq!(unhidden(&protected, &after), Some(path("secret")));
         std::os::unix::fs::symlink("gone", path("secret")).unwrap();
         assert_eq!(unhidden(&protected, &after), Some(path("secret")));
+        // Some file systems give the number of a removed file to the next one.
+        let replace = || {
+            std::fs::remove_file(path("secret")).unwrap();
+            std::fs::write(path("secret"), "").unwrap();
+            path("secret").symlink_metadata().unwrap().created().ok()
+        };
+        let made = replace();
+        let before = covers(&protected);
+        while made.is_some() && replace() == made {}
+        let replaced = Some(path("secret")).filter(|_| made.is_some());
+        assert_eq!(unhidden(&protected, &before), replaced);
     }
 }
