@@ -17,6 +17,7 @@ use crate::blocking::blocking;
 use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
 use crate::protocol::Change;
+use crate::tool::judge::Judge;
 use crate::tool::shell::ExecContext;
 use crate::trial::{self, Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
 use co_exec::CommandOutcome;
@@ -30,7 +31,7 @@ struct ReadTrial {
     files: Vec<ChangedFile>,
     /// The difference for the question.
     change: Option<Change>,
-    layer: Option<Arc<Layer>>,
+    layer: Arc<Layer>,
 }
 
 impl Turn {
@@ -180,35 +181,44 @@ impl Turn {
         };
         self.show(ChatEvent::Decision(Decision::Tried)).await?;
         let (outcome, result) = self.follow(&allowed, running).await?;
-        if self.cancel.is_cancelled() {
+        let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
+        let read = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            read = self.read_trial(layer, &outcome, failed) => Some(read),
+        };
+        let Some(read) = read else {
             let told = "It ran as a trial, and what it changed is dropped.";
             let result = result.told(told).noted(DROPPED);
             self.conclude(&allowed.call, result).await?;
             return Err(Halt::Cancelled);
-        }
-        let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
-        Ok(match self.read_trial(layer, &outcome, failed).await {
+        };
+        let may_stay = ended_by_itself(&outcome) && !failed;
+        let read = match read {
+            Ok(read) => read.settle_ignored(may_stay, Arc::clone(&self.judge)).await,
+            Err(why) => Err(why),
+        };
+        Ok(match read {
             Err(why) => Trial::Failed(why),
             Ok(read) => Trial::Ended(Box::new(EndedTrial {
                 summary: summary(&outcome, &read.changes, failed),
+                layer: Some(read.layer).filter(|_| read.changes.ignored.fate == Fate::Undecided),
                 change: read.change,
                 changes: read.changes,
                 files: read.files,
                 result,
-                layer: read.layer,
             })),
         })
     }
 
-    /// Returns what a trial changed. `failed` is true if the command may have failed because of the trial. If it changed only
-    /// ignored files, leaves them for later trials.
+    /// Reads what a trial changed, and makes the difference for the question. `failed` is true if the command may have failed because
+    /// of the trial.
     async fn read_trial(
         &self,
         layer: Layer,
         outcome: &CommandOutcome,
         failed: bool,
     ) -> Result<ReadTrial, String> {
-        let may_stay = ended_by_itself(outcome) && !failed;
         let (checkpoints, judge) = (
             Arc::clone(&self.services.checkpoints),
             Arc::clone(&self.judge),
@@ -227,16 +237,9 @@ impl Turn {
         let (mut changes, place) = read.await?;
         // What git says may have a secret too, if the output has one.
         if !outcome.withheld {
-            changes = tokio::select! {
-                () = self.cancel.cancelled() => return Err("it was cancelled".to_owned()),
-                changes = changes.with_head(&self.services.executor, &place) => changes,
-            };
+            changes = changes.with_head(&self.services.executor, &place).await;
         }
-        let TrialPlace {
-            layer,
-            judge,
-            store,
-        } = place;
+        let TrialPlace { layer, store, .. } = place;
         let shown = trial::in_time(&layer, move || {
             let files = ChangedFile::all(changes.changes.iter(), &store);
             // A yes may run the command again, so there is nothing to answer in parts.
@@ -244,16 +247,24 @@ impl Turn {
             let change = shown_change(&changes, &files, whole, &store);
             (changes, files, change)
         });
-        let (mut changes, files, change) = shown.await?;
-        blocking(move || {
-            changes.settle_ignored(may_stay, &layer, judge.root(), &judge.readable());
-            Ok::<_, String>(ReadTrial {
-                layer: Some(layer).filter(|_| changes.ignored.fate == Fate::Undecided),
-                changes,
-                files,
-                change,
-            })
+        let (changes, files, change) = shown.await?;
+        Ok(ReadTrial {
+            changes,
+            files,
+            change,
+            layer,
         })
-        .await
+    }
+}
+
+impl ReadTrial {
+    /// Decides about the ignored files of the trial. If it changed only these, and they `may_stay`, leaves them for later trials.
+    async fn settle_ignored(mut self, may_stay: bool, judge: Arc<Judge>) -> Result<Self, String> {
+        let settle = move || {
+            let allowed = judge.readable();
+            (self.changes).settle_ignored(may_stay, &self.layer, judge.root(), &allowed);
+            Ok::<_, String>(self)
+        };
+        blocking(settle).await
     }
 }
