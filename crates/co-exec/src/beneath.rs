@@ -627,9 +627,21 @@ fn found<T>(opened: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// The reason that a part of a path is a link.
+#[derive(Debug, thiserror::Error)]
+#[error("it or a directory above it is a link now")]
+struct LinkError;
+
+/// Returns whether something could not be opened because a part of its path is a link.
+pub(crate) fn is_link_error(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|reason| reason.is::<LinkError>())
+}
+
 fn error(errno: Errno) -> io::Error {
     match errno {
-        Errno::LOOP => io::Error::other("it or a directory above it is a link now"),
+        Errno::LOOP => io::Error::other(LinkError),
         errno => errno.into(),
     }
 }

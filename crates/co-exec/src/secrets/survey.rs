@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::content;
-use crate::beneath::Dir;
+use crate::beneath::{self, Dir};
 use crate::regular::FileStamp;
 use crate::repository;
 use co_policy::secret_names as names;
@@ -451,19 +451,22 @@ impl Walk<'_> {
 
     /// Reads a directory, and tells whether its entries are all.
     fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Entries, bool) {
-        let kind_of = |error: &io::Error| error.kind();
-        let opened = opened.as_ref().map_err(kind_of);
-        let entries = match opened.and_then(|it| it.list().map_err(|error| kind_of(&error))) {
+        // Closed, because a command may find it readable, or find another directory at its path.
+        let is_closed = |error: &io::Error| {
+            use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+            matches!(error.kind(), PermissionDenied | NotFound | NotADirectory)
+                || beneath::is_link_error(error)
+        };
+        let entries = match opened {
+            Ok(opened) => opened.list().map_err(|error| is_closed(&error)),
+            Err(error) => Err(is_closed(error)),
+        };
+        let entries = match entries {
             Ok(entries) => entries,
-            Err(kind) => {
-                use io::ErrorKind::{NotADirectory, NotFound, Other, PermissionDenied};
-                match kind {
-                    // Closed, because a command may find it readable, or find another directory at its path. (A link is
-                    // an error of the kind `Other`.)
-                    PermissionDenied | NotFound | NotADirectory | Other => {
-                        self.survey.dirs.push(dir.to_owned());
-                    }
-                    _ => self.survey.complete = false,
+            Err(closed) => {
+                match closed {
+                    true => self.survey.dirs.push(dir.to_owned()),
+                    false => self.survey.complete = false,
                 }
                 return (Arc::default(), false);
             }
