@@ -162,7 +162,6 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/output/spill.rs": own,
             "crates/co-exec/src/output/spill/file.rs": own,
             "crates/co-exec/src/process/": "/proc, cgroups, terminals; counts the files of a private TMPDIR",
-            "crates/co-exec/src/sandbox/exposure.rs": "/proc",
             "crates/co-exec/src/sandbox/git.rs": "the person's configuration of git",
             "crates/co-exec/src/sandbox/grants.rs": "lists /etc",
             "crates/co-exec/src/sandbox/grants/path.rs": "/etc; lists directories of PATH",

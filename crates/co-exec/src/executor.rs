@@ -210,7 +210,7 @@ impl Executor {
         };
         let mut tries = 1;
         loop {
-            let secrets = self.watch_secrets(&spec.confinement).await;
+            let secrets = self.watch_secrets(&spec.confinement).await?;
             let launched = self.launch(&spec, streams, (path, secrets))?;
             let ((process, limits, group), timeout) = launched;
             match process.begin().await {
@@ -225,14 +225,20 @@ impl Executor {
     }
 
     /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may block.
-    async fn watch_secrets(&self, confinement: &Confinement) -> Option<SecretWatch> {
-        if *confinement == Confinement::Plain {
-            return None;
-        }
-        let (launcher, confinement) = (self.inner.launcher.clone()?, confinement.clone());
+    ///
+    /// # Errors
+    /// They move each time that co looks for them.
+    async fn watch_secrets(&self, confinement: &Confinement) -> Result<Option<SecretWatch>, Error> {
+        let launcher = self.inner.launcher.clone();
+        let Some(launcher) = launcher.filter(|_| *confinement != Confinement::Plain) else {
+            return Ok(None);
+        };
+        let confinement = confinement.clone();
         let look = move || launcher.watch_secrets(&confinement);
-        // If this fails, the launcher looks for them.
-        tokio::task::spawn_blocking(look).await.ok().flatten()
+        // If the thread fails, the launcher looks for them.
+        let watched = tokio::task::spawn_blocking(look).await;
+        let watched = watched.unwrap_or(Ok(None));
+        watched.map_err(|moving| Error::Sandbox(moving.into()))
     }
 
     /// Starts the process of a command. Returns it with its limits, and its time-out.

@@ -22,6 +22,7 @@ pub struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
+    written: ChangeTime,
     changed: ChangeTime,
 }
 
@@ -58,6 +59,12 @@ impl FileStamp {
     /// Returns the device and the inode, which a file keeps under another name.
     pub fn inode(&self) -> (u64, u64) {
         (self.device, self.inode)
+    }
+
+    /// Returns whether the same file has changed since `before`, but not its contents: its names, its mode or its owner.
+    pub(crate) fn is_unwritten_since(&self, before: &Self) -> bool {
+        let contents = |it: &Self| (it.inode(), it.size, it.written);
+        contents(self) == contents(before) && self.changed != before.changed
     }
 
     /// Returns whether every later change will change the stamp. A change within the resolution of file times may
@@ -100,6 +107,7 @@ impl From<&Metadata> for FileStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
+            written: ChangeTime(meta.mtime(), meta.mtime_nsec()),
             changed: ChangeTime(meta.ctime(), meta.ctime_nsec()),
         }
     }
@@ -111,6 +119,7 @@ impl From<&Stat> for FileStamp {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size.cast_unsigned(),
+            written: ChangeTime(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
             changed: ChangeTime(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }

@@ -568,7 +568,7 @@ fn unescaped(text: &[u8]) -> PathBuf {
     OsStr::from_bytes(&bytes).into()
 }
 
-fn user_limit() -> Result<usize, Unwatched> {
+pub(crate) fn user_limit() -> Result<usize, Unwatched> {
     let text = std::fs::read_to_string(MAX_USER_WATCHES)?;
     text.trim()
         .parse()

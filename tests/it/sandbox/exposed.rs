@@ -77,6 +77,8 @@ async fn output_is_told_if_a_secret_appeared_beside_one() {
     let place = Place::new();
     let running = place.start("cat .env .env.local src/main.rs 2>&1").await;
     fs::write(place.ws.join(".env.local"), "KEY=hunter3\n").unwrap();
+    // As editors save.
+    fs::rename(place.ws.join(".env"), place.ws.join(".env~")).unwrap();
     fs::write(place.ws.join("new"), "KEY=hunter3\n").unwrap();
     fs::rename(place.ws.join("new"), place.ws.join(".env")).unwrap();
     place.go();

@@ -103,7 +103,7 @@ impl Executor {
         };
         let mut tries = 1;
         loop {
-            let secrets = self.watch_secrets(confinement).await;
+            let secrets = self.watch_secrets(confinement).await?;
             let is_surveyed = secrets.as_ref().is_some_and(|it| it.before().complete);
             if *read_only && !is_surveyed {
                 let unready = HidingRefusal::NotSurveyed(workspace.clone());

@@ -1,44 +1,28 @@
 //! Looks for secrets that appeared where a command could read, from the survey by which secrets are closed to it until its end.
 //!
-//! The secrets that are there at the end are found by another survey. Those that came and went are found by the names that came into
-//! the directories of the workspace meanwhile (inotify).
+//! The secrets that are there at the end are found by another survey. Those that came and went are found by the names that changed in
+//! the directories of the workspace meanwhile (inotify), and those that had another name for a while by the times of their files.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+mod names;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use co_policy::secret_names;
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
-use rustix::io::Errno;
+use rustix::fs::AtFlags;
 
+use self::names::{INDEX, Look, NameWatch, Places};
+use super::refused::HidingRefusal;
+use crate::beneath::Dir;
 use crate::command::ShownSecrets;
 use crate::regular::FileStamp;
-use crate::repository;
-use crate::secrets::{Survey, Surveys, is_generated};
+use crate::secrets::{Survey, Surveys};
 
 /// The most secrets that are named.
 const MAX_NAMED_SECRETS: usize = 10;
 
 /// The most surveys before a start, if secrets appear during each of them.
 const MAX_SURVEYS: usize = 3;
-
-/// The part of a user's watches that one command may take, because the editor needs watches too.
-const WATCH_SHARE: usize = 4;
-/// The most watches of a command that only reads, because each makes its start slower.
-const MAX_QUICK_WATCHES: usize = 1_000;
-/// The setting with the number of watches that a user may have.
-const MAX_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
-
-/// The bytes of events that are read at once.
-const EVENT_BYTES: usize = 16 << 10;
-
-/// The name of git's index, and its name while git changes the work tree.
-const INDEX: &str = "index";
-const INDEX_LOCK: &str = "index.lock";
 
 /// The way in which secrets are closed to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +55,9 @@ pub(crate) struct SecretWatch {
     before: Arc<Survey>,
     closed_by: ClosedBy,
     shown: ShownSecrets,
-    /// Git's index at the start, if no names are watched.
+    /// The secrets at the start.
+    stamps: Arc<SecretStamps>,
+    /// Git's index at the start, if not all names are watched.
     index: Option<FileStamp>,
     state: Arc<Mutex<WatchState>>,
 }
@@ -82,6 +68,7 @@ struct WatchState {
     phase: Phase,
     /// None if the kernel cannot tell the names, or that would take long.
     names: Option<NameWatch>,
+    places: Places,
 }
 
 /// A part of the life of a command.
@@ -93,53 +80,62 @@ enum Phase {
 }
 
 impl SecretWatch {
-    /// Starts to watch. If secrets appear meanwhile, they count as those of the survey.
+    /// Starts to watch. If secrets appear or move meanwhile, looks for them again.
     ///
     /// Blocks on files.
-    pub(crate) fn new(surveys: &Surveys, secrets: WatchedSecrets<'_>) -> Self {
+    ///
+    /// # Errors
+    /// That happens each time.
+    pub(crate) fn new(
+        surveys: &Surveys,
+        secrets: WatchedSecrets<'_>,
+    ) -> Result<Self, HidingRefusal> {
         let WatchedSecrets {
             workspace,
             mut before,
             closed_by,
             shown,
         } = secrets;
-        let mut names = None;
-        for _ in 0..MAX_SURVEYS {
-            let earlier = surveys.closed_earlier(workspace);
-            let known = before.closed().chain(&*earlier);
-            let known = known.filter(|path| !shown.includes(path));
-            names = NameWatch::start(&before, known.map(PathBuf::as_path), closed_by);
-            if names.is_none() {
-                break;
-            }
+        let mut names = NameWatch::new(workspace, closed_by);
+        let mut tries = 1;
+        let stamps = loop {
+            names = names.and_then(|names| names.with(&before));
+            // Before the survey: what happens after this is noticed.
+            let stamps = SecretStamps::of(&before, shown);
             let now = surveys.current(workspace);
-            let is_same = now.closed().eq(before.closed());
+            let moved = first_difference(&before, &now);
             before = now;
-            if is_same {
-                break;
+            match moved {
+                None => break stamps,
+                Some(_) if tries < MAX_SURVEYS => tries += 1,
+                Some(path) => return Err(HidingRefusal::Moving(path)),
             }
-        }
+        };
+        let earlier = surveys.closed_earlier(workspace);
+        let places = Places::new(Arc::clone(&before), &earlier, closed_by, shown);
         let mut watch = Self {
             surveys: surveys.clone(),
             workspace: workspace.to_owned(),
             before,
             closed_by,
             shown: shown.clone(),
+            stamps: Arc::new(stamps),
             index: None,
             state: Arc::new(Mutex::new(WatchState {
                 exposed: Vec::new(),
                 phase: Phase::Starting,
                 names,
+                places,
             })),
         };
-        if watch.state().names.is_none() {
+        if !watch.state().sees_all() {
             watch.index = watch.index_stamp();
         }
-        watch
+        Ok(watch)
     }
 
     fn index_stamp(&self) -> Option<FileStamp> {
-        let index = git_dir(&self.workspace).join(INDEX);
+        let index = names::git_dir(&self.workspace).join(INDEX);
         FileStamp::of(&index)
     }
 
@@ -183,32 +179,53 @@ impl SecretWatch {
         drop(names);
     }
 
-    /// Looks for secrets, first for those that are there, then for those that came since the last look.
+    /// Looks for secrets, first for those that are there, then for those that could be read since the last look.
     fn look(&self, state: &mut WatchState) -> Vec<PathBuf> {
+        let git_is_busy = state.names.as_ref().is_some_and(NameWatch::is_git_busy);
         let now = self.surveys.current(&self.workspace);
-        let own = self.closed_by == ClosedBy::WritableMounts && state.phase == Phase::Running;
+        let may_write = self.closed_by == ClosedBy::WritableMounts && state.phase == Phase::Running;
+        let mut own = may_write;
         let everywhere = vec![self.workspace.clone()];
-        let (mut came, mut git) = (Vec::new(), false);
-        match &mut state.names {
-            Some(names) => {
-                names.read();
-                if names.lost {
-                    return everywhere;
-                }
-                git = names.git;
-                came = names.take(own && !git);
-            }
-            None if own => git = self.index_stamp() != self.index,
-            // Something has changed meanwhile.
-            None if self.closed_by != ClosedBy::Rules && !Arc::ptr_eq(&self.before, &now) => {
+        let mut changes = Vec::new();
+        if let Some(names) = &mut state.names {
+            names.read();
+            if names.lost {
                 return everywhere;
             }
-            None => {}
+            own &= !names.git;
+            changes = names.take();
+        }
+        if !state.sees_all() {
+            let is_blind = state.names.is_none();
+            let stamps = || self.stamps.are_current(&self.workspace);
+            let may_miss_a_secret = match self.closed_by {
+                ClosedBy::Rules => is_blind && stamps() != (true, true),
+                // The command itself changes directories.
+                _ if may_write => is_blind && !stamps().0,
+                // Something has changed meanwhile.
+                _ => !Arc::ptr_eq(&self.before, &now),
+            };
+            if may_miss_a_secret {
+                return everywhere;
+            }
+            own &= self.index_stamp() == self.index;
         }
         if !now.complete {
             return everywhere;
         }
-        let mut exposed = match own && !git {
+        let look = Look {
+            now: &now,
+            own,
+            git_is_busy,
+        };
+        let mut came: Vec<_> = changes
+            .into_iter()
+            .filter_map(|change| state.places.exposed(change, look))
+            .collect();
+        came.extend(self.stamps.linked(&self.workspace));
+        came.sort();
+        came.dedup();
+        let mut exposed = match own {
             true => Vec::new(),
             false => new_secrets(&self.before, &now, self.closed_by),
         };
@@ -248,153 +265,79 @@ impl SecretWatch {
     }
 }
 
-/// Returns the git directory of the workspace `root`.
-fn git_dir(root: &Path) -> PathBuf {
-    let dirs = repository::find(root).ok().flatten();
-    dirs.map_or_else(|| root.join(".git"), |dirs| dirs.own)
+/// The stamps of secret files, and of the directories that they are in.
+#[derive(Debug, Default)]
+struct SecretStamps {
+    files: Vec<(PathBuf, FileStamp)>,
+    dirs: Vec<(PathBuf, FileStamp)>,
 }
 
-/// Returns whether a path is in a git directory of the workspace `root`, or outside of it.
-fn is_gits(path: &Path, root: &Path) -> bool {
-    let below = path.strip_prefix(root);
-    below.map_or(true, |below| below.iter().any(|part| part == ".git"))
-}
-
-/// The names that came into the directories of a workspace, except those of generated files, and the secrets that were removed.
-#[derive(Debug)]
-struct NameWatch {
-    inotify: OwnedFd,
-    root: PathBuf,
-    dirs: HashMap<i32, PathBuf>,
-    /// The places of secrets, also earlier ones, with the directories above them.
-    known: HashSet<PathBuf>,
-    /// The directories in which new names are closed, because reading is granted entry by entry.
-    opened: HashSet<PathBuf>,
-    came: Vec<NewName>,
-    /// True if git wrote its index: then it may have changed the work tree.
-    git: bool,
-    /// True if names may be missing.
-    lost: bool,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct NewName {
-    path: PathBuf,
-    is_dir: bool,
-}
-
-impl NameWatch {
-    /// Starts to watch the directories of a survey. `known` are the places of secrets. Returns none if the kernel refuses, or there
-    /// are too many directories.
-    fn start<'a>(
-        survey: &Survey,
-        known: impl Iterator<Item = &'a Path>,
-        closed_by: ClosedBy,
-    ) -> Option<Self> {
-        let root = survey.root();
-        let git = git_dir(root);
-        let most = std::fs::read_to_string(MAX_WATCHES).ok()?;
-        let mut most = most.trim().parse::<usize>().ok()? / WATCH_SHARE;
-        let mut opened = HashSet::new();
-        if closed_by == ClosedBy::Rules {
-            most = most.min(MAX_QUICK_WATCHES);
-            let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
-            opened.extend(
-                above
-                    .filter(|dir| dir.starts_with(root))
-                    .map(Path::to_owned),
-            );
+impl SecretStamps {
+    fn of(survey: &Survey, shown: &ShownSecrets) -> Self {
+        let Ok(root) = Dir::open(survey.root()) else {
+            return Self::default();
+        };
+        let with_stamp = |path: &Path| Some((path.to_owned(), stamp(&root, survey.root(), path)?));
+        let hidden = survey.closed().filter(|path| !shown.includes(path));
+        let hidden: Vec<&PathBuf> = hidden.collect();
+        let files = survey.files.iter().chain(&survey.within);
+        let files = files.filter(|file| hidden.iter().any(|path| file.starts_with(path)));
+        let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
+        let above: HashSet<&Path> = above.filter(|dir| dir.starts_with(survey.root())).collect();
+        let within = survey.directories().filter(|dir| survey.closes(dir));
+        Self {
+            files: files.filter_map(|path| with_stamp(path)).collect(),
+            dirs: above
+                .into_iter()
+                .chain(within)
+                .filter_map(with_stamp)
+                .collect(),
         }
-        let dirs = survey.directories().filter(|dir| {
-            let below = dir.strip_prefix(root);
-            below.is_ok_and(|below| !is_generated(below)) && !survey.closes(dir)
+    }
+
+    /// Returns the files that may have had another name for a while: nothing wrote them, but the time of their last change is another.
+    fn linked(&self, root: &Path) -> Vec<PathBuf> {
+        let Ok(opened) = Dir::open(root) else {
+            return Vec::new();
+        };
+        let linked = self.files.iter().filter(|(path, before)| {
+            stamp(&opened, root, path).is_some_and(|now| now.is_unwritten_since(before))
         });
-        let dirs: HashSet<&Path> = dirs.chain([git.as_path()]).collect();
-        if dirs.len() > most {
-            return None;
-        }
-        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-        let mut flags = WatchFlags::CREATE | WatchFlags::MOVED_TO;
-        flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
-        if matches!(closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts) {
-            // If a file is removed, the kernel removes the mount over it some milliseconds before.
-            flags |= WatchFlags::DELETE;
-        }
-        let mut watched = HashMap::new();
-        for dir in dirs {
-            match inotify::add_watch(&inotify, dir, flags) {
-                Ok(watch) => drop(watched.insert(watch, dir.to_owned())),
-                // If it comes back, that is a new name.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                Err(_) => return None,
-            }
-        }
-        let known = known.flat_map(|path| path.ancestors().take_while(|it| *it != root));
-        Some(Self {
-            dirs: watched,
-            opened,
-            known: known.map(Path::to_owned).collect(),
-            came: Vec::new(),
-            git: git.join(INDEX_LOCK).exists(),
-            lost: false,
-            inotify,
-            root: root.to_owned(),
-        })
+        linked.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Reads the names that came since the last call. Returns whether there are any.
-    fn read(&mut self) -> bool {
-        let known = self.came.len();
-        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
-        let mut events = Reader::new(&self.inotify, &mut buffer);
-        // It fails when no event is left.
-        while let Ok(event) = events.next() {
-            self.lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
-            let (Some(dir), Some(name)) = (self.dirs.get(&event.wd()), event.file_name()) else {
-                continue;
-            };
-            let name = OsStr::from_bytes(name.to_bytes());
-            let path = dir.join(name);
-            let is_dir = event.events().contains(ReadFlags::ISDIR);
-            if event.events().contains(ReadFlags::DELETE) && (is_dir || !self.known.contains(&path))
-            {
-                continue;
-            }
-            if is_gits(dir, &self.root) {
-                self.git |= name == INDEX || name == INDEX_LOCK;
-            }
-            self.came.push(NewName { path, is_dir });
-        }
-        self.came.len() > known
+    /// Returns whether the files are as they were, and whether the directories are.
+    fn are_current(&self, root: &Path) -> (bool, bool) {
+        let Ok(opened) = Dir::open(root) else {
+            return (false, false);
+        };
+        let is_same =
+            |(path, before): &(PathBuf, FileStamp)| stamp(&opened, root, path) == Some(*before);
+        (
+            self.files.iter().all(is_same),
+            self.dirs.iter().all(is_same),
+        )
     }
+}
 
-    /// Takes the names behind which a secret may have been. With `own`, the command makes names itself, but no known one: its mount
-    /// is there.
-    fn take(&mut self, own: bool) -> Vec<PathBuf> {
-        let came: HashSet<NewName> = self.came.drain(..).collect();
-        let mut found: Vec<PathBuf> = came
-            .into_iter()
-            .filter(|it| self.exposes(it, own))
-            .map(|it| it.path)
-            .collect();
-        found.sort();
-        found
-    }
+/// Returns the stamp of a file below an open directory `root`, if it is there.
+fn stamp(opened: &Dir, root: &Path, path: &Path) -> Option<FileStamp> {
+    let below = path.strip_prefix(root).ok()?;
+    FileStamp::below(opened, below, AtFlags::SYMLINK_NOFOLLOW)
+}
 
-    fn exposes(&self, new: &NewName, own: bool) -> bool {
-        let path = &new.path;
-        if path.parent().is_some_and(|dir| self.opened.contains(dir)) {
-            return false;
-        }
-        if self.known.contains(path) {
-            return true;
-        }
-        let below = path.strip_prefix(&self.root).unwrap_or(path);
-        if own || is_generated(below) || is_gits(path, &self.root) {
-            return false;
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        secret_names::is_secret(&name) || new.is_dir && path.symlink_metadata().is_err()
+/// Returns a place of a secret that only one of two surveys has.
+fn first_difference(one: &Survey, other: &Survey) -> Option<PathBuf> {
+    let (one, other): (HashSet<_>, HashSet<_>) = (one.closed().collect(), other.closed().collect());
+    one.symmetric_difference(&other)
+        .next()
+        .map(|path| (*path).clone())
+}
+
+impl WatchState {
+    /// Returns whether all names are watched.
+    fn sees_all(&self) -> bool {
+        self.names.as_ref().is_some_and(|names| names.whole)
     }
 }
 
@@ -410,7 +353,9 @@ fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBu
         let by_entry =
             closed_by == ClosedBy::Rules && before.closed().any(|closed| closed.starts_with(dir));
         let entries = before.entries(dir).unwrap_or_default();
-        !by_entry || path.is_dir() || entries.iter().any(|(entry, _)| entry == path)
+        !by_entry
+            || now.dirs.iter().any(|dir| dir == path)
+            || entries.iter().any(|(entry, _)| entry == path)
     };
     new.filter(|path| readable(path)).cloned().collect()
 }

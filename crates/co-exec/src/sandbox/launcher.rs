@@ -17,7 +17,7 @@ use super::placeholder::Placeholders;
 use super::plan::{
     ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, SandboxLevel,
 };
-use super::refused::SandboxRefusal;
+use super::refused::{HidingRefusal, SandboxRefusal};
 use super::removal::Removals;
 use super::start_gate::StartGate;
 use super::support::SandboxSupport;
@@ -244,8 +244,10 @@ impl Launcher {
         if level == SandboxLevel::ReadOnly {
             harden_git(env);
         }
-        let secrets = request.secrets.clone();
-        let secrets = secrets.or_else(|| self.watch_secrets(request.confinement));
+        let secrets = match request.secrets.clone() {
+            None => self.watch_secrets(request.confinement)?,
+            watched => watched,
+        };
         let shown = match request.confinement {
             Confinement::Workspace { shown, .. } => shown,
             _ => &ShownSecrets::Nothing,
@@ -369,11 +371,19 @@ impl Launcher {
     /// Returns the secrets to hide from a command, if the confinement hides any, and watches for others from then on.
     ///
     /// Blocks on files.
-    pub(crate) fn watch_secrets(&self, confinement: &Confinement) -> Option<SecretWatch> {
-        let before = self.survey(confinement)?;
+    ///
+    /// # Errors
+    /// They move each time that co looks for them.
+    pub(crate) fn watch_secrets(
+        &self,
+        confinement: &Confinement,
+    ) -> Result<Option<SecretWatch>, HidingRefusal> {
+        let Some(before) = self.survey(confinement) else {
+            return Ok(None);
+        };
         let nothing = &ShownSecrets::Nothing;
         let (workspace, closed_by, shown) = match confinement {
-            Confinement::Plain => return None,
+            Confinement::Plain => return Ok(None),
             Confinement::ReadOnly { workspace } => (workspace, ClosedBy::Rules, nothing),
             Confinement::Trial { workspace, .. } => (workspace, ClosedBy::OverlayMounts, nothing),
             Confinement::Workspace {
@@ -394,7 +404,7 @@ impl Launcher {
             closed_by,
             shown,
         };
-        Some(SecretWatch::new(&self.surveys, watched))
+        SecretWatch::new(&self.surveys, watched).map(Some)
     }
 
     /// Returns the command line that starts the launcher, with the files for this command, and variables for it.

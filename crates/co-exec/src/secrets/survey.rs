@@ -151,6 +151,11 @@ impl Survey {
         self.read.keys().map(AsRef::as_ref)
     }
 
+    /// Returns whether a directory was there.
+    pub(crate) fn has_directory(&self, dir: &Path) -> bool {
+        self.read.contains_key(dir)
+    }
+
     /// Returns the entries of a directory of the workspace, if all of them are known.
     pub(crate) fn entries(&self, dir: &Path) -> Option<&[(PathBuf, FileType)]> {
         self.read.get(dir)?.entries.as_deref()

@@ -1,0 +1,529 @@
+//! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read by them.
+//!
+//! A name is a place in a directory that is watched, however that directory is moved. What is not known to be closed counts as
+//! readable, and what comes from a directory that is not watched counts as having been readable there.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use co_policy::secret_names;
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use super::ClosedBy;
+use crate::command::ShownSecrets;
+use crate::repository;
+use crate::secrets::{Survey, is_generated};
+use crate::watcher;
+
+/// The part of a user's watches that one command may take, because the editor needs watches too.
+const WATCH_SHARE: usize = 4;
+/// The most watches of a command that only reads, because each makes its start slower.
+const MAX_QUICK_WATCHES: usize = 1_000;
+
+/// The bytes of events that are read at once.
+const EVENT_BYTES: usize = 16 << 10;
+
+/// The most changes between the two of a move, which the kernel tells one after the other.
+const PAIR_DISTANCE: usize = 100;
+
+/// The name of git's index, and its name while git changes the work tree.
+pub(super) const INDEX: &str = "index";
+const INDEX_LOCK: &str = "index.lock";
+
+/// Watches the names in the directories of a workspace, except those of generated files.
+#[derive(Debug)]
+pub(super) struct NameWatch {
+    inotify: OwnedFd,
+    root: PathBuf,
+    git_dir: PathBuf,
+    closed_by: ClosedBy,
+    most: usize,
+    dirs: HashMap<i32, PathBuf>,
+    changes: Vec<NameChange>,
+    /// False if there are too many directories. Then only those with secrets in them are watched.
+    pub(super) whole: bool,
+    /// True if git wrote its index: then it may have changed the work tree.
+    pub(super) git: bool,
+    /// True if changes may be missing.
+    pub(super) lost: bool,
+}
+
+/// A change of a name.
+#[derive(Debug)]
+pub(super) struct NameChange {
+    kind: ChangeKind,
+    is_dir: bool,
+}
+
+#[derive(Debug)]
+enum ChangeKind {
+    Made(PathBuf),
+    Removed(PathBuf),
+    /// A path is none in a directory that is not watched.
+    Moved {
+        cookie: u32,
+        from: Option<PathBuf>,
+        to: Option<PathBuf>,
+    },
+}
+
+impl NameWatch {
+    /// Creates a watch of the workspace `root`. Returns none if the kernel refuses.
+    pub(super) fn new(root: &Path, closed_by: ClosedBy) -> Option<Self> {
+        let most = watcher::user_limit().ok()? / WATCH_SHARE;
+        let git_dir = git_dir(root);
+        Some(Self {
+            inotify: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?,
+            root: root.to_owned(),
+            git: git_dir.join(INDEX_LOCK).exists(),
+            git_dir,
+            closed_by,
+            most: match closed_by {
+                ClosedBy::Rules => most.min(MAX_QUICK_WATCHES),
+                _ => most,
+            },
+            dirs: HashMap::new(),
+            changes: Vec::new(),
+            whole: true,
+            lost: false,
+        })
+    }
+
+    /// Watches the directories of a survey. Returns none if the kernel refuses, or there are too many directories with secrets.
+    pub(super) fn with(mut self, survey: &Survey) -> Option<Self> {
+        let root = &self.root;
+        let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
+        let above = above.filter(|dir| dir.starts_with(root));
+        let within = survey.directories().filter(|dir| survey.closes(dir));
+        let mut dirs: HashSet<&Path> = above.chain(within).collect();
+        let needed = dirs.len();
+        let others = survey.directories().filter(|dir| {
+            let below = dir.strip_prefix(root);
+            below.is_ok_and(|below| !is_generated(below))
+        });
+        dirs.extend(others.chain([self.git_dir.as_path()]));
+        self.whole = dirs.len() <= self.most;
+        if !self.whole {
+            if needed > self.most {
+                return None;
+            }
+            let is_needed = |dir: &Path| {
+                survey.closes(dir) || survey.closed().any(|path| path.starts_with(dir))
+            };
+            dirs.retain(|dir| is_needed(dir));
+        }
+        let covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
+        for dir in dirs {
+            let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
+            flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
+            // The mount over a secret moves along, but not that over its directory.
+            if !covered || survey.closes(dir) {
+                flags |= WatchFlags::MOVED_FROM;
+            }
+            match inotify::add_watch(&self.inotify, dir, flags) {
+                Ok(watch) => drop(self.dirs.insert(watch, dir.to_owned())),
+                // If it comes back, that is a new name. A directory that nobody can list is closed as a whole.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
+                Err(_) => return None,
+            }
+        }
+        Some(self)
+    }
+
+    /// Reads the changes since the last call. Returns whether there are any.
+    pub(super) fn read(&mut self) -> bool {
+        let known = self.changes.len();
+        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+        let mut events = Reader::new(&self.inotify, &mut buffer);
+        // It fails when no event is left.
+        while let Ok(event) = events.next() {
+            let is = |kind| event.events().contains(kind);
+            self.lost |= is(ReadFlags::QUEUE_OVERFLOW);
+            let (Some(dir), Some(name)) = (self.dirs.get(&event.wd()), event.file_name()) else {
+                continue;
+            };
+            let name = OsStr::from_bytes(name.to_bytes());
+            if is_gits(dir, &self.root) {
+                self.git |= name == INDEX || name == INDEX_LOCK;
+            }
+            let path = dir.join(name);
+            let cookie = event.cookie();
+            let kind = if is(ReadFlags::CREATE) {
+                ChangeKind::Made(path)
+            } else if is(ReadFlags::DELETE) {
+                ChangeKind::Removed(path)
+            } else if is(ReadFlags::MOVED_FROM) {
+                let (from, to) = (Some(path), None);
+                ChangeKind::Moved { cookie, from, to }
+            } else {
+                let mut last = self.changes.iter_mut().rev().take(PAIR_DISTANCE);
+                let left = last.find_map(|it| match &mut it.kind {
+                    ChangeKind::Moved {
+                        cookie: its, to, ..
+                    } if *its == cookie => Some(to),
+                    _ => None,
+                });
+                if let Some(to @ None) = left {
+                    *to = Some(path);
+                    continue;
+                }
+                let (from, to) = (None, Some(path));
+                ChangeKind::Moved { cookie, from, to }
+            };
+            let is_dir = is(ReadFlags::ISDIR);
+            self.changes.push(NameChange { kind, is_dir });
+        }
+        self.changes.len() > known
+    }
+
+    /// Takes the changes that were read, in their order.
+    pub(super) fn take(&mut self) -> Vec<NameChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Returns whether git changes the work tree now.
+    pub(super) fn is_git_busy(&self) -> bool {
+        self.git_dir.join(INDEX_LOCK).exists()
+    }
+}
+
+/// The places of a workspace when its secrets were closed to a command, and what changed since then.
+#[derive(Debug)]
+pub(super) struct Places {
+    before: Arc<Survey>,
+    closed_by: ClosedBy,
+    /// The places of secrets, also earlier ones and those that they moved to, with the directories above them.
+    known: HashSet<PathBuf>,
+    /// The directories that are granted entry by entry.
+    opened: HashSet<PathBuf>,
+    /// The directories in which everything is closed.
+    closed_dirs: Vec<PathBuf>,
+    /// New names in `opened` of what may be granted.
+    granted: HashSet<PathBuf>,
+    /// New directories that the command could read.
+    new_dirs: HashSet<PathBuf>,
+}
+
+/// The state of a workspace when its changes are looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) now: &'a Survey,
+    /// True if the command itself changes the workspace. It moves and replaces no secret, because a mount is there.
+    pub(super) own: bool,
+    pub(super) git_is_busy: bool,
+}
+
+impl Places {
+    /// Returns the places by the survey with which secrets are closed, and by the `earlier` places of secrets.
+    pub(super) fn new(
+        before: Arc<Survey>,
+        earlier: &HashSet<PathBuf>,
+        closed_by: ClosedBy,
+        shown: &ShownSecrets,
+    ) -> Self {
+        let root = before.root();
+        let secrets = before.closed().chain(earlier);
+        let secrets = secrets.filter(|path| !shown.includes(path));
+        let known = secrets.flat_map(|path| path.ancestors().take_while(|it| *it != root));
+        let known = known.map(Path::to_owned).collect();
+        let above = before.closed().flat_map(|path| path.ancestors().skip(1));
+        let opened = above.filter(|dir| closed_by == ClosedBy::Rules && dir.starts_with(root));
+        let opened = opened.map(Path::to_owned).collect();
+        let closed_dirs = before.dirs.iter().filter(|dir| !shown.includes(dir));
+        Self {
+            known,
+            opened,
+            closed_dirs: closed_dirs.cloned().collect(),
+            closed_by,
+            before,
+            granted: HashSet::new(),
+            new_dirs: HashSet::new(),
+        }
+    }
+
+    /// Returns the place by which the command could read a secret, because of a change that follows those before.
+    pub(super) fn exposed(&mut self, change: NameChange, look: Look<'_>) -> Option<PathBuf> {
+        let NameChange { kind, is_dir } = change;
+        match kind {
+            ChangeKind::Made(path) => self.comes(path, is_dir, false, look),
+            ChangeKind::Removed(path) => {
+                // The kernel removes the mount over a file some milliseconds before the file.
+                let is_covered =
+                    matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
+                let was_new = !look.own && self.new_dirs.contains(&path);
+                (was_new || is_covered && !is_dir && self.known.contains(&path)).then_some(path)
+            }
+            ChangeKind::Moved { from, to, .. } => {
+                let was_granted = from.as_ref().is_none_or(|from| self.is_granted(from));
+                if let Some(from) = from
+                    && self.leaves(&from, to.as_deref(), look.own)
+                {
+                    return Some(from);
+                }
+                self.comes(to?, is_dir, was_granted, look)
+            }
+        }
+    }
+
+    /// Notes that something moves away. Returns whether the command could read a secret because of that.
+    fn leaves(&mut self, from: &Path, to: Option<&Path>, own: bool) -> bool {
+        if !own && self.new_dirs.contains(from) {
+            return true;
+        }
+        let was_secret = match self.closed_by {
+            ClosedBy::Rules => self.is_secret(from),
+            // A name that is new in the directory below an overlay has no mount.
+            ClosedBy::OverlayMounts => self.known.contains(from) || self.is_within_closed(from),
+            // The mount over a file or directory moves along.
+            ClosedBy::Mounts | ClosedBy::WritableMounts => self.is_within_closed(from),
+        };
+        if !was_secret {
+            return false;
+        }
+        let stays_closed = to.is_some_and(|to| {
+            self.is_within_closed(to) || self.closed_by == ClosedBy::Rules && !self.is_granted(to)
+        });
+        self.known.extend(to.map(Path::to_owned));
+        !stays_closed
+    }
+
+    /// Notes a new name. Returns it if the command could read a secret by it.
+    fn comes(
+        &mut self,
+        path: PathBuf,
+        is_dir: bool,
+        was_granted: bool,
+        look: Look<'_>,
+    ) -> Option<PathBuf> {
+        let by_entry = path.parent().is_some_and(|dir| self.opened.contains(dir));
+        let within_closed = self.is_within_closed(&path);
+        if self.closed_by == ClosedBy::Rules && (by_entry || within_closed) {
+            // Rules hang on files, so a new one is closed, and one that was granted stays readable.
+            return match was_granted {
+                true if self.is_secret(&path) => Some(path),
+                true => {
+                    self.granted.insert(path);
+                    None
+                }
+                false => None,
+            };
+        }
+        if within_closed {
+            return None;
+        }
+        if self.known.contains(&path) {
+            return Some(path);
+        }
+        if look.own || self.is_skipped(&path) {
+            return None;
+        }
+        let may_be_gone = is_dir && (look.git_is_busy || !look.now.has_directory(&path));
+        if has_secret_name(&path) || may_be_gone {
+            return Some(path);
+        }
+        if is_dir {
+            self.new_dirs.insert(path);
+        }
+        None
+    }
+
+    /// Returns whether a rule may grant what has this name.
+    fn is_granted(&self, path: &Path) -> bool {
+        let Some(dir) = path.parent().filter(|dir| self.opened.contains(*dir)) else {
+            return !self.is_within_closed(path);
+        };
+        let was_there = |(it, _): &(PathBuf, _)| it == path;
+        let by_entry = || {
+            self.before
+                .entries(dir)
+                .unwrap_or_default()
+                .iter()
+                .any(was_there)
+        };
+        self.granted.contains(path)
+            || !self.before.closes(path) && !self.opened.contains(path) && by_entry()
+    }
+
+    /// Returns whether what has this name counts as a secret, or may have one below it.
+    fn is_secret(&self, path: &Path) -> bool {
+        self.known.contains(path)
+            || self.is_within_closed(path)
+            || !self.is_skipped(path) && has_secret_name(path)
+    }
+
+    fn is_within_closed(&self, path: &Path) -> bool {
+        let mut dirs = self.closed_dirs.iter();
+        dirs.any(|dir| path != dir && path.starts_with(dir))
+    }
+
+    /// Returns whether a new name tells nothing here: in a directory of generated files, or of git.
+    fn is_skipped(&self, path: &Path) -> bool {
+        let root = self.before.root();
+        is_generated(path.strip_prefix(root).unwrap_or(path)) || is_gits(path, root)
+    }
+}
+
+fn has_secret_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    secret_names::is_secret(&name.to_string_lossy())
+}
+
+/// Returns the git directory of the workspace `root`.
+pub(super) fn git_dir(root: &Path) -> PathBuf {
+    let dirs = repository::find(root).ok().flatten();
+    dirs.map_or_else(|| root.join(".git"), |dirs| dirs.own)
+}
+
+/// Returns whether a path is in a git directory of the workspace `root`, or outside of it.
+fn is_gits(path: &Path, root: &Path) -> bool {
+    let below = path.strip_prefix(root);
+    below.map_or(true, |below| below.iter().any(|part| part == ".git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::survey;
+    use crate::test_files;
+
+    /// Checks the first place by which a secret is exposed if a bash script changes a workspace; an empty text is none.
+    #[track_caller]
+    fn check(closed_by: ClosedBy, change: &str, expected: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in [
+            ".env",
+            "notes",
+            "app/.env",
+            "app/notes",
+            "secrets/token",
+            "src/deep/x",
+            "target/.env",
+            "target/x",
+            "build/x",
+        ] {
+            test_files::write(&root, name, "x");
+        }
+        let before = survey(&root);
+        let watch = NameWatch::new(&root, closed_by);
+        let mut watch = watch.unwrap().with(&before).unwrap();
+        let earlier = HashSet::new();
+        let shown = ShownSecrets::Nothing;
+        let mut places = Places::new(Arc::new(before), &earlier, closed_by, &shown);
+        let mut bash = std::process::Command::new("bash");
+        let done = bash.args(["-ec", change]).current_dir(&root).status();
+        assert!(done.unwrap().success(), "{change}");
+        watch.read();
+        let look = Look {
+            now: &survey(&root),
+            own: false,
+            git_is_busy: watch.is_git_busy(),
+        };
+        let changes = watch.take().into_iter();
+        let found = changes.filter_map(|change| places.exposed(change, look));
+        let mut found = found.map(|path| path.strip_prefix(&root).unwrap().to_owned());
+        let found = found.next().unwrap_or_default();
+        let expected = Path::new(expected);
+        assert_eq!(found, expected, "{closed_by:?}: {change}");
+    }
+
+    #[test]
+    fn around_rules_a_secret_must_not_get_a_name_that_is_granted() {
+        let check = |change, expected| check(ClosedBy::Rules, change, expected);
+        // As editors save, and as git changes files.
+        for change in [
+            "mv .env .env~; echo y > .env; rm .env~",
+            "mv notes notes~; echo y > notes; rm notes~",
+            "echo y > .env.new; mv .env.new .env; echo y > n; mv n notes",
+            "rm .env; echo y > .env; rm notes; echo y > notes",
+            "mv secrets/token secrets/old; echo y > secrets/token; mv secrets/old secrets/token",
+            "mv app app2; mv app2 app; mkdir app/new; mv app/notes app/other",
+            "echo y > src/x; mv src/x src/y; mkdir src/new target/new; rmdir target/new",
+            "mv src lib; mv lib src",
+        ] {
+            check(change, "");
+        }
+        check("mv .env src/x; mv src/x .env", ".env");
+        check("mv .env new; mv new notes; mv notes .env", "new");
+        check("mv notes new; mv new .env", ".env");
+        check("mv .env notes", ".env");
+        check("mv app/.env target/y", "");
+        check("mv app/.env build/y", "app/.env");
+        check("mv target/.env target/x", "target/.env");
+        check("mv secrets/token app/y", "");
+        check("mv secrets/token src/y", "secrets/token");
+        check("mv src/deep/x secrets/y", "secrets/y");
+        check("mv app src/app; mv src/app app", "app");
+        check("mv app src", "app");
+        check("mv app src/deep/; mkdir src/deep/app2", "app");
+        check("echo y > src/.env; rm src/.env", "src/.env");
+        check(
+            "mkdir src/a; mkdir src/a/b; rm -r src/a; mkdir src/a",
+            "src/a",
+        );
+        check("mkdir -p .git; touch .git/index.lock; mkdir src/a", "src/a");
+    }
+
+    #[test]
+    fn below_an_overlay_a_secret_must_not_get_another_name() {
+        let check = |change, expected| check(ClosedBy::OverlayMounts, change, expected);
+        check("rm .env; echo y > notes; mkdir app/new", "");
+        check("mv .env new", ".env");
+        check("mv app app2; mv app2 app", "app");
+        check("mv secrets/token src/y", "secrets/token");
+        check("mv secrets/token secrets/y; touch secrets/id_rsa", "");
+    }
+
+    #[test]
+    fn under_mounts_a_secret_must_not_leave_its_directory_or_its_mount() {
+        for closed_by in [ClosedBy::Mounts, ClosedBy::WritableMounts] {
+            let check = |change, expected| check(closed_by, change, expected);
+            check("mv .env new; mv app app2", "");
+            check("mv secrets/token secrets/y; touch secrets/id_rsa", "");
+            check("mv secrets/token src/y", "secrets/token");
+            check("rm .env target/.env", ".env");
+            check("mv app app2; mkdir app", "app");
+            check("mv notes .env", ".env");
+        }
+    }
+
+    #[test]
+    fn in_a_large_workspace_only_the_directories_with_secrets_are_watched() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["app/.env", "a/x", "b/x", "secrets/deep/token"] {
+            test_files::write(&root, name, "x");
+        }
+        let watched = |most| {
+            let mut watch = NameWatch::new(&root, ClosedBy::Rules).unwrap();
+            watch.most = most;
+            let watch = watch.with(&survey(&root))?;
+            let dirs = watch.dirs.values();
+            let mut dirs: Vec<_> = dirs
+                .map(|dir| {
+                    dir.strip_prefix(&root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned()
+                })
+                .collect();
+            dirs.sort();
+            Some((watch.whole, dirs.join(" ")))
+        };
+        let some = " app secrets secrets/deep".to_owned();
+        assert_eq!(
+            watched(7),
+            Some((true, " a app b secrets secrets/deep".to_owned()))
+        );
+        assert_eq!(watched(6), Some((false, some.clone())));
+        assert_eq!(watched(4), Some((false, some)));
+        assert_eq!(watched(3), None);
+    }
+}
