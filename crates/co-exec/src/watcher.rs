@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,9 +89,12 @@ impl From<Errno> for Unwatched {
     }
 }
 
-/// The watchers of workspaces, which clones share.
+/// The watchers of workspaces, which clones share. They end with the last clone.
 #[derive(Debug, Clone, Default)]
-pub struct Watchers(Arc<Mutex<HashMap<PathBuf, Slot>>>);
+pub struct Watchers(Arc<Slots>);
+
+#[derive(Debug, Default)]
+struct Slots(Mutex<HashMap<PathBuf, Slot>>);
 
 #[derive(Debug)]
 enum Slot {
@@ -129,8 +132,8 @@ impl Watchers {
         }
         slots.insert(root.to_owned(), Slot::Starting);
         drop(slots);
-        let (watchers, place) = (self.clone(), root.to_owned());
-        let work = move || watchers.watch(&place);
+        let (slots, place) = (Arc::downgrade(&self.0), root.to_owned());
+        let work = move || Self::watch(&slots, &place);
         let thread = thread::Builder::new().name("watcher".to_owned());
         if thread.spawn(work).is_err() {
             let refused = Slot::Refused(Instant::now());
@@ -154,20 +157,28 @@ impl Watchers {
     }
 
     /// Watches a workspace until nobody asks any more.
-    fn watch(&self, root: &Path) {
-        let watcher = match Watcher::new(root) {
-            Ok(watcher) => Arc::new(watcher),
+    fn watch(slots: &Weak<Slots>, root: &Path) {
+        let watchers = || slots.upgrade().map(Self);
+        let made = Watcher::new(root).map(Arc::new);
+        let Some(all) = watchers() else {
+            return;
+        };
+        let watcher = match made {
+            Ok(watcher) => watcher,
             Err(why) => {
                 tracing::info!(root = %root.display(), %why, "the workspace is not watched");
                 let refused = Slot::Refused(Instant::now());
-                self.lock().insert(root.to_owned(), refused);
+                all.lock().insert(root.to_owned(), refused);
                 return;
             }
         };
         let slot = Slot::Watching(Arc::clone(&watcher));
-        self.lock().insert(root.to_owned(), slot);
+        all.lock().insert(root.to_owned(), slot);
+        drop(all);
         watcher.follow();
-        self.forget(root, &watcher);
+        if let Some(all) = watchers() {
+            all.forget(root, &watcher);
+        }
     }
 
     /// Ends a watcher.
@@ -182,7 +193,23 @@ impl Watchers {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
+        self.0.lock()
+    }
+}
+
+impl Slots {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        for slot in self.lock().values() {
+            if let Slot::Watching(watcher) = slot {
+                watcher.end();
+            }
+        }
     }
 }
 

@@ -155,6 +155,23 @@ fn a_watcher_starts_in_the_background_and_again_after_its_end() {
     assert!(watchers.changes(&root, Some(&second)).dirs.is_some());
 }
 
+#[test]
+fn a_watcher_ends_with_the_last_clone_of_its_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let watchers = Watchers::default();
+    let mark = started(&watchers, &root);
+    let clone = watchers.clone();
+    drop(watchers);
+    assert!(clone.changes(&root, Some(&mark)).dirs.is_some());
+    drop(clone);
+    let late = Instant::now() + Duration::from_secs(20);
+    while Arc::strong_count(&mark.watcher) > 1 {
+        assert!(Instant::now() < late, "it did not end");
+        thread::yield_now();
+    }
+}
+
 /// Starts a watcher, and returns its first mark.
 fn started(watchers: &Watchers, root: &Path) -> Mark {
     let late = Instant::now() + Duration::from_secs(20);
