@@ -39,7 +39,7 @@ local function next_step()
 end
 
 --- Starts the installation.
----@param show fun(message: string, level: integer)
+---@param show fun(message: string, level: integer) TRACE is for progress
 ---@return fun() cancel
 local function start(show)
   return install.start({
@@ -99,10 +99,17 @@ if thread and not is_main then
   ---@diagnostic disable-next-line: await-in-sync -- this is a coroutine
   wait_in_coroutine()
 elseif #vim.api.nvim_list_uis() == 0 then
+  ---@diagnostic disable-next-line: undefined-field -- the checker knows little of libuv
+  local is_terminal = vim.uv.guess_handle(2) == 'tty'
+  local start_of_line = ''
   -- A script must not end before the installation.
   start(function(message, level)
     if level > vim.log.levels.TRACE then
-      io.stderr:write('co: ', message, '\n')
+      io.stderr:write(start_of_line, 'co: ', message, '\n')
+      start_of_line = ''
+    elseif is_terminal then
+      start_of_line = '\r\27[K'
+      io.stderr:write(start_of_line, 'co: ', message)
     end
   end)
   vim.wait(2 ^ 31 - 1, function()
@@ -116,6 +123,8 @@ else
   start(function(message, level)
     if level > vim.log.levels.TRACE then
       vim.notify('co: ' .. message, level, { title = 'co' })
+    elseif vim.api.nvim_get_mode().mode == 'n' and #message < vim.v.echospace - 4 then
+      vim.api.nvim_echo({ { 'co: ' .. message } }, false, {})
     end
   end)
 end

@@ -138,10 +138,20 @@ local function run(job, command, on_stderr, opts)
   if job.cancelled then
     return { code = 130, stdout = '', stderr = '' }
   end
-  local errors = {}
+  ---@type string[]
+  local lines = {}
+  local rest = ''
+  -- A bar that moves is not for the log.
+  local function add(line)
+    lines[#lines + 1] = line:gsub('^.*\r', '')
+    log(lines[#lines])
+  end
+  log('$ ' .. table.concat(command, ' '))
   opts = vim.tbl_extend('force', opts or {}, {
     stderr = function(_, data)
-      errors[#errors + 1] = data
+      local parts = vim.split(rest .. (data or ''), '\n', { plain = true })
+      rest = table.remove(parts)
+      vim.tbl_map(add, parts)
       if data and on_stderr then
         on_stderr(data)
       end
@@ -160,31 +170,33 @@ local function run(job, command, on_stderr, opts)
     code, stdout = done.code ~= 0 and done.code or done.signal, done.stdout or ''
   else
     local absent = tostring(child):find('ENOENT', 1, true)
-    errors =
-      { absent and command[1] .. ' is not installed' or tostring(child):gsub('^.-:%d+: ', '') }
+    rest = absent and command[1] .. ' is not installed' or tostring(child):gsub('^.-:%d+: ', '')
   end
-  -- A bar that moves is not for the log.
-  local stderr = table.concat(errors):gsub('[^\n]*\r', '')
-  log(('$ %s\n%s[exit %d]'):format(table.concat(command, ' '), stderr, code))
-  return { code = code, stdout = stdout, stderr = stderr }
+  if rest ~= '' then
+    add(rest)
+  end
+  log(('[exit %d]'):format(code))
+  return { code = code, stdout = stdout, stderr = table.concat(lines, '\n') }
 end
 
 --- Returns a function that reports the last match of `pattern` in the text that it gets.
 ---@param job co.install.Job
 ---@param pattern string
----@param message string with a place for the match
+---@param message string with a place for each capture
 ---@return fun(text: string)
 local function progress(job, pattern, message)
+  ---@type string?
   local last
   local tail = ''
   return function(text)
     -- A line may come in pieces.
     tail = (tail .. text):sub(-200)
-    local found = tail:match('^.*%D' .. pattern)
-    if found and found ~= last then
-      last = found
+    local found = { tail:match('^.*%D' .. pattern) }
+    local told = found[1] and message:format(unpack(found))
+    if told and told ~= last then
+      last = told
       vim.schedule(function()
-        job.options.on_progress(message:format(found))
+        job.options.on_progress(told)
       end)
     end
   end
@@ -327,7 +339,8 @@ local function build(job, no_download)
   local step = 'building co-nvim %s with cargo, which takes some minutes (no download: %s)'
   job.options.on_step(step:format(job.version, no_download))
   local command = vim.list_extend({ unpack(CARGO) }, { '--message-format=json-render-diagnostics' })
-  local show = progress(job, '(%d+/%d+):', ('building co-nvim %s: %%s'):format(job.version))
+  local message = ('building co-nvim %s: crate %%s of %%s'):format(job.version)
+  local show = progress(job, '(%d+)/(%d+):', message)
   local result = run(job, command, show, {
     cwd = job.root,
     env = {

@@ -99,7 +99,7 @@ describe('build.lua', function()
     scene:cargo(install_scene.program(), true)
     local nvim = scene:neovim({ root = false })
     nvim:lua(LAZY, scene.root)
-    nvim:wait("return vim.inspect(_G.yielded):find('1/2', 1, true)")
+    nvim:wait("return vim.inspect(_G.yielded):find('crate 1 of 2', 1, true)")
     nvim:lua('_G.abort = true')
     nvim:wait('return _G.ended')
     same('aborted', nvim:lua('return _G.failure'))
@@ -155,6 +155,33 @@ describe('build.lua', function()
     scene.server.held[scene:asset()]()
     nvim:wait('return vim.list_contains(_G.notices, ...)', 'co: ' .. DONE)
     same({ 'co: ' .. DOWNLOADS, 'co: ' .. DONE }, nvim:lua('return _G.notices'))
+  end)
+
+  it('shows cargo in a terminal', function()
+    local scene = install_scene.new()
+    scene:cargo(install_scene.program())
+    local hook = scene:neovim({ root = false, screen = true })
+    hook:lua("dofile(... .. '/build.lua')", scene.root)
+    hook:wait_screen('co: building co-nvim 0.1.0: crate 1 of 2')
+    local text, code = '', nil
+    vim.fn.jobstart({ vim.v.progpath, '-l', scene.root .. '/build.lua' }, {
+      env = scene.env,
+      pty = true,
+      on_stdout = function(_, data)
+        text = text .. table.concat(data, '\n')
+      end,
+      on_exit = function(_, status)
+        code = status
+      end,
+    })
+    neovim.wait(function()
+      return 'the end of the script: ' .. text
+    end, function()
+      return code
+    end)
+    local bar = '\r\27[K'
+    local shown = ('%sco: building co-nvim 0.1.0: crate 1 of 2%sco: %s'):format(bar, bar, DONE)
+    yes(text:find(shown, 1, true), text)
   end)
 
   it('names what makes a loaded co use the program', function()
