@@ -227,6 +227,7 @@ impl App {
                         command: args,
                         options,
                     },
+                    "commit" => Msg::Commit(options),
                     _ => Msg::Command { name, args },
                 };
                 self.tell(chat, &cwd, message);

@@ -150,7 +150,7 @@ impl Chat {
                     self.undo_event(event).await;
                 }
                 question = self.contexts.question() => self.ask_about_context(question),
-                usage = self.commit.used() => self.count_commit(usage),
+                event = self.commit.next_event() => self.commit_event(event).await,
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
             }
@@ -177,6 +177,7 @@ impl Chat {
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::ListModels { head } => self.list_models(head),
             Msg::WriteCommit(commit) => self.write_commit(commit),
+            Msg::Commit(options) => self.ask_to_commit(options),
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::ReadReview { id, file, from } => self.questions.show_part(id, file, from),

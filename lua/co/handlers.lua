@@ -91,6 +91,8 @@ local handlers = {
     local change = message.change
     if change and change.undo then
       message.kind = require('co.question.undo')
+    elseif message.commit then
+      message.kind = require('co.question.commit')
     else
       message.kind = require(change and 'co.question.change' or 'co.question.command')
     end

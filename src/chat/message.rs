@@ -32,6 +32,8 @@ pub enum Msg {
     },
     /// The model writes a message for a commit.
     WriteCommit(CommitPlace),
+    /// The same, and co asks the person about the commit. The options are those of its command.
+    Commit(RunOptions),
     /// A `!` line.
     Run {
         command: String,

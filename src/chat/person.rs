@@ -1,6 +1,7 @@
 //! The things that the person does in a chat: slash commands, `!` lines, rules and answers.
 
 pub mod command;
+mod commit;
 pub(super) mod commit_message;
 mod kept_chats;
 pub mod model;

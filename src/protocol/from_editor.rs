@@ -72,7 +72,7 @@ pub enum FromEditor {
         #[serde(default)]
         args: String,
         cwd: String,
-        /// The options of `!`, whose `args` are a command to run.
+        /// The options of `!`, whose `args` are a command to run, and of the command of `/commit`.
         #[serde(default)]
         options: RunOptions,
     },

@@ -502,6 +502,9 @@ pub struct Question {
     /// The change of a file that the question is about; none if it is about a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// The commit that `/commit` asks about; `command` makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
     /// The person asked for a change of lines of this file. The review opens at once while they look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
@@ -517,6 +520,18 @@ impl Question {
             ..Self::default()
         }
     }
+}
+
+/// A commit before it is made. Its texts are printable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Commit {
+    pub message: String,
+    /// The files of the commit, each with the letter that git gives its change.
+    pub files: Vec<String>,
+    /// True if the files are staged already; else `git add -u` stages them.
+    pub staged: bool,
+    /// The files that are not part of it: those that git does not track, and changes that are not staged.
+    pub left_out: Vec<String>,
 }
 
 /// The result of a trial.

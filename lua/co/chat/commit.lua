@@ -1,4 +1,4 @@
---- `/commit`: writes the message of a commit into its buffer.
+--- `/commit`: writes the message of a commit into its buffer. If no commit is being edited, co asks about all of it.
 local M = {}
 
 local api = vim.api
@@ -48,15 +48,33 @@ local function fail(problem, chat)
   notify.error('no commit message: ' .. problem)
 end
 
---- Asks the model of a chat for the message of the commit that is being edited.
+--- Lets the model of a chat write a message, and the backend ask about the commit.
+---@param chat co.Chat
+---@param cwd string the directory of the chat, if it is new
+---@return boolean taken
+local function ask(chat, cwd)
+  local taken = send.message(chat, {
+    type = 'command',
+    chat = chat.id,
+    name = 'commit',
+    args = '',
+    cwd = cwd,
+    options = require('co.run.options').message({}),
+  }, cwd)
+  if taken then
+    require('co.chat.window').show(chat, false)
+  end
+  return taken
+end
+
+--- Asks the model of a chat for the message of the commit that is being edited, or of a new one.
 ---@param chat co.Chat
 ---@param cwd string the directory of the chat, if it is new
 ---@return boolean taken
 function M.write(chat, cwd)
   local buf = commit_buffer()
   if not buf then
-    fail('no commit is being edited here; git commit with Neovim as its editor opens one')
-    return false
+    return ask(chat, cwd)
   elseif waiting[chat.id] then
     fail('the model still writes one (<C-c> cancels it)')
     return false

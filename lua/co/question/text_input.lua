@@ -9,6 +9,7 @@ local printable = require('co.ui.printable')
 ---@field title string
 ---@field text string the initial text
 ---@field single boolean one line: `<CR>` submits it in insert mode too
+---@field submits? string what `<C-s>` does with text that is no command
 ---@field syntax? string of text that is no command; it is kept as it is, white space too
 
 --- Opens the window and puts the cursor into it. `done` gets the text; it is not called if the person cancels.
@@ -39,8 +40,9 @@ function M.open(about, done)
     border = 'rounded',
     title = (' %s '):format(about.title),
     footer = about.single and ' <CR> sends · <Esc>q gives up '
-      or about.syntax and ' <C-s> takes it · <Esc>q gives up '
-      or ' <C-s> runs it · <Esc>q gives up ',
+      or (' <C-s> %s · <Esc>q gives up '):format(
+        about.submits or about.syntax and 'takes it' or 'runs it'
+      ),
     footer_pos = 'right',
     zindex = 70,
     style = 'minimal',

@@ -80,7 +80,7 @@
 ---@field name string without its slash; `!` runs `args` in the chat
 ---@field args string
 ---@field cwd string
----@field options? co.RunOptionsMessage of `!`
+---@field options? co.RunOptionsMessage of `!` and `commit`
 
 --- Asks the model of a chat for a commit message.
 ---@class (exact) co.WriteCommit

@@ -166,7 +166,15 @@
 ---@field change? co.Change the change of a file that the question is about
 ---@field may_try? boolean the command can run as a trial
 ---@field tried? co.TrialSummary the command ran as a trial
+---@field commit? co.Commit the commit that `/commit` asks about; `command` makes it
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
+
+--- A commit before it is made.
+---@class (exact) co.Commit
+---@field message string
+---@field files string[] each with the letter that git gives its change
+---@field staged boolean they are staged already; else `git add -u` stages them
+---@field left_out string[] the files that are not part of it
 
 --- The result of a trial.
 ---@class (exact) co.TrialSummary

@@ -198,7 +198,7 @@ M.commands = {
     end,
   },
   commit = {
-    about = 'write the message of the commit that is being edited',
+    about = 'write the message of the commit that is being edited, or make a commit',
     run = function(_, chat, cwd)
       chat = chat or require('co.chat').new(cwd)
       return chat ~= nil and require('co.chat.commit').write(chat, cwd)

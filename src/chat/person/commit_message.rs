@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::contexts::left_out;
 use crate::chat::message::WorkDirs;
+use crate::chat::services::Services;
 use crate::chat::text::start_of;
-use crate::chat::turn::{RequestHistory, whole_text};
+use crate::chat::turn::{Reply, RequestHistory, whole_text};
 use crate::chat::{Chat, instructions, prompt};
 use crate::error;
-use crate::protocol::{CommitPlace, NoticeLevel, ToEditor};
+use crate::protocol::{CommitPlace, NoticeLevel, Question, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
 use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 use co_llm::retry::Backoff;
@@ -32,6 +33,8 @@ const NO_TEXT: &str = "the model wrote no text; /commit asks again";
 /// The reason if the message reached the model's output limit.
 const CUT: &str = "it reached the model's output limit; /commit asks again";
 
+pub(super) const CANCELLED: &str = "it was cancelled";
+
 /// The most bytes of the changes.
 const LONGEST_CHANGES: usize = 64 << 10;
 
@@ -47,20 +50,31 @@ const MAX_REFUSALS: usize = 3;
 /// The request for a commit message.
 pub(in crate::chat) struct CommitRequest {
     cancel: CancellationToken,
-    used: (mpsc::Sender<Usage>, mpsc::Receiver<Usage>),
+    events: (mpsc::Sender<CommitEvent>, mpsc::Receiver<CommitEvent>),
+    /// The open question about the commit.
+    question: Option<u64>,
 }
 
-/// Counts the tokens of requests for a commit message.
-struct UsedTokens {
-    to: mpsc::Sender<Usage>,
-    price: Option<Price>,
+/// A message of the task to its chat.
+pub(in crate::chat) enum CommitEvent {
+    Used(Usage),
+    Ask(Box<Question>, oneshot::Sender<Reply>),
+    /// The command of the commit, which the person has approved.
+    Run(String, RunOptions),
 }
 
-impl UsedTokens {
-    /// Adds the tokens of a request. It does nothing if the chat has ended.
-    async fn add(&self, usage: Usage) {
-        self.to.send(usage.priced(self.price)).await.ok();
-    }
+/// The parts of a chat with which a task writes a commit message.
+pub(super) struct CommitWriter {
+    pub services: Arc<Services>,
+    pub events: mpsc::Sender<CommitEvent>,
+    pub cancel: CancellationToken,
+    /// The directories of the commit.
+    pub dirs: WorkDirs,
+    /// The workspace of the chat.
+    workspace: PathBuf,
+    provider: Result<Arc<dyn Provider>, Fault>,
+    history: Arc<RequestHistory>,
+    conversation: String,
 }
 
 impl CommitRequest {
@@ -68,7 +82,8 @@ impl CommitRequest {
         Self {
             cancel: CancellationToken::new(),
             // The request waits until the chat has counted its tokens.
-            used: mpsc::channel(1),
+            events: mpsc::channel(1),
+            question: None,
         }
     }
 
@@ -76,10 +91,10 @@ impl CommitRequest {
         self.cancel.cancel();
     }
 
-    /// Waits for the tokens of a request.
-    pub(in crate::chat) async fn used(&mut self) -> Usage {
-        match self.used.1.recv().await {
-            Some(usage) => usage,
+    /// Waits for a message of the task.
+    pub(in crate::chat) async fn next_event(&mut self) -> CommitEvent {
+        match self.events.1.recv().await {
+            Some(event) => event,
             None => std::future::pending().await,
         }
     }
@@ -88,55 +103,21 @@ impl CommitRequest {
 impl Chat {
     /// Asks the model for a commit message in another task, so that the chat goes on. It gets no tools.
     pub(in crate::chat) fn write_commit(&mut self, commit: CommitPlace) {
-        self.commit.cancel();
-        self.commit.cancel = self.cancel.child_token();
-        let (chat, cancel) = (self.id, self.commit.cancel.clone());
-        let (services, workspace) = (Arc::clone(&self.services), self.dirs.workspace.clone());
-        let (provider, used) = (self.provider(), self.commit.used.0.clone());
-        let history = Arc::clone(&self.model.history);
-        let conversation = conversation(self.recorder.items());
+        let chat = self.id;
         // It may be in another repository than the chat.
-        let dirs = WorkDirs {
+        let writer = self.commit_writer(WorkDirs {
             workspace: workspace_of(Path::new(&commit.directory)),
             cwd: PathBuf::from(&commit.directory),
-        };
-        let judge = services.judge(&dirs.workspace);
-        let git = services.own_git(&judge);
+        });
         tokio::spawn(async move {
+            let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
             let written = async {
-                let provider = provider.map_err(|fault| reason(&fault))?;
-                let keys = provider.secrets();
-                let (changes, notes) = staged(&git, commit).await?;
-                for note in notes {
-                    services.notice(NoticeLevel::Warn, note);
-                }
-                services.notice(NoticeLevel::Info, "the model writes the commit message");
-                let redact = |text| services.redact_for_model(&workspace, text, &keys);
-                let request = CommitText {
-                    instructions: instructions::trusted(&services, &dirs).await,
-                    conversation: redact(&conversation).await?.text,
-                    changes: redact(&changes).await?.text,
-                    refusal: None,
-                };
-                let used = UsedTokens {
-                    to: used,
-                    price: services.price(&*provider),
-                };
-                let retried = |words| services.notice(NoticeLevel::Info, words);
-                let answer = written(provider, request, &history, &used, retried).await;
-                let (text, stop) = answer.map_err(|fault| reason(&fault))?;
-                if stop == Stop::Length {
-                    return Err(CUT.to_owned());
-                }
-                let message = without_fence(&text);
-                if message.is_empty() {
-                    return Err(NO_TEXT.to_owned());
-                }
-                Ok(message)
+                let (changes, notes) = changes(&writer.git(), &commit, true).await?;
+                writer.write(&changes, notes).await
             };
             let written = tokio::select! {
                 written = written => written,
-                () = cancel.cancelled() => Err("it was cancelled".to_owned()),
+                () = cancel.cancelled() => Err(CANCELLED.to_owned()),
             };
             services.editor.tell(ToEditor::CommitMessage {
                 chat,
@@ -146,10 +127,93 @@ impl Chat {
         });
     }
 
-    /// Counts the tokens of a request for a commit message.
-    pub(in crate::chat) fn count_commit(&mut self, usage: Usage) {
-        self.status.usage += usage;
-        self.show_state();
+    /// Cancels the request for another commit message, and returns what writes one for a commit in `dirs`.
+    pub(super) fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
+        self.commit.cancel();
+        if let Some(question) = self.commit.question.take() {
+            self.questions.withdraw(question);
+        }
+        self.commit.cancel = self.cancel.child_token();
+        CommitWriter {
+            services: Arc::clone(&self.services),
+            events: self.commit.events.0.clone(),
+            cancel: self.commit.cancel.clone(),
+            dirs,
+            workspace: self.dirs.workspace.clone(),
+            provider: self.provider(),
+            history: Arc::clone(&self.model.history),
+            conversation: conversation(self.recorder.items()),
+        }
+    }
+
+    pub(in crate::chat) async fn commit_event(&mut self, event: CommitEvent) {
+        match event {
+            CommitEvent::Used(usage) => {
+                self.status.usage += usage;
+                self.show_state();
+            }
+            CommitEvent::Ask(question, reply) if !self.commit.cancel.is_cancelled() => {
+                self.commit.question = Some(question.id);
+                self.questions.put(*question, reply);
+            }
+            // The task waits no longer.
+            CommitEvent::Ask(..) => {}
+            CommitEvent::Run(command, options) => self.run_typed(&command, options).await,
+        }
+    }
+}
+
+impl CommitWriter {
+    /// Returns the git of co for the commit.
+    pub(super) fn git(&self) -> OwnGit {
+        let judge = self.services.judge(&self.dirs.workspace);
+        self.services.own_git(&judge)
+    }
+
+    /// Lets the model write the message for changes. Shows remarks about them first.
+    pub(super) async fn write(self, changes: &str, notes: Vec<String>) -> Result<String, String> {
+        let provider = self.provider.map_err(|fault| reason(&fault))?;
+        let (services, keys) = (&self.services, provider.secrets());
+        for note in notes {
+            services.notice(NoticeLevel::Warn, note);
+        }
+        services.notice(NoticeLevel::Info, "the model writes the commit message");
+        let redact = |text| services.redact_for_model(&self.workspace, text, &keys);
+        let request = CommitText {
+            instructions: instructions::trusted(services, &self.dirs).await,
+            conversation: redact(&self.conversation).await?.text,
+            changes: redact(changes).await?.text,
+            refusal: None,
+        };
+        let used = UsedTokens {
+            to: self.events,
+            price: services.price(&*provider),
+        };
+        let retried = |words| services.notice(NoticeLevel::Info, words);
+        let answer = written(provider, request, &self.history, &used, retried).await;
+        let (text, stop) = answer.map_err(|fault| reason(&fault))?;
+        if stop == Stop::Length {
+            return Err(CUT.to_owned());
+        }
+        let message = without_fence(&text);
+        if message.is_empty() {
+            return Err(NO_TEXT.to_owned());
+        }
+        Ok(message)
+    }
+}
+
+/// Counts the tokens of requests for a commit message.
+struct UsedTokens {
+    to: mpsc::Sender<CommitEvent>,
+    price: Option<Price>,
+}
+
+impl UsedTokens {
+    /// Adds the tokens of a request. It does nothing if the chat has ended.
+    async fn add(&self, usage: Usage) {
+        let usage = usage.priced(self.price);
+        self.to.send(CommitEvent::Used(usage)).await.ok();
     }
 }
 
@@ -173,8 +237,13 @@ fn conversation(items: &[Item]) -> String {
     format!("cut …{whole}")
 }
 
-/// Returns the staged changes and the subjects of the last commits, with remarks for the person.
-async fn staged(git: &OwnGit, commit: CommitPlace) -> Result<(String, Vec<String>), String> {
+/// Returns the staged changes, or those of tracked files that are not staged, and the subjects of the last commits, with remarks
+/// for the person.
+pub(super) async fn changes(
+    git: &OwnGit,
+    commit: &CommitPlace,
+    staged: bool,
+) -> Result<(String, Vec<String>), String> {
     let (secrets, pathspecs) = git.without_secrets().await?;
     let command = |words: &[&str]| GitCommand {
         cwd: PathBuf::from(&commit.directory),
@@ -182,7 +251,8 @@ async fn staged(git: &OwnGit, commit: CommitPlace) -> Result<(String, Vec<String
         variables: commit.variables.clone(),
         needed: LONGEST_CHANGES,
     };
-    let mut diff = command(&["diff", "--cached", "--stat", "--patch"]);
+    let mut diff = command(&["diff", "--stat", "--patch"]);
+    diff.arguments.extend(staged.then(|| "--cached".to_owned()));
     diff.arguments.extend(PLAIN_DIFF.map(str::to_owned));
     diff.arguments.extend(pathspecs);
     let changes = git.run(diff).await?;

@@ -1,10 +1,13 @@
 //! `/commit`: the model writes the message of a commit.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::http::Reply;
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
 
 const PASSWORD: &str = "correct-horse_battery/staple";
 
@@ -121,6 +124,78 @@ fn nothing_staged_is_no_commit() {
     let scene = committing("one\n", []);
     scene.type_keys(":Co /commit<CR>");
     scene.wait_notice("no commit message: nothing is staged");
+}
+
+/// Changes `notes.txt` where the model answers with `message`, adds a new file and a hook, and types `/commit`.
+fn asked(message: &str) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write("notes.txt", "one\n");
+    workspace.git(&["add", "."]);
+    workspace.git(&["commit", "--quiet", "--message", "Begin"]);
+    workspace.write("notes.txt", "two\n");
+    workspace.write("new.txt", "new\n");
+    let hook = workspace.write(".git/hooks/pre-commit", "#!/bin/sh\necho ran > hooked\n");
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    let scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.replies([Reply::text(message)]);
+    scene.type_keys(":Co /commit<CR>");
+    for text in [
+        "Change it",
+        "git add -u, then git commit",
+        "with M notes.txt",
+        "not  ? new.txt",
+    ] {
+        scene.wait_text(text);
+    }
+    scene
+}
+
+/// Waits until the last commit has this message, and checks the rest of the work tree.
+#[track_caller]
+fn wait_commit(scene: &Scene, message: &str) {
+    proc::wait_until(DEADLINE, "the commit", || {
+        let last = scene.workspace.git(&["log", "-1", "--format=%B"]);
+        (last.trim() == message).then_some(())
+    });
+    let rest = scene.workspace.git(&["status", "--porcelain"]);
+    assert_eq!(rest, "?? hooked\n?? new.txt\n");
+}
+
+#[test]
+fn one_question_makes_the_commit_with_the_hooks_of_the_person() {
+    let scene = asked("Change it\n\nIt's \"one\".");
+    scene.answer("y");
+    wait_commit(&scene, "Change it\n\nIt's \"one\".");
+    scene.wait_chat("git add -u && git commit");
+    let told = told(&scene);
+    assert!(
+        told.contains("-one\n+two\n") && !told.contains("new.txt"),
+        "{told}"
+    );
+}
+
+#[test]
+fn its_message_is_edited_in_a_buffer() {
+    let scene = asked("Change it");
+    scene.answer("e");
+    scene.wait_text("Commit with this message");
+    scene.type_keys("A well<C-s>");
+    wait_commit(&scene, "Change it well");
+}
+
+#[test]
+fn a_no_and_a_later_change_make_no_commit() {
+    let scene = asked("Change it");
+    scene.workspace.write("notes.txt", "three\n");
+    scene.answer("y");
+    scene.wait_notice("no commit: the changes are not those of the question any more");
+    scene.replies([Reply::text("Change it again")]);
+    scene.type_keys(":Co /commit<CR>");
+    scene.wait_text("Change it again");
+    scene.answer("n");
+    scene.wait_no_text("Change it again");
+    let last = scene.workspace.git(&["log", "-1", "--format=%s"]);
+    assert_eq!(last, "Begin\n");
 }
 
 #[test]

@@ -1,0 +1,249 @@
+//! `/commit` without a buffer of a commit: one question about the files, the message and the commit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::commit_message::{CANCELLED, CommitEvent, CommitWriter, changes};
+use crate::chat::Chat;
+use crate::chat::text::one_line;
+use crate::chat::turn::Reply;
+use crate::protocol::{Commit, CommitPlace, NoticeLevel, Question, RunOptions};
+use crate::tool::own_git::{GitCommand, OwnGit};
+use co_policy::rules::shell_join;
+
+/// The most bytes of the list of changed files.
+const LONGEST_STATUS: usize = 256 << 10;
+
+/// The changes of a work tree, as `git status` lists them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Status {
+    /// Each with the letter of its change.
+    staged: Vec<String>,
+    changed: Vec<String>,
+    untracked: Vec<String>,
+    unmerged: Vec<String>,
+}
+
+impl Status {
+    /// Reads the output of `git status --porcelain -z`. The git of co cannot read `secrets`, so they seem changed.
+    fn read(text: &str, secrets: &[PathBuf]) -> Self {
+        let mut status = Self::default();
+        let mut entries = text.split('\0');
+        while let Some(entry) = entries.next() {
+            let Some((letters, path)) = entry.split_at_checked(3) else {
+                continue;
+            };
+            let (index, tree) = (&letters[..1], &letters[1..2]);
+            let is_secret = secrets.iter().any(|it| it == Path::new(path));
+            let path = one_line(path);
+            if index == "R" || index == "C" {
+                // Its name before.
+                entries.next();
+            }
+            match (index, tree) {
+                ("?", _) => status.untracked.push(path),
+                ("U", _) | (_, "U") | ("A", "A") | ("D", "D") => status.unmerged.push(path),
+                _ => {
+                    if index != " " {
+                        status.staged.push(format!("{index} {path}"));
+                    }
+                    if tree != " " && !is_secret {
+                        status.changed.push(format!("{tree} {path}"));
+                    }
+                }
+            }
+        }
+        status
+    }
+
+    /// Returns the commit of what is staged; if nothing is, that of all changes of tracked files.
+    fn commit(self) -> Result<Commit, String> {
+        if let Some(file) = self.unmerged.first() {
+            return Err(format!("{file} has a merge conflict"));
+        }
+        let staged = !self.staged.is_empty();
+        let (files, unstaged) = match staged {
+            true => (self.staged, self.changed),
+            false => (self.changed, Vec::new()),
+        };
+        if files.is_empty() {
+            return Err(match self.untracked.len() {
+                0 => "nothing has changed".to_owned(),
+                _ => "git tracks no changed file; git add stages new ones".to_owned(),
+            });
+        }
+        let unstaged = unstaged.iter().map(|it| format!("{it}, not staged"));
+        let untracked = self.untracked.iter().map(|it| format!("? {it}"));
+        Ok(Commit {
+            files,
+            staged,
+            left_out: unstaged.chain(untracked).collect(),
+            message: String::new(),
+        })
+    }
+}
+
+/// The task of a `/commit`.
+struct CommitTask {
+    chat: u64,
+    cwd: PathBuf,
+    git: OwnGit,
+    options: RunOptions,
+}
+
+/// A commit, and the changes from which its message is written.
+#[derive(PartialEq)]
+struct Planned {
+    commit: Commit,
+    /// The pathspecs of `git add`. They leave out tracked secrets.
+    pathspecs: Vec<String>,
+    changes: (String, Vec<String>),
+}
+
+impl Chat {
+    /// Asks the model for a commit message in another task, and then the person about the commit.
+    pub(in crate::chat) fn ask_to_commit(&mut self, options: RunOptions) {
+        let writer = self.commit_writer(self.dirs.clone());
+        let task = CommitTask {
+            chat: self.id,
+            cwd: self.dirs.cwd.clone(),
+            git: writer.git(),
+            options,
+        };
+        let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
+        tokio::spawn(async move {
+            let done = tokio::select! {
+                done = task.run(writer) => done,
+                () = cancel.cancelled() => Err(CANCELLED.to_owned()),
+            };
+            if let Err(why) = done {
+                services.notice(NoticeLevel::Error, format!("no commit: {why}"));
+            }
+        });
+    }
+}
+
+impl CommitTask {
+    async fn run(self, writer: CommitWriter) -> Result<(), String> {
+        let (services, events) = (Arc::clone(&writer.services), writer.events.clone());
+        let planned = self.plan().await?;
+        let (text, notes) = planned.changes.clone();
+        let message = writer.write(&text, notes).await?;
+        let command = planned.command(&message);
+        let confinement = services.probe.name().to_owned();
+        let question = Question {
+            id: services.id(),
+            chat: self.chat,
+            command: co_policy::printable(&command),
+            cwd: one_line(&self.cwd.display().to_string()),
+            confinement,
+            commit: Some(Commit {
+                message: co_policy::printable(&message),
+                ..planned.commit.clone()
+            }),
+            ..Question::default()
+        };
+        let (reply, answer) = oneshot::channel();
+        let asked = CommitEvent::Ask(Box::new(question), reply);
+        // It fails if the chat has ended.
+        let _ended = events.send(asked).await;
+        let command = match answer.await {
+            Ok(Reply::Once) => command,
+            Ok(Reply::Edited(message)) => match String::from_utf8(message) {
+                Ok(message) => planned.command(message.trim()),
+                Err(_) => return Err("the message is not all UTF-8".to_owned()),
+            },
+            _ => return Ok(()),
+        };
+        if self.plan().await? != planned {
+            return Err(
+                "the changes are not those of the question any more; /commit asks again".to_owned(),
+            );
+        }
+        let _ended = events.send(CommitEvent::Run(command, self.options)).await;
+        Ok(())
+    }
+
+    async fn plan(&self) -> Result<Planned, String> {
+        let place = CommitPlace {
+            directory: self.cwd.display().to_string(),
+            variables: Vec::new(),
+        };
+        let (secrets, pathspecs) = self.git.without_secrets().await?;
+        let words = ["status", "--porcelain", "-z", "--untracked-files=normal"];
+        let status = self.git.run(GitCommand {
+            cwd: self.cwd.clone(),
+            arguments: words.map(str::to_owned).into(),
+            variables: Vec::new(),
+            needed: LONGEST_STATUS,
+        });
+        let mut commit = Status::read(&status.await?, &secrets).commit()?;
+        let may_be_secret = |path: &PathBuf| format!("{}, it may hold a secret", path.display());
+        if !commit.staged {
+            let secrets = secrets.iter().map(may_be_secret);
+            commit.left_out.extend(secrets.map(|it| one_line(&it)));
+        }
+        let changes = changes(&self.git, &place, commit.staged).await?;
+        Ok(Planned {
+            commit,
+            pathspecs,
+            changes,
+        })
+    }
+}
+
+impl Planned {
+    /// Returns the command that makes the commit with a message.
+    fn command(&self, message: &str) -> String {
+        let commit = shell_join(&["git", "commit", "-m", message]);
+        if self.commit.staged {
+            return commit;
+        }
+        let words = ["git", "add", "-u"].map(str::to_owned).into_iter();
+        let add: Vec<_> = words.chain(self.pathspecs.clone()).collect();
+        format!("{} && {commit}", shell_join(&add))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: &str, expected: Result<(&[&str], bool, &[&str]), &str>) {
+        let commit = Status::read(&status.replace('|', "\0"), &[PathBuf::from(".env")]).commit();
+        let commit = commit.map(|it| (it.files, it.staged, it.left_out));
+        let owned = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let expected =
+            expected.map(|(files, staged, left_out)| (owned(files), staged, owned(left_out)));
+        assert_eq!(commit, expected.map_err(str::to_owned), "{status}");
+    }
+
+    #[test]
+    fn a_commit_has_what_is_staged_or_else_all_tracked_changes() {
+        check(
+            " M a b|?? new/| D c|",
+            Ok((&["M a b", "D c"], false, &["? new/"])),
+        );
+        check(
+            "R  new|old|MM a| M b|",
+            Ok((
+                &["R new", "M a"],
+                true,
+                &["M a, not staged", "M b, not staged"],
+            )),
+        );
+        check(" M .env|", Err("nothing has changed"));
+        check("MM .env|", Ok((&["M .env"], true, &[])));
+        check("", Err("nothing has changed"));
+        check(
+            "?? a|",
+            Err("git tracks no changed file; git add stages new ones"),
+        );
+        for letters in ["UU", "AA", "DD", "DU"] {
+            check(&format!("M  b|{letters} a|"), Err("a has a merge conflict"));
+        }
+    }
+}
