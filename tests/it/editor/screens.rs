@@ -34,7 +34,7 @@ fn chats_share_a_window_and_a_session_file_brings_one_back() {
     scene.wait_text("ready · make one");
     let screen = scene.wait_text("First.").join("\n");
     assert!(!screen.contains("Second."), "{screen}");
-    scene.type_keys("q");
+    scene.type_keys("<C-w>kq");
     scene.wait_no_text("First.");
     scene.co("");
     scene.wait_text("First.");
