@@ -143,3 +143,13 @@ pub enum ChatEvent {
         above: usize,
     },
 }
+
+impl ChatEvent {
+    /// Returns whether a call of the model begins with it.
+    pub fn begins_call(&self) -> bool {
+        matches!(
+            self,
+            Self::Command { .. } | Self::FileCall(_) | Self::JobCall(_)
+        )
+    }
+}

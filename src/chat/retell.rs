@@ -28,8 +28,44 @@ pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
     }
 }
 
+/// Returns the number of calls in a transcript.
+pub(super) fn count_calls(items: &[Item]) -> usize {
+    items.iter().filter(|item| is_call(item)).count()
+}
+
+fn is_call(item: &Item) -> bool {
+    matches!(item, Item::Call(_))
+}
+
+/// Returns the events of the calls after the first `shown` ones, and of their outcomes.
+pub(super) fn calls_after(items: &[Item], shown: usize) -> Vec<ChatEvent> {
+    let mut calls = items.iter().enumerate().filter(|(_, item)| is_call(item));
+    let Some((first, _)) = calls.nth(shown) else {
+        return Vec::new();
+    };
+    let mut retelling = Retelling {
+        in_turn: true,
+        ..Retelling::default()
+    };
+    for item in &items[first..] {
+        match item {
+            Item::Call(_) => retelling.item(item),
+            Item::Decision { call, .. } | Item::CommandEdited { call, .. }
+                if retelling.calls.contains_key(call.as_str()) =>
+            {
+                retelling.item(item)
+            }
+            Item::Outcome(outcome) if retelling.calls.contains_key(outcome.call.as_str()) => {
+                retelling.item(item)
+            }
+            _ => {}
+        }
+    }
+    retelling.events
+}
+
 /// Returns the event that shows a call.
-fn proposed(call: &Call) -> ChatEvent {
+pub(super) fn proposed(call: &Call) -> ChatEvent {
     match ToolCall::parse(call) {
         Ok(ToolCall::File(asked)) => file_call(&asked.line()),
         Ok(ToolCall::Job(asked)) => ChatEvent::JobCall(asked),

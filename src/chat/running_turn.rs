@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Chat;
 use super::events::ChatEvent;
+use super::retell;
 use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
 use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::edits::EditRange;
@@ -31,6 +32,8 @@ pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,
     task: JoinHandle<TurnEnd>,
+    /// The number of calls in the transcript that the chat shows, with those of earlier turns. A turn shows its calls in their order.
+    calls_shown: usize,
 }
 
 impl Chat {
@@ -80,6 +83,7 @@ impl Chat {
             events: receiver,
             cancel,
             task: tokio::spawn(turn.run()),
+            calls_shown: retell::count_calls(self.recorder.items()),
         });
         let data = serde_json::json!({ "chat": self.id });
         self.services.editor.fire("CoTurnStarted", data);
@@ -137,6 +141,9 @@ impl Chat {
             TurnEvent::Text(text) => self.recorder.text(&text),
             TurnEvent::Show(event) => {
                 self.flush().await;
+                if let Some(running) = &mut self.running {
+                    running.calls_shown += usize::from(event.begins_call());
+                }
                 self.show(event);
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
@@ -182,6 +189,9 @@ impl Chat {
         self.permissions.learn(ended.failed_confined);
         self.questions.withdraw_all();
         self.answer_calls(&ended.unanswered).await;
+        for event in retell::calls_after(self.recorder.items(), running.calls_shown) {
+            self.show(event);
+        }
         self.tell_job_ends().await;
         self.record_typed().await;
         let end = match ended.end {

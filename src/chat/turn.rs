@@ -42,6 +42,7 @@ pub(super) use self::permissions::{Allowance, Permissions, Reply};
 pub(super) use self::refusal::RequestHistory;
 use super::events::ChatEvent;
 use super::prompt::Budget;
+use super::retell;
 use super::services::Services;
 use crate::protocol::ChatState;
 use crate::tool::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
@@ -164,6 +165,7 @@ impl Turn {
             };
             if !may_call {
                 for asked in &answer.calls {
+                    self.show(retell::proposed(&asked.call)).await?;
                     self.not_run(&asked.call, NO_STEPS_LEFT.to_owned()).await?;
                 }
                 return Err(Halt::Guarded);

@@ -219,7 +219,7 @@ impl CallView {
     }
 
     fn decide(&mut self, decision: &Decision, full: bool) {
-        self.tried = *decision == Decision::Tried;
+        let was_tried = std::mem::replace(&mut self.tried, *decision == Decision::Tried);
         self.state = match decision.lets_run() {
             true => CallState::Runs,
             false => CallState::Failed,
@@ -242,7 +242,11 @@ impl CallView {
             }
             Decision::Forbidden { why } => return self.words.push(format!("refused: {why}")),
             Decision::Withdrawn => {
-                return self.words.push("not answered; nothing was run".to_owned());
+                let ran = match was_tried {
+                    true => "it ran as a trial only",
+                    false => "nothing was run",
+                };
+                return self.words.push(format!("not answered; {ran}"));
             }
         };
         if full {

@@ -41,6 +41,8 @@ async fn while_it_asks() {
     }
     assert_eq!(chat.ended().await, "cancelled");
     assert_eq!(chat.decisions(), [("1".to_owned(), Decision::Withdrawn)]);
+    // As a resumed chat shows it.
+    chat.assert_shown("✗ mkdir two  cut off: the turn ended before this call was carried out");
     // Too late.
     chat.answer(asked[0], Answer::Once);
     assert_eq!(chat.asks(), 2);

@@ -96,10 +96,15 @@ impl Turn {
             Err(why) => return not_kept(&why),
         };
         let to_make = std::mem::take(&mut changes.changes);
-        let ((mut told, noted), kept_all) = match self.keep_trial(what, decision, to_make).await {
-            Ok(kept) => kept,
-            Err(why) => (not_kept(&why), false),
+        let why_nothing = match to_make.is_empty() {
+            true => changes.notes(MOST_NAMED).join("; "),
+            false => "the workspace has these changes already".to_owned(),
         };
+        let ((mut told, noted), kept_all) =
+            match self.keep_trial(what, decision, to_make, &why_nothing).await {
+                Ok(kept) => kept,
+                Err(why) => (not_kept(&why), false),
+            };
         let changes = self
             .leave_ignored(changes, ended.layer.take(), kept_all)
             .await;
@@ -167,7 +172,7 @@ impl Turn {
     }
 
     /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all of
-    /// it is in the files now.
+    /// it is in the files now. `why_nothing` is the reason if there is nothing to keep.
     ///
     /// # Errors
     /// Nothing was kept, for this reason.
@@ -176,6 +181,7 @@ impl Turn {
         what: String,
         decision: Decision,
         changes: Vec<Change>,
+        why_nothing: &str,
     ) -> Result<((String, String), bool), String> {
         let root = self.judge.root().to_owned();
         let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
@@ -201,8 +207,8 @@ impl Turn {
         };
         if plan.all().is_empty() && refused.is_empty() {
             let words = (
-                "It ran as a trial, and nothing was kept.".to_owned(),
-                "nothing was kept".to_owned(),
+                format!("It ran as a trial, and nothing was kept: {why_nothing}."),
+                format!("nothing was kept: {why_nothing}"),
             );
             return Ok((words, false));
         }

@@ -186,6 +186,55 @@ fn a_trial_that_is_cancelled_is_dropped_and_the_model_knows() {
 }
 
 #[test]
+fn a_trial_that_is_stopped_says_that_it_ran_and_the_calls_after_it_are_shown() {
+    let after = |id: &str| (format!("{id}b"), "echo three > b.txt");
+    let step = |id: &str, cmd: &str| {
+        let (next, command) = after(id);
+        Reply::new().and_shell(id, cmd).and_shell(&next, command)
+    };
+    let mut scene = Scene::scripted([
+        step("c1", "echo begun; echo two > a.txt; exec sleep 109"),
+        step("c2", "echo ended; echo two > a.txt"),
+        Reply::text("I see."),
+    ]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.co("do it");
+    scene.wait_ask("1/2");
+    scene.answer("T");
+    scene.wait_chat("\n    begun");
+    scene.co("/stop");
+    scene.wait_turns(1);
+    let cut_off = "echo three > b.txt  cut off: the turn ended before this call was carried out";
+    scene.wait_chat(cut_off);
+    scene.co("again");
+    scene.nvim.wait_text("+ two");
+    scene.co("/stop");
+    scene.wait_turns(2);
+    let shown = scene.wait_chat("not answered; it ran as a trial only · its changes are dropped");
+    assert!(!shown.contains("nothing was run"), "{shown}");
+    assert_eq!(shown.matches(cut_off).count(), 2, "{shown}");
+    let id = scene.chat_id();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_chat("it ran as a trial only");
+    assert_eq!(scene.chat(), shown);
+}
+
+#[test]
+fn a_trial_of_which_nothing_is_kept_says_why() {
+    let scene = commands(["mkfifo pipe", "echo two > a.txt"]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.try_command("T");
+    scene.nvim.wait_text("nothing of it can be kept");
+    scene.answer("y");
+    scene.wait_chat("nothing was kept: pipe cannot be kept: it is a FIFO");
+    scene.nvim.wait_text("+ two");
+    scene.workspace.write("a.txt", "two\n");
+    scene.end_trial("y");
+    scene.wait_chat("nothing was kept: the workspace has these changes already");
+}
+
+#[test]
 fn a_resumed_chat_shows_trials_as_they_were() {
     let mut scene = Scene::scripted([
         Reply::shell("c1", "echo kept; echo two > a.txt"),
