@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use super::change::{Change, Entry, shown};
 use super::store::Store;
 use super::undo::{bytes_of, mode};
-use crate::protocol::{Fact, FactKind};
+use crate::protocol::{Fact, FactKind, without_lines};
 use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 
@@ -76,6 +76,24 @@ impl Change {
         let removed = hunks.iter().map(Hunk::removed).sum();
         let first = hunks.first().map_or(1, |first| first.at.start + 1);
         (added, removed, first)
+    }
+
+    /// Returns what the change is, if no line differs.
+    pub fn without_lines(&self, store: &Store) -> Option<String> {
+        let (added, removed, _) = self.lines(store);
+        let is_empty = || self.texts(store).iter().all(Option::is_some);
+        let is_new = matches!(
+            (&self.before, &self.after),
+            (None, Some(Entry::File { .. }))
+        );
+        (added + removed == 0).then(|| without_lines(&self.facts(store), is_new && is_empty()))
+    }
+
+    /// Returns the numbers of lines that it adds and removes as text, or what it is if there are none.
+    pub fn counts(&self, store: &Store) -> String {
+        let (added, removed, _) = self.lines(store);
+        self.without_lines(store)
+            .unwrap_or_else(|| format!("+{added} -{removed}"))
     }
 
     /// Returns the facts that the lines do not show, or that a person must see first.

@@ -30,6 +30,8 @@ pub struct ChangedFile {
     review: ReviewText,
     added: usize,
     removed: usize,
+    /// What it is, if no line differs.
+    without_lines: Option<String>,
     /// It has no lines that can be taken back without the others.
     is_whole: bool,
 }
@@ -79,6 +81,7 @@ impl ChangedFile {
             review: ReviewText::new(&facts, &marked(text, &hunks)),
             added: hunks.iter().map(Hunk::added).sum(),
             removed: hunks.iter().map(Hunk::removed).sum(),
+            without_lines: None,
             is_whole: false,
         })
     }
@@ -100,10 +103,12 @@ impl ChangedFile {
     pub fn for_question(changes: &[&Change], files: &[Self], store: &Store) -> protocol::Change {
         let mut excerpt = Excerpt::new(changes.iter().filter(|it| !it.is_directory()).count());
         let mut known = files.iter();
+        let mut words = Vec::new();
         for (at, change) in changes.iter().enumerate() {
             let path = shown(&change.path);
             if change.is_directory() {
                 if let Some(word) = change.directory_word(changes.get(at + 1).copied()) {
+                    words.push(Some(format!("{word} directory")));
                     excerpt.add_heading(&format!("{word} directory {path}"));
                 }
                 continue;
@@ -112,17 +117,18 @@ impl ChangedFile {
                 Some(file) => file.for_review(),
                 None if excerpt.has_room() => Self::of_change(change, store).for_review(),
                 None => {
-                    let (added, removed, _) = change.lines(store);
-                    excerpt.add_path(&path, added, removed);
+                    excerpt.add_path(&path, &change.counts(store));
+                    words.push(change.without_lines(store));
                     continue;
                 }
             };
-            excerpt.add_path(&path, file.added, file.removed);
+            words.push(file.without_lines.clone());
+            excerpt.add_path(&path, &file.counts());
             excerpt.add_lines(&file.text);
         }
         let facts = fact_lines(changes.iter().flat_map(|it| it.facts(store)));
         let files = files.iter().map(Self::for_review).collect();
-        protocol::Change::new(facts, &excerpt, files)
+        protocol::Change::new(facts, &excerpt, files).with_words(words)
     }
 
     fn of_change(change: &Change, store: &Store) -> Self {
@@ -155,6 +161,7 @@ impl ChangedFile {
             review: ReviewText::new(&facts, &format!("@\n{marked}")),
             added: hunks.iter().map(Hunk::added).sum(),
             removed: hunks.iter().map(Hunk::removed).sum(),
+            without_lines: change.without_lines(store),
             is_whole: true,
         }
     }
@@ -175,6 +182,7 @@ impl ChangedFile {
             path: shown(self.path()),
             added: self.added,
             removed: self.removed,
+            without_lines: self.without_lines.clone(),
             parts: self.parts.len(),
             whole: self.is_whole,
             text: self.review.clone(),

@@ -1,5 +1,6 @@
 //! The changes of files that a person is asked about or reviews.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,6 +36,9 @@ pub struct Change {
     pub unsaved: bool,
     pub added: usize,
     pub removed: usize,
+    /// What it is, if no line of the files differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_lines: Option<String>,
     /// The facts that the person must see first, in the order of their kinds.
     pub facts: Vec<FactLine>,
     /// The first lines of the [`Excerpt`].
@@ -59,6 +63,9 @@ pub struct FileChange {
     pub path: String,
     pub added: usize,
     pub removed: usize,
+    /// What the change is, if no line differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_lines: Option<String>,
     /// The number of parts, which the person answers one by one.
     pub parts: usize,
     /// Its lines cannot be accepted one by one.
@@ -202,7 +209,7 @@ impl Excerpt {
         let mut excerpt = Self::new(files.len());
         for file in files {
             if files.len() > 1 {
-                excerpt.add_path(&file.path, file.added, file.removed);
+                excerpt.add_path(&file.path, &file.counts());
             }
             excerpt.add_lines(&file.text);
         }
@@ -220,9 +227,9 @@ impl Excerpt {
         self.push(&format!("#── {heading}"), 2 * EXCERPT_BYTES);
     }
 
-    /// Adds a heading that names a file.
-    pub fn add_path(&mut self, path: &str, added: usize, removed: usize) {
-        self.add_heading(&format!("{path}  +{added} -{removed}"));
+    /// Adds a heading that names a file and what changes in it.
+    pub fn add_path(&mut self, path: &str, counts: &str) {
+        self.add_heading(&format!("{path}  {counts}"));
     }
 
     /// Adds the lines that differ, with those around them. If none differs, adds the facts.
@@ -329,6 +336,36 @@ pub fn fact_lines(facts: impl IntoIterator<Item = Fact>) -> Vec<FactLine> {
     lines.collect()
 }
 
+/// Returns what a change of a file is, if no line of it differs.
+pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
+    let clause = |fact: &Fact| match fact.kind {
+        FactKind::Mode => fact.text.replace("=>", "->"),
+        _ => fact.text.clone(),
+    };
+    let facts = facts.iter().filter(|it| it.kind != FactKind::Runs);
+    let words: Vec<_> = is_new
+        .then(|| "new, empty".to_owned())
+        .into_iter()
+        .chain(facts.map(clause))
+        .collect();
+    match words.is_empty() {
+        true => "no line differs".to_owned(),
+        false => words.join(", "),
+    }
+}
+
+/// Returns the numbers of added and removed lines, or what the change is if there are none.
+fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> String {
+    without_lines.map_or_else(|| format!("+{added} -{removed}"), str::to_owned)
+}
+
+impl FileChange {
+    /// Returns the numbers of lines that it adds and removes, or what it is if there are none.
+    pub fn counts(&self) -> String {
+        counts(self.added, self.removed, self.without_lines.as_deref())
+    }
+}
+
 impl FactKind {
     fn label(self) -> &'static str {
         match self {
@@ -358,6 +395,24 @@ impl Change {
             more,
             files: with_first_parts(files),
             ..Self::default()
+        }
+    }
+
+    /// Returns the numbers of lines that it adds and removes, or what it is if there are none.
+    pub fn counts(&self) -> String {
+        counts(self.added, self.removed, self.without_lines.as_deref())
+    }
+
+    /// Returns the same change with the words for its files, if no line of any of them differs.
+    pub fn with_words(self, words: impl IntoIterator<Item = Option<String>>) -> Self {
+        let words: Option<BTreeSet<String>> = words.into_iter().collect();
+        let without_lines = words.and_then(|mut words| match words.len() {
+            0 | 1 => words.pop_first(),
+            _ => Some("no line differs".to_owned()),
+        });
+        Self {
+            without_lines,
+            ..self
         }
     }
 
@@ -398,6 +453,36 @@ mod tests {
             let text = ReviewText::new(std::slice::from_ref(&fact), marked);
             assert_eq!(text.as_str(), expected);
         }
+    }
+
+    #[test]
+    fn a_change_without_lines_is_said_in_words() {
+        let fact = |kind, text: &str| Fact {
+            kind,
+            path: "a".to_owned(),
+            text: text.to_owned(),
+        };
+        let mode = || fact(FactKind::Mode, "mode 644 => 755");
+        let runs = || fact(FactKind::Runs, "git runs it");
+        let moved = fact(FactKind::Moved, "moved from b");
+        for (facts, is_new, expected) in [
+            (vec![mode(), runs()], false, "mode 644 -> 755"),
+            (vec![runs()], true, "new, empty"),
+            (vec![moved], false, "moved from b"),
+            (vec![], false, "no line differs"),
+        ] {
+            assert_eq!(without_lines(&facts, is_new), expected);
+        }
+        let with = |words: &[Option<&str>]| {
+            let words = words.iter().map(|it| it.map(str::to_owned));
+            Change::default().with_words(words).without_lines
+        };
+        assert_eq!(with(&[Some("a"), Some("a")]).as_deref(), Some("a"));
+        assert_eq!(
+            with(&[Some("a"), Some("b")]).as_deref(),
+            Some("no line differs")
+        );
+        assert_eq!(with(&[Some("a"), None]), None);
     }
 
     #[test]
@@ -445,7 +530,7 @@ mod tests {
     fn too_many_changes_are_one_file_with_an_excerpt() {
         let mut excerpt = Excerpt::new(20_000);
         for number in 0..20_000 {
-            excerpt.add_path(&format!("file{number}"), 1, 0);
+            excerpt.add_path(&format!("file{number}"), "+1 -0");
             excerpt.add_lines(&ReviewText::new(&[], &"@\n+a line of text\n".repeat(3)));
         }
         let change = Change::new(Vec::new(), &excerpt, Vec::new());

@@ -1,16 +1,10 @@
 --- The kind of question about a change of a file.
 local command = require('co.question.command')
+local counts = require('co.question.change_rows').counts
 local question_text = require('co.question.float_text')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
 local add = question_text.add
-
---- Returns the numbers of lines that the change adds and removes.
----@param change co.Change
----@return string
-local function counts(change)
-  return ('+%d -%d'):format(change.added, change.removed)
-end
 
 --- Returns the question: the file, the reasons, the facts and the difference.
 ---@param question co.CommandQuestion

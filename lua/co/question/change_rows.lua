@@ -48,6 +48,13 @@ function M.rows_of(line)
   return rows
 end
 
+--- Returns the numbers of lines that a change adds and removes, or what it is if there are none.
+---@param change co.Change|co.FileChange
+---@return string
+function M.counts(change)
+  return change.without_lines or ('+%d -%d'):format(change.added, change.removed)
+end
+
 --- Returns the mark of rows of a kind.
 ---@param name string
 ---@return vim.api.keyset.set_extmark

@@ -9,6 +9,7 @@ local buffer = require('co.ui.buffer')
 local guarded = require('co.ui.guarded')
 local notify = require('co.ui.notify')
 local change_rows = require('co.question.change_rows')
+local counts = change_rows.counts
 local focus = require('co.ui.focus')
 local highlight = require('co.ui.highlight')
 local popup = require('co.ui.popup')
@@ -184,11 +185,7 @@ local function draw_winbar(review)
     state.parts
   )
   local parts = {
-    ('%s  +%d -%d'):format(
-      (printable.line(change.path):gsub('%%', '%%%%')),
-      change.added,
-      change.removed
-    ),
+    (printable.line(change.path .. '  ' .. counts(change)):gsub('%%', '%%%%')),
     review.item.whole and 'q goes back to the question' or answered,
     review.item.whole and '%<]c  =  q  g?' or '%<y n e c u  ]c  Y N  =  q  g?',
   }
@@ -480,10 +477,10 @@ local function choose_file(review)
     prompt = 'Files',
     format_item = function(item)
       local change = item.change
-      local counts = ('%s  +%d -%d'):format(change.path, change.added, change.removed)
+      local about = ('%s  %s'):format(change.path, counts(change))
       local answered = review_items.count(item)
-      return item.whole and counts
-        or ('%s · %d of %d answered'):format(counts, answered, change.parts)
+      return item.whole and about
+        or ('%s · %d of %d answered'):format(about, answered, change.parts)
     end,
   }, function(item)
     -- Meanwhile the questions may have been withdrawn.

@@ -371,12 +371,13 @@ fn changed_lines(applied: &AppliedChange) -> Vec<serde_json::Value> {
 
 /// Returns how many lines changes add and remove, as text.
 fn counts<'a>(proposals: impl IntoIterator<Item = &'a Proposal>) -> String {
-    let (mut added, mut removed) = (0, 0);
+    let (mut change, mut words) = (Change::default(), Vec::new());
     for proposal in proposals {
-        added += proposal.added();
-        removed += proposal.removed();
+        change.added += proposal.added();
+        change.removed += proposal.removed();
+        words.push(proposal.without_lines());
     }
-    format!("+{added} -{removed}")
+    change.with_words(words).counts()
 }
 
 /// Returns what was changed, in a line for the person.
@@ -398,6 +399,7 @@ fn change_of(proposals: &[Proposal], reasons: &[String]) -> Change {
         added: proposals.iter().map(Proposal::added).sum(),
         removed: proposals.iter().map(Proposal::removed).sum(),
         ..Change::new(fact_lines(facts), &Excerpt::of(&files), files)
+            .with_words(proposals.iter().map(Proposal::without_lines))
     }
 }
 

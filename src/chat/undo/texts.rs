@@ -138,12 +138,9 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
         .filter(|change| !change.is_directory());
     let mut entries: Vec<_> = changes
         .map(|change| {
-            let (added, removed, line) = change.lines(store);
-            let lines = match (added, removed) {
-                (0, 0) => "changed".to_owned(),
-                _ => format!("+{added} -{removed}"),
-            };
-            entry(&change.path, line, format!("{lines} · {call}"))
+            let (_, _, line) = change.lines(store);
+            let counts = change.counts(store);
+            entry(&change.path, line, format!("{counts} · {call}"))
         })
         .collect();
     let unclear = record.unclear.iter();

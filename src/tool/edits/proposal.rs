@@ -10,7 +10,7 @@ use super::request::EditRequest;
 use super::seen::SeenTexts;
 use super::source::{EditPlace, EditableText, Source};
 use crate::buffers::OpenBuffers;
-use crate::protocol::{BufferChange, Fact, FactKind};
+use crate::protocol::{BufferChange, Fact, FactKind, without_lines};
 use co_edit::{FileText, Hunk, Names, RebaseResult, apply, hash, hunks, marked, rebase, unified};
 use co_policy::{obeyed, one_line};
 
@@ -231,6 +231,12 @@ impl Proposal {
     /// Returns the number of lines that are removed.
     pub fn removed(&self) -> usize {
         self.hunks.iter().map(Hunk::removed).sum()
+    }
+
+    /// Returns what the change is, if no line differs.
+    pub fn without_lines(&self) -> Option<String> {
+        let is_new = matches!(self.change, ProposedChange::Create { .. });
+        (self.added() + self.removed() == 0).then(|| without_lines(&self.facts(), is_new))
     }
 
     /// Returns the hash of the new text; none if there is none.

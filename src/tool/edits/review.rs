@@ -13,6 +13,7 @@ impl Proposal {
             path: co_policy::one_line(&self.path),
             added: self.added(),
             removed: self.removed(),
+            without_lines: self.without_lines(),
             parts: self.parts(),
             whole: !self.is_by_lines(),
             text: ReviewText::new(&self.facts(), &self.marked()),

@@ -221,6 +221,45 @@ fn a_trial_that_is_stopped_says_that_it_ran_and_the_calls_after_it_are_shown() {
 }
 
 #[test]
+fn changes_without_lines_are_said_in_words() {
+    let scene = Scene::scripted([
+        Reply::new()
+            .call(
+                "c1",
+                "write_file",
+                &json!({ "path": "new.txt", "text": "" }),
+            )
+            .call(
+                "c2",
+                "move_file",
+                &json!({ "from": "a.txt", "to": "b.txt" }),
+            ),
+        Reply::shell("c3", "python3 -c 'import os; os.chmod(\"run.sh\", 0o755)'"),
+        Reply::shell("c4", "touch x.txt"),
+        Reply::shell("c5", "touch y.txt; rm run.sh; : > run.sh; mkdir out"),
+        Reply::text("All through."),
+    ]);
+    scene.workspace.write("a.txt", "one\n");
+    scene.workspace.write("run.sh", "echo\n");
+    scene.co("do it");
+    scene.nvim.wait_text("write_file new.txt  new, empty");
+    scene.answer("y");
+    scene.wait_chat("write new.txt  new, empty");
+    scene.nvim.wait_text("moved from a.txt");
+    scene.answer("y");
+    scene.wait_ask("1/1");
+    scene.answer("T");
+    scene.nvim.wait_text("diff mode 644 -> 755");
+    scene.answer("y");
+    scene.nvim.wait_text("diff new, empty");
+    scene.answer("y");
+    scene.nvim.wait_text("── y.txt  new, empty");
+    assert!(!scene.nvim.screen().concat().contains("+0 -0"));
+    assert!(!scene.chat().contains("+0 -0"), "{}", scene.chat());
+    scene.end_trial("y");
+}
+
+#[test]
 fn a_trial_of_which_nothing_is_kept_says_why() {
     let scene = commands(["mkfifo pipe", "echo two > a.txt"]);
     scene.workspace.write("a.txt", "one\n");
