@@ -1,6 +1,6 @@
 //! The files of a workspace at one moment, and the differences of two moments.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +13,18 @@ use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::tool::cache_dirs;
 use crate::tool::edits::disk;
+use crate::tool::files::ignore_rules::IgnoreRules;
 use crate::tool::files::{Deadline, FileScope, PathFilter, Walk};
 use crate::tool::git_index::IndexedFiles;
+use crate::tool::judge::Judge;
 use co_exec::beneath::{Dir, Kind, Node, Parents};
 use co_exec::regular::FileStamp;
+use co_exec::repository;
+use co_exec::secrets::Survey;
+
+#[cfg(test)]
+mod tests;
+mod update;
 
 /// The most time that a snapshot takes.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,8 +50,37 @@ pub(super) struct Differences {
 #[derive(Debug)]
 pub(super) struct Snapshot {
     /// By the path in the workspace.
-    nodes: BTreeMap<Arc<str>, Arc<Known>>,
+    nodes: Nodes,
     taken: SystemTime,
+    /// The files with several names, by which they may change where nothing is watched.
+    linked: BTreeSet<Arc<str>>,
+    /// The bytes of the files that have copies.
+    bytes: u64,
+    /// A directory of caches was met.
+    has_caches: bool,
+    /// None if not all of the workspace was read.
+    surroundings: Option<Arc<Surroundings>>,
+}
+
+type Nodes = BTreeMap<Arc<str>, Arc<Known>>;
+
+/// A look at the workspace of a judge.
+pub(super) struct Look<'a> {
+    root: &'a Path,
+    dir: &'a Dir,
+    allowed: PathFilter,
+    store: &'a Store,
+    surroundings: Option<Arc<Surroundings>>,
+}
+
+/// The things that decide which files are in a snapshot, apart from the files of rules in the workspace.
+#[derive(Debug, PartialEq)]
+struct Surroundings {
+    secrets: Vec<PathBuf>,
+    git_directories: Vec<PathBuf>,
+    /// The files of rules outside.
+    rules: Vec<(PathBuf, Option<FileStamp>)>,
+    index: Option<FileStamp>,
 }
 
 #[derive(Debug)]
@@ -59,26 +96,60 @@ impl Default for Snapshot {
         Self {
             nodes: BTreeMap::new(),
             taken: SystemTime::UNIX_EPOCH,
+            linked: BTreeSet::new(),
+            bytes: 0,
+            has_caches: false,
+            surroundings: None,
         }
     }
 }
 
+impl<'a> Look<'a> {
+    /// Blocks on files.
+    pub(super) fn new(judge: &'a Arc<Judge>, dir: &'a Dir, store: &'a Store) -> Self {
+        let (root, survey) = (judge.root(), judge.survey());
+        Self {
+            root,
+            dir,
+            surroundings: Surroundings::of(root, &survey).map(Arc::new),
+            allowed: judge.readable_by(survey),
+            store,
+        }
+    }
+}
+
+impl Surroundings {
+    /// Returns none if the secrets are not all known.
+    fn of(root: &Path, survey: &Survey) -> Option<Self> {
+        let rules = IgnoreRules::files_outside(root).into_iter();
+        let stamped = rules.map(|path| (FileStamp::of(&path), path));
+        let index = repository::find(root).ok().flatten();
+        survey.complete.then(|| Self {
+            secrets: survey.closed_names().map(Path::to_owned).collect(),
+            git_directories: survey.git_directories().to_vec(),
+            rules: stamped.map(|(stamp, path)| (path, stamp)).collect(),
+            index: index.and_then(|dirs| FileStamp::of(&dirs.own.join("index"))),
+        })
+    }
+}
+
 impl Snapshot {
-    /// Returns the files of the workspace `root` now, whose handle is `dir`. Reads only those that have changed since this
-    /// snapshot.
+    /// Returns the files of the workspace now. Reads only those that have changed since this snapshot.
     ///
     /// # Errors
     /// The workspace is too large, or the store cannot take its files. The snapshot has those that were read.
-    pub(super) fn again(
-        &self,
-        (root, dir): (&Path, &Dir),
-        allowed: PathFilter,
-        store: &Store,
-    ) -> Result<Self, (Self, String)> {
+    pub(super) fn again(&self, look: Look<'_>) -> Result<Self, (Self, String)> {
+        let Look {
+            root,
+            dir,
+            allowed,
+            store,
+            surroundings,
+        } = look;
         let start = Instant::now();
         let mut now = Self {
-            nodes: BTreeMap::new(),
             taken: SystemTime::now(),
+            ..Self::default()
         };
         let scope = FileScope {
             path: root.to_owned(),
@@ -90,13 +161,13 @@ impl Snapshot {
         };
         let (mut parents, tracked) = (Parents::new(dir), IndexedFiles::of(root));
         let mut walk = Walk::new(&scope, None);
-        let mut bytes = 0;
         for found in walk.by_ref().filter(|found| found.depth > 0) {
             // The file of changes is text, so other names are left out.
             let path = found.path.strip_prefix(root).ok().and_then(Path::to_str);
             let Some(path) = path else {
                 continue;
             };
+            now.has_caches |= found.path.file_name().is_some_and(cache_dirs::is_name);
             if cache_dirs::contain(Path::new(path), found.kind.is_dir(), &tracked) {
                 continue;
             }
@@ -112,34 +183,28 @@ impl Snapshot {
             }
             let known = self.nodes.get_key_value(path);
             let same = known.filter(|(_, it)| it.settled && node.stamp == it.stamp);
+            let is_linked = is_linked(&node);
             let (path, node) = match same {
                 Some((path, node)) => (Arc::clone(path), Arc::clone(node)),
-                None => {
-                    let settled = node.stamp.is_settled();
-                    let entry = match entry(dir, name.as_ref(), &node, store) {
-                        Ok(Some(entry)) => entry,
-                        Ok(None) => continue,
-                        Err(why) => return Err((now, why.to_string())),
-                    };
-                    let node = Known {
-                        stamp: node.stamp,
-                        settled,
-                        entry,
-                    };
-                    (path.into(), Arc::new(node))
-                }
+                None => match Known::read(dir, name.as_ref(), &node, store) {
+                    Ok(Some(node)) => (path.into(), Arc::new(node)),
+                    Ok(None) => continue,
+                    Err(why) => return Err((now, why.to_string())),
+                },
             };
-            if let Entry::File { blob: Some(_), .. } = node.entry {
-                bytes += node.stamp.size();
-            }
+            now.bytes += node.copied();
+            now.linked.extend(is_linked.then(|| Arc::clone(&path)));
             now.nodes.insert(path, node);
-            if bytes > MOST_BYTES {
+            if now.bytes > MOST_BYTES {
                 let most = MOST_BYTES >> 20;
                 return Err((now, format!("the workspace has more than {most} MB")));
             }
         }
         match walk.cut.is_some() {
-            false => Ok(now),
+            false => Ok(Self {
+                surroundings,
+                ..now
+            }),
             true if start.elapsed() >= SNAPSHOT_TIMEOUT => {
                 let most = SNAPSHOT_TIMEOUT.as_secs();
                 Err((
@@ -161,9 +226,20 @@ impl Snapshot {
 
     /// Returns the changes that made `after` of this snapshot. `root` is the workspace, which `after` shows as it is now.
     pub(super) fn changes(&self, after: &Self, root: &Dir) -> Differences {
+        let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
+        self.differences((&self.nodes, &after.nodes), inodes, root)
+    }
+
+    /// Returns the changes of some files of this snapshot. `inodes` returns those of all its files.
+    fn differences(
+        &self,
+        (before, after): (&Nodes, &Nodes),
+        all_inodes: impl Fn() -> HashSet<(u64, u64)>,
+        root: &Dir,
+    ) -> Differences {
         let mut found = Differences::default();
-        for (path, node) in &self.nodes {
-            let new = after.nodes.get(path);
+        for (path, node) in before {
+            let new = after.get(path);
             let same = new.is_some_and(|new| Arc::ptr_eq(node, new) || is_same(node, new));
             // A file that is ignored or secret from now on is still there.
             if !same && (new.is_some() || !is_there(root, path)) {
@@ -171,13 +247,12 @@ impl Snapshot {
             }
         }
         let mut inodes = None;
-        for (path, node) in &after.nodes {
-            if self.nodes.contains_key(path) {
+        for (path, node) in after {
+            if before.contains_key(path) {
                 continue;
             }
             let mut is_moved = || {
-                let known = self.nodes.values().map(|node| node.stamp.inode());
-                let inodes = inodes.get_or_insert_with(|| known.collect::<HashSet<_>>());
+                let inodes = inodes.get_or_insert_with(&all_inodes);
                 inodes.contains(&node.stamp.inode())
             };
             let since = self.taken - BIRTH_TIME_RESOLUTION;
@@ -190,6 +265,32 @@ impl Snapshot {
         }
         found
     }
+}
+
+impl Known {
+    /// Reads a file with these facts; none for a device or FIFO.
+    fn read(dir: &Dir, name: &Path, node: &Node, store: &Store) -> io::Result<Option<Self>> {
+        // Before it is read: it may change meanwhile.
+        let settled = node.stamp.is_settled();
+        let known = |entry| Self {
+            stamp: node.stamp,
+            settled,
+            entry,
+        };
+        Ok(entry(dir, name, node, store)?.map(known))
+    }
+
+    /// Returns the bytes of its copy.
+    fn copied(&self) -> u64 {
+        match self.entry {
+            Entry::File { blob: Some(_), .. } => self.stamp.size(),
+            _ => 0,
+        }
+    }
+}
+
+fn is_linked(node: &Node) -> bool {
+    node.kind == Kind::File && node.names > 1
 }
 
 fn is_there(root: &Dir, path: &str) -> bool {

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex};
 use super::change::{Change, Entry};
 use super::head::HeadMove;
 use super::lock;
-use super::snapshot::{Differences, Snapshot, entry_at};
+use super::snapshot::{Differences, Look, Snapshot, entry_at};
 use super::store::Store;
 use crate::tool::edits::PlannedEdit;
 use crate::tool::judge::Judge;
 use co_edit::FileText;
 use co_exec::beneath::Dir;
+use co_exec::watcher::{Changes, Mark};
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
@@ -23,7 +24,7 @@ pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being
 /// The snapshots of one workspace.
 pub struct Workspace {
     root: PathBuf,
-    judge: Arc<Judge>,
+    pub(super) judge: Arc<Judge>,
     pub(super) store: Arc<Store>,
     /// The person's own commands that run now, in any workspace.
     runs: Arc<AtomicUsize>,
@@ -41,6 +42,8 @@ pub struct Workspace {
 #[derive(Default)]
 struct Moment {
     snapshot: Snapshot,
+    /// The moment before the snapshot; none if nothing watched the workspace.
+    mark: Option<Mark>,
     open: Vec<OpenWindow>,
 }
 
@@ -290,10 +293,18 @@ impl Workspace {
     /// Takes a snapshot, and gives the changes since the last one to the command that ran alone.
     fn step(&self, moment: &mut Moment) -> Result<(), String> {
         let root = self.open();
+        // Before the look: what changes meanwhile is looked at again.
+        let Changes { mark, dirs } = self.judge.changes(moment.mark.as_ref());
+        moment.mark = mark;
         let taken = match &root {
             Ok(root) => {
-                let place = (self.root.as_path(), root);
-                let taken = (moment.snapshot).again(place, self.judge.readable(), &self.store);
+                let look = Look::new(&self.judge, root, &self.store);
+                if let Some(found) = dirs.and_then(|dirs| moment.snapshot.update(&look, &dirs)) {
+                    let touched = take(&mut *lock(&self.touched));
+                    self.attribute(&mut moment.open, found, &touched);
+                    return Ok(());
+                }
+                let taken = moment.snapshot.again(look);
                 taken.map(|now| (now, root))
             }
             Err(why) => Err((Snapshot::default(), why.clone())),

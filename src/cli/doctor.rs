@@ -11,6 +11,7 @@ mod system;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use lexopt::{Arg::*, Parser};
@@ -19,7 +20,7 @@ use crate::config::{self, Config, ConfinementSetting, Layers, LoadedSettings};
 use crate::paths::Paths;
 use crate::protocol::PROTOCOL;
 use crate::tool::confinement::Isolation;
-use crate::tool::judge::rule_faults;
+use crate::tool::judge::{rule_faults, workspace_of};
 use co_exec::LimitEnforcement;
 use co_exec::container::{EngineFault, check_engine};
 use co_exec::sandbox::SandboxRefusal;
@@ -140,6 +141,11 @@ pub async fn checks(
     let engine = check_engine(config.container(), &args.environment).await;
     checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
     checks.push(container::check(&config, engine).await);
+    // No command runs unasked in a home directory, or above it.
+    let home = env("HOME").unwrap_or_default();
+    let root = std::env::current_dir().map(|cwd| workspace_of(&cwd));
+    let root = root.ok().filter(|root| !Path::new(&home).starts_with(root));
+    checks.extend(root.map(|root| system::watcher(&root)));
     let root = rustix::process::geteuid().is_root();
     checks.push(limits(&probe.limits, root));
     checks

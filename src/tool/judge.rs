@@ -16,6 +16,7 @@ use co_exec::regular::FileStamp;
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
+use co_exec::watcher::{Changes, Mark};
 use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
 use co_policy::rule_files::{SavedRules, WorkspaceRules};
@@ -428,7 +429,11 @@ impl Judge {
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn readable(self: &Arc<Self>) -> PathFilter {
-        let survey = self.survey();
+        self.readable_by(self.survey())
+    }
+
+    /// Returns the same filter for a survey of this workspace.
+    pub fn readable_by(self: &Arc<Self>, survey: Arc<Survey>) -> PathFilter {
         Arc::new(Readable {
             judge: Arc::clone(self),
             closed: survey.closed_names().map(Path::to_owned).collect(),
@@ -461,6 +466,13 @@ impl Judge {
     /// Starts to watch the workspace in the background, so that later looks at it read only what has changed.
     pub fn watch(&self) {
         self.surveys().watchers().start(self.facts.root());
+    }
+
+    /// Returns the directories of the workspace that may have changed since a moment. Call it before a look at them.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn changes(&self, since: Option<&Mark>) -> Changes {
+        self.surveys().watchers().changes(self.facts.root(), since)
     }
 
     fn surveys(&self) -> &Surveys {

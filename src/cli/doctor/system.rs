@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::check::{Check, CheckLevel};
 use crate::config::Env;
 use crate::paths::{self, Paths};
+use co_exec::watcher::{Unwatched, Watcher};
 
 /// Checks the version of Neovim.
 pub(super) fn nvim(version: &str) -> Check {
@@ -29,6 +30,31 @@ pub(super) fn nvim(version: &str) -> Check {
             CheckLevel::Warn,
             format!("{version:?} is not a version of Neovim"),
             "give it as 0.11.2",
+        ),
+    }
+}
+
+/// Checks that the workspace `root` can be watched for changes.
+pub(super) fn watcher(root: &Path) -> Check {
+    match Watcher::new(root) {
+        Ok(watcher) => Check::ok(
+            "watcher",
+            format!(
+                "co can watch the {} directories of {}, so that a call reads only those that have changed",
+                watcher.directories(),
+                root.display()
+            ),
+        ),
+        Err(why) => Check::bad(
+            "watcher",
+            CheckLevel::Warn,
+            format!("co cannot watch {} for changes: {why}", root.display()),
+            match why {
+                Unwatched::UserLimit(_) => {
+                    "each call looks at all directories: raise fs.inotify.max_user_watches with sysctl"
+                }
+                _ => "each call looks at all directories, which takes a moment if there are many",
+            },
         ),
     }
 }

@@ -45,6 +45,13 @@ async fn check(variables: &[(&str, &str)], name: &str, expected: &[(CheckLevel, 
     }
 }
 
+#[test]
+fn a_workspace_that_cannot_be_watched_is_named() {
+    let check = super::system::watcher(Path::new("/proc/self/task"));
+    let why = "co cannot watch /proc/self/task for changes: its file system does not tell of every change";
+    assert_eq!((check.level, &*check.message), (CheckLevel::Warn, why));
+}
+
 #[tokio::test]
 async fn a_sound_machine_has_no_errors_in_its_own_matters() {
     for (name, part) in [

@@ -9,7 +9,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use co_exec::beneath;
 
 /// The files with git's ignore rules, below each directory. An earlier one prevails.
-pub(super) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+pub(crate) const RULES: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
 /// The most bytes of such a file. A larger one has no rules.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
@@ -52,6 +52,13 @@ impl IgnoreRules {
         above.iter().fold(person, |rules, dir| {
             rules.below(dir, |name| text(&dir.join(name)))
         })
+    }
+
+    /// Returns the files outside `root` that have rules for it, or would have if they were there.
+    pub(crate) fn files_outside(root: &Path) -> Vec<PathBuf> {
+        let above = root.ancestors().skip(1);
+        let above = above.flat_map(|dir| RULES.iter().map(|name| dir.join(name)));
+        above.chain(gitconfig_excludes_path()).collect()
     }
 
     /// Returns the rules that hold in the directory `dir`. `text` returns the content of a file in it; see [`RULES`].

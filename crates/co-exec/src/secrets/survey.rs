@@ -227,6 +227,11 @@ impl Survey {
                 && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
     }
 
+    /// Returns the git directories of the workspace.
+    pub fn git_directories(&self) -> &[PathBuf] {
+        &self.repositories
+    }
+
     /// Returns all secret files and directories, also those outside the workspace.
     pub fn closed_names(&self) -> impl Iterator<Item = &Path> {
         let files = self.files.iter().chain(&self.within).chain(&self.outside);

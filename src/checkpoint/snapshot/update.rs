@@ -1,0 +1,280 @@
+//! Brings a snapshot up to date in the directories that have changed.
+
+use std::ops::Bound;
+
+use super::*;
+use crate::tool::files::ignore_rules::{self, RULES};
+
+/// The most entries that are read without a walk through the whole workspace.
+const MAX_ENTRIES: usize = 50_000;
+
+/// The most files of a snapshot, as of a walk.
+const MAX_FILES: usize = 200_000;
+
+impl Snapshot {
+    /// Brings this snapshot up to date in the changed directories, and returns the changes. Returns none, and changes nothing, if
+    /// other files than those in them may belong to it from now on, or a file cannot be read.
+    pub(in super::super) fn update(
+        &mut self,
+        look: &Look<'_>,
+        changed: &HashSet<Arc<Path>>,
+    ) -> Option<Differences> {
+        let taken = SystemTime::now();
+        self.fits(look.surroundings.as_deref()?)?;
+        let git_info = Path::new(RULES[2]).parent()?;
+        if changed.iter().any(|dir| dir.ends_with(git_info)) {
+            return None;
+        }
+        let mut dirs: Vec<_> = changed
+            .iter()
+            .filter_map(|dir| dir.strip_prefix(look.root).ok()?.to_str())
+            .collect();
+        // A directory comes before those in it.
+        dirs.sort_unstable();
+        let mut update = Update {
+            before: self,
+            look,
+            tracked: IndexedFiles::of(look.root),
+            rules: BTreeMap::new(),
+            new: BTreeMap::new(),
+            linked: self.linked.clone(),
+            done: HashSet::new(),
+            has_caches: self.has_caches,
+            left: MAX_ENTRIES,
+        };
+        for dir in dirs {
+            update.dir(dir)?;
+        }
+        update.files_with_names()?;
+        let Update {
+            new,
+            linked,
+            has_caches,
+            ..
+        } = update;
+        let old = |path: &Arc<str>| Some((Arc::clone(path), Arc::clone(self.nodes.get(path)?)));
+        let before: Nodes = new.keys().filter_map(old).collect();
+        let after = new.iter();
+        let after: Nodes = after
+            .filter_map(|(path, node)| Some((Arc::clone(path), Arc::clone(node.as_ref()?))))
+            .collect();
+        let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
+        let found = self.differences((&before, &after), inodes, look.dir);
+        let bytes = |nodes: &Nodes| nodes.values().map(|node| node.copied()).sum::<u64>();
+        let size = (self.bytes + bytes(&after)).saturating_sub(bytes(&before));
+        let files = self.nodes.len() + after.len() - before.len();
+        if size > MOST_BYTES || files > MAX_FILES {
+            return None;
+        }
+        for (path, node) in new {
+            match node {
+                Some(node) => drop(self.nodes.insert(path, node)),
+                None => drop(self.nodes.remove(&path)),
+            }
+        }
+        (self.bytes, self.taken, self.linked) = (size, taken, linked);
+        self.has_caches = has_caches;
+        Some(found)
+    }
+
+    /// Checks that what decides which files are in the snapshot is the same.
+    fn fits(&self, now: &Surroundings) -> Option<()> {
+        let known = self.surroundings.as_ref()?;
+        let same = known.secrets == now.secrets
+            && known.git_directories == now.git_directories
+            && known.rules == now.rules
+            // The index says which caches belong to it.
+            && (!self.has_caches || known.index == now.index);
+        same.then_some(())
+    }
+
+    /// Returns the paths directly in a directory.
+    fn children<'a>(&'a self, dir: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        let prefix = below(dir);
+        let mut from = prefix.clone();
+        std::iter::from_fn(move || {
+            loop {
+                let (path, _) = self.nodes.range::<str, _>(start(&from)).next()?;
+                let rest = path.strip_prefix(prefix.as_str())?;
+                match rest.split_once('/') {
+                    // After all that is below it.
+                    Some((name, _)) => from = format!("{prefix}{name}0"),
+                    None => {
+                        from = format!("{path}\0");
+                        return Some(path);
+                    }
+                }
+            }
+        })
+    }
+}
+
+struct Update<'a> {
+    before: &'a Snapshot,
+    look: &'a Look<'a>,
+    tracked: IndexedFiles<'a>,
+    /// The rules that hold in directories, by their paths.
+    rules: BTreeMap<String, IgnoreRules>,
+    /// The files that are read again; none for one that is gone.
+    new: BTreeMap<Arc<str>, Option<Arc<Known>>>,
+    linked: BTreeSet<Arc<str>>,
+    /// The directories that were read.
+    done: HashSet<String>,
+    has_caches: bool,
+    left: usize,
+}
+
+impl Update<'_> {
+    /// Reads a directory again, if it belongs to the snapshot.
+    fn dir(&mut self, path: &str) -> Option<()> {
+        let is_dir = |node: &Known| matches!(node.entry, Entry::Dir { .. });
+        if !path.is_empty() && !self.now(path).is_some_and(is_dir)
+            || !self.done.insert(path.to_owned())
+        {
+            return Some(());
+        }
+        let dir = self.look.dir.dir(path).ok()?;
+        let rules = self.rules(path)?;
+        let mut seen = HashSet::new();
+        for entry in dir.list().ok()? {
+            let (name, kind) = entry.ok()?;
+            self.left = self.left.checked_sub(1)?;
+            let Some(name) = name.to_str() else {
+                continue;
+            };
+            let inner: Arc<str> = format!("{}{name}", below(path)).into();
+            let whole = self.look.root.join(&*inner);
+            if RULES.contains(&name) {
+                // Its rules hold for others if it has changed.
+                let known = self.before.nodes.get(&inner)?;
+                let same = known.settled && dir.node(name).ok()??.stamp == known.stamp;
+                same.then_some(())?;
+            }
+            if name == ".git"
+                && !path.is_empty()
+                && self.look.root.join(path).join(RULES[2]).exists()
+            {
+                return None;
+            }
+            if rules.ignore(&whole, kind.is_dir()) || !self.look.allowed.allows_name(&whole) {
+                continue;
+            }
+            self.has_caches |= cache_dirs::is_name(name.as_ref());
+            if cache_dirs::contain(Path::new(&*inner), kind.is_dir(), &self.tracked) {
+                continue;
+            }
+            if self.file(&dir, name, &inner)?.is_some() {
+                seen.insert(inner);
+            }
+        }
+        let before: Vec<_> = self.before.children(path).cloned().collect();
+        for gone in before.iter().filter(|it| !seen.contains(*it)) {
+            let name = gone.rsplit('/').next().unwrap_or(gone);
+            if RULES.contains(&name) {
+                return None;
+            }
+            self.remove_below(gone);
+            self.set(gone, None);
+        }
+        Some(())
+    }
+
+    /// Reads a file, directory or link that has changed. Returns an inner none if it does not belong to the snapshot.
+    fn file(&mut self, dir: &Dir, name: &str, path: &Arc<str>) -> Option<Option<()>> {
+        let Ok(Some(node)) = dir.node(name) else {
+            return Some(None);
+        };
+        let whole = self.look.root.join(&**path);
+        if is_linked(&node) && !self.look.allowed.allows(&whole) {
+            return Some(None);
+        }
+        match is_linked(&node) {
+            true => self.linked.insert(Arc::clone(path)),
+            false => self.linked.remove(path),
+        };
+        let known = self.before.nodes.get(path);
+        if known.is_some_and(|it| it.settled && it.stamp == node.stamp) {
+            return Some(Some(()));
+        }
+        let Some(new) = Known::read(dir, name.as_ref(), &node, self.look.store).ok()? else {
+            return Some(None);
+        };
+        let is_dir = |node: &Known| matches!(node.entry, Entry::Dir { .. });
+        let (was, is) = (known.is_some_and(|it| is_dir(it)), is_dir(&new));
+        self.set(path, Some(Arc::new(new)));
+        match (was, is) {
+            (true, false) => self.remove_below(path),
+            (false, true) => self.dir(path)?,
+            _ => {}
+        }
+        Some(Some(()))
+    }
+
+    /// Reads the files that may have changed by another name.
+    fn files_with_names(&mut self) -> Option<()> {
+        let mut parents = Parents::new(self.look.dir);
+        for path in self.before.linked.iter() {
+            if self.now(path).is_none() {
+                continue;
+            }
+            let Ok((dir, name)) = parents.of(Path::new(&**path)) else {
+                return None;
+            };
+            self.file(dir, name.to_str()?, path)??;
+        }
+        Some(())
+    }
+
+    fn set(&mut self, path: &Arc<str>, node: Option<Arc<Known>>) {
+        if node.is_none() {
+            self.linked.remove(path);
+        }
+        self.new.insert(Arc::clone(path), node);
+    }
+
+    fn remove_below(&mut self, path: &str) {
+        let (prefix, nodes) = (below(path), &self.before.nodes);
+        let from = nodes.range::<str, _>(start(&prefix));
+        let inner = from.take_while(|(it, _)| it.starts_with(&prefix));
+        for (path, _) in inner {
+            self.set(path, None);
+        }
+    }
+
+    /// Returns what is known of a path now.
+    fn now(&self, path: &str) -> Option<&Known> {
+        match self.new.get(path) {
+            Some(new) => new.as_deref(),
+            None => self.before.nodes.get(path).map(AsRef::as_ref),
+        }
+    }
+
+    /// Returns the rules that hold in a directory.
+    fn rules(&mut self, path: &str) -> Option<IgnoreRules> {
+        if let Some(known) = self.rules.get(path) {
+            return Some(known.clone());
+        }
+        let above = match path.rsplit_once('/') {
+            _ if path.is_empty() => IgnoreRules::above(self.look.root),
+            Some((above, _)) => self.rules(above)?,
+            None => self.rules("")?,
+        };
+        let whole = self.look.root.join(path);
+        let rules = above.below(&whole, |name| ignore_rules::text(&whole.join(name)));
+        self.rules.insert(path.to_owned(), rules.clone());
+        Some(rules)
+    }
+}
+
+/// Returns the beginning of the paths in a directory.
+fn below(dir: &str) -> String {
+    match dir {
+        "" => String::new(),
+        dir => format!("{dir}/"),
+    }
+}
+
+/// Returns the range of the paths from this one on.
+fn start(path: &str) -> (Bound<&str>, Bound<&str>) {
+    (Bound::Included(path), Bound::Unbounded)
+}
