@@ -35,10 +35,12 @@ impl Status {
             let Some((letters, path)) = entry.split_at_checked(3) else {
                 continue;
             };
-            let (index, tree) = (&letters[..1], &letters[1..2]);
+            let (Some(index), Some(tree)) = (letters.get(..1), letters.get(1..2)) else {
+                continue;
+            };
             let is_secret = secrets.iter().any(|it| it == Path::new(path));
             let path = one_line(path);
-            if index == "R" || index == "C" {
+            if [index, tree].iter().any(|it| ["R", "C"].contains(it)) {
                 // Its name before.
                 entries.next();
             }
@@ -235,6 +237,7 @@ mod tests {
                 &["M a, not staged", "M b, not staged"],
             )),
         );
+        check(" R new|é.txt|", Ok((&["R new"], false, &[])));
         check(" M .env|", Err("nothing has changed"));
         check("MM .env|", Ok((&["M .env"], true, &[])));
         check("", Err("nothing has changed"));
