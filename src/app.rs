@@ -253,6 +253,15 @@ impl App {
                     handle.send(Msg::EarlierText { above });
                 }
             }
+            FromEditor::Draft {
+                chat,
+                cwd,
+                text,
+                begins,
+            } => match begins || self.chats.contains_key(&chat) {
+                true => self.tell(chat, &cwd, Msg::Draft { text, begins }),
+                false => self.services.editor.tell(ToEditor::DraftKept { chat }),
+            },
             FromEditor::Close { chat } => {
                 if let Some(handle) = self.chats.remove(&chat) {
                     tokio::spawn(handle.close());

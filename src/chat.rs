@@ -174,6 +174,7 @@ impl Chat {
             Msg::ReadContext(request) => self.read_context(request),
             Msg::Cancel => self.cancel_turn(),
             Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
+            Msg::Draft { text, begins } => self.keep_draft(&text, begins).await,
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::ListModels { head } => self.list_models(head),
             Msg::WriteCommit(commit) => self.write_commit(commit),

@@ -10,9 +10,11 @@ mod reader;
 mod writer;
 
 use std::collections::HashSet;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use co_exec::beneath::Dir;
 use co_llm::transcript::{self, End, Item, Usage};
 
 pub use error::Error;
@@ -23,6 +25,9 @@ pub use writer::TranscriptWriter;
 
 use header::Header;
 use reader::Contents;
+
+/// The extension of the file with the draft of a chat.
+const DRAFT: &str = "draft";
 
 /// A transcript, read from its file.
 #[derive(Debug)]
@@ -118,11 +123,41 @@ impl Store {
         log.rename(title)
     }
 
-    /// Deletes the transcript of a chat that no process has open.
+    /// Keeps the draft of a chat's next prompt. An empty one removes it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save_draft(&self, id: &str, text: &str) -> Result<(), Error> {
+        let path = self.path(id)?.with_extension(DRAFT);
+        let write = |source| Error::Write {
+            path: path.clone(),
+            source,
+        };
+        if text.is_empty() {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(write(error)),
+                _ => Ok(()),
+            };
+        }
+        let dir = Dir::open_own(&self.directory).map_err(write)?;
+        let (unfinished, mut file) = dir.make_unfinished(".draft-", 0o600).map_err(write)?;
+        file.write_all(text.as_bytes()).map_err(write)?;
+        unfinished
+            .replace(path.file_name().unwrap_or_default())
+            .map_err(write)
+    }
+
+    /// Returns the draft of a chat's next prompt, if there is one.
+    pub fn draft(&self, id: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(id).ok()?.with_extension(DRAFT)).ok()
+    }
+
+    /// Deletes the transcript of a chat that no process has open, and its draft.
     pub fn delete(&self, id: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         // This holds the lock until the file is deleted.
         let _log = TranscriptWriter::open(id, &path)?;
+        self.save_draft(id, "")?;
         std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
     }
 

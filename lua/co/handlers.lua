@@ -59,6 +59,12 @@ local handlers = {
   unsent = function(message)
     require('co.chat').unsent(message)
   end,
+  prompts = function(message)
+    require('co.chat.drafts').receive(message)
+  end,
+  draft_kept = function(message)
+    require('co.chat.drafts').kept(message)
+  end,
   separate_answer = function(message)
     require('co.chat').separate_answer(message)
   end,

@@ -22,6 +22,11 @@ pub enum Msg {
     EarlierText {
         above: usize,
     },
+    /// The draft of the next prompt changed. It begins a transcript if there is none and `begins` is set.
+    Draft {
+        text: String,
+        begins: bool,
+    },
     Command {
         name: String,
         args: String,

@@ -3,6 +3,7 @@
 pub mod command;
 mod commit;
 pub(super) mod commit_message;
+mod drafts;
 mod kept_chats;
 pub mod model;
 pub(super) mod questions;

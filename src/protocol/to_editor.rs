@@ -124,6 +124,16 @@ pub enum ToEditor {
     },
     /// The processes that a run left running have ended. `status` replaces that of [`RunEnded`](Self::RunEnded).
     LeftEnded { run: u64, status: String },
+    /// The prompts of a resumed chat, the oldest first, and its draft.
+    Prompts {
+        chat: u64,
+        transcript: String,
+        prompts: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        draft: Option<String>,
+    },
+    /// The backend has dealt with a [`super::FromEditor::Draft`].
+    DraftKept { chat: u64 },
     /// A prompt was not accepted. Lua puts it back into the draft.
     Unsent { chat: u64, text: String },
     /// The text that follows is a message of the person or the model.

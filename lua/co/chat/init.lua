@@ -9,6 +9,7 @@ local changed_lines = require('co.buffers.changed_lines')
 local chat_text = require('co.chat.text')
 local chat_prompt = require('co.chat.prompt')
 local directory = require('co.ui.directory')
+local drafts = require('co.chat.drafts')
 local earlier_text = require('co.chat.earlier_text')
 local events = require('co.ui.events')
 local gate = require('co.ui.gate')
@@ -34,6 +35,7 @@ local windows = require('co.ui.windows')
 ---@field range? co.Context the lines of `:{range}Co`, for the next prompt
 ---@field gathering co.GatheringPrompt[] those of the waiting prompts that are not sent yet, as their contexts are being gathered
 ---@field waiting_prompts string[] the prompts that were sent and still wait for their turn, the newest last
+---@field draft co.Draft as it was saved
 ---@field unloaded? string the id of its transcript, if the present backend has not loaded it
 
 -- Milliseconds from the end of a turn. Plugins that render markdown drop an event that comes soon after another one, such
@@ -123,6 +125,7 @@ local function set_up(chat)
     buffer = chat.prompt.buf,
     callback = function()
       chat.prompt:update_hint()
+      drafts.save_soon(chat)
     end,
   })
   pair.watch(chat, group)
@@ -131,6 +134,7 @@ local function set_up(chat)
   require('co.question').watch_keys()
   require('co.ui.last_window').watch()
   require('co.ui.quit').refuse_while('running', running_commands)
+  drafts.watch()
 end
 
 --- Makes a buffer the buffer of a chat's text.
@@ -169,6 +173,7 @@ local function create(id, cwd, existing)
     cwd = cwd,
     waiting_prompts = {},
     gathering = {},
+    draft = { text = '' },
     state = {
       state = 'idle',
       detail = '',

@@ -8,6 +8,7 @@ local call_target = require('co.chat.call_target')
 local callbacks = require('co.chat.callbacks')
 local chat_text = require('co.chat.text')
 local config = require('co.config')
+local drafts = require('co.chat.drafts')
 local key_help = require('co.ui.key_help')
 local locations = require('co.ui.locations')
 local notify = require('co.ui.notify')
@@ -26,6 +27,7 @@ local function submit(chat)
     notify.info('the prompt is empty: type one, then submit it')
   elseif callbacks.submit(chat, text) then
     chat.prompt:sent(text)
+    drafts.save(chat)
     windows.scroll_to_end(chat.buf)
   end
 end

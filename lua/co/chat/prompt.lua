@@ -90,25 +90,36 @@ function Prompt:set(lines)
   self:update_hint()
 end
 
+--- Returns the draft: the text of the prompt, or the one behind the entry of the history that is shown.
+---@return string
+function Prompt:draft_text()
+  local browses = self.entry > 0 and self:browses_history()
+  return table.concat(browses and self.draft or self:lines(), '\n')
+end
+
 --- Puts text in front of the text that is there, as soon as no command of the person is half done in it.
----@param text string
-function Prompt:restore(text)
+---@param text? string
+---@param old? string a text that goes if it is still there
+function Prompt:restore(text, old)
   gate.when_open({ self.buf }, function()
     if not buffer.alive(self.buf) then
       return
     end
-    local lines = vim.split(text, '\n', { plain = true })
-    if not self:empty() then
+    local lines = text and vim.split(text, '\n', { plain = true }) or {}
+    local stays = not self:empty() and table.concat(self:lines(), '\n') ~= old
+    if stays then
       vim.list_extend(lines, self:lines())
     end
-    self.entry = 0
-    self:set(lines)
+    if #lines > 0 or not self:empty() then
+      self.entry = 0
+      self:set(lines)
+    end
   end)
 end
 
---- Empties the prompt after it was sent, and adds its text to the history.
+--- Adds a prompt to the history.
 ---@param text string
-function Prompt:sent(text)
+local function remember(text)
   local lines = vim.split(text, '\n', { plain = true })
   if not vim.deep_equal(history[#history], lines) then
     history[#history + 1] = lines
@@ -116,6 +127,30 @@ function Prompt:sent(text)
   if #history > HISTORY_LENGTH then
     table.remove(history, 1)
   end
+end
+
+M.remember = remember
+
+--- Makes the prompts of a chat the newest ones of the history.
+---@param prompts string[] from the oldest to the newest
+function M.add_history(prompts)
+  ---@type table<string, true>
+  local known = {}
+  for _, text in ipairs(prompts) do
+    known[text] = true
+  end
+  history = vim.tbl_filter(function(lines)
+    return not known[table.concat(lines, '\n')]
+  end, history)
+  for _, text in ipairs(prompts) do
+    remember(text)
+  end
+end
+
+--- Empties the prompt after it was sent, and adds its text to the history.
+---@param text string
+function Prompt:sent(text)
+  remember(text)
   self.entry = 0
   self:set({})
 end

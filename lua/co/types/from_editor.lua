@@ -109,6 +109,14 @@
 ---@field references? co.ServerPlace[] with `places`
 ---@field more? integer with `places`: the number of references beyond the limit
 
+--- The draft of a prompt changed.
+---@class (exact) co.DraftMessage
+---@field type 'draft'
+---@field chat integer
+---@field cwd string
+---@field text string
+---@field begins boolean it begins a transcript if the chat has none
+
 ---@class (exact) co.Close
 ---@field type 'close'
 ---@field chat integer
@@ -261,7 +269,7 @@
 ---@field chat? integer the chat whose provider is asked
 ---@field head string the typed text up to its first slash, or empty
 
----@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
+---@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
 
 --- A request cannot be answered, because the handler of its message has failed.
 ---@class (exact) co.Failed

@@ -372,6 +372,19 @@
 ---@field run integer
 ---@field status string
 
+--- The prompts of a resumed chat, the oldest first, and its draft.
+---@class (exact) co.Prompts
+---@field type 'prompts'
+---@field chat integer
+---@field transcript string the id of the transcript
+---@field prompts string[]
+---@field draft? string
+
+--- The backend has dealt with a draft.
+---@class (exact) co.DraftKept
+---@field type 'draft_kept'
+---@field chat integer
+
 ---@class (exact) co.Unsent
 ---@field type 'unsent'
 ---@field chat integer

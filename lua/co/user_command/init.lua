@@ -62,6 +62,7 @@ function M.prompt(text, context, range)
   -- Contexts are read before a window opens.
   local taken = M.submit(chat, text, cwd, context, range)
   if taken and not text:match('^/') then
+    require('co.chat.prompt').remember(text)
     require('co.chat.window').show(chat, false)
   end
   return taken

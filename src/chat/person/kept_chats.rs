@@ -54,6 +54,7 @@ impl Chat {
                 self.resume_choice(&loaded.items);
                 self.recorder.resume(log, loaded.items);
                 self.show_resumed(resumed).await;
+                self.show_prompts().await;
                 for notice in loaded.notices {
                     self.services.notice(NoticeLevel::Warn, notice);
                 }

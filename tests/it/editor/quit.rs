@@ -1,9 +1,12 @@
 //! Quitting while commands run: they are named, and Neovim stays.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::http::Reply;
-use crate::support::proc;
+use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
 
 use super::scene::{Scene, wait_gone};
 
@@ -161,4 +164,107 @@ fn a_watched_command_that_a_save_would_run_again_does_not_keep_neovim() {
     scene.type_keys(":write! watched.txt<CR>:qa!<CR>");
     scene.wait_exit();
     wait_gone(&pids);
+}
+
+/// Types a draft into the prompt of the chat, and quits.
+fn quit_with_draft(scene: &mut Scene, draft: &str) {
+    scene.type_keys(":Co<CR>");
+    scene.wait_mode("n");
+    scene.type_keys(&format!("i{draft}<Esc>"));
+    scene.wait_text(draft);
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
+}
+
+/// Returns the text of the prompt.
+const PROMPT: &str = "table.concat(require('co.chat.registry').current().prompt:lines(), '|')";
+
+#[test]
+fn a_draft_comes_back_with_its_chat_and_so_do_its_prompts() {
+    let workspace = Workspace::new();
+    workspace.write(".env", "TOKEN=correct-horse_battery/staple\n");
+    let mut scene = Scene::in_workspace(workspace, json!({}), &[]);
+    scene.replies([Reply::text("One."), Reply::text("Two.")]);
+    for (turn, prompt) in ["first prompt", "second prompt"].into_iter().enumerate() {
+        scene.co(prompt);
+        scene.wait_turns(turn as u64 + 1);
+    }
+    let id = scene.chat_id();
+    quit_with_draft(&mut scene, "half of correct-horse_battery/staple");
+    let file = scene.chats()[0].with_extension("draft");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("horse"));
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_for(
+        &format!("{PROMPT}:find('half of [redacted', 1, true)"),
+        "the draft",
+    );
+    scene.type_keys(":Co<CR>");
+    scene.wait_mode("n");
+    scene.type_keys("cc<Up>");
+    scene.wait_for(&format!("{PROMPT} == 'second prompt'"), "the last prompt");
+    scene.type_keys("<Up>");
+    scene.wait_for(&format!("{PROMPT} == 'first prompt'"), "the first prompt");
+    scene.type_keys("<Esc>dd:qa<CR>");
+    scene.wait_exit();
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_draft_of_a_chat_that_has_not_begun_is_a_chat() {
+    let mut scene = Scene::new();
+    quit_with_draft(&mut scene, "not sent yet");
+    let id = scene.chat_id();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_for(&format!("{PROMPT} == 'not sent yet'"), "the draft");
+    scene.replies([Reply::text("Sent.")]);
+    scene.type_keys(":Co<CR>");
+    scene.wait_mode("n");
+    scene.type_keys("<CR>");
+    scene.wait_turns(1);
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
+    assert!(!scene.chats()[0].with_extension("draft").exists());
+}
+
+#[test]
+fn a_killed_neovim_has_saved_the_draft_and_a_restart_keeps_what_is_typed() {
+    let mut scene = Scene::scripted([Reply::text("One.")]);
+    scene.co("hi");
+    scene.wait_turns(1);
+    let id = scene.chat_id();
+    let file = scene.chats()[0].with_extension("draft");
+    scene.type_keys(":Co<CR>");
+    scene.wait_mode("n");
+    scene.type_keys("ikept");
+    proc::wait_until(DEADLINE, "the draft on disk", || {
+        file.exists().then_some(())
+    });
+    scene.type_keys("<Esc>:Co /restart<CR>");
+    scene.wait_notice("a new backend runs");
+    scene.type_keys(":Co<CR>A too<Esc>");
+    scene.wait_for(&format!("{PROMPT} == 'kept too'"), "one draft");
+    let saved = || std::fs::read_to_string(&file).is_ok_and(|it| it == "kept too");
+    proc::wait_until(DEADLINE, "the new draft on disk", || saved().then_some(()));
+    scene.kill9();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_for(&format!("{PROMPT} == 'kept too'"), "the draft");
+}
+
+#[test]
+fn prompts_of_the_command_line_are_in_the_history() {
+    let scene = Scene::scripted([Reply::text("One.")]);
+    scene.co("from the command line");
+    scene.wait_turns(1);
+    scene.type_keys(":Co<CR>");
+    scene.wait_mode("n");
+    scene.type_keys("i<Up>");
+    scene.wait_for(
+        &format!("{PROMPT} == 'from the command line'"),
+        "the prompt",
+    );
 }

@@ -1,0 +1,135 @@
+--- Keeps the drafts of prompts with their chats. The backend writes them to disk; a resumed chat gets its draft and its prompts back.
+local M = {}
+
+local api = vim.api
+local backend = require('co.backend')
+local buffer = require('co.ui.buffer')
+local chat_prompt = require('co.chat.prompt')
+local registry = require('co.chat.registry')
+local send = require('co.chat.send')
+local utf8 = require('co.ui.utf8')
+
+-- Milliseconds from a change of a draft until it is saved.
+local SAVE_AFTER = 500
+-- The most bytes of a draft that is saved.
+local LONGEST = 1024 * 1024
+-- The most milliseconds that Neovim waits at its end for drafts to be saved, perhaps by a backend that has to start.
+local MOST_WAIT = 2000
+
+--- The draft of a chat as the backend has it.
+---@class (exact) co.Draft
+---@field text string
+---@field transcript? string the id of the transcript that it belongs to
+
+-- The chats whose draft is saved soon.
+---@type table<co.Chat, true>
+local due = setmetatable({}, { __mode = 'k' })
+
+-- The chats whose draft the backend has not yet dealt with.
+---@type table<integer, true>
+local unsaved = {}
+
+--- Sends a draft to the backend if it changed. With `begins`, a draft without a transcript begins one.
+---@param chat co.Chat
+---@param text string
+---@param begins boolean
+local function send_draft(chat, text, begins)
+  local transcript = chat.state.transcript or chat.unloaded
+  local known = chat.draft
+  local changed = text ~= known.text or transcript ~= known.transcript
+  local about = transcript ~= nil or begins and text ~= ''
+  if not changed or not about or #text > LONGEST or not utf8.valid(text) then
+    return
+  end
+  local cwd = chat.state.cwd
+  local message = { type = 'draft', chat = chat.id, cwd = cwd, text = text, begins = begins }
+  local sent
+  if begins then
+    sent = send.message(chat, message, cwd)
+  else
+    sent = not chat.unloaded and backend.send_if_running(message)
+  end
+  if sent then
+    chat.draft = { text = text, transcript = transcript }
+    unsaved[chat.id] = true
+  end
+end
+
+--- Saves the draft of a chat that has begun.
+---@param chat co.Chat
+function M.save(chat)
+  if registry.get(chat.id) == chat and buffer.alive(chat.prompt.buf) then
+    send_draft(chat, chat.prompt:draft_text(), false)
+  end
+end
+
+--- Saves the draft soon.
+---@param chat co.Chat
+function M.save_soon(chat)
+  if due[chat] then
+    return
+  end
+  due[chat] = true
+  vim.defer_fn(function()
+    due[chat] = nil
+    M.save(chat)
+  end, SAVE_AFTER)
+end
+
+--- Saves all drafts, as Neovim may end now. Prompts that wait for their turn become part of them.
+local function save_all()
+  for _, chat in ipairs(registry.all()) do
+    if buffer.alive(chat.prompt.buf) then
+      local parts = vim.list_extend({}, chat.waiting_prompts)
+      local draft = chat.prompt:draft_text()
+      parts[#parts + 1] = draft ~= '' and draft or nil
+      send_draft(chat, table.concat(parts, '\n'), true)
+      -- If Neovim stays, the prompts wait on.
+      vim.schedule(function()
+        M.save(chat)
+      end)
+    end
+  end
+  -- A backend that is ended may not read its last messages.
+  vim.wait(MOST_WAIT, function()
+    return not next(unsaved) or not backend.status().running
+  end, 10)
+end
+
+--- Takes note that the backend has dealt with a draft.
+---@param message co.DraftKept
+function M.kept(message)
+  unsaved[message.chat] = nil
+end
+
+--- Gives a resumed chat its prompts and its draft.
+---@param message co.Prompts
+function M.receive(message)
+  local chat = registry.get(message.chat)
+  if not chat or not buffer.alive(chat.prompt.buf) then
+    return
+  end
+  chat_prompt.add_history(message.prompts)
+  local before = chat.draft
+  if before.transcript == message.transcript then
+    -- Another backend runs. The buffer has the draft.
+    return
+  end
+  chat.draft = { text = message.draft or '', transcript = message.transcript }
+  -- The draft of the chat that was shown before stays on disk with that chat.
+  chat.prompt:restore(message.draft, before.transcript and before.text)
+end
+
+backend.on_exit(function()
+  unsaved = {}
+end)
+
+--- Saves the drafts when Neovim ends.
+function M.watch()
+  api.nvim_create_autocmd('ExitPre', {
+    group = api.nvim_create_augroup('co.drafts', {}),
+    callback = save_all,
+  })
+end
+
+return M
