@@ -86,11 +86,11 @@ def build() -> pathlib.Path:
     if shutil.which("cargo") is None:
         raise DemoError("the demo needs a Rust toolchain: install rustup and try again")
     print("demo: building the backend; the first time takes a few minutes", file=sys.stderr)
-    if subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT).returncode != 0:
+    if subprocess.run(["cargo", "build", "--profile", "local", "--locked"], cwd=ROOT).returncode != 0:
         raise DemoError("the backend did not build: see the lines above")
     command = ["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"]
     metadata = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return pathlib.Path(json.loads(metadata.stdout)["target_directory"], "release", "co-nvim")
+    return pathlib.Path(json.loads(metadata.stdout)["target_directory"], "local", "co-nvim")
 
 
 def sample(home: pathlib.Path) -> pathlib.Path:

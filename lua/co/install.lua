@@ -7,7 +7,7 @@ local M = {}
 -- The releases of `.github/workflows/release.yml`, by machine.
 local TARGETS = { x86_64 = 'x86_64-unknown-linux-musl', aarch64 = 'aarch64-unknown-linux-musl' }
 
-local CARGO = vim.split('cargo build --release --locked', ' ')
+local CARGO = vim.split('cargo build --profile local --locked', ' ')
 
 -- A server that sends less than 1,000 bytes a second for 30 seconds counts as dead.
 local CURL = { 'curl', '--fail', '--location', '--show-error', '--connect-timeout', '15' }

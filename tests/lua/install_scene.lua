@@ -98,7 +98,7 @@ end
 ---@param program string
 ---@param wait? boolean it waits for `let_cargo_end`
 function Scene:cargo(program, wait)
-  local built = self.root .. '/target/release/co-nvim'
+  local built = self.root .. '/target/local/co-nvim'
   write_program(self.dir .. '/co-nvim', vim.split(program, '\n'))
   if wait then
     vim.fn.system({ 'mkfifo', self.dir .. '/go' })
@@ -106,8 +106,8 @@ function Scene:cargo(program, wait)
   write_program(self.dir .. '/bin/cargo', {
     '#!/bin/sh',
     ('echo "cargo $*" > \'%s/cargo\''):format(self.dir),
-    '/bin/mkdir -p target/release',
-    ("cp '%s/co-nvim' target/release/co-nvim"):format(self.dir),
+    '/bin/mkdir -p target/local',
+    ("cp '%s/co-nvim' target/local/co-nvim"):format(self.dir),
     "printf '   Compiling co-nvim\\n   Building [==>  ] 1/2: co-nvim\\r' >&2",
     wait and ("read -r line < '%s/go'"):format(self.dir) or '',
     ('echo \'{"reason":"compiler-artifact","executable":"%s"}\''):format(built),

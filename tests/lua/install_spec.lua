@@ -103,7 +103,9 @@ describe('/install', function()
         steps
       )
       holds(scene, nvim, built)
-      yes(vim.fn.readfile(scene.dir .. '/cargo')[1]:find('^cargo build %-%-release %-%-locked '))
+      yes(
+        vim.fn.readfile(scene.dir .. '/cargo')[1]:find('^cargo build %-%-profile local %-%-locked ')
+      )
     end)
   end
 

@@ -67,11 +67,17 @@ class PinsTest(unittest.TestCase):
         for file in (ROOT / "README.md", *(ROOT / "lua" / "co" / name for name in naming)):
             self.assertIn(":Co /install", file.read_text(), file)
         spelled = [ROOT / "LICENSE", ROOT / "Makefile", *ROOT.glob(".github/workflows/*.yml")]
-        for file in told + spelled:
-            for command in re.findall(r"\bcargo build\b.{0,19}", file.read_text()):
-                self.assertEqual(command, "cargo build --release --locked", file)
-        for name in ("LICENSE", "Makefile", "doc/co.txt", "lua/co/install.lua"):
-            self.assertIn("cargo build --release --locked", (ROOT / name).read_text(), name)
+        for files, profile in ((told, "--profile local"), (spelled, "--release")):
+            for file in files:
+                for command in re.findall(r"\bcargo build\b.+?--locked", file.read_text()):
+                    self.assertEqual(command, f"cargo build {profile} --locked", file)
+        for name, profile in (
+            ("LICENSE", "--release"),
+            ("Makefile", "--release"),
+            ("doc/co.txt", "--profile local"),
+            ("lua/co/install.lua", "--profile local"),
+        ):
+            self.assertIn(f"cargo build {profile} --locked", (ROOT / name).read_text(), name)
 
     def test_licenses_that_are_named_are_there(self) -> None:
         for name in re.findall(r"licenses/[\w.-]+|LICENSE-\w+", (ROOT / "LICENSE").read_text()):
