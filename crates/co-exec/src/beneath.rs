@@ -166,18 +166,25 @@ impl Dir {
     /// It cannot be read, is another kind of file, or a part of the path is a link.
     pub fn file(&self, path: impl AsRef<Path>) -> io::Result<(File, Node)> {
         let path = path.as_ref();
-        let named = self.beneath(path, NAMED).map_err(error)?;
-        let is_regular = |file: BorrowedFd<'_>| {
-            let node = Node::of(file)?;
-            match node.kind {
-                Kind::File => Ok(node),
-                Kind::Link => Err(error(Errno::LOOP)),
-                _ => Err(regular::not_regular()),
+        let is_regular = |node: Node| match node.kind {
+            Kind::File => Ok(node),
+            Kind::Link => Err(error(Errno::LOOP)),
+            _ => Err(regular::not_regular()),
+        };
+        let file = match path.components().nth(1) {
+            // These calls are enough, and a search makes them for each file.
+            None => {
+                let stat = statat(self, checked(path)?, AtFlags::SYMLINK_NOFOLLOW)?;
+                is_regular(Node::from(&stat))?;
+                openat(self, path, READ, Mode::empty())
+            }
+            Some(_) => {
+                is_regular(Node::of(self.beneath(path, NAMED).map_err(error)?)?)?;
+                self.beneath(path, READ)
             }
         };
-        is_regular(named.as_fd())?;
-        let file = File::from(self.beneath(path, READ).map_err(error)?);
-        let node = is_regular(file.as_fd())?;
+        let file = File::from(file.map_err(error)?);
+        let node = is_regular(Node::of(&file)?)?;
         Ok((file, node))
     }
 
