@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::support::http::Reply;
-use crate::support::proc;
 use crate::support::workspace::Workspace;
+use crate::support::{DEADLINE, proc};
 
 use super::scene::{Scene, gate, open_gate};
 
@@ -219,4 +219,39 @@ fn an_environment_that_turns_questions_off_is_told_at_the_first_chat() {
     scene.server.reply(Reply::text("Aye."));
     scene.co("hello");
     scene.wait_notice("CO_CLI_AUTO_CONFIRM in the environment is on");
+}
+
+/// Returns whether a process has an inotify descriptor.
+fn watches(pid: i32) -> bool {
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    let mut targets = fds.filter_map(|fd| fd.ok()?.path().read_link().ok());
+    targets.any(|target| target.to_string_lossy().contains("inotify"))
+}
+
+#[test]
+fn a_chat_watches_its_workspace_from_the_first_call_and_no_command_reaches_the_watcher() {
+    let scene = Scene::scripted([
+        Reply::text("Hello."),
+        Reply::shell("c1", "ls"),
+        Reply::text("One."),
+        Reply::shell(
+            "c2",
+            "for it in /proc/[0-9]*/fd/*; do readlink \"$it\"; done | grep -c inotify; ls",
+        ),
+        Reply::text("Two."),
+    ]);
+    scene.workspace.write("one", "x");
+    scene.co("hello");
+    scene.wait_chat("Hello.");
+    let backend = scene.backend();
+    assert!(!watches(backend), "no call was made yet");
+    scene.co("look");
+    scene.wait_chat("One.");
+    proc::wait_until(DEADLINE, "the watcher", || watches(backend).then_some(()));
+    scene.co("look again");
+    scene.wait_chat("Two.");
+    let told = scene.server.requests()[4].last("tool").unwrap();
+    assert!(told.contains("0\n") && told.contains("one"), "{told}");
 }
