@@ -12,6 +12,7 @@ use co_exec::{
 };
 use tempfile::TempDir;
 
+use super::hostile::python;
 use super::scene::{Scene, stdout};
 use super::trial::users;
 use super::user_home::UserHome;
@@ -33,6 +34,9 @@ const LEVELS: [(&str, bool); 4] = [
     ("workspace", true),
     ("trial", true),
 ];
+
+/// Runs a program on a kernel that seems older.
+const OLDER: &str = include_str!("older.py");
 
 /// A workspace whose launcher first runs a script in it, and an executor.
 struct Place {
@@ -398,8 +402,13 @@ const CHANGES: [(&str, &[&str]); 4] = [
 /// The commands beside each of these programs at each level.
 const RUNS: usize = 5;
 
+/// The options of [`OLDER`] for the oldest kernel that can confine. Without namespaces, only the read-only level hides secrets.
+const OLDEST: [&str; 3] = ["--no-namespaces", "--no-openat2", "1"];
+
 #[test]
 fn no_secret_comes_out_beside_a_program_that_moves_it() {
+    // Each other command runs on this kernel.
+    let mut on_older = false;
     for user in users() {
         for (what, program) in CHANGES {
             let home = UserHome::new(user);
@@ -413,13 +422,16 @@ fn no_secret_comes_out_beside_a_program_that_moves_it() {
             let mut began = BufReader::new(change.stdout.take().unwrap());
             began.read_line(&mut String::new()).unwrap();
             let levels = [
-                &["--read-only"][..],
-                &["--backend", "landlock"],
-                &["--try", "--drop"],
+                (&["--read-only"][..], &OLDEST[..]),
+                (&["--backend", "landlock"], &OLDEST[1..]),
+                (&["--try", "--drop"], &OLDEST[1..]),
             ];
-            for level in levels.iter().flat_map(|level| [*level; RUNS]) {
-                let mut exec = home.command(home.exe());
-                let exec = exec.args(["exec", "--json"]).args(level);
+            for (level, older) in levels.iter().flat_map(|level| [level; RUNS]) {
+                on_older = !on_older;
+                let mut exec = home.command(python());
+                exec.args(["-c", OLDER]);
+                let exec = exec.args(if on_older { *older } else { &["0"] });
+                let exec = exec.arg(home.exe()).args(["exec", "--json"]).args(*level);
                 let line = format!("cat moves; for i in 1 2 3 4 5; do {READ}; done; cat moves");
                 let told = stdout(&exec.arg(line).output().unwrap());
                 assert!(

@@ -110,6 +110,14 @@ def network_buffers():
     stay()
 
 
+def files_in_memory():
+    """Fill files in memory that nobody maps."""
+    file = os.memfd_create("x")
+    for _ in range(300):
+        os.write(file, bytes(1 << 20))
+    stay()
+
+
 def refused(action):
     try:
         action()

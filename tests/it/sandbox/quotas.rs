@@ -12,6 +12,8 @@ use super::user_home::UserHome;
 /// The limits of processes and of open files in these tests.
 const PROCESSES: u64 = 40;
 const FILES: u64 = 100;
+/// The limit of the memory of a command.
+const MEMORY: u64 = 200 << 20;
 
 /// Counts the open files, pending signals and timers that it can get, tries to get more, and says so.
 const TAKES: &str = r#"
@@ -79,6 +81,7 @@ const TAKERS: [(&str, &str, bool); 7] = [
     ("unreadable", "epolls", true),
 ];
 
+const READ_ONLY: &[&str] = &["--read-only"];
 const TRIAL: &[&str] = &["--try", "--drop"];
 const WORKSPACE: &[&str] = &["--backend", "landlock"];
 
@@ -129,7 +132,7 @@ fn what_other_levels_take_of_all_programs_files_is_counted() {
     for (program, quota, works) in TAKERS {
         takes_too_much(user, &["--no-namespaces", "1"], WORKSPACE, program, quota);
         if !works {
-            takes_too_much(user, &["0"], &["--read-only"], program, quota);
+            takes_too_much(user, &["0"], READ_ONLY, program, quota);
         }
     }
 }
@@ -152,26 +155,26 @@ fn a_command_that_works_takes_no_more_than_it_needs() {
     }
 }
 
-/// Runs a program at the read-only level, as an ordinary user.
-fn run(argv: &[&str], settings: &[(&str, u64)]) -> Value {
+/// Runs a program at a level, as an ordinary user.
+fn run(level: &[&str], argv: &[&str], settings: &[(&str, u64)]) -> Value {
     let home = UserHome::new(am_root().then_some(SOMEBODY));
     let mut command = home.exec();
     command
-        .args(["--json", "--read-only", "--timeout", "50", "--"])
+        .args(["--json", "--timeout", "50"])
+        .args(level)
+        .arg("--")
         .args(argv);
     for (name, value) in settings {
         command.env(name, value.to_string());
     }
     let done = command.output().unwrap();
-    let told: Value =
-        serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"));
-    assert_eq!(told["level"], "read-only", "{told}");
-    told
+    serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"))
 }
 
 #[test]
 fn files_signals_and_pipes_are_few_and_stay_so() {
     let told = run(
+        READ_ONLY,
         &[python(), "-c", TAKES],
         &[("CO_CLI_UNASKED_OPEN_FILES", FILES)],
     );
@@ -188,6 +191,7 @@ fn the_kernel_refuses_the_threads_above_the_limit() {
         return;
     }
     let told = run(
+        READ_ONLY,
         &[python(), "-c", MULTIPLIES],
         &[("CO_CLI_UNASKED_PROCESSES", PROCESSES)],
     );
@@ -195,4 +199,17 @@ fn the_kernel_refuses_the_threads_above_the_limit() {
     let started = output.lines().filter_map(|line| line.parse::<u64>().ok());
     assert!(started.max().unwrap() <= PROCESSES + 16, "{told}");
     assert_eq!(told["limit"]["processes"], PROCESSES, "{told}");
+}
+
+#[test]
+fn files_in_memory_are_counted_without_a_cgroup() {
+    // An ordinary user has no cgroup here.
+    for level in [TRIAL, WORKSPACE] {
+        let told = run(
+            level,
+            &[python(), "-c", QUOTAS, "files_in_memory"],
+            &[("CO_CLI_SHELL_MEMORY", MEMORY)],
+        );
+        assert_eq!(told["limit"]["memory"], MEMORY, "{level:?}: {told}");
+    }
 }
