@@ -278,18 +278,18 @@ impl SecretStamps {
             return Self::default();
         };
         let with_stamp = |path: &Path| Some((path.to_owned(), stamp(&root, survey.root(), path)?));
-        let hidden = survey.closed().filter(|path| !shown.includes(path));
-        let hidden: Vec<&PathBuf> = hidden.collect();
-        let files = survey.files.iter().chain(&survey.within);
-        let files = files.filter(|file| hidden.iter().any(|path| file.starts_with(path)));
+        let is_hidden = |path: &&PathBuf| !shown.includes(path);
+        let hidden_dirs: Vec<_> = survey.dirs.iter().filter(is_hidden).collect();
+        let within = survey.within.iter();
+        let within = within.filter(|file| hidden_dirs.iter().any(|dir| file.starts_with(dir)));
+        let files = survey.files.iter().filter(is_hidden).chain(within);
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
         let above: HashSet<&Path> = above.filter(|dir| dir.starts_with(survey.root())).collect();
-        let within = survey.directories().filter(|dir| survey.closes(dir));
         Self {
             files: files.filter_map(|path| with_stamp(path)).collect(),
             dirs: above
                 .into_iter()
-                .chain(within)
+                .chain(survey.closed_directories())
                 .filter_map(with_stamp)
                 .collect(),
         }

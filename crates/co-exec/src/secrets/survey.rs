@@ -151,6 +151,12 @@ impl Survey {
         self.read.keys().map(AsRef::as_ref)
     }
 
+    /// Returns the directories that were read and in which everything is secret.
+    pub(crate) fn closed_directories(&self) -> impl Iterator<Item = &Path> {
+        let is_closed = |dir: &&Path| self.dirs.iter().any(|closed| dir.starts_with(closed));
+        self.directories().filter(is_closed)
+    }
+
     /// Returns whether a directory was there.
     pub(crate) fn has_directory(&self, dir: &Path) -> bool {
         self.read.contains_key(dir)

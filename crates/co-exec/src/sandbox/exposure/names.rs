@@ -100,30 +100,28 @@ impl NameWatch {
         let root = &self.root;
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
         let above = above.filter(|dir| dir.starts_with(root));
-        let within = survey.directories().filter(|dir| survey.closes(dir));
-        let mut dirs: HashSet<&Path> = above.chain(within).collect();
-        let needed = dirs.len();
+        let needed: HashSet<&Path> = above.chain(survey.closed_directories()).collect();
         let others = survey.directories().filter(|dir| {
             let below = dir.strip_prefix(root);
             below.is_ok_and(|below| !is_generated(below))
         });
-        dirs.extend(others.chain([self.git_dir.as_path()]));
-        self.whole = dirs.len() <= self.most;
-        if !self.whole {
-            if needed > self.most {
-                return None;
+        let mut dirs = needed.clone();
+        for dir in others.chain([self.git_dir.as_path()]) {
+            dirs.insert(dir);
+            if dirs.len() > self.most {
+                self.whole = false;
+                break;
             }
-            let is_needed = |dir: &Path| {
-                survey.closes(dir) || survey.closed().any(|path| path.starts_with(dir))
-            };
-            dirs.retain(|dir| is_needed(dir));
+        }
+        if !self.whole {
+            dirs = Some(needed).filter(|needed| needed.len() <= self.most)?;
         }
         let covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
         for dir in dirs {
             let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
             flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
             // The mount over a secret moves along, but not that over its directory.
-            if !covered || survey.closes(dir) {
+            if !covered || survey.dirs.iter().any(|closed| dir.starts_with(closed)) {
                 flags |= WatchFlags::MOVED_FROM;
             }
             match inotify::add_watch(&self.inotify, dir, flags) {
