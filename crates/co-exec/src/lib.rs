@@ -14,7 +14,8 @@
 //! - [`watcher`]: the directories of a workspace that have changed.
 //! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
 //!
-//! The crate knows nothing of Neovim, models or approval. Of the policy it knows only the names of secrets.
+//! The crate knows nothing of Neovim, models or approval. Of the policy it uses the names of
+//! secrets and of files that programs obey, and the functions that normalize paths and make texts printable.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
