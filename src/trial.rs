@@ -20,7 +20,7 @@ pub use git::GitChanges;
 pub use head::TrialPlace;
 pub use ignored::Cleared;
 pub use layer::Layer;
-pub use report::{in_time, size};
+pub use report::in_time;
 
 use co_exec::CommandOutcome;
 

@@ -149,7 +149,7 @@ function M.statusline()
   for _, one in ipairs(chat and chat.all() or {}) do
     local state = one.state.state
     if state ~= 'idle' and state ~= 'asking' then
-      parts[#parts + 1] = state
+      parts[#parts + 1] = require('co.chat.winbar').word(state)
     end
   end
   local running = runs and runs.running() or 0

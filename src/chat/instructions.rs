@@ -165,9 +165,9 @@ fn decide(
                     let text = prompt::cut(&file.text).to_owned();
                     length += text.len();
                     if length > LONGEST_TOGETHER {
-                        let most = LONGEST_TOGETHER >> 10;
+                        let most = co_exec::size_text(LONGEST_TOGETHER as u64);
                         let problem =
-                            format!("{name} is left out: all instructions may have {most} KiB");
+                            format!("{name} is left out: all instructions may have {most}");
                         warn_once(services, state, &dirs.workspace, &problem);
                         break;
                     }

@@ -19,8 +19,8 @@ use crate::tool::git_index::IndexedFiles;
 use crate::tool::judge::Judge;
 use co_exec::beneath::{Dir, Kind, Node, Parents};
 use co_exec::regular::FileStamp;
-use co_exec::repository;
 use co_exec::secrets::Survey;
+use co_exec::{repository, size_text};
 
 #[cfg(test)]
 mod tests;
@@ -196,8 +196,8 @@ impl Snapshot {
             now.linked.extend(is_linked.then(|| Arc::clone(&path)));
             now.nodes.insert(path, node);
             if now.bytes > MOST_BYTES {
-                let most = MOST_BYTES >> 20;
-                return Err((now, format!("the workspace has more than {most} MB")));
+                let most = size_text(MOST_BYTES);
+                return Err((now, format!("the workspace has more than {most}")));
             }
         }
         match walk.cut.is_some() {

@@ -18,6 +18,7 @@ use super::change::Blob;
 use super::{lock, log};
 use crate::paths::{self, private_dir};
 use co_edit::{FileText, hunks};
+use co_exec::size_text;
 
 /// The most bytes of all copies.
 pub(super) const MAX_BYTES: u64 = 2 << 30;
@@ -101,8 +102,8 @@ impl Store {
         let size = bytes.len() as u64;
         if copies.used + size > self.most {
             return Err(io::Error::other(format!(
-                "co's checkpoints have {} MB, the most that they may have: restart all Neovims to drop old ones",
-                self.most >> 20
+                "co's checkpoints have {}, the most that they may have: restart all Neovims to drop old ones",
+                size_text(self.most)
             )));
         }
         let appended = copies.append(&self.dir, &blob, bytes);

@@ -361,12 +361,8 @@ fn size(value: &Value) -> Result<u64, BadValue> {
     number.checked_mul(base.pow(power)).ok_or(BadValue)
 }
 
-/// Returns an exact size in the largest unit without a fraction.
+/// Returns a size as a setting has it.
 fn size_text(bytes: u64) -> String {
-    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        if bytes != 0 && bytes.trailing_zeros() >= shift {
-            return format!("{}{unit}", bytes >> shift);
-        }
-    }
-    bytes.to_string()
+    let text = co_exec::size_text(bytes);
+    text.trim_end_matches(" bytes").replace(' ', "")
 }

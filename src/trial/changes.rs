@@ -12,6 +12,7 @@ use super::git::GitChanges;
 use super::layer::{Layer, MOST_WORK};
 use crate::checkpoint::{Change, Store};
 use crate::tool::files::PathFilter;
+use co_exec::size_text;
 
 /// The most bytes of the files of one trial, before and after it.
 const MOST_BYTES: u64 = 500 << 20;
@@ -70,7 +71,10 @@ pub enum Error {
         "the command changed more than {MOST_CHANGES} files, so none is kept: let it change fewer"
     )]
     Changes,
-    #[error("the command changed files of more than {} MB, so none is kept: let it change fewer", MOST_BYTES >> 20)]
+    #[error(
+        "the command changed files of more than {}, so none is kept: let it change fewer",
+        size_text(MOST_BYTES)
+    )]
     Bytes,
     #[error("co needs more than {} s to read and show what the command changed, so none is kept: let it change fewer files", MOST_WORK.as_secs())]
     Time,

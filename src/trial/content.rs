@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::checkpoint::{Entry, Store};
 use crate::tool::edits::disk;
 use co_exec::beneath::{Dir, Kind, Node};
+use co_exec::size_text;
 
 /// The most bytes of a file that can be kept, as of one that `/undo` can take back.
 const MOST_BYTES: u64 = disk::MAX_FILE_BYTES;
@@ -31,7 +32,7 @@ impl Content {
         let unreadable = |error: io::Error| format!("it cannot be read: {error}");
         match node.kind {
             Kind::File if node.size() > MOST_BYTES => {
-                Err(format!("it is larger than {} MiB", MOST_BYTES >> 20))
+                Err(format!("it is larger than {}", size_text(MOST_BYTES)))
             }
             Kind::File => Ok(Self::File {
                 mode: node.mode,

@@ -11,6 +11,7 @@ use super::layer::Layer;
 use crate::blocking::blocking;
 use crate::checkpoint::{Change, Entry, Store, shown};
 use crate::protocol::{FactLine, fact_lines};
+use co_exec::size_text;
 
 /// Makes texts of the changes of a trial in the time that is left for co's work after it.
 ///
@@ -114,7 +115,7 @@ impl IgnoredFiles {
         format!(
             "{} ignored file{s} ({}) {fate}",
             self.files,
-            size(self.bytes)
+            size_text(self.bytes)
         )
     }
 
@@ -139,7 +140,10 @@ impl IgnoredFiles {
 impl Cleared {
     /// Returns the sentence for a person.
     pub fn sentence(&self) -> String {
-        let removed = format!("{} of ignored files and caches removed", size(self.bytes));
+        let removed = format!(
+            "{} of ignored files and caches removed",
+            size_text(self.bytes)
+        );
         match self.in_use {
             0 => removed,
             1 => format!("{removed}; those of 1 workspace stay, because a trial uses them"),
@@ -186,13 +190,4 @@ fn in_json(path: &Path) -> Value {
     path.to_str()
         .map_or_else(|| shown(path), str::to_owned)
         .into()
-}
-
-/// Returns a number of bytes in words.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_024 => format!("{bytes} bytes"),
-        1_024..1_048_576 => format!("{} KB", bytes >> 10),
-        _ => format!("{} MB", bytes >> 20),
-    }
 }

@@ -62,7 +62,7 @@ describe('the list of chats', function()
       { label = 'an old one · 3 days ago', value = 'c' },
     }
     same({
-      'at rest · explain it · a draft',
+      'ready · explain it · a draft',
       'running · mend it · 2 min ago · cargo test',
       'earlier · an old one · 3 days ago',
     }, list(nvim, 3, earlier))
@@ -73,7 +73,7 @@ describe('the list of chats', function()
       'waits for an answer · mend it · 2 min ago · touch file1 and 1 more',
       list(nvim, 3, earlier)[2]
     )
-    same('at rest · explain it · a draft · this chat', list(nvim, 2, {}, 2)[1])
+    same('ready · explain it · a draft · this chat', list(nvim, 2, {}, 2)[1])
     -- It is shown in the window of the chat.
     nvim:wait(at(1))
     same(1, nvim:lua('return #vim.fn.win_findbuf(vim.fn.bufnr([[^co://chat/1{,/co: *}$]]))'))
@@ -136,7 +136,7 @@ describe('the list of chats', function()
     same({ 1, 'resume', 'c' }, { sent.chat, sent.name, sent.args })
     nvim:receive(messages.state('idle', { title = 'an old one', transcript = 'c' }))
     table.insert(earlier, { label = 'older · 4 days ago', value = 'd' })
-    same('at rest · an old one · 3 days ago · this chat', list(nvim, 1, earlier, 2)[1])
+    same('ready · an old one · 3 days ago · this chat', list(nvim, 1, earlier, 2)[1])
     nvim:wait(at(2))
     nvim:wait('return #_G.sent == 2')
     sent = nvim:sent('command')[2]

@@ -295,11 +295,11 @@ describe('context', function()
       last:find('\n' .. ('ä'):rep(100) .. '\n… cut after 524208 of 603000 bytes', 1, true),
       last
     )
-    same('@buffer [buffer 1], first 512 KiB of 589 KiB', piece.name)
+    same('@buffer [buffer 1], first 511.9 KiB of 588.9 KiB', piece.name)
     same({ 'too long to send in full, name fewer lines: ' .. piece.name }, told(nvim))
     nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(600000) })")
     piece = gather(nvim, '@buffer')[1]
-    same('@buffer [buffer 1], first 512 KiB of 586 KiB', piece.name)
+    same('@buffer [buffer 1], first 512 KiB of 585.9 KiB', piece.name)
     same(('x'):rep(524288) .. '\n… cut after 524288 of 600001 bytes', piece.text)
     same('too long to send in full, name fewer lines: ' .. piece.name, told(nvim)[2])
   end)
@@ -339,8 +339,8 @@ describe('context', function()
       return { read = read, names = { pieces[1].name, pieces[2].name } }
     ]])
     same({
-      '@buffer [buffer 1], first 512 KiB of 9.5 MiB',
-      '@selection [buffer 1]:2-90000, first 512 KiB of 8.6 MiB',
+      '@buffer [buffer 1], first 511.9 KiB of 9.5 MiB',
+      '@selection [buffer 1]:2-90000, first 511.9 KiB of 8.6 MiB',
     }, read.names)
     same(2 * 5243, read.read)
   end)

@@ -51,7 +51,7 @@ pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
 pub use executor::{Executor, ExecutorSetup};
-pub use limits::{ExceededLimit, Quota};
+pub use limits::{ExceededLimit, Quota, size_text};
 pub use outcome::{BackgroundProcess, CommandOutcome, OutputGap};
 pub use output::feed::Feed;
 pub use output::reading::{NewOutput, OutputReading};

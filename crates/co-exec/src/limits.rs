@@ -262,12 +262,12 @@ fn count_in(load: &str) -> Option<u64> {
 impl fmt::Display for ExceededLimit {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory(most) => write!(to, "more than {} of memory", size(*most)),
+            Self::Memory(most) => write!(to, "more than {} of memory", size_text(*most)),
             Self::Processes(most) => write!(to, "more than {most} processes and threads"),
-            Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size(*most)),
-            Self::Changes(most) => write!(to, "more than {} of changed files", size(*most)),
+            Self::Disk(most) => write!(to, "more than {} in its TMPDIR", size_text(*most)),
+            Self::Changes(most) => write!(to, "more than {} of changed files", size_text(*most)),
             Self::ChangedFiles(most) => write!(to, "more than {most} changed files"),
-            Self::Caches(most) => write!(to, "more than {} of caches", size(*most)),
+            Self::Caches(most) => write!(to, "more than {} of caches", size_text(*most)),
             Self::CachedFiles(most) => write!(to, "more than {most} cached files"),
             Self::Quota(quota) => quota.fmt(to),
         }
@@ -288,21 +288,23 @@ impl fmt::Display for Quota {
                 write!(to, "more than {most} open files that wait in sockets")
             }
             Self::NetworkBuffers(most) => {
-                write!(to, "more than {} of network buffers", size(*most))
+                write!(to, "more than {} of network buffers", size_text(*most))
             }
         }
     }
 }
 
-/// Returns a size in the largest unit that fits, rounded to a tenth.
-fn size(bytes: u64) -> String {
-    for (unit, name) in [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+/// Returns a number of bytes for a person, in the largest unit that fits, rounded to a tenth. Units are powers of 1024.
+#[must_use]
+pub fn size_text(bytes: u64) -> String {
+    for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let unit = 1_u64 << shift;
         if bytes >= unit {
             let number = format!("{:.1}", bytes as f64 / unit as f64);
             return format!("{} {name}", number.trim_end_matches(".0"));
         }
     }
-    format!("{bytes} bytes")
+    format!("{bytes} byte{}", if bytes == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -339,8 +341,12 @@ mod tests {
             (3 << 29, "1.5 GiB"),
             (100 << 20, "100 MiB"),
             (1000, "1000 bytes"),
+            (1, "1 byte"),
+            (0, "0 bytes"),
+            (1_610_612_735, "1.5 GiB"),
+            (5 << 40, "5 TiB"),
         ] {
-            assert_eq!(size(bytes), told);
+            assert_eq!(size_text(bytes), told);
         }
     }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 use nix::libc;
 use rustix::fs::{AtFlags, Stat};
 
+use crate::limits::size_text;
+
 /// The most bytes of a small file, such as one of settings.
 pub const SMALL_FILE_BYTES: u64 = 1 << 20;
 
@@ -175,11 +177,7 @@ pub(crate) fn not_regular() -> io::Error {
 }
 
 fn too_large(most: u64) -> io::Error {
-    let size = match most >> 20 {
-        0 => format!("{} KiB", most >> 10),
-        size => format!("{size} MiB"),
-    };
-    io::Error::other(format!("it is larger than {size}"))
+    io::Error::other(format!("it is larger than {}", size_text(most)))
 }
 
 #[cfg(test)]
@@ -200,7 +198,7 @@ mod tests {
         assert_eq!(text(&at("link")).unwrap(), "text");
         assert_eq!(read(&at("a"), 4).unwrap(), b"text");
         let why = |name: &str, most| read(&at(name), most).unwrap_err().to_string();
-        assert_eq!(why("a", 3), "it is larger than 0 KiB");
+        assert_eq!(why("a", 3), "it is larger than 3 bytes");
         // It is said to hold nothing, as what grows meanwhile was.
         let maps = Path::new("/proc/self/maps");
         assert_eq!(fs::metadata(maps).unwrap().len(), 0);

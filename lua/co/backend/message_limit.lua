@@ -1,6 +1,8 @@
 --- Refuses messages that are too long for the backend.
 local M = {}
 
+local printable = require('co.ui.printable')
+
 -- The backend reads 16 MiB. Neovim packs some short strings one byte longer than `vim.mpack.encode`.
 local LARGEST = 16 * 1024 * 1024 - 64 * 1024
 
@@ -20,9 +22,9 @@ function M.problem(message)
   if not packed or #bytes <= LARGEST then
     return nil
   end
-  return ('%s: the message has %.1f MiB, the most is 16 MiB; %s'):format(
+  return ('%s: the message has %s, the most is 16 MiB; %s'):format(
     message.type == 'run' and 'not run' or 'not sent',
-    #bytes / 1024 / 1024,
+    printable.size(#bytes),
     advice[message.type] or 'shorten it'
   )
 end

@@ -41,7 +41,7 @@ local function label_of(chat, about, asking)
   local questions = questions_of(chat)
   local waits = #questions > 0 or chat.state.state == 'asking'
   local parts = {
-    waits and 'waits for an answer' or chat.state.state == 'idle' and 'at rest' or 'running',
+    waits and 'waits for an answer' or chat.state.state == 'idle' and 'ready' or 'running',
     about,
   }
   if questions[1] then

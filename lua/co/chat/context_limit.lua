@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local notify = require('co.ui.notify')
+local printable = require('co.ui.printable')
 
 --- The most bytes of one piece.
 M.LONGEST = 512 * 1024
@@ -13,14 +14,6 @@ local LONGEST_SECRET = 4096
 -- The most bytes of all texts of a prompt, and those of all its images in base64.
 local ALL_TEXTS = 4 * 1024 * 1024
 local ALL_IMAGES = 10 * 1024 * 1024
-
---- Returns a number of bytes for a notice.
----@param bytes integer
----@return string
-local function size_text(bytes)
-  local mib = bytes / 1024 / 1024
-  return mib >= 1 and ('%.1f MiB'):format(mib) or ('%d KiB'):format(math.ceil(bytes / 1024))
-end
 
 --- Returns lines of a buffer with their ends, as in a file. Stops once they are too long for one piece.
 ---@param buf integer
@@ -70,7 +63,7 @@ local function cut(piece, most)
   local size = piece.size or #piece.text
   return text
     and {
-      name = ('%s, first %s of %s'):format(piece.name, size_text(#text), size_text(size)),
+      name = ('%s, first %s of %s'):format(piece.name, printable.size(#text), printable.size(size)),
       text = ('%s%s… cut after %d of %d bytes'):format(
         text,
         text:sub(-1) == '\n' and '' or '\n',

@@ -12,6 +12,7 @@ local folded_answers = require('co.chat.folded_answers')
 local guarded = require('co.ui.guarded')
 local markdown = require('co.chat.markdown')
 local messages = require('co.chat.messages')
+local printable = require('co.ui.printable')
 local spinner = require('co.chat.spinner')
 local windows = require('co.ui.windows')
 
@@ -151,7 +152,7 @@ end
 --- Shows in the first line that text above it is missing. Neovim hides a hint that is wider than the window.
 ---@param hint string a short one
 function ChatText:show_missing(hint)
-  local text = ('… %.1f MB %s'):format(self.above / 1e6, hint)
+  local text = ('… %s %s'):format(printable.size(self.above), hint)
   api.nvim_buf_set_extmark(self.buf, hints, 0, 0, {
     id = 1,
     virt_text = { { text, 'CoRunSkipped' } },

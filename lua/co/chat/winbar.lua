@@ -12,7 +12,7 @@ local LONGEST_TITLE, LEAST_TITLE = 30, 8
 local USUAL_ISOLATION = 'unasked: read-only'
 
 local WAITS = 'waits for your command'
-local signs = {
+local words = {
   idle = 'ready',
   thinking = 'thinking',
   streaming = 'answering',
@@ -20,6 +20,13 @@ local signs = {
   running = 'running',
   retrying = 'retrying',
 }
+
+--- Returns the word for what a chat does.
+---@param state co.StateName
+---@return string
+function M.word(state)
+  return words[state] or state
+end
 
 --- Returns a number of tokens in a short form.
 ---@param count integer
@@ -40,7 +47,7 @@ end
 ---@return string
 function M.activity(state)
   local waits = state.chat and gate.delays(state.chat)
-  local text = waits and WAITS or signs[state.state] or state.state
+  local text = waits and WAITS or M.word(state.state)
   if state.detail and state.detail ~= '' then
     text = text .. (state.state == 'retrying' and ' ' or ': ') .. state.detail
   end

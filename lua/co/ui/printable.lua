@@ -130,16 +130,17 @@ function M.trim(text)
   return text:find('^%s*$') and '' or text:match('^%s*(.*%S)') --[[@as string]]
 end
 
---- Returns a number of bytes for the person.
+--- Returns a number of bytes for the person, in the largest unit that fits, as the backend does.
 ---@param bytes integer
 ---@return string
 function M.size(bytes)
-  if bytes < 1024 then
-    return bytes == 1 and '1 byte' or ('%d bytes'):format(bytes)
-  elseif bytes < 1024 * 1024 then
-    return ('%.1f KiB'):format(bytes / 1024)
+  for index, unit in ipairs({ 'TiB', 'GiB', 'MiB', 'KiB' }) do
+    local of_unit = 1024 ^ (5 - index)
+    if bytes >= of_unit then
+      return (('%.1f'):format(bytes / of_unit):gsub('%.0$', '')) .. ' ' .. unit
+    end
   end
-  return ('%.1f MiB'):format(bytes / 1024 / 1024)
+  return bytes == 1 and '1 byte' or ('%d bytes'):format(bytes)
 end
 
 return M

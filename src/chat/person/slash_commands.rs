@@ -13,7 +13,7 @@ use crate::config::ConfinementSetting;
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store;
 use crate::tool::judge::workspace_of;
-use crate::trial::{self, Layer};
+use crate::trial::Layer;
 use co_exec::beneath::Dir;
 use co_llm::transcript::{self, Item};
 
@@ -80,7 +80,7 @@ impl Chat {
         let left = match left.await {
             Ok(0) | Err(_) => String::new(),
             Ok(bytes) => {
-                let size = trial::size(bytes);
+                let size = co_exec::size_text(bytes);
                 format!("; trials left {size} for later ones (/sandbox clean removes it)")
             }
         };

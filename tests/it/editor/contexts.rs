@@ -231,7 +231,7 @@ fn a_question_about_a_long_buffer_says_that_it_shows_a_part() {
     scene.command("edit ../outside.txt");
     scene.co("see @buffer");
     scene.wait_text("only its first 64 KiB are shown here");
-    scene.wait_text("127.0 KiB");
+    scene.wait_text("127 KiB");
     scene.answer_text("Send @buffer to the model?", "n");
 }
 

@@ -17,7 +17,7 @@ fn lines_that_are_too_many_for_a_command_are_refused_and_fewer_arrive() {
     let scene = Scene::new();
     fill(&scene, 20);
     scene.type_keys(":%Co! wc -c<CR>");
-    scene.wait_text("not run: the message has 20.0 MiB, the most is 16 MiB");
+    scene.wait_text("not run: the message has 20 MiB, the most is 16 MiB");
     scene.wait_notice("save the input to a file and redirect it");
     assert_eq!(scene.buffer_text("co://shell"), None);
     scene.type_keys(":1,15360Co! wc -c<CR>");
@@ -34,7 +34,7 @@ fn a_prompt_that_is_too_long_is_refused_and_stays() {
     let paste = "vim.api.nvim_put({ ('x'):rep(17 * 1024 * 1024) }, 'c', true, true)";
     scene.lua(paste, json!([]));
     scene.type_keys("<Esc><CR>");
-    scene.wait_text("not sent: the message has 17.0 MiB, the most is 16 MiB");
+    scene.wait_text("not sent: the message has 17 MiB, the most is 16 MiB");
     scene.wait_notice("name it with @file:");
     let kept = "return #vim.api.nvim_buf_get_lines(0, -2, -1, false)[1]";
     assert_eq!(scene.lua(kept, json!([])), json!(17 << 20));

@@ -123,11 +123,11 @@ fn a_backend_that_ends_meanwhile_leaves_a_hint_and_the_next_prompt_loads_the_res
     let (scene, shown) = resumed_in_part();
     kill9(scene.backend());
     scene.type_keys("<Esc><C-w>kgg");
-    scene.wait_text("MB come with the next prompt");
+    scene.wait_text("come with the next prompt");
     scene.co("more");
     scene.wait_chat("One word.");
     scene.wait_for(LOADED, "all of the text");
     assert!(scene.chat() == with_answer(&shown), "the text differs");
     scene.wait_no_text("of earlier text");
-    scene.wait_no_text("MB come with");
+    scene.wait_no_text("come with");
 }

@@ -26,9 +26,9 @@ fn chats_share_a_window_and_a_session_file_brings_one_back() {
     scene.wait_text("ready · make two");
     scene.wait_turns(2);
     scene.co("/chats");
-    scene.wait_text("at rest · make two");
-    let list = scene.wait_text("at rest · make one");
-    let line = list.iter().find(|line| line.contains("at rest · make one"));
+    scene.wait_text("ready · make two");
+    let list = scene.wait_text("ready · make one");
+    let line = list.iter().find(|line| line.contains("ready · make one"));
     let number = line.unwrap().split(':').next().unwrap().trim();
     scene.press(&format!("{number}<CR>"));
     scene.wait_text("ready · make one");

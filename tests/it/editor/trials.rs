@@ -548,7 +548,7 @@ fn what_trials_leave_is_shown_and_removed() {
     scene.co("/sandbox");
     scene.wait_notice("for later ones (/sandbox clean removes it)");
     scene.co("/sandbox clean");
-    scene.wait_notice("KB of ignored files and caches removed");
+    scene.wait_notice("KiB of ignored files and caches removed");
 }
 
 #[test]

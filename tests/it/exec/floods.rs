@@ -61,7 +61,7 @@ async fn what_is_beyond_the_cap_is_missing_in_the_middle_and_counted() {
     let told = format!(" bytes; all but {gap} of its middle: /");
     assert!(outcome.output.contains(&told), "{}", outcome.output);
     let line = outcome.status();
-    let end = " kB in the middle: shell_spill_max sets the limit";
+    let end = " in the middle: shell_spill_max sets the limit";
     assert!(line.ends_with(end), "{line}");
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::command::Program;
+use crate::limits::size_text;
 use crate::outcome::{BackgroundProcess, CommandOutcome, count_lines};
 
 /// The most remaining processes that a line for a person names.
@@ -53,7 +54,7 @@ pub(crate) fn line(outcome: &CommandOutcome) -> String {
 /// Returns what a person must know beside the end of the command itself.
 fn remarks(outcome: &CommandOutcome) -> impl Iterator<Item = String> {
     let gap = (outcome.gap).map(|gap| {
-        let lost = amount(gap.bytes);
+        let lost = size_text(gap.bytes);
         format!("its file leaves out {lost} in the middle: shell_spill_max sets the limit")
     });
     remaining(outcome, NAMES_IN_STATUS)
@@ -111,7 +112,7 @@ pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
     } else if outcome.cancelled {
         Some("cancelled".to_owned())
     } else if outcome.flooded {
-        let printed = amount(outcome.bytes);
+        let printed = size_text(outcome.bytes);
         Some(format!(
             "ended: it printed {printed}, more than shell_flood_max allows"
         ))
@@ -128,15 +129,6 @@ pub(crate) fn explain(outcome: &CommandOutcome) -> Option<String> {
             Some(meaning) => Some(format!("{ended}: {meaning}")),
             None => Some(ended),
         }
-    }
-}
-
-/// Returns an amount of output for a person, in MB if it is that much.
-fn amount(bytes: u64) -> String {
-    match bytes {
-        ..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        _ => format!("{} MB", bytes / 1_000_000),
     }
 }
 
@@ -331,10 +323,9 @@ mod tests {
         };
         assert_eq!(
             line(&flooded),
-            "ended: it printed 1073 MB, more than shell_flood_max allows, after 0 ms, 2 lines; \
-             its file leaves out 4 kB in the middle: shell_spill_max sets the limit"
+            "ended: it printed 1 GiB, more than shell_flood_max allows, after 0 ms, 2 lines; \
+             its file leaves out 4.4 KiB in the middle: shell_spill_max sets the limit"
         );
-        assert_eq!(amount(999), "999 bytes");
     }
 
     #[test]
