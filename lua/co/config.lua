@@ -124,13 +124,13 @@ local function check_keys(given, known)
   end
   for action, lhs in pairs(given) do
     if known[action] == nil then
-      return ('an action among %s; not "%s"'):format(
-        table.concat(vim.fn.sort(vim.tbl_keys(known)), ' '),
+      return ('a table of keys for these actions: %s; there is no action "%s"'):format(
+        table.concat(vim.fn.sort(vim.tbl_keys(known)), ', '),
         action
       )
     end
     if not are_keys(lhs) then
-      return ('a key, a list of keys or false for "%s"'):format(action)
+      return ('a table with a key, a list of keys or false for "%s"'):format(action)
     end
   end
 end
@@ -174,7 +174,7 @@ local checks = {
     for place, keys in pairs(value) do
       local known = defaults.keys[place]
       local problem = known and check_keys(keys, known)
-        or (not known and 'only chat, shell, jobs and question')
+        or (not known and ('a table with chat, shell, jobs and question; not "%s"'):format(place))
       if problem then
         return problem
       end

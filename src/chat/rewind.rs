@@ -116,7 +116,7 @@ fn points(items: &[Item]) -> Vec<RewindPoint> {
 /// Returns the prompts as choices, the last one first.
 fn prompts(points: &[RewindPoint]) -> Vec<Choice> {
     let choice = |(at, point): (usize, &RewindPoint)| Choice {
-        label: format!("{} · {}", at + 1, one_line(&short(&point.text))),
+        label: one_line(&short(&point.text)),
         value: (at + 1).to_string(),
         confirm: None,
     };

@@ -1,4 +1,5 @@
 local messages = require('messages')
+local neovim = require('neovim')
 local questions = require('questions')
 local ask = messages.ask
 local editor = questions.editor
@@ -137,6 +138,17 @@ describe('a question about a change', function()
     local change = messages.change({ unsaved = true, excerpt = '-one\n+two\n' })
     nvim:receive(ask_change(2, { change = change }))
     nvim:wait_screen('note its buffer has unsaved changes')
+    nvim:receive({ type = 'settled', id = 2, decision = 'deny' })
+    local dir = neovim.dir()
+    for _, name in ipairs({ 'a.rs', 'b.rs' }) do
+      vim.fn.writefile({ 'one' }, dir .. '/' .. name)
+    end
+    nvim:lua("vim.cmd('edit ' .. ...)", dir .. '/b.rs')
+    nvim:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'mine' })")
+    change.files =
+      { messages.file('a.rs', '@\n-one\n+two'), messages.file('b.rs', '@\n-one\n+two') }
+    nvim:receive(ask_change(3, { change = change, cwd = dir }))
+    nvim:wait_screen('note the buffer of b.rs has unsaved changes')
   end)
 
   it('takes yes, no and always, and cannot be edited', function()

@@ -154,7 +154,7 @@ describe("a model's job", function()
     nvim:lua("vim.cmd('Co! make') vim.cmd('Co /jobs')")
     same({
       '   1  running  you      make',
-      '   2  running  chat 1   npm run dev',
+      '  j2  running  chat 1   npm run dev',
     }, listed(nvim))
     nvim:lua("vim.cmd('Co! true')")
     same(2, nvim:sent('run')[2].run)
@@ -171,7 +171,7 @@ describe("a model's job", function()
     local sent = nvim:sent('run_input')
     same({ RUN, 'hello\n', true }, { sent[1].run, sent[1].data, sent[2].close })
     same({ RUN, true }, { nvim:sent('keep_run')[1].run, nvim:sent('keep_run')[1].keep })
-    same('   2  running, kept  chat 1   npm run dev', listed(nvim)[1])
+    same('  j2  running, kept  chat 1   npm run dev', listed(nvim)[1])
     press(nvim, 'K<C-q>')
     same(false, nvim:sent('keep_run')[2].keep)
     same(3, nvim:lua('return vim.fn.getqflist()[1].lnum'))

@@ -258,7 +258,7 @@ describe('the review of the files of a step', function()
       return #nvim:sent('answer') == 1
     end)
     same({ { 1, 'reviewed', { true } } }, decisions(nvim))
-    nvim:wait_screen('file 1 of 2 · src/b.rs')
+    nvim:wait_screen('file 2 of 3 · src/b.rs')
     nvim:press('A')
     nvim:wait_notice('this question is answered alone: Y accepts its changes')
     same(1, #nvim:sent('answer'))

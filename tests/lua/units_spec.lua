@@ -182,7 +182,8 @@ describe('settings', function()
     for _, text in ipairs({
       'vim.g.co: the setting "layout" must be auto, vertical, horizontal, float, tab or current',
       'setup: the setting "float_focus" must be true or false',
-      'not "jump"',
+      'setup: the setting "keys" must be a table of keys for these actions: cancel, ',
+      '; there is no action "jump"',
     }) do
       yes(problems:find(text, 1, true), problems)
     end
@@ -263,7 +264,7 @@ describe('settings', function()
         ("require('co').setup({ keys = { chat = { submit = %s } } }) vim.cmd('Co')"):format(keys)
       )
       same({
-        'setup: the setting "keys" must be a key, a list of keys or false for "submit"',
+        'setup: the setting "keys" must be a table with a key, a list of keys or false for "submit"',
       }, nvim:lua("return require('co.config').problems()"))
       yes(nvim:lua("return vim.fn.maparg('<CR>', 'n')") ~= '')
     end

@@ -172,14 +172,38 @@ local function count_unseen(review)
   return count
 end
 
+-- The ids of the files that were to be reviewed since none was: those that have their answer keep their number.
+---@type any[]
+local numbered = {}
+
+--- Returns the number of a file, and how many files there are.
+---@param item co.ReviewItem
+---@param waiting co.ReviewItem[] those without an answer
+---@return integer number
+---@return integer count
+local function number_of(item, waiting)
+  local goes_on = vim.iter(waiting):any(function(other)
+    return vim.list_contains(numbered, other.id)
+  end)
+  numbered = goes_on and numbered or {}
+  for _, other in ipairs(waiting) do
+    if not vim.list_contains(numbered, other.id) then
+      numbered[#numbered + 1] = other.id
+    end
+  end
+  for index, id in ipairs(numbered) do
+    if id == item.id then
+      return index, #numbered
+    end
+  end
+  return 1, #numbered
+end
+
 --- Draws the winbar.
 ---@param review co.Review
 local function draw_winbar(review)
   local state, change = review.state, review.item.change
-  local all, file = source_of(review.item).items(), 1
-  for index, item in ipairs(all) do
-    file = item.id == review.item.id and index or file
-  end
+  local file, files = number_of(review.item, source_of(review.item).items())
   local answered = ('%d of %d answered'):format(
     state.parts - #review_state.open(state),
     state.parts
@@ -189,8 +213,8 @@ local function draw_winbar(review)
     review.item.whole and 'q goes back to the question' or answered,
     review.item.whole and '%<]c  =  q  g?' or '%<y n e c u  ]c  Y N  =  q  g?',
   }
-  if #all > 1 then
-    table.insert(parts, 1, ('file %d of %d'):format(file, #all))
+  if files > 1 then
+    table.insert(parts, 1, ('file %d of %d'):format(file, files))
   end
   if #step_items(review) > 1 and not review.item.whole then
     local unseen = count_unseen(review)

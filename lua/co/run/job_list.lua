@@ -78,16 +78,16 @@ local function sorted()
   return all
 end
 
---- Returns the number of a run and its starter.
+--- Returns the number of a run or of a job of a chat, and its starter.
 ---@param run co.Run
----@return integer number
+---@return string number
 ---@return string starter the chat, or the person
 local function origin(run)
   local owner = run.owner
   if owner then
-    return owner.job, ('chat %d'):format(owner.chat)
+    return 'j' .. owner.job, ('chat %d'):format(owner.chat)
   end
-  return run.id, 'you'
+  return tostring(run.id), 'you'
 end
 
 --- Writes the list into its buffer.
@@ -98,7 +98,7 @@ local function draw(buf)
   for index, run in ipairs(rows) do
     local text, group = state(run)
     local number, who = origin(run)
-    local head = ('%4d  '):format(number)
+    local head = ('%4s  '):format(number)
     local shown = cell(text, 18)
     local command = printable.first_line(run.command)
     local rest = ('%8s  %s  %s'):format(clock(run), cell(who, 7), command)

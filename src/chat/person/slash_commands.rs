@@ -217,6 +217,7 @@ impl Chat {
             Ok(dirs) => {
                 self.dirs = dirs;
                 self.show_state();
+                self.say(format!("the chat is in {} now", self.dirs.cwd.display()));
             }
             Err(why) => self.complain(format!(
                 "cannot go to {}: {why}; choose a directory that exists",

@@ -44,7 +44,7 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
     assert!(text.contains("  in the background"), "{text}");
     scene.wait_shell("\nready\n");
     list(&scene);
-    scene.wait_text("   1  running");
+    scene.wait_text("  j1  running");
     scene.wait_text("chat 1   echo ready");
     scene.type_keys("i");
     scene.wait_text("stdin of job 1 of chat 1:");
@@ -60,7 +60,7 @@ fn a_models_job_is_gone_to_written_to_and_ended_from_the_list() {
     wait_gone(&pids);
     scene.wait_text("co: job 1 of chat 1: cancelled");
     scene.wait_chat("ended: cancelled");
-    scene.wait_text("   1  cancelled");
+    scene.wait_text("  j1  cancelled");
     assert_eq!(scene.events("CoJobDone"), 1);
     // The message needed no key: this one is taken at once.
     scene.type_keys("d");

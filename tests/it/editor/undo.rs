@@ -139,7 +139,7 @@ fn has(scene: &Scene, one: bool, two: bool) {
 fn a_rewind_takes_the_files_of_all_later_turns_back_and_then_the_chat() {
     let scene = two_turns();
     scene.co("/rewind");
-    scene.wait_text("1: 2 · make two");
+    scene.wait_text("1: make two");
     scene.press("2<CR>");
     scene.wait_text("1: the chat and the files");
     scene.press("1<CR>");
