@@ -149,10 +149,8 @@ impl SecretWatch {
     /// Blocks on files.
     pub(crate) fn command_starts(&self) {
         let mut state = self.state();
-        if self.closed_by == ClosedBy::WritableMounts
-            && let Some(names) = &mut state.names
-            && names.read()
-        {
+        let may_have_changed = state.names.as_mut().is_none_or(NameWatch::read);
+        if self.closed_by == ClosedBy::WritableMounts && may_have_changed {
             state.exposed = self.look(&mut state);
         }
         state.phase = Phase::Running;
