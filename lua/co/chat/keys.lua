@@ -116,7 +116,7 @@ local function map_hide(chat, lhs)
   local function hide()
     window.hide(chat)
   end
-  local keys = type(lhs) == 'table' and lhs or { lhs or nil }
+  local keys = type(lhs) == 'table' and lhs or { lhs or nil } --[[@as string[] ]]
   local other = vim.tbl_filter(function(key)
     return key ~= 'q'
   end, keys)

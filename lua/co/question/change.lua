@@ -12,11 +12,11 @@ local add = question_text.add
 ---@param question co.CommandQuestion
 ---@return string?
 local function unsaved_buffers(question)
-  local files = question.change and question.change.files or {}
+  local files = question.change and question.change.files or {} --[[@as co.FileChange[] ]]
   local names = {}
   for _, file in ipairs(#files > 1 and files or {}) do
     local path = vim.startswith(file.path, '/') and file.path or question.cwd .. '/' .. file.path
-    local buf = file_text.buffer(path)
+    local buf = file_text.buffer(path --[[@as string]])
     names[#names + 1] = buf and vim.bo[buf].modified and printable.path(file.path) or nil
   end
   return #names > 0 and table.concat(names, ', ') or nil

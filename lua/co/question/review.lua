@@ -182,10 +182,10 @@ local numbered = {}
 ---@return integer number
 ---@return integer count
 local function number_of(item, waiting)
-  local goes_on = vim.iter(waiting):any(function(other)
+  local still = vim.tbl_filter(function(other)
     return vim.list_contains(numbered, other.id)
-  end)
-  numbered = goes_on and numbered or {}
+  end, waiting)
+  numbered = #still > 0 and numbered or {}
   for _, other in ipairs(waiting) do
     if not vim.list_contains(numbered, other.id) then
       numbered[#numbered + 1] = other.id
