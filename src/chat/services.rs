@@ -10,6 +10,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use self::foreground::Foreground;
 use self::instruction_answers::InstructionAnswers;
@@ -33,6 +36,10 @@ use co_exec::secrets::redact::{RedactedText, Redactor};
 use co_exec::secrets::{Matcher, Surveys, Values};
 use co_llm::{Fault, Price, Provider};
 use co_policy::rule_files::SavedRules;
+
+/// The time that co waits for a container engine without a word.
+const QUIET_WAIT: Duration = Duration::from_secs(2);
+const NO_ANSWER_YET: &str = "co waits for the container engine, which has not answered yet; <C-c> or `:Co /stop` ends the wait";
 
 /// The services of all chats, made after the handshake; [`Services::changed`] replaces only the settings.
 #[derive(Clone)]
@@ -206,7 +213,14 @@ impl Services {
     /// # Errors
     /// The container cannot run commands.
     pub async fn prepare(&self, confinement: &co_exec::Confinement) -> Result<(), String> {
-        let prepared = self.executor.prepare(confinement).await;
+        let mut preparing = std::pin::pin!(self.executor.prepare(confinement));
+        let prepared = match timeout(QUIET_WAIT, &mut preparing).await {
+            Ok(prepared) => prepared,
+            Err(_) => {
+                self.notice(NoticeLevel::Info, NO_ANSWER_YET);
+                preparing.await
+            }
+        };
         let notices = prepared.map_err(|error| error.to_string())?;
         for notice in notices {
             self.notice(NoticeLevel::Warn, notice);

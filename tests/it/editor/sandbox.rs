@@ -1,5 +1,7 @@
 //! `:Co /sandbox`: the permissions of approved commands, changed while co runs.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::http::Reply;
@@ -47,6 +49,22 @@ fn it_holds_the_next_command_of_every_chat_and_of_the_person() {
     scene.run(&format!("{} && echo fr$((0))ee", outside(&scene, "free")));
     scene.wait_shell("\nfr0ee");
     assert!(!made(&scene, "held") && made(&scene, "free"));
+}
+
+#[test]
+fn an_engine_that_does_not_answer_is_named_and_the_wait_can_be_stopped() {
+    let workspace = Workspace::new();
+    workspace.write("engine", "#!/bin/sh\nexec sleep 300\n");
+    let engine = workspace.path().join("engine");
+    std::fs::set_permissions(&engine, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = json!({ "sandbox_backend": "docker", "container_engine": engine });
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    scene.replies([Reply::shell("c1", "touch made")]);
+    scene.co("make it");
+    scene.wait_notice("co waits for the container engine");
+    scene.type_keys(":Co /stop<CR>");
+    scene.wait_turns(1);
+    assert!(!scene.workspace.exists("made"));
 }
 
 /// The words about the confinement, for a command that failed.
