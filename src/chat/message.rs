@@ -37,7 +37,7 @@ pub enum Msg {
     },
     /// The model writes a message for a commit.
     WriteCommit(CommitPlace),
-    /// The same, and co asks the person about the commit. The options are those of its command.
+    /// The model writes a message, and co asks the person about a commit with it. The options are those of the commit's command.
     Commit(RunOptions),
     /// A `!` line.
     Run {

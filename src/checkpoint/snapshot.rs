@@ -64,7 +64,7 @@ pub(super) struct Snapshot {
 
 type Nodes = BTreeMap<Arc<str>, Arc<Known>>;
 
-/// A look at the workspace of a judge.
+/// Reads the workspace of a judge for a snapshot.
 pub(super) struct Look<'a> {
     root: &'a Path,
     dir: &'a Dir,

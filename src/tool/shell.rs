@@ -54,7 +54,7 @@ pub struct CommandRequest {
     /// The time-out, as the model gave it.
     pub timeout: Option<Duration>,
     pub mode: ExecMode,
-    /// co must not try it first.
+    /// The model wants it to run for real, not as a trial first.
     pub real: bool,
 }
 

@@ -227,7 +227,7 @@ impl Executor {
     /// Returns the secrets to hide from a command, and watches for others from then on. Looks for them on a thread that may block.
     ///
     /// # Errors
-    /// They move each time that co looks for them.
+    /// Secrets still appear or move at the last look for them.
     async fn watch_secrets(&self, confinement: &Confinement) -> Result<Option<SecretWatch>, Error> {
         let launcher = self.inner.launcher.clone();
         let Some(launcher) = launcher.filter(|_| *confinement != Confinement::Plain) else {

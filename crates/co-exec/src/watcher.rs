@@ -1,4 +1,4 @@
-//! Tells which directories of a workspace have changed since an earlier look, so that a look again reads those alone.
+//! Tells which directories of a workspace have changed since an earlier look, so that the next look reads only those.
 //!
 //! One inotify watch for each directory. The queue is read by a thread, so that it does not overflow, and to its end before each
 //! answer. If events may be missing, the answer is that anything may have changed, and the watcher ends. inotify tells nothing of
@@ -34,7 +34,7 @@ const WATCH_SHARE: usize = 3;
 /// The setting with the number of watches that a user may have.
 const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 
-/// The kernel's list of mounts. A poll tells that it has changed.
+/// The kernel's list of mounts. `poll` on it tells of changes.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// The number of bytes from which a path is too long for a system call.
@@ -100,7 +100,7 @@ struct Slots(Mutex<HashMap<PathBuf, Slot>>);
 enum Slot {
     Starting,
     Watching(Arc<Watcher>),
-    /// It could not start then.
+    /// The watcher could not start at this moment.
     Refused(Instant),
 }
 

@@ -99,7 +99,7 @@ end
 
 --- Puts text in front of the text that is there, as soon as no command of the person is half done in it.
 ---@param text? string
----@param old? string a text that goes if it is still there
+---@param old? string a text to remove first if it is still there
 function Prompt:restore(text, old)
   gate.when_open({ self.buf }, function()
     if not buffer.alive(self.buf) then

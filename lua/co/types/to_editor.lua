@@ -251,7 +251,7 @@
 ---@field unsaved boolean the buffer of a file has unsaved changes
 ---@field added integer lines
 ---@field removed integer lines
----@field without_lines? string what it is, if no line differs
+---@field without_lines? string the change in words if no line differs, such as `moved from a.txt`
 ---@field facts co.FactLine[] in the order of their kinds
 ---@field excerpt string the first lines that differ, with those around them; the first character of each is its mark
 ---@field more integer the number of the other lines
@@ -262,7 +262,7 @@
 ---@field path string as it is shown
 ---@field added integer lines
 ---@field removed integer lines
----@field without_lines? string what it is, if no line differs
+---@field without_lines? string the change in words if no line differs, such as `moved from a.txt`
 ---@field parts integer
 ---@field whole? boolean it has no lines that can be accepted without the others
 ---@field text string the first part of its text

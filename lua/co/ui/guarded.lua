@@ -1,4 +1,4 @@
---- What co does that runs autocommands: an error in one of another plugin is logged, and stops nothing.
+--- Runs actions that start autocommands. An error in an autocommand of another plugin is logged, and stops nothing.
 local M = {}
 
 local api = vim.api
@@ -7,7 +7,7 @@ local log = require('co.ui.log')
 ---@type fun()?
 local act_now
 
---- Calls the function that is guarded. Only `call` uses it.
+--- Runs the action that `call` has set. Only `call` uses it.
 function M.act()
   assert(act_now)()
 end

@@ -27,7 +27,7 @@ struct Status {
 }
 
 impl Status {
-    /// Reads the output of `git status --porcelain -z`. The git of co cannot read `secrets`, so they seem changed.
+    /// Reads the output of `git status --porcelain -z`. Leaves `secrets` out: co's git cannot read them, so it lists them as changed.
     fn read(text: &str, secrets: &[PathBuf]) -> Self {
         let mut status = Self::default();
         let mut entries = text.split('\0');

@@ -127,7 +127,7 @@ impl Chat {
         });
     }
 
-    /// Cancels the request for another commit message, and returns what writes one for a commit in `dirs`.
+    /// Cancels the request for another commit message, and returns a writer for a commit in `dirs`.
     pub(super) fn commit_writer(&mut self, dirs: WorkDirs) -> CommitWriter {
         self.commit.cancel();
         if let Some(question) = self.commit.question.take() {

@@ -85,7 +85,7 @@ impl SecretWatch {
     /// Blocks on files.
     ///
     /// # Errors
-    /// That happens each time.
+    /// Secrets still appear or move at the last look for them.
     pub(crate) fn new(
         surveys: &Surveys,
         secrets: WatchedSecrets<'_>,

@@ -373,7 +373,7 @@ impl Launcher {
     /// Blocks on files.
     ///
     /// # Errors
-    /// They move each time that co looks for them.
+    /// Secrets still appear or move at the last look for them.
     pub(crate) fn watch_secrets(
         &self,
         confinement: &Confinement,

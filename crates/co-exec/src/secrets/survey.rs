@@ -110,7 +110,7 @@ type Entries = Arc<[(PathBuf, FileType)]>;
 struct Looked {
     /// `None` for a file that has to be read again.
     stamp: Option<FileStamp>,
-    /// It has several names, by which it may change where nothing is watched.
+    /// True if the file has several names (hard links): then it can change where nothing is watched.
     has_names: bool,
     secret: bool,
 }
@@ -376,7 +376,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns whether a directory is the same as at the survey before, without a look.
+    /// Returns whether the watcher saw no change in a directory since the survey before.
     fn is_unchanged(&self, dir: &Path) -> bool {
         let may_differ = |changed: &HashSet<Arc<Path>>| changed.contains(dir);
         // Nothing watches the directories outside.

@@ -1,7 +1,7 @@
 //! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read by them.
 //!
-//! A name is a place in a directory that is watched, however that directory is moved. What is not known to be closed counts as
-//! readable, and what comes from a directory that is not watched counts as having been readable there.
+//! A name is a path in a watched directory. A path counts as readable unless it is known to be closed. What comes from a directory
+//! that is not watched counts as having been readable there.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -29,7 +29,7 @@ const MAX_QUICK_WATCHES: usize = 1_000;
 /// The bytes of events that are read at once.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// The most changes between the two of a move, which the kernel tells one after the other.
+/// The most events between the two halves of a move. The kernel tells them one after the other.
 const PAIR_DISTANCE: usize = 100;
 
 /// The name of git's index, and its name while git changes the work tree.
@@ -65,7 +65,7 @@ pub(super) struct NameChange {
 enum ChangeKind {
     Made(PathBuf),
     Removed(PathBuf),
-    /// A path is none in a directory that is not watched.
+    /// A path is none if its directory is not watched.
     Moved {
         cookie: u32,
         from: Option<PathBuf>,
@@ -202,7 +202,7 @@ pub(super) struct Places {
     opened: HashSet<PathBuf>,
     /// The directories in which everything is closed.
     closed_dirs: Vec<PathBuf>,
-    /// New names in `opened` of what may be granted.
+    /// New entries of the directories in `opened` that the command may be able to read.
     granted: HashSet<PathBuf>,
     /// New directories that the command could read.
     new_dirs: HashSet<PathBuf>,
@@ -245,7 +245,7 @@ impl Places {
         }
     }
 
-    /// Returns the place by which the command could read a secret, because of a change that follows those before.
+    /// Returns the place at which the command could read a secret because of a change. Takes the changes in their order.
     pub(super) fn exposed(&mut self, change: NameChange, look: Look<'_>) -> Option<PathBuf> {
         let NameChange { kind, is_dir } = change;
         match kind {

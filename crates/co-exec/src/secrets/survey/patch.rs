@@ -30,7 +30,7 @@ impl Survey {
         Some(patch.survey)
     }
 
-    /// Returns whether all that nothing watches is as it was: directories outside the workspace, links that lead anywhere, and files
+    /// Returns whether what is not watched is unchanged: directories outside the workspace, links that lead anywhere, and files
     /// with several names.
     pub(in super::super) fn is_current_outside(&self) -> bool {
         let outside = self
@@ -45,7 +45,7 @@ impl Survey {
             && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
     }
 
-    /// Returns whether a path is secret or may be: it, or one above or below it, is closed or has another name that is.
+    /// Returns whether a path may be secret, or contain or be below something that is.
     fn concerns(&self, path: &Path) -> bool {
         let lists = [
             &self.files,
