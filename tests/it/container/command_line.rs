@@ -147,6 +147,10 @@ fn what_happens_inside_has_one_outcome() {
             "more than 1 GiB of memory",
         );
         check(
+            "head -c 1500M /dev/zero | tail | cat",
+            "a program was killed: it took more than 1 GiB of memory",
+        );
+        check(
             "head -c 300M /dev/zero > /tmp/full",
             "No space left on device",
         );

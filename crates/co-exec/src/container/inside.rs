@@ -185,6 +185,11 @@ impl Inside {
                 }
             });
         }
+        if reports.out_of_memory && reports.code == Some(0) {
+            // Such as in the middle of a pipe.
+            let most = ExceededLimit::Memory(self.container.memory());
+            return Some(format!("a program was killed: it took {most}"));
+        }
         let image = self.container.image();
         match reports
             .missing
