@@ -274,7 +274,8 @@ impl Chat {
         self.typed.cancel();
         self.commit.cancel();
         self.cancel_contexts();
-        if self.cancel_pressed || self.queue.is_held() {
+        let runs = self.running.is_some() || self.typed.any_runs();
+        if self.cancel_pressed || !runs && self.queue.is_held() {
             self.queue.drop_all();
             self.show_state();
         }

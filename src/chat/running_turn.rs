@@ -187,7 +187,8 @@ impl Chat {
             }
         });
         self.permissions.learn(ended.failed_confined);
-        self.questions.withdraw_all();
+        // The turn did not ask about a commit.
+        self.questions.withdraw_all_but(self.commit.question());
         self.answer_calls(&ended.unanswered).await;
         for event in retell::calls_after(self.recorder.items(), running.calls_shown) {
             self.show(event);

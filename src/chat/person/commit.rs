@@ -96,7 +96,6 @@ struct CommitTask {
 }
 
 /// A commit, and the changes from which its message is written.
-#[derive(PartialEq)]
 struct Planned {
     commit: Commit,
     /// The pathspecs of `git add`. They leave out tracked secrets.
@@ -130,6 +129,7 @@ impl Chat {
 impl CommitTask {
     async fn run(self, writer: CommitWriter) -> Result<(), String> {
         let (services, events) = (Arc::clone(&writer.services), writer.events.clone());
+        let cancel = writer.cancel.clone();
         let planned = self.plan().await?;
         let (text, notes) = planned.changes.clone();
         let message = writer.write(&text, notes).await?;
@@ -148,7 +148,11 @@ impl CommitTask {
             ..Question::default()
         };
         let (reply, answer) = oneshot::channel();
-        let asked = CommitEvent::Ask(Box::new(question), reply);
+        let asked = CommitEvent::Ask {
+            cancel: cancel.clone(),
+            question: Box::new(question),
+            reply,
+        };
         // It fails if the chat has ended.
         let _ended = events.send(asked).await;
         let command = match answer.await {
@@ -157,14 +161,22 @@ impl CommitTask {
                 Ok(message) => planned.command(message.trim()),
                 Err(_) => return Err("the message is not all UTF-8".to_owned()),
             },
-            _ => return Ok(()),
+            Ok(_) => return Ok(()),
+            Err(_) => {
+                return Err("its question was withdrawn; /commit asks again".to_owned());
+            }
         };
-        if self.plan().await? != planned {
+        if !self.plan().await?.commits_the_same(&planned) {
             return Err(
                 "the changes are not those of the question any more; /commit asks again".to_owned(),
             );
         }
-        let _ended = events.send(CommitEvent::Run(command, self.options)).await;
+        let run = CommitEvent::Run {
+            cancel,
+            command,
+            options: self.options,
+        };
+        let _ended = events.send(run).await;
         Ok(())
     }
 
@@ -197,6 +209,15 @@ impl CommitTask {
 }
 
 impl Planned {
+    /// Returns whether both commits have the same changes. Files that neither has may differ.
+    fn commits_the_same(&self, other: &Self) -> bool {
+        let parts = |it: &Self| {
+            let Commit { files, staged, .. } = it.commit.clone();
+            (files, staged, it.pathspecs.clone(), it.changes.0.clone())
+        };
+        parts(self) == parts(other)
+    }
+
     /// Returns the command that makes the commit with a message.
     fn command(&self, message: &str) -> String {
         let commit = shell_join(&["git", "commit", "-m", message]);

@@ -58,9 +58,18 @@ pub(in crate::chat) struct CommitRequest {
 /// A message of the task to its chat.
 pub(in crate::chat) enum CommitEvent {
     Used(Usage),
-    Ask(Box<Question>, oneshot::Sender<Reply>),
+    Ask {
+        /// Cancelled if the request that asks is not the last one, or the person stopped it. The same in `Run`.
+        cancel: CancellationToken,
+        question: Box<Question>,
+        reply: oneshot::Sender<Reply>,
+    },
     /// The command of the commit, which the person has approved.
-    Run(String, RunOptions),
+    Run {
+        cancel: CancellationToken,
+        command: String,
+        options: RunOptions,
+    },
 }
 
 /// The parts of a chat with which a task writes a commit message.
@@ -89,6 +98,11 @@ impl CommitRequest {
 
     pub(in crate::chat) fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    /// Returns the open question about the commit, if there is one.
+    pub(in crate::chat) fn question(&self) -> Option<u64> {
+        self.question
     }
 
     /// Waits for a message of the task.
@@ -152,13 +166,17 @@ impl Chat {
                 self.status.usage += usage;
                 self.show_state();
             }
-            CommitEvent::Ask(question, reply) if !self.commit.cancel.is_cancelled() => {
+            CommitEvent::Ask { cancel, .. } | CommitEvent::Run { cancel, .. }
+                if cancel.is_cancelled() => {}
+            CommitEvent::Ask {
+                question, reply, ..
+            } => {
                 self.commit.question = Some(question.id);
                 self.questions.put(*question, reply);
             }
-            // The task waits no longer.
-            CommitEvent::Ask(..) => {}
-            CommitEvent::Run(command, options) => self.run_typed(&command, options).await,
+            CommitEvent::Run {
+                command, options, ..
+            } => self.run_typed(&command, options).await,
         }
     }
 }
