@@ -25,9 +25,12 @@ local MOST_WAIT = 2000
 ---@type table<co.Chat, true>
 local due = setmetatable({}, { __mode = 'k' })
 
--- The chats whose draft the backend has not yet dealt with.
----@type table<integer, true>
+-- The numbers of drafts of chats that the backend has not yet dealt with.
+---@type table<integer, integer>
 local unsaved = {}
+
+-- Neovim waits for the drafts that it saves at its end.
+local ends = false
 
 --- Sends a draft to the backend if it changed. With `begins`, a draft without a transcript begins one.
 ---@param chat co.Chat
@@ -51,14 +54,14 @@ local function send_draft(chat, text, begins)
   end
   if sent then
     chat.draft = { text = text, transcript = transcript }
-    unsaved[chat.id] = true
+    unsaved[chat.id] = (unsaved[chat.id] or 0) + 1
   end
 end
 
 --- Saves the draft of a chat that has begun.
 ---@param chat co.Chat
 function M.save(chat)
-  if registry.get(chat.id) == chat and buffer.alive(chat.prompt.buf) then
+  if not ends and registry.get(chat.id) == chat and buffer.alive(chat.prompt.buf) then
     send_draft(chat, chat.prompt:draft_text(), false)
   end
 end
@@ -84,22 +87,25 @@ local function save_all()
       local draft = chat.prompt:draft_text()
       parts[#parts + 1] = draft ~= '' and draft or nil
       send_draft(chat, table.concat(parts, '\n'), true)
-      -- If Neovim stays, the prompts wait on.
-      vim.schedule(function()
-        M.save(chat)
-      end)
     end
   end
-  -- A backend that is ended may not read its last messages.
+  -- A backend that is ended may not read its last messages. Meanwhile other callbacks run.
+  ends = true
   vim.wait(MOST_WAIT, function()
     return not next(unsaved) or not backend.status().running
   end, 10)
+  ends = false
+  -- If Neovim stays, the prompts wait on.
+  vim.schedule(function()
+    vim.tbl_map(M.save, registry.all())
+  end)
 end
 
 --- Takes note that the backend has dealt with a draft.
 ---@param message co.DraftKept
 function M.kept(message)
-  unsaved[message.chat] = nil
+  local left = (unsaved[message.chat] or 1) - 1
+  unsaved[message.chat] = left > 0 and left or nil
 end
 
 --- Gives a resumed chat its prompts and its draft.

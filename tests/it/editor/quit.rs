@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::http::Reply;
+use crate::support::http::{Gate, Reply};
 use crate::support::workspace::Workspace;
 use crate::support::{DEADLINE, proc};
 
@@ -210,6 +210,22 @@ fn a_draft_comes_back_with_its_chat_and_so_do_its_prompts() {
     scene.type_keys("<Esc>dd:qa<CR>");
     scene.wait_exit();
     assert!(!file.exists());
+}
+
+#[test]
+fn a_prompt_that_waits_comes_back_as_a_draft() {
+    let mut scene = Scene::scripted([Reply::text("Half").hold(&Gate::default())]);
+    scene.co("go");
+    scene.wait_chat("Half");
+    scene.co("and then this");
+    let queued = "require('co.chat.registry').current().state.queued == 1";
+    scene.wait_for(queued, "the prompt in the queue");
+    let id = scene.chat_id();
+    scene.type_keys(":qa<CR>");
+    scene.wait_exit();
+    scene.restart();
+    scene.co(&format!("/resume {id}"));
+    scene.wait_for(&format!("{PROMPT} == 'and then this'"), "the draft");
 }
 
 #[test]
