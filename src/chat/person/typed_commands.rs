@@ -175,6 +175,9 @@ impl Chat {
         let Some(request) = last_tried(self.recorder.items()) else {
             return self.complain("no command of this chat ran as a trial");
         };
+        if request.mode.terminal {
+            return self.complain("it ran in a terminal: run it with `:Co! ++pty`");
+        }
         let cwd = match request.place(&self.dirs.workspace, &self.dirs.cwd) {
             Ok(cwd) => cwd,
             Err(error) => return self.complain(error::text_of(&error).plain()),

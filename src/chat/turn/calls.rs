@@ -127,9 +127,20 @@ impl Turn {
         if let Some(event) = first_shown(&mut next) {
             self.show(event).await?;
         }
-        if matches!(answer, Some(QuestionEnd::Reply(Reply::Real))) {
-            next.trial = Trial::None;
-        }
+        let answer = match answer {
+            Some(QuestionEnd::Reply(Reply::Real)) => {
+                let trial = std::mem::take(&mut next.trial);
+                // Only a question after a trial offers it.
+                let ended = matches!(trial, Trial::Ended(_));
+                let reply = if ended {
+                    Reply::Once
+                } else {
+                    Reply::Deny(None)
+                };
+                Some(QuestionEnd::Reply(reply))
+            }
+            answer => answer,
+        };
         let hunks = match &answer {
             Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) => Some(hunks.clone()),
             _ => None,

@@ -151,10 +151,8 @@ impl Turn {
             Reply::Reviewed(hunks) => Decision::Denied {
                 reason: edits::comments(&hunks),
             },
-            // The changes of its trial are dropped before.
-            Reply::Real => Decision::Approved,
             // The turn takes these answers before. The person can edit and try only commands, and this call is none.
-            Reply::Edited(_) | Reply::Try { .. } => Decision::Denied { reason: None },
+            Reply::Edited(_) | Reply::Try { .. } | Reply::Real => Decision::Denied { reason: None },
         })
     }
 
