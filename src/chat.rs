@@ -156,7 +156,7 @@ impl Chat {
             }
         }
         self.cancel.cancel();
-        self.questions.withdraw_all();
+        self.questions.withdraw_all_but(None);
         while self.running.is_some() {
             match running_turn::next_event(&mut self.running).await {
                 Some(event) => self.event(event).await,
@@ -284,7 +284,7 @@ impl Chat {
             self.queue.hold();
             running.cancel.cancel();
         }
-        self.questions.withdraw_all();
+        self.questions.withdraw_all_but(None);
         self.show_state();
     }
 }
