@@ -294,9 +294,10 @@ impl SecretStamps {
     }
 
     /// Returns the files that may have had another name for a while: nothing wrote them, but the time of their last change is another.
+    /// If the workspace cannot be opened, that is `root`.
     fn linked(&self, root: &Path) -> Vec<PathBuf> {
         let Ok(opened) = Dir::open(root) else {
-            return Vec::new();
+            return vec![root.to_owned()];
         };
         let linked = self.files.iter().filter(|(path, before)| {
             stamp(&opened, root, path).is_some_and(|now| now.is_unwritten_since(before))
