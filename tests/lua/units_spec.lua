@@ -284,10 +284,17 @@ describe('completion', function()
       "vim.cmd('cd ' .. ...) receive({ { type = 'question', id = 7, chat = 1, command = 'x', cwd = '/', timeout = 1, confinement = 'b', reasons = {}, destructive = false } })",
       dir
     )
-    same(
-      { '/redo', '/rename', '/restart', '/restart!', '/resume', '/retry', '/rewind', '/rules' },
-      complete(nvim, 'Co /r')
-    )
+    same({
+      '/real',
+      '/redo',
+      '/rename',
+      '/restart',
+      '/restart!',
+      '/resume',
+      '/retry',
+      '/rewind',
+      '/rules',
+    }, complete(nvim, 'Co /r'))
     same({ '/changes', '/chats' }, complete(nvim, 'Co /ch'))
     same({ '@diagnostics', '@diff' }, complete(nvim, 'Co explain @di'))
     same({ '@search:', '@selection' }, complete(nvim, 'Co explain @se'))
