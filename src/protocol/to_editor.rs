@@ -538,7 +538,7 @@ pub struct Commit {
     pub message: String,
     /// The files of the commit, each with the letter that git gives its change.
     pub files: Vec<String>,
-    /// True if the files are staged already; else `git add -u` stages them.
+    /// True if the files are staged already.
     pub staged: bool,
     /// The files that are not part of it: those that git does not track, and changes that are not staged.
     pub left_out: Vec<String>,

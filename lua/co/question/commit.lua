@@ -34,7 +34,8 @@ local function text_of(question)
   end
   add(text, '')
   add_list(text, 'in   ', { question_text.place(question) })
-  local git = commit.staged and 'git commit, with what is staged' or 'git add -u, then git commit'
+  local git = commit.staged and 'git commit, with what is staged'
+    or 'git commit, with all changes of tracked files'
   add_list(text, 'run  ', { git })
   add_list(text, 'with ', commit.files)
   add_list(text, 'not  ', commit.left_out)

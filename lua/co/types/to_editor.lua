@@ -173,7 +173,7 @@
 ---@class (exact) co.Commit
 ---@field message string
 ---@field files string[] each with the letter that git gives its change
----@field staged boolean they are staged already; else `git add -u` stages them
+---@field staged boolean they are staged already
 ---@field left_out string[] the files that are not part of it
 
 --- The result of a trial.

@@ -16,6 +16,9 @@ use co_policy::rules::shell_join;
 /// The most bytes of the list of changed files.
 const LONGEST_STATUS: usize = 256 << 10;
 
+/// The remark about a file that the model may not see.
+const MAY_BE_SECRET: &str = ", it may hold a secret";
+
 /// The changes of a work tree, as `git status` lists them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Status {
@@ -49,7 +52,8 @@ impl Status {
                 ("U", _) | (_, "U") | ("A", "A") | ("D", "D") => status.unmerged.push(path),
                 _ => {
                     if index != " " {
-                        status.staged.push(format!("{index} {path}"));
+                        let note = if is_secret { MAY_BE_SECRET } else { "" };
+                        status.staged.push(format!("{index} {path}{note}"));
                     }
                     if tree != " " && !is_secret {
                         status.changed.push(format!("{tree} {path}"));
@@ -130,50 +134,55 @@ impl CommitTask {
     async fn run(self, writer: CommitWriter) -> Result<(), String> {
         let (services, events) = (Arc::clone(&writer.services), writer.events.clone());
         let cancel = writer.cancel.clone();
-        let planned = self.plan().await?;
+        let mut planned = self.plan().await?;
         let (text, notes) = planned.changes.clone();
-        let message = writer.write(&text, notes).await?;
-        let command = planned.command(&message);
-        let confinement = services.probe.name().to_owned();
-        let question = Question {
-            id: services.id(),
-            chat: self.chat,
-            command: co_policy::printable(&command),
-            cwd: one_line(&self.cwd.display().to_string()),
-            confinement,
-            commit: Some(Commit {
-                message: co_policy::printable(&message),
-                ..planned.commit.clone()
-            }),
-            ..Question::default()
-        };
-        let (reply, answer) = oneshot::channel();
-        let asked = CommitEvent::Ask {
-            cancel: cancel.clone(),
-            question: Box::new(question),
-            reply,
-        };
-        // It fails if the chat has ended.
-        let _ended = events.send(asked).await;
-        let command = match answer.await {
-            Ok(Reply::Once) => command,
-            Ok(Reply::Edited(message)) => match String::from_utf8(message) {
-                Ok(message) => planned.command(message.trim()),
-                Err(_) => return Err("the message is not all UTF-8".to_owned()),
-            },
-            Ok(_) => return Ok(()),
-            Err(_) => {
-                return Err("its question was withdrawn; /commit asks again".to_owned());
+        // What the question shows is what git gets.
+        let mut message = co_policy::printable(&writer.write(&text, notes).await?);
+        loop {
+            let question = Question {
+                id: services.id(),
+                chat: self.chat,
+                command: co_policy::printable(&planned.command(&message)),
+                cwd: one_line(&self.cwd.display().to_string()),
+                confinement: services.probe.name().to_owned(),
+                commit: Some(Commit {
+                    message: message.clone(),
+                    ..planned.commit.clone()
+                }),
+                ..Question::default()
+            };
+            let (reply, answer) = oneshot::channel();
+            let asked = CommitEvent::Ask {
+                cancel: cancel.clone(),
+                question: Box::new(question),
+                reply,
+            };
+            // It fails if the chat has ended.
+            let _ended = events.send(asked).await;
+            match answer.await {
+                Ok(Reply::Once) => {}
+                Ok(Reply::Edited(edited)) => match String::from_utf8(edited) {
+                    Ok(edited) => message = edited.trim().to_owned(),
+                    Err(_) => return Err("the message is not all UTF-8".to_owned()),
+                },
+                Ok(_) => return Ok(()),
+                Err(_) => {
+                    return Err("its question was withdrawn; /commit asks again".to_owned());
+                }
             }
-        };
-        if !self.plan().await?.commits_the_same(&planned) {
-            return Err(
-                "the changes are not those of the question any more; /commit asks again".to_owned(),
+            let now = self.plan().await?;
+            if now.commits_the_same(&planned) {
+                break;
+            }
+            planned = now;
+            services.notice(
+                NoticeLevel::Warn,
+                "no commit yet: the files have changed since the question, so co asks again",
             );
         }
         let run = CommitEvent::Run {
             cancel,
-            command,
+            command: planned.command(&message),
             options: self.options,
         };
         let _ended = events.send(run).await;
@@ -194,7 +203,7 @@ impl CommitTask {
             needed: LONGEST_STATUS,
         });
         let mut commit = Status::read(&status.await?, &secrets).commit()?;
-        let may_be_secret = |path: &PathBuf| format!("{}, it may hold a secret", path.display());
+        let may_be_secret = |path: &PathBuf| format!("{}{MAY_BE_SECRET}", path.display());
         if !commit.staged {
             let secrets = secrets.iter().map(may_be_secret);
             commit.left_out.extend(secrets.map(|it| one_line(&it)));
@@ -220,13 +229,16 @@ impl Planned {
 
     /// Returns the command that makes the commit with a message.
     fn command(&self, message: &str) -> String {
-        let commit = shell_join(&["git", "commit", "-m", message]);
-        if self.commit.staged {
-            return commit;
-        }
-        let words = ["git", "add", "-u"].map(str::to_owned).into_iter();
-        let add: Vec<_> = words.chain(self.pathspecs.clone()).collect();
-        format!("{} && {commit}", shell_join(&add))
+        // If a hook refuses the commit, git leaves what is staged as it was.
+        let (all, pathspecs) = match (self.commit.staged, self.pathspecs.as_slice()) {
+            (true, _) => (None, &[][..]),
+            (false, []) => (Some("-a"), &[][..]),
+            (false, pathspecs) => (None, pathspecs),
+        };
+        let words = ["git", "commit"].into_iter().chain(all);
+        let words = words.chain(["-m", message]);
+        let words: Vec<_> = (words.chain(pathspecs.iter().map(String::as_str))).collect();
+        shell_join(&words)
     }
 }
 
@@ -260,7 +272,10 @@ mod tests {
         );
         check(" R new|é.txt|", Ok((&["R new"], false, &[])));
         check(" M .env|", Err("nothing has changed"));
-        check("MM .env|", Ok((&["M .env"], true, &[])));
+        check(
+            "MM .env|",
+            Ok((&["M .env, it may hold a secret"], true, &[])),
+        );
         check("", Err("nothing has changed"));
         check(
             "?? a|",

@@ -141,7 +141,7 @@ fn asked(message: &str) -> Scene {
     scene.type_keys(":Co /commit<CR>");
     for text in [
         "Change it",
-        "git add -u, then git commit",
+        "git commit, with all changes of tracked files",
         "with M notes.txt",
         "not  ? new.txt",
     ] {
@@ -166,7 +166,7 @@ fn one_question_makes_the_commit_with_the_hooks_of_the_person() {
     let scene = asked("Change it\n\nIt's \"one\".");
     scene.answer("y");
     wait_commit(&scene, "Change it\n\nIt's \"one\".");
-    scene.wait_chat("git add -u && git commit");
+    scene.wait_chat("git commit -a -m");
     let told = told(&scene);
     assert!(
         told.contains("-one\n+two\n") && !told.contains("new.txt"),
@@ -188,12 +188,10 @@ fn a_no_and_a_later_change_make_no_commit() {
     let scene = asked("Change it");
     scene.workspace.write("notes.txt", "three\n");
     scene.answer("y");
-    scene.wait_notice("no commit: the changes are not those of the question any more");
-    scene.replies([Reply::text("Change it again")]);
-    scene.type_keys(":Co /commit<CR>");
-    scene.wait_text("Change it again");
+    scene.wait_notice("no commit yet: the files have changed since the question");
+    scene.wait_text("with all changes of tracked files");
     scene.answer("n");
-    scene.wait_no_text("Change it again");
+    scene.wait_no_text("with all changes of tracked files");
     let last = scene.workspace.git(&["log", "-1", "--format=%s"]);
     assert_eq!(last, "Begin\n");
 }
