@@ -90,6 +90,9 @@ local function is_slow(lines)
   return false
 end
 
+-- Neovim 0.10 has no place at the right edge that leaves a wrapped line readable.
+local RIGHT = vim.fn.has('nvim-0.11') == 1 and 'eol_right_align' or 'right_align'
+
 ---@class (exact) co.CallPlan
 ---@field hidden integer the first lines below the line of the call that are folded
 ---@field below integer the lines of output below the folded ones; 0 if none is folded
@@ -216,7 +219,7 @@ function ChatCall:paint()
   if self.line.details ~= '' then
     mark(row, 0, {
       virt_text = { { bounds.line(self.line.details), 'CoCallDetail' } },
-      virt_text_pos = 'right_align',
+      virt_text_pos = RIGHT,
       hl_mode = 'combine',
     })
   end
