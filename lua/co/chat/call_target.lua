@@ -84,13 +84,26 @@ local function location_of(call, row, cwd)
   return location
 end
 
+--- Shows a buffer with an output in a window of its own, which `q` closes.
+---@param buf integer
+local function show_below(buf)
+  local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })
+  windows.enter(win)
+  buffer.map(buf, 'n', 'q', function()
+    windows.hide(win)
+  end, 'close the output')
+end
+
 --- Opens the file with the whole output of a call if the chat does not have all of it. Without the file, shows the lines of
 --- the call in a buffer of its own, and how many are missing.
 ---@param call co.ChatCall
 function M.show_output(call)
   local spill = call.line.spill
   if call.skipped > 0 and spill and vim.fn.filereadable(spill) == 1 then
-    locations.open({ path = spill })
+    local file = vim.fn.bufadd(spill)
+    vim.fn.bufload(file)
+    vim.bo[file].modifiable = false
+    show_below(file)
     return
   end
   local buf = api.nvim_create_buf(false, true)
@@ -103,11 +116,7 @@ function M.show_output(call)
   guarded.set_option(buf, 'filetype', call.line.diff and 'diff' or '')
   pcall(api.nvim_buf_set_name, buf, 'co://output/' .. buf)
   buffer.lock(buf)
-  local win = windows.split(buf, { side = 'below', size = math.floor(vim.o.lines / 2) })
-  windows.enter(win)
-  buffer.map(buf, 'n', 'q', function()
-    windows.hide(win)
-  end, 'close the output')
+  show_below(buf)
 end
 
 --- Opens the file that a row of a call is about, else the output of the call.
