@@ -37,11 +37,15 @@ local ends = false
 ---@param text string
 ---@param begins boolean
 local function send_draft(chat, text, begins)
+  if #text > LONGEST or not utf8.valid(text) then
+    -- An older draft in its place would be misleading.
+    text = ''
+  end
   local transcript = chat.state.transcript or chat.unloaded
   local known = chat.draft
   local changed = text ~= known.text or transcript ~= known.transcript
   local about = transcript ~= nil or begins and text ~= ''
-  if not changed or not about or #text > LONGEST or not utf8.valid(text) then
+  if not changed or not about then
     return
   end
   local cwd = chat.state.cwd
