@@ -31,7 +31,7 @@ function M.call(act)
   local called, problem = pcall(api.nvim_cmd, {
     cmd = 'lua',
     args = { "require('co.ui.guarded').act()" },
-    mods = { emsg_silent = true },
+    mods = { emsg_silent = true, unsilent = true },
   }, {})
   act_now = nil
   local failed = not called and tostring(problem) or vim.v.errmsg
