@@ -93,16 +93,18 @@ local function save_all()
       send_draft(chat, table.concat(parts, '\n'), true)
     end
   end
-  -- A backend that is ended may not read its last messages. Meanwhile other callbacks run.
-  ends = true
-  vim.wait(MOST_WAIT, function()
-    return not next(unsaved) or not backend.status().running
-  end, 10)
-  ends = false
   -- If Neovim stays, the prompts wait on.
   vim.schedule(function()
     vim.tbl_map(M.save, registry.all())
   end)
+end
+
+--- Waits until the backend has dealt with all drafts: if it is ended, it may not read its last messages.
+local function wait()
+  ends = true
+  vim.wait(MOST_WAIT, function()
+    return not next(unsaved) or not backend.status().running
+  end, 10)
 end
 
 --- Takes note that the backend has dealt with a draft.
@@ -136,10 +138,10 @@ end)
 
 --- Saves the drafts when Neovim ends.
 function M.watch()
-  api.nvim_create_autocmd('ExitPre', {
-    group = api.nvim_create_augroup('co.drafts', {}),
-    callback = save_all,
-  })
+  local group = api.nvim_create_augroup('co.drafts', {})
+  api.nvim_create_autocmd('ExitPre', { group = group, callback = save_all })
+  -- Not earlier: if a window closes in a wait before Neovim has decided to end, `:qa` does nothing.
+  api.nvim_create_autocmd('VimLeavePre', { group = group, callback = wait })
 end
 
 return M
