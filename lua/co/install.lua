@@ -191,8 +191,9 @@ local function progress(job, pattern, message)
   return function(text)
     -- A line may come in pieces.
     tail = (tail .. text):sub(-200)
-    local found = { tail:match('^.*%D' .. pattern) }
-    local told = found[1] and message:format(unpack(found))
+    ---@type string?, string?
+    local first, second = tail:match('^.*%D' .. pattern)
+    local told = first and message:format(first, second)
     if told and told ~= last then
       last = told
       vim.schedule(function()

@@ -288,6 +288,7 @@ M.commands = {
         return true
       end
       for _, question in ipairs(require('co.question').pending()) do
+        ---@cast question co.CommandQuestion
         if question.chat == chat.id and question.tried then
           return require('co.question').answer(question.id, 'real')
         end
