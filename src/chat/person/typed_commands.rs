@@ -24,6 +24,9 @@ use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
 use co_llm::transcript::{Decision, Item};
 use co_policy::Verdict;
 
+/// The start of the note to the model about a command of a trial that the person ran for real.
+const RAN_FOR_REAL: &str = "The person ran the command of a trial for real";
+
 /// The time that a chat waits for its cancelled commands when it closes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -172,9 +175,15 @@ impl Chat {
             return self
                 .complain("a turn is running: /real runs the command of the last trial after it");
         }
-        let Some(request) = last_tried(self.recorder.items()) else {
+        let items = self.recorder.items();
+        let Some((at, request)) = last_tried(items) else {
             return self.complain("no command of this chat ran as a trial");
         };
+        let has_run =
+            |item: &Item| matches!(item, Item::Note { text, .. } if text.starts_with(RAN_FOR_REAL));
+        if items[at..].iter().any(has_run) {
+            return self.complain("the command of the last trial has already run for real");
+        }
         if request.mode.terminal {
             return self.complain("it ran in a terminal: run it with `:Co! ++pty`");
         }
@@ -264,10 +273,7 @@ impl TypedCommand {
                     text: format!("{name} ended: {}", end.status),
                 },
                 true => Item::Note {
-                    text: format!(
-                        "The person ran the command of a trial for real: {name}. It ended: {}",
-                        end.status
-                    ),
+                    text: format!("{RAN_FOR_REAL}: {name}. It ended: {}", end.status),
                     once: false,
                 },
             }
@@ -344,8 +350,8 @@ impl TypedCommand {
     }
 }
 
-/// Returns the last command that ran as a trial.
-fn last_tried(items: &[Item]) -> Option<CommandRequest> {
+/// Returns the last command that ran as a trial, with the index of that decision.
+fn last_tried(items: &[Item]) -> Option<(usize, CommandRequest)> {
     let is_tried = |item: &Item| matches!(item, Item::Decision { decision, .. } if *decision == Decision::Tried);
     let at = items.iter().rposition(is_tried)?;
     let Item::Decision { call: id, .. } = &items[at] else {
@@ -362,8 +368,8 @@ fn last_tried(items: &[Item]) -> Option<CommandRequest> {
         _ => None,
     })?;
     match (ToolCall::parse(call), edited) {
-        (Ok(ToolCall::Shell(request)), Some(command)) => Some(request.edited(command)),
-        (Ok(ToolCall::Shell(request)), None) => Some(request),
+        (Ok(ToolCall::Shell(request)), Some(command)) => Some((at, request.edited(command))),
+        (Ok(ToolCall::Shell(request)), None) => Some((at, request)),
         _ => None,
     }
 }

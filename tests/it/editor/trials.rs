@@ -110,6 +110,8 @@ fn a_tried_command_says_what_it_left_as_it_was_and_runs_for_real() {
     scene.wait_turns(1);
     scene.co("/real");
     scene.wait_chat("for real: `rm -rf build`. It ended: exit 0");
+    scene.co("/real");
+    scene.wait_notice("the command of the last trial has already run for real");
     assert!(!scene.workspace.exists("build"));
     scene.workspace.write("build/out", "built\n");
     scene.co("again");
