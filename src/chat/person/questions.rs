@@ -116,12 +116,9 @@ impl OpenQuestions {
 
     /// Withdraws all questions but one.
     pub(in crate::chat) fn withdraw_all_but(&mut self, kept: Option<u64>) {
-        let is_kept = |open: &OpenQuestion| Some(open.id) == kept;
-        let (open, withdrawn) = std::mem::take(&mut self.open)
-            .into_iter()
-            .partition(is_kept);
+        let all = std::mem::take(&mut self.open).into_iter();
+        let (open, withdrawn): (Vec<_>, Vec<_>) = all.partition(|it| Some(it.id) == kept);
         self.open = open;
-        let withdrawn: Vec<_> = withdrawn;
         for open in withdrawn {
             self.settled(open.id, "withdrawn");
         }
