@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use super::change::{Change, Entry, shown};
 use super::store::Store;
 use super::undo::{bytes_of, mode};
-use crate::protocol::{Fact, FactKind, without_lines};
+use crate::protocol::{Fact, FactKind, counts, without_lines};
 use co_edit::{FileText, Hunk, Names, hunks, unified};
 use co_policy::obeyed;
 
@@ -18,6 +18,16 @@ pub(super) struct ChangedLines {
     /// The text before the change.
     pub(super) old: String,
     pub(super) hunks: Vec<Hunk>,
+}
+
+/// A change in short.
+pub struct ChangeSummary {
+    /// The numbers of lines that it adds and removes, or the change in words if there are none.
+    pub counts: String,
+    /// The change in words, if no line differs.
+    pub without_lines: Option<String>,
+    /// The first changed line of the new text, from 1.
+    pub line: usize,
 }
 
 impl Change {
@@ -78,22 +88,25 @@ impl Change {
         (added, removed, first)
     }
 
-    /// Returns what the change is, if no line differs.
-    pub fn without_lines(&self, store: &Store) -> Option<String> {
-        let (added, removed, _) = self.lines(store);
+    /// Returns the change in words, for one in which no line differs.
+    pub fn in_words(&self, store: &Store) -> String {
         let is_empty = || self.texts(store).iter().all(Option::is_some);
         let is_new = matches!(
             (&self.before, &self.after),
             (None, Some(Entry::File { .. }))
         );
-        (added + removed == 0).then(|| without_lines(&self.facts(store), is_new && is_empty()))
+        without_lines(&self.facts(store), is_new && is_empty())
     }
 
-    /// Returns the numbers of lines that it adds and removes as text, or what it is if there are none.
-    pub fn counts(&self, store: &Store) -> String {
-        let (added, removed, _) = self.lines(store);
-        self.without_lines(store)
-            .unwrap_or_else(|| format!("+{added} -{removed}"))
+    /// Returns the change in short. It compares the texts once.
+    pub fn summary(&self, store: &Store) -> ChangeSummary {
+        let (added, removed, line) = self.lines(store);
+        let without_lines = (added + removed == 0).then(|| self.in_words(store));
+        ChangeSummary {
+            counts: counts(added, removed, without_lines.as_deref()),
+            without_lines,
+            line,
+        }
     }
 
     /// Returns the facts that the lines do not show, or that a person must see first.

@@ -30,7 +30,7 @@ pub struct ChangedFile {
     review: ReviewText,
     added: usize,
     removed: usize,
-    /// What it is, if no line differs.
+    /// The change in words, if no line differs.
     without_lines: Option<String>,
     /// It has no lines that can be taken back without the others.
     is_whole: bool,
@@ -117,8 +117,9 @@ impl ChangedFile {
                 Some(file) => file.for_review(),
                 None if excerpt.has_room() => Self::of_change(change, store).for_review(),
                 None => {
-                    excerpt.add_path(&path, &change.counts(store));
-                    words.push(change.without_lines(store));
+                    let summary = change.summary(store);
+                    excerpt.add_path(&path, &summary.counts);
+                    words.push(summary.without_lines);
                     continue;
                 }
             };
@@ -147,6 +148,8 @@ impl ChangedFile {
         if marked.is_empty() && facts.is_empty() {
             marked = "!a new empty file\n".to_owned();
         }
+        let added = hunks.iter().map(Hunk::added).sum();
+        let removed = hunks.iter().map(Hunk::removed).sum();
         Self {
             undo: undo.clone(),
             text: String::new(),
@@ -159,9 +162,9 @@ impl ChangedFile {
                 records: Vec::new(),
             }],
             review: ReviewText::new(&facts, &format!("@\n{marked}")),
-            added: hunks.iter().map(Hunk::added).sum(),
-            removed: hunks.iter().map(Hunk::removed).sum(),
-            without_lines: change.without_lines(store),
+            added,
+            removed,
+            without_lines: (added + removed == 0).then(|| change.in_words(store)),
             is_whole: true,
         }
     }

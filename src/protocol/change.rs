@@ -36,7 +36,7 @@ pub struct Change {
     pub unsaved: bool,
     pub added: usize,
     pub removed: usize,
-    /// What it is, if no line of the files differs.
+    /// The change in words, if no line of the files differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
     /// The facts that the person must see first, in the order of their kinds.
@@ -63,7 +63,7 @@ pub struct FileChange {
     pub path: String,
     pub added: usize,
     pub removed: usize,
-    /// What the change is, if no line differs.
+    /// The change in words, if no line differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_lines: Option<String>,
     /// The number of parts, which the person answers one by one.
@@ -355,7 +355,7 @@ pub fn without_lines(facts: &[Fact], is_new: bool) -> String {
 }
 
 /// Returns the numbers of added and removed lines, or what the change is if there are none.
-fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> String {
+pub fn counts(added: usize, removed: usize, without_lines: Option<&str>) -> String {
     without_lines.map_or_else(|| format!("+{added} -{removed}"), str::to_owned)
 }
 

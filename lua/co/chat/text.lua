@@ -21,7 +21,7 @@ local hints = api.nvim_create_namespace('co.earlier')
 -- The starts of lines that hang when they are wrapped: lists, quotes and calls.
 local HANGING = [[^\s*\%(\d\+[.)]\s\+\|[-*+•]\s\+\|\%(>\s\?\)\+\)\|^  \S ]]
 
--- What the syntax of markdown lacks: it shows the marks of code, and knows no calls.
+-- Rules beside those of the syntax of markdown, which shows the marks of code and knows no calls.
 local WITHOUT_PARSERS = [[
   syntax region CoCode matchgroup=markdownCodeDelimiter start=/`\+/ end=/`\+/ oneline concealends
   syntax region CoFence matchgroup=markdownCodeDelimiter start=/^\s*```.*$/ end=/^\s*```\s*$/ concealends

@@ -138,9 +138,9 @@ pub(super) fn entries(record: &Record, taken_back: bool, store: &Store) -> Vec<Q
         .filter(|change| !change.is_directory());
     let mut entries: Vec<_> = changes
         .map(|change| {
-            let (_, _, line) = change.lines(store);
-            let counts = change.counts(store);
-            entry(&change.path, line, format!("{counts} · {call}"))
+            let summary = change.summary(store);
+            let text = format!("{} · {call}", summary.counts);
+            entry(&change.path, summary.line, text)
         })
         .collect();
     let unclear = record.unclear.iter();
