@@ -183,7 +183,7 @@ impl Snapshot {
             }
             let known = self.nodes.get_key_value(path);
             let same = known.filter(|(_, it)| it.settled && node.stamp == it.stamp);
-            let is_linked = is_linked(&node);
+            let is_linked = node.is_linked();
             let (path, node) = match same {
                 Some((path, node)) => (Arc::clone(path), Arc::clone(node)),
                 None => match Known::read(dir, name.as_ref(), &node, store) {
@@ -280,6 +280,10 @@ impl Known {
         Ok(entry(dir, name, node, store)?.map(known))
     }
 
+    fn is_dir(&self) -> bool {
+        matches!(self.entry, Entry::Dir { .. })
+    }
+
     /// Returns the bytes of its copy.
     fn copied(&self) -> u64 {
         match self.entry {
@@ -287,10 +291,6 @@ impl Known {
             _ => 0,
         }
     }
-}
-
-fn is_linked(node: &Node) -> bool {
-    node.kind == Kind::File && node.names > 1
 }
 
 fn is_there(root: &Dir, path: &str) -> bool {

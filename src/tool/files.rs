@@ -10,7 +10,7 @@ mod list;
 pub mod places;
 mod read;
 mod search;
-mod walk;
+pub(crate) mod walk;
 
 use super::schema::BadCall;
 use co_llm::ToolSpec;

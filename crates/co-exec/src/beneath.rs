@@ -56,6 +56,9 @@ pub enum Kind {
     Special(&'static str),
 }
 
+/// The number of bytes from which a path is too long for a system call.
+pub(crate) const MAX_PATH_BYTES: usize = 4096;
+
 /// The facts about a file, which may be a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
@@ -66,6 +69,13 @@ pub struct Node {
     /// The user and the group.
     pub owner: (u32, u32),
     pub stamp: FileStamp,
+}
+
+impl Node {
+    /// Returns whether it is a file with several names. Each directory has several: `..` in those in it.
+    pub fn is_linked(&self) -> bool {
+        self.kind == Kind::File && self.names > 1
+    }
 }
 
 /// Opens the directories of paths, each of which often is in the directory of the one before.

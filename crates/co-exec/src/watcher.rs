@@ -20,7 +20,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use crate::beneath::Dir;
+use crate::beneath::{Dir, MAX_PATH_BYTES};
 
 #[cfg(test)]
 mod tests;
@@ -36,9 +36,6 @@ const MAX_USER_WATCHES: &str = "/proc/sys/fs/inotify/max_user_watches";
 
 /// The kernel's list of mounts. `poll` on it tells of changes.
 const MOUNTS: &str = "/proc/self/mountinfo";
-
-/// The number of bytes from which a path is too long for a system call.
-const MAX_PATH_BYTES: usize = 4096;
 
 /// The file systems that tell of each change: ext, xfs, btrfs, f2fs, bcachefs, zfs, tmpfs and ramfs. What others contain may
 /// change on another machine, or below an overlay.

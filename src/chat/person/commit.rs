@@ -220,11 +220,9 @@ impl CommitTask {
 impl Planned {
     /// Returns whether both commits have the same changes. Files that neither has may differ.
     fn commits_the_same(&self, other: &Self) -> bool {
-        let parts = |it: &Self| {
-            let Commit { files, staged, .. } = it.commit.clone();
-            (files, staged, it.pathspecs.clone(), it.changes.0.clone())
-        };
-        parts(self) == parts(other)
+        (&self.commit.files, self.commit.staged) == (&other.commit.files, other.commit.staged)
+            && self.pathspecs == other.pathspecs
+            && self.changes.0 == other.changes.0
     }
 
     /// Returns the command that makes the commit with a message.

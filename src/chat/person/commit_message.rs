@@ -16,6 +16,7 @@ use crate::error;
 use crate::protocol::{CommitPlace, NoticeLevel, Question, RunOptions, ToEditor};
 use crate::tool::judge::workspace_of;
 use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
+use co_exec::size_text;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, InstructionFile, Item, Usage};
 use co_llm::{Fault, ModelRequest, Price, Provider, Stop};
@@ -278,14 +279,11 @@ pub(super) async fn changes(
     let changes = match changes.len() {
         0 => return Err("nothing is staged".to_owned()),
         length if length > LONGEST_CHANGES => {
-            let most = LONGEST_CHANGES >> 10;
             notes.push(format!(
-                "the model gets the first {most} KiB of the changes"
+                "the model gets the first {} of the changes",
+                size_text(LONGEST_CHANGES as u64)
             ));
-            let start = start_of(&changes, LONGEST_CHANGES);
-            // The redactor would not know half of a secret.
-            let end = start.rfind('\n').map_or(0, |end| end + 1);
-            format!("{}… cut", &start[..end])
+            cut_at_line(&changes, LONGEST_CHANGES)
         }
         _ => changes,
     };
@@ -296,6 +294,13 @@ pub(super) async fn changes(
         format!("The last subjects:\n{subjects}\nThe changes:\n{changes}"),
         notes,
     ))
+}
+
+/// Returns the first lines of a text, of at most so many bytes. The redactor would not know half of a secret.
+fn cut_at_line(text: &str, most: usize) -> String {
+    let start = start_of(text, most);
+    let end = start.rfind('\n').map_or(0, |end| end + 1);
+    format!("{}… cut", &start[..end])
 }
 
 /// The text that the message is written from.
@@ -333,9 +338,7 @@ impl CommitText {
     fn halve(&mut self) {
         self.conversation.clear();
         if self.changes.len() > SHORT_CHANGES {
-            let start = start_of(&self.changes, self.changes.len() / 2);
-            let end = start.rfind('\n').map_or(0, |end| end + 1);
-            self.changes = format!("{}… cut", &start[..end]);
+            self.changes = cut_at_line(&self.changes, self.changes.len() / 2);
         }
     }
 }

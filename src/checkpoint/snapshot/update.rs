@@ -4,12 +4,10 @@ use std::ops::Bound;
 
 use super::*;
 use crate::tool::files::ignore_rules::{self, RULES};
+use crate::tool::files::walk;
 
 /// The most entries that are read without a walk through the whole workspace.
 const MAX_ENTRIES: usize = 50_000;
-
-/// The most files of a snapshot, as of a walk.
-const MAX_FILES: usize = 200_000;
 
 impl Snapshot {
     /// Brings this snapshot up to date in the changed directories, and returns the changes. Returns none, and changes nothing, if
@@ -63,7 +61,7 @@ impl Snapshot {
         let bytes = |nodes: &Nodes| nodes.values().map(|node| node.copied()).sum::<u64>();
         let size = (self.bytes + bytes(&after)).saturating_sub(bytes(&before));
         let files = self.nodes.len() + after.len() - before.len();
-        if size > MOST_BYTES || files > MAX_FILES {
+        if size > MOST_BYTES || files > walk::MAX_ENTRIES {
             return None;
         }
         for (path, node) in new {
@@ -127,8 +125,7 @@ struct Update<'a> {
 impl Update<'_> {
     /// Reads a directory again, if it belongs to the snapshot.
     fn dir(&mut self, path: &str) -> Option<()> {
-        let is_dir = |node: &Known| matches!(node.entry, Entry::Dir { .. });
-        if !path.is_empty() && !self.now(path).is_some_and(is_dir)
+        if !path.is_empty() && !self.now(path).is_some_and(Known::is_dir)
             || !self.done.insert(path.to_owned())
         {
             return Some(());
@@ -185,10 +182,10 @@ impl Update<'_> {
             return Some(None);
         };
         let whole = self.look.root.join(&**path);
-        if is_linked(&node) && !self.look.allowed.allows(&whole) {
+        if node.is_linked() && !self.look.allowed.allows(&whole) {
             return Some(None);
         }
-        match is_linked(&node) {
+        match node.is_linked() {
             true => self.linked.insert(Arc::clone(path)),
             false => self.linked.remove(path),
         };
@@ -199,8 +196,7 @@ impl Update<'_> {
         let Some(new) = Known::read(dir, name.as_ref(), &node, self.look.store).ok()? else {
             return Some(None);
         };
-        let is_dir = |node: &Known| matches!(node.entry, Entry::Dir { .. });
-        let (was, is) = (known.is_some_and(|it| is_dir(it)), is_dir(&new));
+        let (was, is) = (known.is_some_and(|it| it.is_dir()), new.is_dir());
         self.set(path, Some(Arc::new(new)));
         match (was, is) {
             (true, false) => self.remove_below(path),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
 use crate::tool::schema::BadCall;
-use co_exec::beneath::{Dir, Kind, Node};
+use co_exec::beneath::{Dir, Node};
 use co_llm::transcript::Call;
 
 /// The longest time of one query.
@@ -96,8 +96,7 @@ impl FileScope {
 
     /// Returns whether an open file that a walk met may be read.
     pub(crate) fn allows_file(&self, path: &Path, node: &Node) -> bool {
-        // A directory has the names `..` of those in it too.
-        node.kind != Kind::File || node.names <= 1 || self.allowed.allows(path)
+        !node.is_linked() || self.allowed.allows(path)
     }
 
     /// Returns the buffer of a file, if it is to be read instead of the file.

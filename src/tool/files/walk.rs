@@ -14,7 +14,7 @@ use co_exec::beneath::Dir;
 use co_exec::repository;
 
 /// The most entries of one walk.
-const MAX_ENTRIES: usize = 200_000;
+pub(crate) const MAX_ENTRIES: usize = 200_000;
 
 /// A file, directory or link that a walk meets.
 #[derive(Debug)]

@@ -287,9 +287,8 @@ impl<'a> Comparison<'a> {
         let was_dir = before.as_ref().is_some_and(Content::is_dir);
         let is_dir = after.is_dir();
         if before.as_ref() != Some(&after) {
-            let is_file = |node: Node| node.kind == Kind::File;
-            let was_file = old.is_some_and(|(_, old)| is_file(old) && old.names > 1);
-            if is_file(new) && (new.names > 1 || was_file) {
+            let was_linked = old.is_some_and(|(_, old)| old.is_linked());
+            if new.kind == Kind::File && (new.is_linked() || was_linked) {
                 return Err(LINKED.into());
             }
             if after.adds_setuid(before.as_ref()) {

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::content;
-use crate::beneath::{self, Dir};
+use crate::beneath::{self, Dir, MAX_PATH_BYTES};
 use crate::regular::FileStamp;
 use crate::repository;
 use co_policy::secret_names as names;
@@ -27,9 +27,6 @@ const MAX_ENTRIES: usize = 2_000_000;
 
 /// The most entries of each private path that are looked at.
 const MAX_PRIVATE: usize = 2_000;
-
-/// The number of bytes from which a path is too long for a system call.
-const MAX_PATH_BYTES: usize = 4096;
 
 /// Names in a git directory below which are branches and packed objects.
 const GIT_STORES: [&str; 3] = ["objects", "refs", "logs"];
