@@ -45,15 +45,12 @@ end
 --- Returns the help page.
 ---@return co.QuestionText
 local function help_text()
-  return question_text.key_list({
+  return question_text.question_help({
     { 'y', 'yes: make the commit' },
     { 'n', 'no' },
     { 'e', 'edit the message; <C-s> makes the commit with it' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions' },
-    { 'gN', 'no to all questions, but for those about trust in a file' },
-    { 'q', 'hide: it still waits, :Co /approve brings it back' },
-    { 'g?', 'back' },
   })
 end
 

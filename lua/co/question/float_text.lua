@@ -279,6 +279,17 @@ function M.key_list(entries)
   return text
 end
 
+--- Returns the help page of a question.
+---@param entries [string, string][] its keys, but for those that every question has
+---@return co.QuestionText
+function M.question_help(entries)
+  return M.key_list(vim.list_extend(entries, {
+    { 'gN', 'no to all questions, but for those about trust in a file' },
+    { 'q', 'hide: it still waits, :Co /approve brings it back' },
+    { 'g?', 'back' },
+  }))
+end
+
 --- Returns the keys for yes, no and always, with their meaning for a question.
 ---@param question co.CommandQuestion
 ---@return [string, string][]
@@ -327,9 +338,6 @@ function M.help(kind, question)
     { 'e', 'edit the command; <C-s> runs what you wrote' },
     { 'd', 'all of it, in a larger window' },
     { 'Y', 'list all questions, to approve several at once' },
-    { 'gN', 'no to all questions, but for those about trust in a file' },
-    { 'q', 'hide: it still waits, :Co /approve brings it back' },
-    { 'g?', 'back' },
   }
   if kind == 'review' then
     keys[5] = { 'd', 'review: answer each change' }
@@ -344,7 +352,7 @@ function M.help(kind, question)
   if question.tried then
     table.insert(keys, 2, { 'r', 'run it for real; what the trial changed is dropped' })
   end
-  return M.key_list(keys)
+  return M.question_help(keys)
 end
 
 --- Returns the help page of the list of questions.

@@ -5,14 +5,11 @@ local question_text = require('co.question.float_text')
 --- Returns the help page.
 ---@return co.QuestionText
 local function help_text()
-  return question_text.key_list({
+  return question_text.question_help({
     { 'y', 'yes: make these changes' },
     { 'n', 'no' },
     { 'd', 'all of it, file by file' },
     { 'Y', 'list all questions' },
-    { 'gN', 'no to all questions, but for those about trust in a file' },
-    { 'q', 'hide: it still waits, :Co /approve brings it back' },
-    { 'g?', 'back' },
   })
 end
 

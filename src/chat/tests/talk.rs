@@ -179,14 +179,7 @@ async fn the_state_says_how_full_the_window_is() {
 
 #[tokio::test]
 async fn a_second_cancel_drops_the_queue() {
-    let mut chat = Chat::new([vec![text("one"), Part::Hang]]);
-    chat.say("first");
-    chat.state(ChatState::Streaming).await;
-    chat.say("second");
-    chat.say("third");
-    chat.send(Msg::Cancel);
-    assert_eq!(chat.ended().await, "cancelled");
-    chat.notice("prompts wait").await;
+    let mut chat = held([]).await;
     chat.send(Msg::Cancel);
     chat.until(pick!(ToEditor::State {
         state: ChatState::Idle,
