@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod carry;
 mod diff;
 mod edit;
 mod encoding;
@@ -14,6 +15,7 @@ mod rebase;
 mod text;
 mod utf16;
 
+pub use carry::carry;
 pub use diff::{Hunk, Names, apply_hunks, hunks, marked, unified};
 pub use edit::{Edit, EditedText, Note, apply};
 pub use encoding::escape;
