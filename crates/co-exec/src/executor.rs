@@ -20,6 +20,7 @@ use crate::process::env::{self, Sources};
 use crate::process::start::{self, StartRequest, StartedProcess};
 use crate::process::streams::Streams;
 use crate::process::supervisor::{CommandTasks, NewCommand};
+use crate::process::time_limit::TimeLimit;
 use crate::process::{children, command_processes, login, procfs};
 use crate::running_command::{self, RunningCommand};
 use crate::sandbox::{self, HidingRefusal, Launcher, SecretWatch};
@@ -298,6 +299,7 @@ impl Executor {
             streams,
             caller: spec.caller,
             timeout,
+            time_limit: TimeLimit::new(),
             limits,
             group,
             inside,

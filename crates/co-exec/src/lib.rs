@@ -66,6 +66,7 @@ pub use process::pty::TerminalSize;
 pub use process::streams::Streams;
 pub use process::supervisor::DRAIN_TIMEOUT;
 pub use process::terminal::detach_terminal;
+pub use process::time_limit::{TimeHold, TimeLimit};
 pub use process::{privacy, watchdog};
 pub use program_search::search as find_program;
 pub use running_command::RunningCommand;

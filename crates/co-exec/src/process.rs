@@ -24,4 +24,5 @@ pub(crate) mod start;
 pub(crate) mod streams;
 pub(crate) mod supervisor;
 pub(crate) mod terminal;
+pub(crate) mod time_limit;
 pub mod watchdog;

@@ -13,6 +13,7 @@ use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::CommandInput;
 use crate::process::supervisor::{NewCommand, Supervisor};
+use crate::process::time_limit::TimeLimit;
 use crate::sandbox::ConfinedCommand;
 
 /// A running command. Dropping it cancels the command.
@@ -23,6 +24,7 @@ pub struct RunningCommand {
     shared: Arc<SharedOutput>,
     reading: Arc<OutputReading>,
     input: Option<CommandInput>,
+    time_limit: TimeLimit,
     cancel: CancellationToken,
     supervisor: JoinHandle<CommandOutcome>,
     armed: Option<DropGuard>,
@@ -53,6 +55,12 @@ impl RunningCommand {
     /// Returns the handle for standard input, if the input stays open.
     pub fn input(&self) -> Option<CommandInput> {
         self.input.clone()
+    }
+
+    /// Returns the handle that stops the command's time, as while a person writes what the command waits for. A container has a
+    /// time-out of its own, which does not stop.
+    pub fn time_limit(&self) -> TimeLimit {
+        self.time_limit.clone()
     }
 
     /// Ends the command with all its processes.
@@ -104,6 +112,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     let end = over.clone().drop_guard();
     let fd = new_command.started.input.take();
     let input = fd.map(|fd| CommandInput::start(fd, new_command.streams, over));
+    let time_limit = new_command.time_limit.clone();
     let supervisor = Supervisor::new(new_command, Arc::clone(&shared));
     let supervisor = tasks.spawn(async move {
         let _end = end;
@@ -115,6 +124,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
         shared,
         reading,
         input,
+        time_limit,
         armed: Some(cancel.clone().drop_guard()),
         cancel,
         supervisor,

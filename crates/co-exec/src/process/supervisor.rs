@@ -28,6 +28,7 @@ use crate::process::disk_checks::{DirectoryLimits, Excess};
 use crate::process::limit_checks::LimitChecks;
 use crate::process::start::StartedProcess;
 use crate::process::streams::Streams;
+use crate::process::time_limit::TimeLimit;
 use crate::sandbox::ConfinedCommand;
 use crate::settings::ExecSettings;
 
@@ -51,6 +52,7 @@ pub(crate) struct NewCommand {
     pub(crate) streams: Streams,
     pub(crate) caller: Caller,
     pub(crate) timeout: Duration,
+    pub(crate) time_limit: TimeLimit,
     pub(crate) limits: CommandLimits,
     pub(crate) group: Option<Group>,
     /// The command inside its container, if the process is the client of a container engine.
@@ -91,6 +93,7 @@ pub(crate) struct Supervisor {
     processes: CommandProcesses,
     caller: Caller,
     timeout: Duration,
+    time_limit: TimeLimit,
     limits: CommandLimits,
     checks: LimitChecks,
     is_search: bool,
@@ -144,6 +147,7 @@ impl Supervisor {
                 None => new_command.timeout,
             },
             inside: new_command.inside,
+            time_limit: new_command.time_limit,
             limits: new_command.limits,
             checks: LimitChecks::new(new_command.limits),
             is_search: new_command.is_search,
@@ -213,7 +217,7 @@ impl Supervisor {
     }
 
     async fn wait(&mut self) -> Cause {
-        let late = tokio::time::sleep(self.timeout);
+        let late = self.time_limit.clone().expired(self.timeout);
         let full = self.full_disk();
         tokio::pin!(late, full);
         loop {
