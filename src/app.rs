@@ -20,14 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::buffers::BufferReply;
 use crate::chat::person::model::list_models;
-use crate::chat::services::Services;
 use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs, instructions};
 use crate::config::ModelChoice;
 use crate::editor::Editor;
+use crate::front_end;
 use crate::logging;
 use crate::nvim::{self, Connection};
 use crate::protocol::{FromEditor, NoticeLevel, PROTOCOL, QuestionAnswer, ToEditor};
 use crate::run::{Run, Runs};
+use crate::services::Services;
 use crate::tool::judge::workspace_of;
 use co_exec::Streams;
 use settings::CurrentSettings;
@@ -335,7 +336,10 @@ impl App {
                 cwd,
             };
             tokio::spawn(tell_isolation(Arc::clone(&self.services)));
-            ChatHandle::spawn(chat, Arc::clone(&self.services), dirs, &self.cancel)
+            let services = Arc::clone(&self.services);
+            let front_end =
+                front_end::make(services.editor.clone(), chat, services.config.full_calls);
+            ChatHandle::spawn(chat, front_end, services, dirs, &self.cancel)
         });
         if !handle.send(message) {
             self.chats.remove(&chat);

@@ -21,9 +21,7 @@ mod retell;
 mod rewind;
 mod running_turn;
 pub mod secret_access;
-pub mod services;
 mod status;
-pub mod text;
 mod turn;
 mod undo;
 
@@ -44,10 +42,10 @@ use self::person::typed_commands::TypedCommands;
 use self::prompt_queue::PromptQueue;
 use self::record::Recorder;
 use self::running_turn::RunningTurn;
-use self::services::Services;
 use self::status::Status;
 use self::turn::{Permissions, Purpose};
 use crate::protocol::{LineRange, NoticeLevel};
+use crate::services::Services;
 use crate::tool::edits::SeenTexts;
 use co_llm::transcript::{Context, Item};
 
@@ -99,7 +97,13 @@ struct Chat {
 }
 
 impl Chat {
-    fn new(id: u64, services: Arc<Services>, dirs: WorkDirs, app: CancellationToken) -> Self {
+    fn new(
+        id: u64,
+        front_end: Arc<dyn FrontEnd>,
+        services: Arc<Services>,
+        dirs: WorkDirs,
+        app: CancellationToken,
+    ) -> Self {
         Self {
             id,
             dirs,
@@ -120,7 +124,7 @@ impl Chat {
             revoked: services.instructions.revoked(),
             status: Status::default(),
             answering: false,
-            front_end: (services.front_ends)(id, services.config.full_calls),
+            front_end,
             resume_failed: false,
             typed: TypedCommands::new(),
             commit: CommitRequest::new(),

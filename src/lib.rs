@@ -9,6 +9,7 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
 //! | [`tool`] | the tools of the model, and the policy's facts about this machine |
@@ -25,7 +26,7 @@
 //! | [`paths`] | the directories of co's files |
 //!
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
-//! waits for files.
+//! waits for files. [`text`] makes short, printable forms of texts.
 
 pub mod app;
 pub mod audit;
@@ -44,10 +45,12 @@ pub mod paths;
 pub mod protocol;
 mod rotation;
 pub mod run;
+pub mod services;
 mod shared_file;
 pub mod store;
 #[cfg(test)]
 mod test_tree;
+mod text;
 pub mod tool;
 pub mod trial;
 pub mod trust;

@@ -8,12 +8,11 @@ use co_exec::Executor;
 use super::settings::CurrentSettings;
 use super::{START_TIMEOUT, env, warn};
 use crate::audit::Audit;
-use crate::chat::services::{MakeProvider, ServiceParts, ServicePaths, Services};
 use crate::config::{Config, ModelChoice};
 use crate::editor::Editor;
-use crate::front_end;
 use crate::logging;
 use crate::paths::{self, Paths};
+use crate::services::{MakeProvider, ServiceParts, ServicePaths, Services};
 use crate::store::Store;
 use crate::tool::sandbox_probe::SandboxProbe;
 use crate::trial::Layer;
@@ -138,7 +137,6 @@ fn services(
             trials: paths.layers(),
         },
         make_provider: make_provider(),
-        front_ends: front_end::make(editor.clone()),
         editor: editor.clone(),
         config,
         given: settings.given.clone(),

@@ -12,13 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Chat;
-use super::services::Services;
-use super::text::{one_line, start_of};
 use super::turn::Reply;
 use crate::blocking::blocking;
 use crate::protocol::{
     ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
 };
+use crate::services::Services;
+use crate::text::{one_line, start_of};
 use crate::tool::files::attached::{self, Attached};
 use crate::tool::files::places::{PlaceReader, bounded, real_paths};
 use crate::tool::files::{Deadline, FileQuery, FileScope, PathFilter};

@@ -18,9 +18,6 @@ pub trait FrontEnd: Send + Sync {
     fn show(&self, event: ChatEvent);
 }
 
-/// Makes the front end of the chat with this number. If the flag is set, it shows calls in full.
-pub type MakeFrontEnd = Arc<dyn Fn(u64, bool) -> Arc<dyn FrontEnd> + Send + Sync>;
-
 /// The end of a call, for the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEnd {

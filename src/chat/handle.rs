@@ -7,8 +7,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Chat;
+use super::events::FrontEnd;
 use super::message::{Msg, WorkDirs};
-use super::services::Services;
+use crate::services::Services;
 
 /// A handle to a chat. Dropping it ends the chat.
 pub struct ChatHandle {
@@ -21,13 +22,14 @@ impl ChatHandle {
     /// Starts a chat.
     pub fn spawn(
         id: u64,
+        front_end: Arc<dyn FrontEnd>,
         services: Arc<Services>,
         dirs: WorkDirs,
         app: &CancellationToken,
     ) -> Self {
         // A person types these: the channel needs no bound.
         let (messages, inbox) = mpsc::unbounded_channel();
-        let chat = Chat::new(id, services, dirs, app.clone());
+        let chat = Chat::new(id, front_end, services, dirs, app.clone());
         let cancel = chat.cancel.clone();
         let task = tokio::spawn(chat.run(inbox));
         Self {

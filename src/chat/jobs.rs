@@ -22,12 +22,12 @@ use self::follow::JobFollower;
 use super::Chat;
 use super::advice::Conditions;
 use super::events::ChatEvent;
-use super::services::Services;
-use super::services::running_jobs::JobControl;
-use super::text::short;
 use crate::audit::Record;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
+use crate::services::Services;
+use crate::services::running_jobs::JobControl;
+use crate::text::short;
 use co_llm::transcript::{self, Item};
 
 /// The most jobs of one chat that run at once.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::services::Services;
 use crate::protocol::{
     CommitPlace, ContextRequest, LineRange, PromptFile, PromptFileCheck, QuestionAnswer, RunOptions,
 };
+use crate::services::Services;
 use co_llm::transcript::Context;
 
 /// A message to a chat.

@@ -5,7 +5,7 @@
 mod budget;
 mod output_frame;
 
-use super::text::start_of;
+use crate::text::start_of;
 
 pub use budget::{Budget, Fit};
 

@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
-use super::services::instruction_answers::AnswerState;
-use super::text::one_line;
 use super::{Chat, Prompt, instructions};
 use crate::protocol::{PromptFileCheck, ToEditor};
+use crate::services::instruction_answers::AnswerState;
+use crate::text::one_line;
 use crate::trust::{FileText, TrustAnswer};
 
 impl Chat {

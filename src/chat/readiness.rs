@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::services::Services;
 use crate::protocol::NoticeLevel;
+use crate::services::Services;
 use co_exec::container::{Engine, FaultKind};
 use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program};
 

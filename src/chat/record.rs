@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::message::WorkDirs;
-use super::services::Services;
 use crate::blocking::blocking;
 use crate::error;
 use crate::protocol::NoticeLevel;
+use crate::services::Services;
 use crate::store::{Meta, TranscriptWriter};
 use co_llm::transcript::Item;
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::events::{CallEnd, ChatEvent};
-use super::text::command_of;
+use crate::text::command_of;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, ExecMode};
 use crate::tool::{edits, files};

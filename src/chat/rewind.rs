@@ -1,10 +1,10 @@
 //! `/rewind`: takes the chat, the files or both back to the moment before a prompt. The chat continues in a copy; `/resume`
 //! finds the original.
 
-use super::text::{one_line, short};
 use super::{Chat, retell};
 use crate::checkpoint::By;
 use crate::protocol::{Choice, ToEditor};
+use crate::text::{one_line, short};
 use co_llm::transcript::{self, Item};
 
 /// A prompt that a chat can go back to.

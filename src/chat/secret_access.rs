@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::services::Services;
-use super::text::code;
+use crate::services::Services;
+use crate::text::code;
 use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
 

@@ -20,12 +20,12 @@ use self::texts::{TurnSummary, changed_words, note, turns};
 use super::Chat;
 use super::events::ChatEvent;
 use super::rewind::RewindPoint;
-use super::services::Services;
-use super::text::one_line;
 use super::turn::Reply;
 use crate::blocking::blocking;
 use crate::checkpoint::{self, By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
+use crate::services::Services;
+use crate::text::one_line;
 use crate::tool::edits;
 use co_llm::transcript::Item;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::chat::events::{CallEnd, ChatEvent};
-use crate::chat::text::{one_line, start_of};
 use crate::protocol::{CallLine, CallState};
+use crate::text::{one_line, start_of};
 use crate::tool::files;
 use crate::tool::jobs::{JobAction, JobRequest, typed};
 use crate::tool::shell::ExecMode;

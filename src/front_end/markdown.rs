@@ -3,9 +3,9 @@
 use super::call::CallView;
 use super::fence::OpenFence;
 use crate::chat::events::ChatEvent;
-use crate::chat::text::{one_line, start_of};
 use crate::error;
 use crate::protocol::{CallLine, CallRows, MessageRow};
+use crate::text::{one_line, start_of};
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};

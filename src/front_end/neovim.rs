@@ -5,25 +5,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::markdown::{self, Edit, MessageStart, Page, Piece};
 use super::parts::TextParts;
-use crate::chat::events::{ChatEvent, FrontEnd, MakeFrontEnd};
+use crate::chat::events::{ChatEvent, FrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
 use crate::protocol::{NoticeLevel, ToEditor};
 use co_exec::ScreenPatch;
 
-/// Returns a function that makes the front end of a chat.
-pub fn make(editor: Editor) -> MakeFrontEnd {
-    Arc::new(move |chat, full_calls| {
-        Arc::new(NeovimChat {
-            chat,
-            editor: editor.clone(),
-            full_calls,
-            screen: Mutex::new(ChatScreen {
-                page: Page::new(full_calls),
-                earlier: None,
-                outputs: HashMap::new(),
-            }),
-        })
+/// Makes the front end of the chat with this number. With `full_calls`, it shows calls in full.
+pub fn make(editor: Editor, chat: u64, full_calls: bool) -> Arc<dyn FrontEnd> {
+    Arc::new(NeovimChat {
+        chat,
+        editor,
+        full_calls,
+        screen: Mutex::new(ChatScreen {
+            page: Page::new(full_calls),
+            earlier: None,
+            outputs: HashMap::new(),
+        }),
     })
 }
 

@@ -180,7 +180,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/settings.rs": "/proc",
             "crates/co-exec/src/watcher.rs": "/proc",
             "crates/co-llm/src/key/source.rs": "a file of a key, which the person names",
-            "src/chat/services/audit_task.rs": own,
+            "src/services/audit_task.rs": own,
             "src/checkpoint/journal.rs": own,
             "src/checkpoint/log.rs": own,
             "src/checkpoint/store.rs": own,

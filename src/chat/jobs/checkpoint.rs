@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::super::services::Services;
 use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Head, HeadMove, Record, Window};
 use crate::protocol::NoticeLevel;
+use crate::services::Services;
 use crate::tool::judge::Judge;
 
 /// The checkpoint of an approved job. If it is dropped, the changes of the job are not recorded.

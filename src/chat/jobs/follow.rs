@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::super::cancellable;
-use super::super::services::Services;
-use super::super::services::audit_task;
-use super::super::services::running_jobs::JobControl;
 use crate::audit::Record;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
+use crate::services::Services;
+use crate::services::audit_task;
+use crate::services::running_jobs::JobControl;
 use crate::tool::confinement_hint;
 use co_exec::{CommandOutcome, RunningCommand};
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::super::advice::Conditions;
-use super::super::services::running_jobs::JobControl;
+use crate::services::running_jobs::JobControl;
 use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
 
 /// A job that prints nothing for this time has settled.

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::chat::person::wants_terminal;
-use crate::chat::services::Services;
 use crate::chat::{readiness, secret_access};
 use crate::config::Network;
 use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
+use crate::services::Services;
 use crate::tool::judge::workspace_of;
 use crate::tool::{confinement, confinement_hint};
 use co_exec::{

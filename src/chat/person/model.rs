@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
-use crate::chat::services::Services;
 use crate::chat::turn::RequestHistory;
 use crate::config::{Config, ModelChoice};
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
+use crate::services::Services;
 use co_llm::provider_table;
 use co_llm::transcript::Item;
 use co_llm::{Effort, Fault, Provider, UnknownEffort};

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::buffers::BufferReply;
-use crate::chat::services::{ServiceParts, ServicePaths, Services};
+use crate::chat::events::FrontEnd;
 use crate::chat::{ChatHandle, Msg, Prompt, WorkDirs};
 use crate::config::{Config, GivenSettings};
 use crate::editor::{Editor, Outbox};
@@ -17,6 +17,7 @@ use crate::protocol::{
     Answer, BufferText, ChatState, Choice, EditorAnswer, HunkAnswer, NoticeLevel, Question,
     QuestionAnswer, RunOptions, Scope, ToEditor,
 };
+use crate::services::{ServiceParts, ServicePaths, Services};
 use crate::store::Store;
 use crate::tool::confinement::Isolation;
 use crate::tool::sandbox_probe::SandboxProbe;
@@ -97,7 +98,6 @@ impl Chat {
         });
         let provider: Arc<dyn Provider> = model.clone();
         let services = Arc::new(Services::new(ServiceParts {
-            front_ends: crate::front_end::make(editor.clone()),
             editor,
             probe: SandboxProbe::ended(&config, Isolation::new(&config, &launcher)),
             config,
@@ -138,8 +138,15 @@ impl Chat {
         chat
     }
 
-    fn spawn(&self, id: u64) -> ChatHandle {
-        ChatHandle::spawn(id, Arc::clone(&self.services), self.place(), &self.app)
+    /// Returns the front end of a chat.
+    pub(super) fn front_end(&self, id: u64) -> Arc<dyn FrontEnd> {
+        let Services { editor, config, .. } = &*self.services;
+        crate::front_end::make(editor.clone(), id, config.full_calls)
+    }
+
+    pub(super) fn spawn(&self, id: u64) -> ChatHandle {
+        let services = Arc::clone(&self.services);
+        ChatHandle::spawn(id, self.front_end(id), services, self.place(), &self.app)
     }
 
     pub(super) fn place(&self) -> WorkDirs {

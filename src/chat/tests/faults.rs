@@ -224,6 +224,7 @@ async fn of_a_call_that_was_let_run_nobody_says_that_it_did_not() {
     let test = Chat::new([]);
     let mut chat = chat::Chat::new(
         7,
+        test.front_end(7),
         Arc::clone(&test.services),
         test.place(),
         test.app.clone(),

@@ -121,6 +121,7 @@ async fn prompts_that_wait_come_back_with_the_one_that_cannot_be_sent() {
     let mut test = Chat::new([]);
     let mut chat = chat::Chat::new(
         7,
+        test.front_end(7),
         Arc::clone(&test.services),
         test.place(),
         test.app.clone(),

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::chat::{Chat, asks_for, calls, says};
 use super::jobs::job;
 use crate::chat::Msg;
-use crate::chat::services::Services;
 use crate::config::{ConfinementSetting, GivenSettings, Layers};
 use crate::protocol::{Answer, ToEditor};
+use crate::services::Services;
 
 fn given(lua: &Value) -> GivenSettings {
     let read = Layers {

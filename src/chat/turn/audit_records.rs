@@ -1,10 +1,10 @@
 //! The audit lines of a call. The first has the command, the verdict and the decision and is written before the call
 //! runs. The second has the outcome.
 
-use super::super::services::audit_task;
 use super::Turn;
 use super::call::JudgedCall;
 use crate::audit::Record;
+use crate::services::audit_task;
 use co_llm::transcript::{Call, Decision};
 
 /// The outcome of a call.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::services::Services;
 use crate::protocol::{HunkAnswer, Scope};
+use crate::services::Services;
 
 /// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::super::text::one_line;
 use super::super::{readiness, secret_access};
 use super::Turn;
 use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedCommand};
@@ -10,6 +9,7 @@ use super::call_queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
 use crate::protocol::Question;
+use crate::text::one_line;
 use crate::tool::edits;
 use crate::tool::shell::ExecContext;
 use co_exec::Confinement;

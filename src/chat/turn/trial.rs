@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::text::{MOST_NAMED, one_line};
 use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
+use crate::text::{MOST_NAMED, one_line};
 use crate::tool::edits::accepted_hunks;
 use crate::trial::{Fate, Layer, TrialChanges};
 use co_edit::Hunk;

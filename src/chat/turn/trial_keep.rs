@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
-use super::super::text::{MOST_NAMED, one_line};
 use super::super::undo;
 use super::Turn;
 use super::audit_records::CallOutcome;
@@ -15,6 +14,7 @@ use super::trial::{EndedTrial, accepted};
 use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
+use crate::text::{MOST_NAMED, one_line};
 use crate::tool::edits;
 use crate::trial::{Fate, Layer, TrialChanges};
 use co_llm::transcript::{Decision, Item};

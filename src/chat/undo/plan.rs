@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::text::one_line;
 use super::UndoTask;
 use super::texts::{change, reasons};
 use crate::blocking::blocking;
 use crate::checkpoint::{By, Head, Overlap, Record, TurnChanges, Undo, way_back};
 use crate::protocol::Change;
+use crate::text::one_line;
 
 /// The sentence about changes that an older version of co kept.
 const OF_OLDER: &str = "what an older co kept of a trial in .git stays, such as a commit";

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::super::text::{MOST_NAMED, one_line, short};
 use crate::checkpoint::{
     self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files,
 };
 use crate::protocol::{Change, QuickfixEntry};
+use crate::text::{MOST_NAMED, one_line, short};
 use co_llm::transcript::{Decision, INTERRUPTED, Item};
 
 const COMMANDS_DO_MORE: &str = "what commands other than trials changed outside the workspace, in ignored or secret files, in git or over the network stays";

@@ -1,12 +1,10 @@
 //! Instructions that the person no longer trusts.
 
-use std::sync::Arc;
-
 use super::super::chat::{Chat, calls, says};
 use super::{
     ANEW, NO_LONGER, answer, asking, question, say, sent, system_of_a_new_chat, told, trusting,
 };
-use crate::chat::{ChatHandle, Msg, Prompt};
+use crate::chat::{Msg, Prompt};
 use crate::protocol::{Answer, ToEditor};
 use crate::shared_file;
 
@@ -63,7 +61,7 @@ async fn a_turn_that_was_sent_the_text_ends_when_any_chat_takes_it_back() {
         chat.model.push(calls(&[("1", "touch a")]));
         chat.say("go");
         chat.asked().await;
-        let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+        let other = chat.spawn(9);
         match elsewhere {
             true => {
                 let (name, args) = ("rules".to_owned(), rule(&chat, "AGENTS.md"));
@@ -90,7 +88,7 @@ async fn a_no_to_the_changed_text_ends_the_turn_that_was_sent_the_old_one() {
     chat.asked().await;
     chat.write("AGENTS.md", "Use spaces.\n");
     chat.model.push(says("ok"));
-    let other = ChatHandle::spawn(9, Arc::clone(&chat.services), chat.place(), &chat.app);
+    let other = chat.spawn(9);
     other.send(Msg::Prompt(Prompt {
         text: "hello".into(),
         ..Prompt::default()

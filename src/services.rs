@@ -1,8 +1,8 @@
 //! The services that all chats of a backend share: the executor, the settings, the store, the judges.
 
-pub(super) mod audit_task;
-pub(super) mod foreground;
-pub(super) mod instruction_answers;
+pub(crate) mod audit_task;
+pub(crate) mod foreground;
+pub(crate) mod instruction_answers;
 pub mod running_jobs;
 
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use self::foreground::Foreground;
 use self::instruction_answers::InstructionAnswers;
 use self::running_jobs::RunningJobs;
-use super::events::MakeFrontEnd;
 use crate::audit::{self, Audit};
 use crate::blocking::blocking;
 use crate::buffers::Buffers;
@@ -61,11 +60,10 @@ pub struct Services {
     /// The running jobs of all chats.
     pub jobs: Arc<RunningJobs>,
     /// The files of instructions, and the questions about them.
-    pub(super) instructions: Arc<InstructionAnswers>,
-    pub(super) foreground: Foreground,
+    pub(crate) instructions: Arc<InstructionAnswers>,
+    pub(crate) foreground: Foreground,
     /// The values of each workspace's secrets.
     values: Arc<Mutex<HashMap<PathBuf, Arc<Values>>>>,
-    pub(super) front_ends: MakeFrontEnd,
     make_provider: MakeProvider,
     judges: Arc<Mutex<HashMap<PathBuf, CachedJudge>>>,
     /// The chats in which co has reported that it cannot write the audit file.
@@ -115,7 +113,6 @@ pub struct ServiceParts {
     pub audit: Option<Audit>,
     pub places: ServicePaths,
     pub make_provider: MakeProvider,
-    pub front_ends: MakeFrontEnd,
 }
 
 impl Services {
@@ -136,7 +133,6 @@ impl Services {
             jobs: Arc::default(),
             foreground: Foreground::default(),
             make_provider: parts.make_provider,
-            front_ends: parts.front_ends,
             values: Arc::default(),
             judges: Arc::default(),
             unaudited: Arc::default(),
@@ -273,14 +269,14 @@ impl Services {
     }
 
     /// Returns whether commands of a workspace are tried before co asks, as far as its rules are read.
-    pub(super) fn tries_first(&self, workspace: &Path) -> bool {
+    pub(crate) fn tries_first(&self, workspace: &Path) -> bool {
         let judges = self.judges.lock().unwrap_or_else(PoisonError::into_inner);
         let known = judges.get(workspace);
         known.is_some_and(|known| known.judge.tries_first())
     }
 
     /// Returns the git that co starts by itself in the workspace of a judge.
-    pub(super) fn own_git(&self, judge: &Arc<Judge>) -> OwnGit {
+    pub(crate) fn own_git(&self, judge: &Arc<Judge>) -> OwnGit {
         OwnGit {
             executor: self.executor.clone(),
             probe: self.probe.clone(),
@@ -289,7 +285,7 @@ impl Services {
     }
 
     /// Takes the first checkpoint of a workspace in the background, and then sends `no_undo` to Lua.
-    pub(super) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
+    pub(crate) fn prepare_checkpoints(&self, chat: u64, judge: Arc<Judge>) {
         if self.checkpoints.missing(judge.root()).is_none() {
             return;
         }
@@ -441,7 +437,7 @@ impl Services {
 }
 
 /// Returns the line that replaces an output that may have secrets.
-pub(super) fn withheld(why: &str) -> String {
+pub(crate) fn withheld(why: &str) -> String {
     format!("output withheld: co could not check it for secrets ({why})")
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::chat::text::short;
+use crate::text::short;
 
 /// The foreground commands of all chats, the oldest first.
 #[derive(Debug, Clone, Default)]
-pub(in crate::chat) struct Foreground {
+pub(crate) struct Foreground {
     entries: Arc<Entries>,
 }
 
@@ -22,14 +22,14 @@ struct ForegroundEntry {
 /// Keeps a command in the list until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it says that the command has ended"]
-pub(in crate::chat) struct ForegroundGuard {
+pub(crate) struct ForegroundGuard {
     id: u64,
     entries: Arc<Entries>,
 }
 
 impl Foreground {
     /// Adds a command of a chat with a unique id.
-    pub(in crate::chat) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
+    pub(crate) fn add(&self, chat: u64, id: u64, command: &str) -> ForegroundGuard {
         let name = co_policy::printable(&short(command));
         locked(&self.entries).push(ForegroundEntry { id, chat, name });
         ForegroundGuard {
@@ -39,7 +39,7 @@ impl Foreground {
     }
 
     /// Returns the first lines of a chat's commands.
-    pub(in crate::chat) fn of(&self, chat: u64) -> Vec<String> {
+    pub(crate) fn of(&self, chat: u64) -> Vec<String> {
         let entries = locked(&self.entries);
         let here = entries.iter().filter(|it| it.chat == chat);
         here.map(|it| it.name.clone()).collect()

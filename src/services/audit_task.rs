@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::audit::Record;
-use crate::chat::services::Services;
+use crate::services::Services;
 
 /// Writes a line, with the hash of a long output; the line is in the file when the task has ended.
-pub(in crate::chat) fn write(
+pub(crate) fn write(
     services: &Arc<Services>,
     mut record: Record,
     spill: Option<PathBuf>,

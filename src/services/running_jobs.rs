@@ -19,18 +19,18 @@ pub struct RunningJobs {
 
 /// Controls one job, also after its chat has ended.
 #[derive(Debug, Clone)]
-pub(in crate::chat) struct JobControl {
+pub(crate) struct JobControl {
     cancel: CancellationToken,
     input: Option<CommandInput>,
     /// The start of a typed line that has no end yet.
     line: Arc<Mutex<UnfinishedLine>>,
     kept: Arc<AtomicBool>,
     /// Cancelled when the chat ends.
-    pub(in crate::chat) over: CancellationToken,
+    pub(crate) over: CancellationToken,
 }
 
 impl RunningJobs {
-    pub(in crate::chat) fn put(&self, run: u64, control: JobControl) {
+    pub(crate) fn put(&self, run: u64, control: JobControl) {
         self.controls().insert(run, control);
     }
 
@@ -58,7 +58,7 @@ impl RunningJobs {
     }
 
     /// Forgets a job that has ended.
-    pub(in crate::chat) fn remove(&self, run: u64) {
+    pub(crate) fn remove(&self, run: u64) {
         self.controls().remove(&run);
     }
 
@@ -72,7 +72,7 @@ impl RunningJobs {
 }
 
 impl JobControl {
-    pub(in crate::chat) fn new(job: &RunningCommand, over: CancellationToken) -> Self {
+    pub(crate) fn new(job: &RunningCommand, over: CancellationToken) -> Self {
         Self {
             cancel: job.canceller(),
             input: job.input(),
@@ -86,7 +86,7 @@ impl JobControl {
     ///
     /// # Errors
     /// The input is full or closed.
-    pub(in crate::chat) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
+    pub(crate) fn write(&self, data: Vec<u8>, close: bool) -> Result<(), InputError> {
         let input = self.input.as_ref().ok_or(InputError::Closed)?;
         let text = String::from_utf8_lossy(&data).into_owned();
         input.put(data, close)?;
@@ -95,11 +95,11 @@ impl JobControl {
     }
 
     /// Returns the start of a typed line that has no end yet.
-    pub(in crate::chat) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.typed().text().to_owned()
     }
 
-    pub(in crate::chat) fn is_terminal(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         self.input.as_ref().is_some_and(CommandInput::is_terminal)
     }
 
@@ -108,7 +108,7 @@ impl JobControl {
     }
 
     /// Returns true if the person keeps the job.
-    pub(in crate::chat) fn kept(&self) -> bool {
+    pub(crate) fn kept(&self) -> bool {
         self.kept.load(Ordering::Acquire)
     }
 }

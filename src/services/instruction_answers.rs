@@ -14,39 +14,39 @@ use crate::trust::{FileText, Trust, TrustAnswer};
 const MAX_WAITING_REVOKED: usize = 16;
 
 /// The answers about instructions and the open questions.
-pub(in crate::chat) struct InstructionAnswers {
-    pub(in crate::chat) trust: Trust,
-    pub(in crate::chat) state: Mutex<AnswerState>,
+pub(crate) struct InstructionAnswers {
+    pub(crate) trust: Trust,
+    pub(crate) state: Mutex<AnswerState>,
     /// Held while the answers on disk change.
-    pub(in crate::chat) writing: tokio::sync::Mutex<()>,
+    pub(crate) writing: tokio::sync::Mutex<()>,
     /// Sends the files that the person no longer trusts.
-    pub(in crate::chat) revoked: broadcast::Sender<PathBuf>,
+    pub(crate) revoked: broadcast::Sender<PathBuf>,
 }
 
 #[derive(Default)]
-pub(in crate::chat) struct AnswerState {
-    pub(in crate::chat) questions: Vec<OpenTrustQuestion>,
+pub(crate) struct AnswerState {
+    pub(crate) questions: Vec<OpenTrustQuestion>,
     /// The last answer about each file, if it is not on disk yet or could not be saved.
-    pub(in crate::chat) unsaved: HashMap<PathBuf, TrustAnswer>,
+    pub(crate) unsaved: HashMap<PathBuf, TrustAnswer>,
     /// Counts the changes on disk.
-    pub(in crate::chat) changes: u64,
+    pub(crate) changes: u64,
     /// The problems that co has reported to the person, with their workspaces.
-    pub(in crate::chat) told: HashSet<(PathBuf, String)>,
+    pub(crate) told: HashSet<(PathBuf, String)>,
 }
 
 /// A question that waits for its answer.
-pub(in crate::chat) struct OpenTrustQuestion {
-    pub(in crate::chat) id: u64,
-    pub(in crate::chat) name: String,
-    pub(in crate::chat) path: PathBuf,
-    pub(in crate::chat) sha256: String,
+pub(crate) struct OpenTrustQuestion {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) sha256: String,
     /// The slash command that sends the text; none if it goes with each prompt.
-    pub(in crate::chat) slash: Option<String>,
+    pub(crate) slash: Option<String>,
 }
 
 impl AnswerState {
     /// Returns the last answer about a file, also if it was about another text. `saved` are the answers on disk.
-    pub(in crate::chat) fn answer<'a>(
+    pub(crate) fn answer<'a>(
         &'a self,
         saved: &'a [TrustAnswer],
         path: &Path,
@@ -57,7 +57,7 @@ impl AnswerState {
 }
 
 impl InstructionAnswers {
-    pub(in crate::chat) fn new(dir: PathBuf) -> Self {
+    pub(crate) fn new(dir: PathBuf) -> Self {
         Self {
             trust: Trust::new(dir),
             state: Mutex::default(),
@@ -67,11 +67,11 @@ impl InstructionAnswers {
     }
 
     /// Returns a receiver of the files that the person no longer trusts.
-    pub(in crate::chat) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
+    pub(crate) fn revoked(&self) -> broadcast::Receiver<PathBuf> {
         self.revoked.subscribe()
     }
 
-    pub(in crate::chat) fn state(&self) -> MutexGuard<'_, AnswerState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, AnswerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl InstructionAnswers {
     ///
     /// # Errors
     /// The answers cannot be read.
-    pub(in crate::chat) async fn with_saved<T>(
+    pub(crate) async fn with_saved<T>(
         &self,
         use_answers: impl FnOnce(&mut AnswerState, &[TrustAnswer]) -> T,
     ) -> Result<T, String> {
@@ -96,10 +96,7 @@ impl InstructionAnswers {
     ///
     /// # Errors
     /// The answers cannot be read.
-    pub(in crate::chat) async fn answers(
-        &self,
-        dirs: &[&Path],
-    ) -> Result<Vec<TrustAnswer>, String> {
+    pub(crate) async fn answers(&self, dirs: &[&Path]) -> Result<Vec<TrustAnswer>, String> {
         let trust = self.trust.clone();
         let mut entries = blocking(move || trust.entries()).await?;
         entries.retain(|entry| dirs.iter().any(|dir| entry.path.starts_with(dir)));
@@ -110,7 +107,7 @@ impl InstructionAnswers {
     ///
     /// # Errors
     /// The file of the answers cannot be written.
-    pub(in crate::chat) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
+    pub(crate) async fn forget(&self, path: PathBuf) -> Result<bool, String> {
         let _alone = self.writing.lock().await;
         let unsaved = self.state().unsaved.remove(&path).is_some();
         let (trust, file) = (self.trust.clone(), path.clone());
@@ -126,7 +123,7 @@ impl InstructionAnswers {
 }
 
 impl OpenTrustQuestion {
-    pub(in crate::chat) fn is_about(&self, file: &FileText) -> bool {
+    pub(crate) fn is_about(&self, file: &FileText) -> bool {
         self.path == file.path && self.sha256 == file.sha256
     }
 }

@@ -2,16 +2,16 @@
 
 use co_llm::transcript::Call;
 
-pub use co_policy::{one_line, start_of};
+pub(crate) use co_policy::{one_line, start_of};
 
 /// The most files that a text names.
-pub(super) const MOST_NAMED: usize = 20;
+pub(crate) const MOST_NAMED: usize = 20;
 
 /// Characters of a command in its short form.
 const SHORT_CHARS: usize = 60;
 
 /// Returns the start of the first line of a command.
-pub(super) fn short(command: &str) -> String {
+pub(crate) fn short(command: &str) -> String {
     let line = command.trim().lines().next().unwrap_or_default();
     let mut short: String = line.chars().take(SHORT_CHARS).collect();
     if short.len() < command.trim().len() {
@@ -21,7 +21,7 @@ pub(super) fn short(command: &str) -> String {
 }
 
 /// Returns the command of a call, or its name and the paths and patterns that it is about.
-pub(super) fn command_of(call: &Call) -> String {
+pub(crate) fn command_of(call: &Call) -> String {
     let text = |name: &str| call.arguments.get(name)?.as_str();
     if let Some(cmd) = text("cmd") {
         return cmd.to_owned();
@@ -37,7 +37,7 @@ pub(super) fn command_of(call: &Call) -> String {
 }
 
 /// Returns `text` as inline code of markdown. The delimiters have more backquotes than any sequence of them in the text.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') {
