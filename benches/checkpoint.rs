@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
 use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Store, Undo};
-use co::tool::judge::{Judge, JudgeConfig};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_llm::transcript::Decision;
 
 const FILES: usize = 10_000;

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::tool::edits::{EditPlace, EditRequest, SeenTexts, propose};
+use co::workspace::edits::{EditPlace, EditRequest, SeenTexts, propose};
 use co_edit::Edit;
 
 const LINES: usize = 50_000;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use co::tool::judge::{Judge, JudgeConfig};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_exec::Program;
 use co_policy::facts::{Facts, FileKind, PathFact, ProgramFact, WorkspacePath};
 use co_policy::{PolicySettings, Rules, Verdict};

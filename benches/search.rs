@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
 use co::tool::ToolCall;
-use co::tool::files::{Deadline, FileQuery, FileScope};
-use co::tool::judge::{Judge, JudgeConfig};
+use co::tool::query::FileQuery;
+use co::workspace::files::{Deadline, FileScope};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_llm::transcript::Call;
 use co_policy::PolicySettings;
 use serde_json::json;

@@ -29,7 +29,7 @@ use crate::nvim::{self, Connection};
 use crate::protocol::{FromEditor, NoticeLevel, PROTOCOL, QuestionAnswer, ToEditor};
 use crate::run::{Run, Runs};
 use crate::services::Services;
-use crate::tool::judge::workspace_of;
+use crate::workspace::judge::workspace_of;
 use co_exec::Streams;
 use settings::CurrentSettings;
 use start::Installation;

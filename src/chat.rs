@@ -46,7 +46,7 @@ use self::status::Status;
 use self::turn::{Permissions, Purpose};
 use crate::protocol::{LineRange, NoticeLevel};
 use crate::services::Services;
-use crate::tool::edits::SeenTexts;
+use crate::workspace::edits::SeenTexts;
 use co_llm::transcript::{Context, Item};
 
 pub use self::handle::ChatHandle;

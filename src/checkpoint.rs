@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::tool::judge::Judge;
+use crate::workspace::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
 

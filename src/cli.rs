@@ -18,7 +18,7 @@ use crate::app;
 use crate::config::{Config, Layers, LoadedSettings};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
-use crate::tool::judge::workspace_of;
+use crate::workspace::judge::workspace_of;
 use co_exec::LimitEnforcement;
 use co_exec::privacy;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxRefusal};

@@ -9,10 +9,11 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`tool`] | the tools of the model |
 //! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
-//! | [`tool`] | the tools of the model, and the policy's facts about this machine |
+//! | [`workspace`] | one workspace: facts and verdicts of the policy, and how its files are read and changed |
 //! | [`nvim`] | the connection to Neovim |
 //! | [`buffers`] | the texts of Neovim's buffers, and questions about the editor |
 //! | [`editor`] | the queue of messages to Neovim |
@@ -54,3 +55,4 @@ mod text;
 pub mod tool;
 pub mod trial;
 pub mod trust;
+pub mod workspace;

@@ -13,7 +13,7 @@ use crate::chat::person::wants_terminal;
 use crate::editor::Target;
 use crate::protocol::{NoticeLevel, RunOptions, ToEditor};
 use crate::services::Services;
-use crate::tool::judge::workspace_of;
+use crate::workspace::judge::workspace_of;
 use co_exec::container::Engine;
 use co_exec::{CommandInput, Confinement, InputError, RunningCommand, Streams, TerminalSize};
 

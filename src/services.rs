@@ -25,10 +25,10 @@ use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, ModelCho
 use crate::editor::Editor;
 use crate::protocol::{NoticeLevel, ToEditor};
 use crate::store::Store;
-use crate::tool::judge::{Judge, JudgeConfig};
-use crate::tool::own_git::OwnGit;
-use crate::tool::rules;
-use crate::tool::sandbox_probe::SandboxProbe;
+use crate::workspace::judge::{Judge, JudgeConfig};
+use crate::workspace::own_git::OwnGit;
+use crate::workspace::rules;
+use crate::workspace::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
 use co_exec::sandbox::SandboxRefusal;
 use co_exec::secrets::redact::{RedactedText, Redactor};

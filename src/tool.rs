@@ -1,25 +1,14 @@
-//! The tools that a model may call, a closed set: schemas, parsers, and all that a call needs to be judged and run.
+//! The tools that a model may call, a closed set: their schemas and parsers.
 //!
-//! A tool that reads files is a variant of [`files::FileQuery`], any other one a variant of [`ToolCall`]. [`specs`] has their
+//! A tool that reads files is a variant of [`query::FileQuery`], any other one a variant of [`ToolCall`]. [`specs`] has their
 //! schemas; `chat::turn::calls` carries calls out.
-//! These modules know the executor and the policy, and nothing of chats, providers or Neovim.
 
-pub(crate) mod cache_dirs;
-pub mod confinement;
-pub mod confinement_hint;
-pub mod edits;
-pub mod facts;
-pub mod files;
-pub(crate) mod git_index;
-pub mod job_input;
+pub mod edit;
 pub mod jobs;
-pub mod judge;
-pub mod own_git;
-pub mod rules;
-pub mod sandbox_probe;
+pub mod query;
+pub mod rename;
 mod schema;
 pub mod shell;
-mod tracked;
 
 use std::sync::Arc;
 
@@ -29,14 +18,16 @@ use co_llm::transcript::Call;
 pub use schema::BadCall;
 use schema::arguments;
 
+use crate::workspace::{edits, files};
+
 /// A parsed call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolCall {
     Shell(shell::CommandRequest),
-    File(files::FileQuery),
+    File(query::FileQuery),
     Job(jobs::JobRequest),
     Edit(edits::EditRequest),
-    Rename(edits::RenameRequest),
+    Rename(rename::RenameRequest),
 }
 
 impl ToolCall {
@@ -45,16 +36,16 @@ impl ToolCall {
     /// # Errors
     /// There is no such tool, or the arguments do not fit its schema.
     pub fn parse(call: &Call) -> Result<Self, BadCall> {
-        if let Some(query) = files::FileQuery::parse(call) {
+        if let Some(query) = query::FileQuery::parse(call) {
             return query.map(Self::File);
         }
         if let Some(job) = jobs::JobRequest::parse(call) {
             return job.map(Self::Job);
         }
-        if let Some(edit) = edits::EditRequest::parse(call) {
+        if let Some(edit) = edit::parse(call) {
             return edit.map(Self::Edit);
         }
-        if let Some(rename) = edits::RenameRequest::parse(call) {
+        if let Some(rename) = rename::RenameRequest::parse(call) {
             return rename.map(Self::Rename);
         }
         match call.name.as_str() {
@@ -78,9 +69,9 @@ impl ToolCall {
 pub fn specs() -> Arc<[ToolSpec]> {
     let mut specs = vec![shell::spec()];
     specs.extend(jobs::specs());
-    specs.extend(files::specs());
-    specs.extend(edits::specs());
-    specs.push(edits::rename_spec());
+    specs.extend(query::specs());
+    specs.extend(edit::specs());
+    specs.push(rename::spec());
     Arc::from(specs)
 }
 

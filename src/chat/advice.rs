@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::Network;
-use crate::tool::confinement_hint;
+use crate::workspace::confinement_hint;
 use co_exec::CommandOutcome;
 use co_policy::secret_names;
 

@@ -19,11 +19,12 @@ use crate::protocol::{
 };
 use crate::services::Services;
 use crate::text::{one_line, start_of};
-use crate::tool::files::attached::{self, Attached};
-use crate::tool::files::places::{PlaceReader, bounded, real_paths};
-use crate::tool::files::{Deadline, FileQuery, FileScope, PathFilter};
-use crate::tool::judge::{Judge, workspace_of};
-use crate::tool::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
+use crate::tool::query::FileQuery;
+use crate::workspace::files::attached::{self, Attached};
+use crate::workspace::files::places::{PlaceReader, bounded, real_paths};
+use crate::workspace::files::{Deadline, FileScope, PathFilter};
+use crate::workspace::judge::{Judge, workspace_of};
+use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 
 /// The most bytes of one text. The editor cuts what is longer.
 const LONGEST: usize = 512 << 10;

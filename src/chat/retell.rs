@@ -7,7 +7,7 @@ use super::events::{CallEnd, ChatEvent};
 use crate::text::command_of;
 use crate::tool::ToolCall;
 use crate::tool::shell::{self, ExecMode};
-use crate::tool::{edits, files};
+use crate::workspace::{edits, files};
 use co_exec::Caller;
 use co_llm::transcript::{
     Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart, TRIAL_INTERRUPTED,

@@ -11,7 +11,7 @@ use super::events::ChatEvent;
 use super::retell;
 use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
 use crate::protocol::{ChatState, NoticeLevel};
-use crate::tool::edits::EditRange;
+use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 

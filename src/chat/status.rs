@@ -3,7 +3,7 @@
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
 use crate::protocol::{ChatState, ToEditor};
-use crate::tool::edits::EditRequest;
+use crate::workspace::edits::EditRequest;
 use co_llm::transcript::Usage;
 
 /// The part of a chat's state that its turns change, as the winbar shows it.

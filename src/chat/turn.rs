@@ -45,7 +45,7 @@ use super::prompt::Budget;
 use super::retell;
 use crate::protocol::ChatState;
 use crate::services::Services;
-use crate::tool::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
+use crate::workspace::{confinement::Isolation, edits::EditRange, edits::SeenTexts, judge::Judge};
 use co_exec::Caller;
 use co_llm::transcript::{self, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Provider, Stop};

@@ -26,7 +26,7 @@ use crate::checkpoint::{self, By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use crate::services::Services;
 use crate::text::one_line;
-use crate::tool::edits;
+use crate::workspace::edits;
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.

@@ -7,7 +7,7 @@ use super::change::{Change, Entry};
 use super::snapshot::entry_at;
 use super::store::Store;
 use super::undo::{UndoResult, bytes_of, has_content_of};
-use crate::tool::edits::disk::{self, WriteOptions};
+use crate::workspace::edits::disk::{self, WriteOptions};
 use co_exec::beneath::{Dir, Kind};
 
 const CHANGED: &str = "it has changed meanwhile";

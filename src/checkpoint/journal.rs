@@ -18,7 +18,7 @@ use super::log::{By, Record, keeps};
 use super::snapshot::entry_at;
 use super::store::Store;
 use crate::paths::{self, private_dir};
-use crate::tool::edits::disk::UNFINISHED;
+use crate::workspace::edits::disk::UNFINISHED;
 use co_exec::beneath::Dir;
 use co_policy::one_line;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::change::{Blob, Change, Entry};
 use super::head::HeadMove;
 use crate::paths::{self, private_dir};
-use crate::tool::edits::disk::WriteOptions;
+use crate::workspace::edits::disk::WriteOptions;
 use co_llm::transcript::Decision;
 
 /// The changes of one call, or of a person who takes changes back or brings them back.

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::buffers::OpenBuffers;
 use crate::test_tree::{self, Tree};
-use crate::tool::edits::PlannedEdit;
-use crate::tool::judge::{Judge, JudgeConfig};
+use crate::workspace::edits::PlannedEdit;
+use crate::workspace::judge::{Judge, JudgeConfig};
 use co_edit::FileText;
 
 /// The variable with the directory of a scene, for a child that is killed.

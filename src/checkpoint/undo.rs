@@ -9,7 +9,7 @@ use super::snapshot::entry_at;
 use super::store::Store;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferChange, BufferText};
-use crate::tool::edits::source::buffer_change;
+use crate::workspace::edits::source::buffer_change;
 use co_edit::{FileText, RebaseResult, apply_hunks, hunks, rebase};
 use co_exec::beneath::Dir;
 

@@ -9,7 +9,7 @@ use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
 use super::setup::Setup;
-use crate::tool::judge::workspace_of;
+use crate::workspace::judge::workspace_of;
 use co_exec::Program;
 use co_policy::{Assessment, CommandForm, FormOption, Grant, Reason, Verdict, printable};
 

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::setup::Setup;
 use crate::buffers::OpenBuffers;
-use crate::tool::edits::{EditRequest, Proposal, SeenTexts, propose};
+use crate::tool::edit;
+use crate::workspace::edits::{Proposal, SeenTexts, propose};
 
 const USAGE: &str = r#"usage: co-nvim edit [--cwd DIR] [--dry-run] [--json]
 Reads one call of a tool from standard input, in JSON, changes the file as co would after your yes,
@@ -76,7 +77,7 @@ fn change(arguments: &EditArguments, setup: Setup) -> Result<Proposal, String> {
     let mut text = String::new();
     let read = io::stdin().lock().read_to_string(&mut text);
     read.map_err(|error| format!("standard input cannot be read: {error}"))?;
-    let request = EditRequest::from_json(&text).map_err(|error| error.to_string())?;
+    let request = edit::from_json(&text).map_err(|error| error.to_string())?;
     let judge = setup.judge(cwd.clone());
     let places = judge.edit_places(&request, &cwd);
     let places = places.map_err(|error| error.to_string())?;

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfinementSetting};
 use crate::paths::Paths;
-use crate::tool::confinement::Isolation;
-use crate::tool::judge::workspace_of;
+use crate::workspace::confinement::Isolation;
+use crate::workspace::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::tool::judge::{Judge, JudgeConfig};
-use crate::tool::rules;
+use crate::workspace::judge::{Judge, JudgeConfig};
+use crate::workspace::rules;
 use co_exec::sandbox::Launcher;
 use co_policy::rule_files::SavedRules;
 

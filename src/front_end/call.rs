@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use crate::chat::events::{CallEnd, ChatEvent};
 use crate::protocol::{CallLine, CallState};
 use crate::text::{one_line, start_of};
-use crate::tool::files;
 use crate::tool::jobs::{JobAction, JobRequest, typed};
 use crate::tool::shell::ExecMode;
+use crate::workspace::files;
 use co_llm::transcript::Decision;
 
 /// The last lines of an output that stay visible, of a call that failed and of one that did not.

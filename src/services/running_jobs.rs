@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::tool::job_input::UnfinishedLine;
+use crate::workspace::job_input::UnfinishedLine;
 use co_exec::{CommandInput, InputError, RunningCommand};
 
 /// The running jobs of all chats of a backend, by their id.

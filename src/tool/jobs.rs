@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::schema::{self, BadCall};
+use crate::workspace::judge::JOB_WRITE as WRITE;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
 const OUTPUT: &str = "job_output";
-pub(super) const WRITE: &str = "job_write";
 const CANCEL: &str = "job_cancel";
 
 /// The names of the tools.

@@ -101,6 +101,30 @@ pub(super) fn spec(
     }
 }
 
+/// Returns a number from the model in its range, or `default` if the model gave none.
+pub(super) fn number(
+    call: &Call,
+    name: &str,
+    given: Option<i64>,
+    default: usize,
+    range: std::ops::RangeInclusive<usize>,
+) -> Result<usize, BadCall> {
+    let Some(given) = given else {
+        return Ok(default);
+    };
+    usize::try_from(given)
+        .ok()
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| {
+            BadCall(format!(
+                "{name} of {} is {} to {}.",
+                call.name,
+                range.start(),
+                range.end()
+            ))
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use self::comparison::Comparison;
 use super::git::GitChanges;
 use super::layer::{Layer, MOST_WORK};
 use crate::checkpoint::{Change, Store};
-use crate::tool::files::PathFilter;
+use crate::workspace::files::PathFilter;
 use co_exec::size_text;
 
 /// The most bytes of the files of one trial, before and after it.

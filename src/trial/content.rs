@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::checkpoint::{Entry, Store};
-use crate::tool::edits::disk;
+use crate::workspace::edits::disk;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::size_text;
 

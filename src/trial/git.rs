@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::tree;
 use crate::checkpoint::shown;
-use crate::tool::git_index::{Index, MOST_INDEX};
+use crate::workspace::git_index::{Index, MOST_INDEX};
 use co_exec::beneath::{Dir, Kind, Node};
 
 /// The most bytes of a file that is compared, apart from an index. A larger one counts as changed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::changes::{Error, TrialChanges};
 use super::layer::Layer;
 use crate::checkpoint::{Head, Store, files};
-use crate::tool::judge::Judge;
+use crate::workspace::judge::Judge;
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
 use co_policy::one_line;
 

@@ -25,7 +25,7 @@ pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
 use super::rules::RulesBefore;
 use crate::paths::{private_dir, workspace_name};
-use crate::tool::files::PathFilter;
+use crate::workspace::files::PathFilter;
 use co_exec::beneath::Dir;
 use co_exec::regular::ChangeTime;
 use co_exec::sandbox::Removals;

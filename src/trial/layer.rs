@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::rules::RulesBefore;
 use crate::paths::{self, private_dir};
-use crate::tool::files::PathFilter;
+use crate::workspace::files::PathFilter;
 use co_exec::Confinement;
 use co_exec::regular::{ChangeTime, FileStamp};
 use co_exec::sandbox::{LAYER_CACHES, LAYER_FILES, PrivateTmp, Removals, prune_in};

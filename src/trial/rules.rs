@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::tool::files::ignore_rules::{self, IgnoreRules};
+use crate::workspace::files::ignore_rules::{self, IgnoreRules};
 
 /// The rules of a workspace before a trial. The trial cannot change them: a directory that it makes has those of the directory above.
 ///

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{Layer, TrialChanges};
 use crate::checkpoint::{Change, Checkpoints, Entry};
-use crate::tool::files::PathFilter;
+use crate::workspace::files::PathFilter;
 use co_exec::Confinement;
 use co_exec::sandbox::Removals;
 use co_exec::secrets::Surveys;

@@ -190,7 +190,7 @@ class ModulesTest(unittest.TestCase):
             "src/rotation.rs": own,
             "src/shared_file.rs": own,
             "src/store": own,
-            "src/tool/rules.rs": own,
+            "src/workspace/rules.rs": own,
             "src/trial/ignored.rs": own,
             "src/trial/ignored/sizes.rs": own,
             "src/trial/layer.rs": own,
@@ -211,7 +211,7 @@ class ModulesTest(unittest.TestCase):
         self.assertEqual(set(), unused, "these open no file by path")
 
     def test_git_starts_in_one_place(self) -> None:
-        # Anything else goes through `tool::own_git`, at the read-only level.
+        # Anything else goes through `workspace::own_git`, at the read-only level.
         reasons = {
             "crates/co-exec/src/sandbox/git/configured.rs": "a level needs the places of hooks before it exists",
             "lua/co/install.lua": "the checkout of the plugin, which the person chose",

@@ -7,7 +7,7 @@ use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Head, HeadMove, Record, Window};
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
-use crate::tool::judge::Judge;
+use crate::workspace::judge::Judge;
 
 /// The checkpoint of an approved job. If it is dropped, the changes of the job are not recorded.
 pub(in crate::chat) struct JobCheckpoint {

@@ -11,7 +11,7 @@ use crate::protocol::ToEditor;
 use crate::services::Services;
 use crate::services::audit_task;
 use crate::services::running_jobs::JobControl;
-use crate::tool::confinement_hint;
+use crate::workspace::confinement_hint;
 use co_exec::{CommandOutcome, RunningCommand};
 
 /// The task that waits for the end of a job. It may outlive the chat.

@@ -9,8 +9,8 @@ use crate::config::Network;
 use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::services::Services;
-use crate::tool::judge::workspace_of;
-use crate::tool::{confinement, confinement_hint};
+use crate::workspace::judge::workspace_of;
+use crate::workspace::{confinement, confinement_hint};
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, RunningCommand,
     Streams, UNTIL_IT_ENDS,

@@ -10,7 +10,7 @@ use crate::chat::Chat;
 use crate::chat::turn::Reply;
 use crate::protocol::{Commit, CommitPlace, NoticeLevel, Question, RunOptions};
 use crate::text::one_line;
-use crate::tool::own_git::{GitCommand, OwnGit};
+use crate::workspace::own_git::{GitCommand, OwnGit};
 use co_policy::rules::shell_join;
 
 /// The most bytes of the list of changed files.

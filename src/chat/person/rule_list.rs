@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::blocking::blocking;
 use crate::chat::Chat;
 use crate::protocol::Choice;
-use crate::tool::rules;
 use crate::trust::TrustAnswer;
+use crate::workspace::rules;
 use co_policy::Pattern;
 
 impl Chat {

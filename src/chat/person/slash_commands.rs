@@ -12,8 +12,8 @@ use crate::checkpoint::By;
 use crate::config::ConfinementSetting;
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store;
-use crate::tool::judge::workspace_of;
 use crate::trial::Layer;
+use crate::workspace::judge::workspace_of;
 use co_exec::beneath::Dir;
 use co_llm::transcript::{self, Item};
 

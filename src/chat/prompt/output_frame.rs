@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::tool::{edits, files};
+use crate::workspace::{edits, files};
 use co_llm::transcript::{Item, Outcome};
 
 /// The number of digits of a frame's mark. The mark is a hash of the text in the frame, and of the call's id or the

@@ -19,8 +19,8 @@ use crate::protocol::{
 };
 use crate::services::{ServiceParts, ServicePaths, Services};
 use crate::store::Store;
-use crate::tool::confinement::Isolation;
-use crate::tool::sandbox_probe::SandboxProbe;
+use crate::workspace::confinement::Isolation;
+use crate::workspace::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
 use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::secrets::redact::Redactor;

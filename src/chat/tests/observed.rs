@@ -189,7 +189,7 @@ impl Chat {
     }
 
     pub(super) fn rules(&self) -> Vec<String> {
-        let rules = crate::tool::rules::load(&self.services.places.rules, &self.work).unwrap();
+        let rules = crate::workspace::rules::load(&self.services.places.rules, &self.work).unwrap();
         rules.allow.iter().map(ToString::to_string).collect()
     }
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::super::jobs::JobView;
-use crate::tool::edits::Proposal;
-use crate::tool::files::FileQuery;
 use crate::tool::jobs;
+use crate::tool::query::FileQuery;
 use crate::tool::shell::{self, ExecContext};
+use crate::workspace::edits::Proposal;
 use co_llm::transcript::{Call, Decision};
 use co_policy::{Pattern, Verdict};
 

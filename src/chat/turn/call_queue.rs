@@ -17,7 +17,7 @@ use super::permissions::{Allowance, Reply};
 use super::server_edits::ServerEdits;
 use super::trial::Trial;
 use crate::protocol::{Change, ChatState, Question, Scope};
-use crate::tool::edits::EditRequest;
+use crate::workspace::edits::EditRequest;
 use co_llm::transcript::Call;
 use co_policy::Pattern;
 

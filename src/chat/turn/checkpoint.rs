@@ -8,7 +8,7 @@ use super::call::{AllowedCommand, ParsedCall};
 use super::call_queue::QueuedCall;
 use super::trial::Trial;
 use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
-use crate::tool::edits::{AppliedChange, Proposal};
+use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
 /// The files before a command or another call.

@@ -13,11 +13,11 @@ use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, ChatState, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
-use crate::tool::edits::{
+use crate::workspace::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
 };
-use crate::tool::judge::Judge;
+use crate::workspace::judge::Judge;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, Decision, Item, ShownPart};
 use co_policy::{Pattern, Verdict};

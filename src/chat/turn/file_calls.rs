@@ -15,9 +15,10 @@ use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{ChatState, EditorAnswer};
-use crate::tool::files::places::real_paths;
-use crate::tool::files::{
-    Deadline, EditorFacts, FileFacts, FileQuery, FileQueryError, FileScope, QUERY_TIMEOUT,
+use crate::tool::query::FileQuery;
+use crate::workspace::files::places::real_paths;
+use crate::workspace::files::{
+    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, QUERY_TIMEOUT,
 };
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Call, Decision, Item, ShownPart};
@@ -45,7 +46,7 @@ impl Turn {
         query: FileQuery,
     ) -> Result<FileCall, String> {
         let (judge, cwd, asked) = (Arc::clone(&self.judge), self.cwd.clone(), query.clone());
-        let verdict = tokio::task::spawn_blocking(move || judge.judge_query(&asked, &cwd));
+        let verdict = tokio::task::spawn_blocking(move || asked.judge(&judge, &cwd));
         let verdict = tokio::select! {
             () = self.cancel.cancelled() => return Err(CANCELLED.to_owned()),
             verdict = verdict => verdict.map_err(|error| {
@@ -105,7 +106,7 @@ impl Turn {
         let query = query.clone();
         tokio::spawn(async move {
             let (place, asked, at) = (Arc::clone(&judge), query.clone(), cwd.clone());
-            let path = tokio::task::spawn_blocking(move || place.query_place(&asked, &at));
+            let path = tokio::task::spawn_blocking(move || asked.place(&place, &at));
             let path = unless_it_hangs(path).await?.unwrap_or_else(failed)?;
             let asking = ask_editor(&query, &path, &buffers);
             let (open, answer) = tokio::select! {

@@ -13,8 +13,9 @@ use super::server_edits::{ServerAnswer, ServerEdits};
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
 use crate::tool::ToolCall;
-use crate::tool::edits::{EditPlace, EditRefused, EditRequest, RenameRequest, propose_placed};
-use crate::tool::judge::Judge;
+use crate::tool::rename::RenameRequest;
+use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
+use crate::workspace::judge::Judge;
 use co_edit::CharacterUnit;
 use co_policy::{Pattern, Reason, Verdict};
 

@@ -17,7 +17,7 @@ use super::loop_limits::Repetition;
 use crate::error;
 use crate::protocol::{ChatState, PlannedCommand};
 use crate::services::withheld;
-use crate::tool::confinement::{self, level};
+use crate::workspace::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{Confinement, RunningCommand, ShownSecrets};
 use co_llm::transcript::{Call, Decision, Item, Outcome, ShownPart};

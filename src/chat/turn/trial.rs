@@ -8,8 +8,8 @@ use super::run::CallResult;
 use crate::checkpoint::{self, ChangedFile, Store};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::text::{MOST_NAMED, one_line};
-use crate::tool::edits::accepted_hunks;
 use crate::trial::{Fate, Layer, TrialChanges};
+use crate::workspace::edits::accepted_hunks;
 use co_edit::Hunk;
 use co_exec::CommandOutcome;
 

@@ -15,8 +15,8 @@ use crate::blocking::blocking;
 use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
 use crate::protocol::HunkAnswer;
 use crate::text::{MOST_NAMED, one_line};
-use crate::tool::edits;
 use crate::trial::{Fate, Layer, TrialChanges};
+use crate::workspace::edits;
 use co_llm::transcript::{Decision, Item};
 
 /// The remark for the person about a trial of which nothing is kept.

@@ -20,7 +20,7 @@ use crate::protocol::{
     ChangesReview, FileChange, HunkAnswer, NoticeLevel, ToEditor, with_first_parts,
 };
 use crate::text::one_line;
-use crate::tool::edits::accepted_hunks;
+use crate::workspace::edits::accepted_hunks;
 use co_edit::Hunk;
 
 /// The changes of a chat in one workspace.

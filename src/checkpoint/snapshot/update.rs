@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::tool::files::ignore_rules::{self, RULES};
-use crate::tool::files::walk;
+use crate::workspace::files::ignore_rules::{self, RULES};
+use crate::workspace::files::walk;
 
 /// The most entries that are read without a walk through the whole workspace.
 const MAX_ENTRIES: usize = 50_000;

@@ -2,7 +2,7 @@
 
 use super::check::{Check, CheckLevel};
 use crate::config::{Config, ConfinementSetting};
-use crate::tool::confinement::limits_words;
+use crate::workspace::confinement::limits_words;
 use co_exec::container::{Engine, EngineFault, missing_limits};
 
 /// Shows if the engine answers and has the image. A fault is an error only if the settings need a container.

@@ -7,7 +7,7 @@ use super::super::rules;
 use super::super::tree;
 use super::Error;
 use super::comparison::{Comparison, DEEP, Stop};
-use crate::tool::files::ignore_rules::IgnoreRules;
+use crate::workspace::files::ignore_rules::IgnoreRules;
 use co_exec::beneath::{Dir, Kind};
 use co_exec::repository;
 

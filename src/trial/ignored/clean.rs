@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::AtFlags;
 
 use super::trash::Trash;
-use crate::tool::files::ignore_rules::{self, IgnoreRules};
-use crate::tool::git_index::IndexedFiles;
 use crate::trial::rules;
 use crate::trial::tree;
+use crate::workspace::files::ignore_rules::{self, IgnoreRules};
+use crate::workspace::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node};
 use co_exec::regular::ChangeTime;
 

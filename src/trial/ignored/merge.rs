@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use super::EndedTrial;
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
-use crate::tool::files::ignore_rules::IgnoreRules;
-use crate::tool::git_index::IndexedFiles;
 use crate::trial::git;
 use crate::trial::rules;
 use crate::trial::tree;
+use crate::workspace::files::ignore_rules::IgnoreRules;
+use crate::workspace::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node};
 
 /// The bits of a mode that let a program run as another user or group.

@@ -61,7 +61,7 @@ fn has(tag: &str, text: &str) {
 #[test]
 fn the_help_lists_what_runs_unasked_as_the_tables_do() {
     has("*co-unasked*", &co::config::help_unasked());
-    for tool in co::tool::files::NAMES {
+    for tool in co::workspace::files::NAMES {
         has("*co-unasked*", &format!("`{tool}`"));
     }
 }

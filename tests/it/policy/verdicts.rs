@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use co::tool::judge::{Judge, JudgeConfig};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
 use co_policy::{Pattern, PolicySettings, Sort, Verdict};
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use co::tool::judge::{Judge, JudgeConfig};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
 use co_policy::{ApprovalQuestion, Assessment, Pattern, PolicySettings, Verdict};
 

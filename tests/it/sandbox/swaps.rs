@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use co::buffers::OpenBuffers;
 use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Undo};
-use co::tool::ToolCall;
-use co::tool::edits::{EditRequest, SeenTexts, propose};
-use co::tool::files::attached::{self, Attached};
-use co::tool::files::{Deadline, FileScope};
-use co::tool::judge::{Judge, JudgeConfig};
+use co::tool::{ToolCall, edit};
+use co::workspace::edits::{SeenTexts, propose};
+use co::workspace::files::attached::{self, Attached};
+use co::workspace::files::{Deadline, FileScope};
+use co::workspace::judge::{Judge, JudgeConfig};
 use co_exec::sandbox::ConfinedCommand;
 use co_llm::transcript::{Call, Decision};
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn edits_lead_nowhere() {
     let swaps = Swaps::new(None);
     let (judge, cwd) = (swaps.judge(), swaps.scene.ws.clone());
     let change = |request: &Value| {
-        let request = EditRequest::from_json(&request.to_string()).unwrap();
+        let request = edit::from_json(&request.to_string()).unwrap();
         let places = judge.edit_places(&request, &cwd).ok()?;
         let (open, seen) = (OpenBuffers::new(), SeenTexts::default());
         let proposal = propose(&request, &places, &open, &seen).ok()?;
@@ -143,7 +143,7 @@ fn reads_lead_nowhere() {
             panic!("{call:?}");
         };
         let scope = FileScope {
-            path: judge.query_place(&query, &cwd).ok()?,
+            path: query.place(&judge, &cwd).ok()?,
             open: OpenBuffers::new(),
             editor: None,
             allowed: judge.readable(),

@@ -3,14 +3,13 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{FileFacts, FileQueryError, FileScope, number, plural};
-use super::walk::{Walk, shown};
-use crate::tool::schema::{self, BadCall, arguments};
+use crate::tool::schema::{self, BadCall, arguments, number};
+use crate::workspace::files::LIST as NAME;
+use crate::workspace::files::limits::{FileFacts, FileQueryError, FileScope, plural};
+use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::Dir;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-
-pub(super) const NAME: &str = "list_files";
 
 const DEFAULT_DEPTH: usize = 3;
 const MOST_DEPTH: usize = 50;

@@ -9,9 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::buffers::OpenBuffers;
 use crate::protocol::{BufferText, EditorAnswer};
-use crate::tool::schema::BadCall;
 use co_exec::beneath::{Dir, Node};
-use co_llm::transcript::Call;
 
 /// The longest time of one query.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,7 +82,7 @@ pub struct FileQueryError(pub String);
 
 impl FileScope {
     /// Opens the directory of the query, or that of its file. Returns it with its path.
-    pub(super) fn open(&self) -> io::Result<(Dir, &Path)> {
+    pub(crate) fn open(&self) -> io::Result<(Dir, &Path)> {
         match Dir::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 let above = self.path.parent().unwrap_or(&self.path);
@@ -100,14 +98,14 @@ impl FileScope {
     }
 
     /// Returns the buffer of a file, if it is to be read instead of the file.
-    pub(super) fn buffer(&self, file: &Path) -> Option<&BufferText> {
+    pub(crate) fn buffer(&self, file: &Path) -> Option<&BufferText> {
         self.open.get(file).filter(|it| it.problem.is_none())
     }
 }
 
 impl FileFacts {
     /// Adds a remark to the summary.
-    pub(super) fn add(&mut self, remark: &str) {
+    pub(crate) fn add(&mut self, remark: &str) {
         self.summary.push_str(remark);
         self.short.push_str(remark);
     }
@@ -138,12 +136,12 @@ impl Deadline {
         }
     }
 
-    pub(super) fn reached(&self) -> bool {
+    pub(crate) fn reached(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() >= self.until
     }
 
     /// Returns the reason for the end, for a summary.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self.cancel.is_cancelled() {
             true => "cancelled".to_owned(),
             false => format!(
@@ -155,7 +153,7 @@ impl Deadline {
 }
 
 /// Returns the first `most` bytes of a line as text, with a mark for the rest. Bytes that are no UTF-8 are escapes.
-pub(super) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
+pub(crate) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
     let mut kept = &line[..line.len().min(most)];
     if (kept.len() as u64) < whole
         && let Err(error) = str::from_utf8(kept)
@@ -175,37 +173,13 @@ pub(super) fn shorten(line: &[u8], most: usize, whole: u64) -> String {
 }
 
 /// Returns the part of a summary about lines that [`shorten`] cut.
-pub(super) fn cut_lines(count: usize) -> String {
+pub(crate) fn cut_lines(count: usize) -> String {
     match count {
         0 => String::new(),
         count => format!("; {} cut", plural(count, "line", "lines")),
     }
 }
 
-/// Returns a number from the model in its range, or `default` if the model gave none.
-pub(super) fn number(
-    call: &Call,
-    name: &str,
-    given: Option<i64>,
-    default: usize,
-    range: std::ops::RangeInclusive<usize>,
-) -> Result<usize, BadCall> {
-    let Some(given) = given else {
-        return Ok(default);
-    };
-    usize::try_from(given)
-        .ok()
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| {
-            BadCall(format!(
-                "{name} of {} is {} to {}.",
-                call.name,
-                range.start(),
-                range.end()
-            ))
-        })
-}
-
-pub(super) fn plural(count: usize, one: &str, many: &str) -> String {
+pub(crate) fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::buffers::OpenBuffers;
 use crate::tool::ToolCall;
-use crate::tool::judge::{Judge, JudgeConfig};
+use crate::workspace::files::{Deadline, PathFilter};
+use crate::workspace::judge::{Judge, JudgeConfig};
 use co_policy::{PolicySettings, Verdict};
 
 mod search;
@@ -65,20 +66,19 @@ impl Place {
     }
 
     fn verdict(&self, name: &str, arguments: Value) -> Verdict {
-        self.judge
-            .judge_query(&self.look(name, arguments), &self.work)
+        self.look(name, arguments).judge(&self.judge, &self.work)
     }
 
     /// Looks where that is allowed.
     fn take(&self, name: &str, arguments: Value) -> Result<FileFacts, String> {
         let look = self.look(name, arguments);
-        let verdict = self.judge.judge_query(&look, &self.work);
+        let verdict = look.judge(&self.judge, &self.work);
         assert!(
             matches!(verdict, Verdict::Allow(_)),
             "{look:?}: {verdict:?}"
         );
         let judge = Arc::clone(&self.judge);
-        let path = judge.query_place(&look, &self.work).unwrap();
+        let path = look.place(&judge, &self.work).unwrap();
         let scope = FileScope {
             open: self.open.clone(),
             editor: None,

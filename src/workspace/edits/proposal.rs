@@ -382,7 +382,7 @@ impl Proposal {
     }
 
     /// Returns the change of the file's buffer; none if no buffer has the file.
-    pub(super) fn buffer_change(&self) -> Result<Option<BufferChange>, EditRefused> {
+    pub(crate) fn buffer_change(&self) -> Result<Option<BufferChange>, EditRefused> {
         match &self.change {
             ProposedChange::Replace { place, old, new } => {
                 let change = old.buffer_change(&place.real, new);

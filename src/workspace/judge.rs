@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
 use super::files::attached::real_path;
-use super::files::{self, FileQuery, FileQueryError, PathFilter, PathRule};
+use super::files::{self, FileQueryError, PathFilter, PathRule};
+use super::job_input;
 use super::tracked::TrackedFiles;
-use super::{job_input, jobs};
 use co_exec::beneath;
 use co_exec::regular::FileStamp;
 use co_exec::repository;
@@ -25,6 +25,9 @@ use co_policy::{
     Assessment, CommandAssessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed,
     paths,
 };
+
+/// The name of the tool that types into a job, as rules know it.
+pub const JOB_WRITE: &str = "job_write";
 
 /// The configuration of a [`Judge`].
 pub struct JudgeConfig {
@@ -166,12 +169,11 @@ impl Judge {
     /// `read_file docs`, but none allows a path outside of the workspace.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
-    pub fn judge_query(&self, query: &FileQuery, cwd: &Path) -> Verdict {
-        let words = vec![query.name().to_owned(), query.path().to_owned()];
-        let path = query.path();
+    pub fn judge_query(&self, tool: &str, path: &str, wanted: PathUse, cwd: &Path) -> Verdict {
+        let words = vec![tool.to_owned(), path.to_owned()];
         let own = self.own_problem(path, &self.facts.path(cwd, path));
         let problems: Vec<Reason> = self
-            .path_problem(path, query.wanted(), cwd)
+            .path_problem(path, wanted, cwd)
             .into_iter()
             .chain(own)
             .collect();
@@ -201,12 +203,16 @@ impl Judge {
     ///
     /// # Errors
     /// There is no such file, or it may not be read unasked. It may be another file than when the query was judged.
-    pub fn query_place(&self, query: &FileQuery, cwd: &Path) -> Result<PathBuf, FileQueryError> {
-        let real = cwd.join(query.path()).canonicalize();
-        let real = real.map_err(|error| {
-            FileQueryError(format!("Cannot look at {}: {error}.", query.path()))
-        })?;
-        match self.problem_of(&real, query.wanted()) {
+    pub fn query_place(
+        &self,
+        path: &str,
+        wanted: PathUse,
+        cwd: &Path,
+    ) -> Result<PathBuf, FileQueryError> {
+        let real = cwd.join(path).canonicalize();
+        let real =
+            real.map_err(|error| FileQueryError(format!("Cannot look at {path}: {error}.")))?;
+        match self.problem_of(&real, wanted) {
             Some(why) => Err(FileQueryError(format!("Refused: {why}."))),
             None => Ok(real),
         }
@@ -402,9 +408,9 @@ impl Judge {
         let found = self.add_workspace_rules(Assessment {
             destructive,
             unread,
-            ..of_tool(vec![jobs::WRITE.to_owned()], types, None)
+            ..of_tool(vec![JOB_WRITE.to_owned()], types, None)
         });
-        let chat = allowed.then(|| Pattern::exact(jobs::WRITE));
+        let chat = allowed.then(|| Pattern::exact(JOB_WRITE));
         self.verdict(&found, chat.as_slice())
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Walk<'a> {
     todo: Vec<PendingEntry>,
     left_out: LeftOut,
     /// The number of entries so far.
-    pub(super) met: usize,
+    pub(crate) met: usize,
     /// The reason for an early end.
     pub(crate) cut: Option<String>,
 }
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the end of a summary, which counts the entries that the walk left out.
-    pub(super) fn left_out(&self) -> String {
+    pub(crate) fn left_out(&self) -> String {
         let mut words = String::new();
         let secret = self.left_out.secret;
         if secret > 0 {
@@ -243,7 +243,7 @@ fn unfit(path: &Path, meta: &Metadata) -> bool {
 }
 
 /// Returns the path of an entry as the model would write it, from the path that the model gave.
-pub(super) fn shown(asked: &str, root: &Path, path: &Path) -> String {
+pub(crate) fn shown(asked: &str, root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let asked = asked.trim_start_matches("./").trim_end_matches('/');
     let whole = match asked {

@@ -5,17 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::EditRefused;
-use super::proposal::{Proposal, replacement};
-use super::source::{EditPlace, EditableText};
-use crate::buffers::OpenBuffers;
-use crate::protocol::{EditorQuery, EditorTopic, FileEdits};
-use crate::tool::schema::{self, BadCall, arguments};
-use co_edit::{CharacterUnit, apply_placed};
+use super::schema::{self, BadCall, arguments};
+use crate::protocol::{EditorQuery, EditorTopic};
+use crate::workspace::edits::{EditRefused, RENAME as NAME};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-
-pub(in crate::tool) const NAME: &str = "rename_symbol";
 
 /// A call of this tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -29,7 +23,7 @@ pub struct RenameRequest {
 }
 
 /// Returns the tool's description for a model.
-pub(in crate::tool) fn spec() -> ToolSpec {
+pub(super) fn spec() -> ToolSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     schema::spec(
         NAME,
@@ -52,7 +46,7 @@ pub(in crate::tool) fn spec() -> ToolSpec {
 
 impl RenameRequest {
     /// Parses a call; none if it is of another tool.
-    pub(in crate::tool) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
+    pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         (call.name == NAME).then(|| arguments(call))
     }
 
@@ -81,28 +75,4 @@ impl RenameRequest {
     pub fn refuse(&self, why: impl std::fmt::Display) -> EditRefused {
         EditRefused(format!("cannot rename {}: {why}", self.name))
     }
-}
-
-/// Returns the change of a file by a language server. Changes nothing.
-///
-/// It blocks on files: call it from `spawn_blocking`.
-///
-/// # Errors
-/// The file has another text than the language server knows, or cannot be changed.
-pub fn propose_placed(
-    edits: &FileEdits,
-    unit: CharacterUnit,
-    place: &EditPlace,
-    open: &OpenBuffers,
-) -> Result<Proposal, EditRefused> {
-    let buffer = open.get(&place.real);
-    if buffer.map(|it| it.tick) != edits.tick {
-        return Err(place.refuse("it has changed meanwhile: ask again"));
-    }
-    let old = EditableText::of(place, open)?.ok_or_else(|| place.refuse("it does not exist"))?;
-    let mut new = old.text.clone();
-    apply_placed(&mut new, &edits.edits, unit).map_err(|error| place.refuse(error))?;
-    let mut proposal = replacement(place, old, new, Vec::new())?;
-    proposal.unsaved = buffer.is_some_and(|it| it.modified);
-    Ok(proposal)
 }

@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::attached;
-use super::limits::{EditorFacts, FileFacts, FileQueryError, FileScope, plural};
-use super::places::{self, PlaceReader};
 use crate::protocol::{EditorEntry, EditorQuery, EditorTopic};
 use crate::tool::schema::{self, BadCall, arguments};
+use crate::workspace::files::EDITOR as NAME;
+use crate::workspace::files::attached;
+use crate::workspace::files::limits::{EditorFacts, FileFacts, FileQueryError, FileScope, plural};
+use crate::workspace::files::places::{self, PlaceReader};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-
-pub(super) const NAME: &str = "editor_context";
 
 /// The arguments of a call, which [`spec`] describes.
 #[derive(Debug, Deserialize)]
@@ -234,10 +233,10 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::super::limits::Deadline;
     use super::*;
     use crate::buffers::OpenBuffers;
     use crate::protocol::EditorAnswer;
+    use crate::workspace::files::Deadline;
 
     fn parse(arguments: serde_json::Value) -> Result<EditorContext, String> {
         let call = Call::new("1", NAME, arguments);

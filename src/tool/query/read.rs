@@ -5,13 +5,14 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{Deadline, FileFacts, FileQueryError, FileScope, cut_lines, number, shorten};
-use crate::tool::schema::{self, BadCall, arguments};
+use crate::tool::schema::{self, BadCall, arguments, number};
+use crate::workspace::files::READ as NAME;
+use crate::workspace::files::limits::{
+    Deadline, FileFacts, FileQueryError, FileScope, cut_lines, shorten,
+};
 use co_edit::{FileText, NotText};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-
-pub(super) const NAME: &str = "read_file";
 
 const DEFAULT_LINES: usize = 2_000;
 const MOST_LINES: usize = 20_000;

@@ -1,28 +1,19 @@
 //! The tools `read_file`, `list_files`, `search` and `editor_context`, which run in this process and change nothing.
-//!
-//! These modules read files, ask the editor, and limit the size of results. `tool::judge` decides which paths they may read.
 
-pub mod attached;
 mod editor;
-pub(crate) mod ignore_rules;
-mod limits;
 mod list;
-pub mod places;
 mod read;
 mod search;
-pub(crate) mod walk;
+
+use std::path::{Path, PathBuf};
 
 use super::schema::BadCall;
+use crate::workspace::files::{self, FileFacts, FileQueryError, FileScope};
+use crate::workspace::judge::Judge;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+use co_policy::Verdict;
 use co_policy::paths::PathUse;
-
-pub(crate) use walk::Walk;
-
-pub use limits::{
-    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, PathRule,
-    QUERY_TIMEOUT,
-};
 
 /// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,22 +24,19 @@ pub enum FileQuery {
     Editor(editor::EditorContext),
 }
 
-/// The names of these tools.
-pub const NAMES: [&str; 4] = [read::NAME, list::NAME, search::NAME, editor::NAME];
-
 /// Returns the descriptions of these tools for a model.
 pub(super) fn specs() -> [ToolSpec; 4] {
     [read::spec(), list::spec(), search::spec(), editor::spec()]
 }
 
 impl FileQuery {
-    /// Parses a call; none if it is of a tool that is not in [`NAMES`].
+    /// Parses a call; none if it is of a tool that is not in [`files::NAMES`].
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         Some(match call.name.as_str() {
-            read::NAME => read::ReadQuery::parse(call).map(Self::Read),
-            list::NAME => list::ListQuery::parse(call).map(Self::List),
-            search::NAME => search::SearchQuery::parse(call).map(Self::Search),
-            editor::NAME => editor::EditorContext::parse(call).map(Self::Editor),
+            files::READ => read::ReadQuery::parse(call).map(Self::Read),
+            files::LIST => list::ListQuery::parse(call).map(Self::List),
+            files::SEARCH => search::SearchQuery::parse(call).map(Self::Search),
+            files::EDITOR => editor::EditorContext::parse(call).map(Self::Editor),
             _ => return None,
         })
     }
@@ -60,10 +48,10 @@ impl FileQuery {
 
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Read(_) => read::NAME,
-            Self::List(_) => list::NAME,
-            Self::Search(_) => search::NAME,
-            Self::Editor(_) => editor::NAME,
+            Self::Read(_) => files::READ,
+            Self::List(_) => files::LIST,
+            Self::Search(_) => files::SEARCH,
+            Self::Editor(_) => files::EDITOR,
         }
     }
 
@@ -77,11 +65,26 @@ impl FileQuery {
         }
     }
 
-    pub(super) fn wanted(&self) -> PathUse {
+    fn wanted(&self) -> PathUse {
         match self {
             Self::Read(_) => PathUse::ReadFile,
             Self::List(_) | Self::Search(_) | Self::Editor(_) => PathUse::Read,
         }
+    }
+
+    /// Judges the query by [`Judge::judge_query`]. It blocks on files: call it from `spawn_blocking`.
+    pub fn judge(&self, judge: &Judge, cwd: &Path) -> Verdict {
+        judge.judge_query(self.name(), self.path(), self.wanted(), cwd)
+    }
+
+    /// Returns the real path of the query. From then on, the path is opened through no link.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    ///
+    /// # Errors
+    /// As [`Judge::query_place`].
+    pub fn place(&self, judge: &Judge, cwd: &Path) -> Result<PathBuf, FileQueryError> {
+        judge.query_place(self.path(), self.wanted(), cwd)
     }
 
     /// Returns the query in a line, for a person.

@@ -11,14 +11,15 @@ use ignore::overrides::{Override, OverrideBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::limits::{FileFacts, FileQueryError, FileScope, cut_lines, number, plural, shorten};
-use super::walk::{Walk, shown};
-use crate::tool::schema::{self, BadCall, arguments};
+use crate::tool::schema::{self, BadCall, arguments, number};
+use crate::workspace::files::SEARCH as NAME;
+use crate::workspace::files::limits::{
+    FileFacts, FileQueryError, FileScope, cut_lines, plural, shorten,
+};
+use crate::workspace::files::walk::{Walk, shown};
 use co_exec::beneath::{Dir, Node, Parents};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
-
-pub(super) const NAME: &str = "search";
 
 const DEFAULT_MATCHES: usize = 100;
 const MOST_MATCHES: usize = 1_000;

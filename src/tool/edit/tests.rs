@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::buffers::OpenBuffers;
 use crate::protocol::BufferText;
-use crate::tool::judge::{Judge, JudgeConfig};
+use crate::workspace::edits::{Proposal, SeenTexts, propose};
+use crate::workspace::judge::{Judge, JudgeConfig};
 
 struct Scene {
     _dir: tempfile::TempDir,
@@ -54,7 +55,7 @@ impl Scene {
     }
 
     fn propose_with(&self, request: &Value, open: &OpenBuffers) -> Result<Proposal, String> {
-        let request = EditRequest::from_json(&request.to_string()).map_err(|it| it.to_string())?;
+        let request = from_json(&request.to_string()).map_err(|it| it.to_string())?;
         let places = self.judge.edit_places(&request, &self.work);
         let places = places.map_err(|it| it.to_string())?;
         let proposal = propose(&request, &places, open, &SeenTexts::default());
@@ -395,7 +396,7 @@ fn the_rules_of_the_workspace_can_be_changed() {
 #[test]
 fn a_request_that_cannot_be_read_is_refused() {
     let check = |text: &str, expected: &str| {
-        let error = EditRequest::from_json(text).unwrap_err().to_string();
+        let error = from_json(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
     };
     check("", "The request is not JSON");

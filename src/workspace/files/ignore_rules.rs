@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use crate::buffers::OpenBuffers;
-    use crate::tool::files::{Deadline, FileScope, Walk};
+    use crate::workspace::files::{Deadline, FileScope, Walk};
 
     const DIRS: [&str; 5] = ["", "a", "a/b", "a/b/c", "d"];
     const NAMES: [&str; 4] = ["x", "y.log", ".hidden", "b"];

@@ -1,0 +1,102 @@
+//! A change of files, as the model asks for it.
+
+use super::EditPlace;
+use co_edit::Edit;
+use co_policy::Pattern;
+
+/// The names of the tools that change files, as rules know them.
+pub const EDIT: &str = "edit_file";
+pub const WRITE: &str = "write_file";
+pub const DELETE: &str = "delete_file";
+pub const MOVE: &str = "move_file";
+
+/// All of these names.
+pub const NAMES: [&str; 4] = [EDIT, WRITE, DELETE, MOVE];
+
+/// A change of files, as the model asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditRequest {
+    Edit {
+        path: String,
+        edits: Vec<Edit>,
+        hash: Option<String>,
+    },
+    Write {
+        path: String,
+        text: String,
+        hash: Option<String>,
+    },
+    Delete {
+        path: String,
+    },
+    Move {
+        from: String,
+        to: String,
+    },
+}
+
+impl EditRequest {
+    /// Returns an edit of a file that says nothing of its text, to judge the file.
+    pub fn any_of(path: &str) -> Self {
+        Self::Edit {
+            path: path.to_owned(),
+            edits: Vec::new(),
+            hash: None,
+        }
+    }
+
+    /// Returns the rules that allow every edit of a file of the workspace.
+    pub fn every_edit() -> [Pattern; 2] {
+        [EDIT, WRITE].map(|tool| Pattern::prefix([tool, "**"]))
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Edit { .. } => EDIT,
+            Self::Write { .. } => WRITE,
+            Self::Delete { .. } => DELETE,
+            Self::Move { .. } => MOVE,
+        }
+    }
+
+    /// Returns the call in a line, for a person.
+    pub fn line(&self) -> String {
+        co_policy::one_line(&format!("{} {}", self.name(), self.paths().join(" ")))
+    }
+
+    /// Returns the words that rules match: the name of the tool and the files.
+    pub fn words(&self, places: &[EditPlace]) -> Vec<String> {
+        let files = places.iter().map(|place| place.shown.clone());
+        std::iter::once(self.name().to_owned())
+            .chain(files)
+            .collect()
+    }
+
+    /// Returns what the call does, in words for the person.
+    pub fn does(&self) -> &'static str {
+        match self {
+            Self::Edit { .. } => "changes a file",
+            Self::Write { .. } => "writes a whole file",
+            Self::Delete { .. } => "deletes a file",
+            Self::Move { .. } => "moves a file",
+        }
+    }
+
+    /// Returns the hash of the text that the model has read.
+    pub fn hash(&self) -> Option<&str> {
+        match self {
+            Self::Edit { hash, .. } | Self::Write { hash, .. } => hash.as_deref(),
+            Self::Delete { .. } | Self::Move { .. } => None,
+        }
+    }
+
+    /// Returns the paths, as the model gave them.
+    pub fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::Edit { path, .. } | Self::Write { path, .. } | Self::Delete { path } => {
+                vec![path]
+            }
+            Self::Move { from, to } => vec![from, to],
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Reads, walks and limits what is read of the files of a workspace. `workspace::judge` decides which paths may be read.
+
+pub mod attached;
+pub(crate) mod ignore_rules;
+pub(crate) mod limits;
+pub mod places;
+pub(crate) mod walk;
+
+pub(crate) use walk::Walk;
+
+pub use limits::{
+    Deadline, EditorFacts, FileFacts, FileQueryError, FileScope, PathFilter, PathRule,
+    QUERY_TIMEOUT,
+};
+
+/// The names of the tools that read files, as rules know them.
+pub const READ: &str = "read_file";
+pub const LIST: &str = "list_files";
+pub const SEARCH: &str = "search";
+pub const EDITOR: &str = "editor_context";
+
+/// All of these names.
+pub const NAMES: [&str; 4] = [READ, LIST, SEARCH, EDITOR];
