@@ -2,7 +2,8 @@
 //! back.
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
-//! of the files in the state directory, `log` the changes of each chat. `difference` shows a change. `undo` plans what takes
+//! of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the person has not
+//! answered yet. `difference` shows a change. `undo` plans what takes
 //! changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes
 //! where git's HEAD was.
 //!
@@ -15,6 +16,7 @@ mod head;
 mod journal;
 mod log;
 mod parts;
+mod round;
 mod snapshot;
 mod store;
 mod undo;
@@ -33,8 +35,9 @@ use journal::Journal;
 pub use change::{Change, Entry, files, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
-pub use log::{By, History, Record, TurnChanges};
+pub use log::{AcceptedFile, By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
+pub use round::{AnsweredFile, OpenFile, OpenPart, PartAnswer, PartKind, Round};
 pub use store::Store;
 pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
@@ -185,6 +188,7 @@ impl Checkpoints {
             of_git: false,
             unclear: Vec::new(),
             unknown: None,
+            at: None,
         };
         let journal = Journal::begin(&self.dir, &record)?;
         let unfinished = journal.unfinished();

@@ -336,6 +336,7 @@ impl UndoTask {
             of_git: false,
             unclear: Vec::new(),
             unknown: None,
+            at: None,
         };
         let has_changed = !record.changes.is_empty();
         let (checkpoints, chat) = (

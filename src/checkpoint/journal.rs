@@ -56,6 +56,7 @@ impl fmt::Display for InterruptedKeep {
         let changes = match &self.by {
             By::Call { what, .. } => format!("kept what `{}` changed", one_line(what)),
             By::Undo | By::TakenBack => "took changes back".to_owned(),
+            By::Accepted { .. } => "accepted changes".to_owned(),
             By::Redo => "brought changes back".to_owned(),
         };
         if self.dropped {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -43,6 +44,21 @@ pub struct Record {
     /// The changes were about to be made. The next record of the chat says what came of them; without one, co was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub planned: bool,
+    /// The seconds since 1970. [`append`] sets it; older versions of co wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+}
+
+/// A file of which the person accepted changes in a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedFile {
+    pub path: PathBuf,
+    /// Its path in the baseline. It differs if a move of the file is not accepted yet.
+    pub name: PathBuf,
+    /// The file with the accepted changes only.
+    pub baseline: Option<Entry>,
+    /// The file with the changes that are not accepted yet too.
+    pub seen: Option<Entry>,
 }
 
 /// The reason of a change.
@@ -60,6 +76,10 @@ pub enum By {
     Redo,
     /// The person took parts of a turn back.
     TakenBack,
+    /// The person accepted changes in a review. The record changes no file.
+    Accepted {
+        files: Vec<AcceptedFile>,
+    },
 }
 
 /// The changes of a turn, or of several turns that were taken back at once.
@@ -172,6 +192,7 @@ impl History {
                     done.records.push(record);
                 }
             }
+            By::Accepted { .. } => {}
         }
     }
 
@@ -181,12 +202,13 @@ impl History {
 }
 
 /// Returns the records of a chat, in their order. Lines that cannot be read are left out, and plans that another record
-/// follows.
+/// follows. What the person accepted says nothing about a plan.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
     let mut records = read(&file(store, chat));
-    let last = records.pop_if(|last| last.planned);
-    records.retain(|record| !record.planned);
-    records.extend(last);
+    let is_done = |it: &Record| !it.planned && !matches!(it.by, By::Accepted { .. });
+    let last = records.iter().rposition(is_done);
+    let mut at = 0..;
+    records.retain(|it| at.next() > last || !it.planned);
     records
 }
 
@@ -209,8 +231,13 @@ pub(super) fn append(store: &Path, chat: &str, record: &Record) -> io::Result<()
     private_dir(dir)?;
     let mut options = File::options();
     let opened = options.append(true).create(true).mode(0o600).open(&path);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let record = Record {
+        at: record.at.or(now.ok().map(|it| it.as_secs())),
+        ..record.clone()
+    };
     // The last line may have no end.
-    let line = format!("\n{}\n", serde_json::to_string(record)?);
+    let line = format!("\n{}\n", serde_json::to_string(&record)?);
     let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
     Ok(written.map_err(|error| paths::Error::write(dir, error))?)
 }
@@ -250,10 +277,16 @@ pub(super) fn newest_first(store: &Path) -> Vec<PathBuf> {
 pub(super) fn blobs(file: &Path) -> Vec<Blob> {
     let mut found = Vec::new();
     for record in read(file) {
+        let accepted = match record.by {
+            By::Accepted { files } => files,
+            _ => Vec::new(),
+        };
+        let accepted = accepted.into_iter().flat_map(|it| [it.baseline, it.seen]);
         let entries = record
             .changes
             .into_iter()
-            .flat_map(|it| [it.before, it.after]);
+            .flat_map(|it| [it.before, it.after])
+            .chain(accepted);
         found.extend(entries.filter_map(|entry| match entry {
             Some(Entry::File { blob, .. }) => blob,
             _ => None,

@@ -52,27 +52,14 @@ impl ChangedFile {
     pub fn of(undo: &Change, records: &[Record], store: &Store) -> Option<Self> {
         let (now, text) = texts(undo, store)?;
         let (now, text) = (now.as_str(), text.as_str());
-        let touched = touched(&undo.path, records, now, store);
-        let mut moved: isize = 0;
-        let mut parts = Vec::new();
-        for hunk in hunks(text, now) {
-            let start = hunk.at.start.saturating_add_signed(moved);
-            let lines = start..start + hunk.added();
-            moved += hunk.added().cast_signed() - hunk.removed().cast_signed();
-            let known = |it: &&TouchedLines| it.lines.as_ref().is_some_and(|it| meet(it, &lines));
-            let unknown = |it: &&TouchedLines| it.lines.is_none();
-            let mut by: Vec<_> = touched.iter().filter(known).map(|it| it.record).collect();
-            if by.is_empty() {
-                by.extend(touched.iter().filter(unknown).map(|it| it.record));
-            }
-            by.dedup();
-            parts.push(Part {
-                hunk,
-                line: start + 1,
-                records: by,
-            });
-        }
-        let hunks: Vec<_> = parts.iter().map(|it| it.hunk.clone()).collect();
+        let hunks = hunks(text, now);
+        let found = of_records(&undo.path, records, &hunks, now, store).into_iter();
+        let parts = hunks.iter().zip(found).map(|(hunk, (line, records))| Part {
+            hunk: hunk.clone(),
+            line,
+            records,
+        });
+        let parts: Vec<_> = parts.collect();
         let facts = undo.inverse().facts(store);
         (!parts.is_empty()).then(|| Self {
             undo: undo.clone(),
@@ -234,6 +221,33 @@ impl ChangedFile {
     }
 }
 
+/// Returns for each of the hunks that make the text `now` its first line, from 1, and the indexes of the records of the calls
+/// that made it.
+pub(super) fn of_records(
+    path: &Path,
+    records: &[Record],
+    hunks: &[Hunk],
+    now: &str,
+    store: &Store,
+) -> Vec<(usize, Vec<usize>)> {
+    let touched = touched(path, records, now, store);
+    let mut moved: isize = 0;
+    let of = hunks.iter().map(|hunk| {
+        let start = hunk.at.start.saturating_add_signed(moved);
+        let lines = start..start + hunk.added();
+        moved += hunk.added().cast_signed() - hunk.removed().cast_signed();
+        let known = |it: &&TouchedLines| it.lines.as_ref().is_some_and(|it| meet(it, &lines));
+        let unknown = |it: &&TouchedLines| it.lines.is_none();
+        let mut by: Vec<_> = touched.iter().filter(known).map(|it| it.record).collect();
+        if by.is_empty() {
+            by.extend(touched.iter().filter(unknown).map(|it| it.record));
+        }
+        by.dedup();
+        (start + 1, by)
+    });
+    of.collect()
+}
+
 /// Lines of the present text that a call changed; none if they were changed again.
 struct TouchedLines {
     record: usize,
@@ -277,7 +291,7 @@ fn texts(undo: &Change, store: &Store) -> Option<(FileText, FileText)> {
 }
 
 /// Returns the text of a file, which is empty if there is none; none if it is no text.
-fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
+pub(super) fn decode(entry: &Option<Entry>, store: &Store) -> Option<FileText> {
     let bytes = match entry {
         Some(entry @ Entry::File { .. }) => bytes_of(entry, store).ok()?,
         None => Vec::new(),

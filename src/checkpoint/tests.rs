@@ -450,6 +450,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         of_git: false,
         unclear: Vec::new(),
         unknown: None,
+        at: None,
     };
     scene.checkpoints.append("chat", &record).unwrap();
     for rounds in 1..5 {
@@ -495,6 +496,7 @@ fn a_record_of_an_older_version_with_a_commit_is_read() {
         of_git: false,
         unclear: Vec::new(),
         unknown: None,
+        at: None,
     };
     let text = serde_json::to_string(&record).unwrap();
     let old: Record = serde_json::from_str(&with_repository(&text)).unwrap();

@@ -49,6 +49,7 @@ impl JobCheckpoint {
             of_git: false,
             unclear: found.unclear,
             unknown: found.unknown,
+            at: None,
         };
         append_record(&services, transcript_id, record).await;
     }

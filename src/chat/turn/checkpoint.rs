@@ -234,6 +234,7 @@ impl Turn {
             of_git: false,
             unclear: found.unclear,
             unknown: found.unknown,
+            at: None,
         }
     }
 }

@@ -94,6 +94,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
         of_git: false,
         unclear: Vec::new(),
         unknown: None,
+        at: None,
     };
     scene.checkpoints.append("chat", &record).unwrap();
     let before = scene.everything();
@@ -156,6 +157,7 @@ fn begin(scene: &Scene, changes: &[Change]) {
         of_git: false,
         unclear: Vec::new(),
         unknown: None,
+        at: None,
     };
     let journal = Journal::begin(&scene.top.join("state/checkpoints"), &record);
     drop(journal.unwrap());
@@ -227,6 +229,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
         of_git: false,
         unclear: Vec::new(),
         unknown: None,
+        at: None,
     };
     let dir = scene.top.join("state/checkpoints");
     let journal = Journal::begin(&dir, &record).unwrap();
