@@ -22,6 +22,7 @@ mod rewind;
 mod running_turn;
 pub mod secret_access;
 mod status;
+pub mod tried;
 mod turn;
 mod undo;
 

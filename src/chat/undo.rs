@@ -3,17 +3,18 @@
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
 
+pub(super) mod apply;
 mod changes;
 mod plan;
 mod texts;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::apply::apply;
 use self::plan::{Plan, Planned};
 pub(super) use self::texts::named;
 use self::texts::{TurnSummary, changed_words, note, turns};
@@ -22,11 +23,10 @@ use super::events::ChatEvent;
 use super::rewind::RewindPoint;
 use super::turn::Reply;
 use crate::blocking::blocking;
-use crate::checkpoint::{self, By, Checkpoints, Record, Undo, UndoResult, files};
+use crate::checkpoint::{By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use crate::services::Services;
 use crate::text::one_line;
-use crate::workspace::edits;
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo` or review of `/changes` that is not complete.
@@ -177,63 +177,6 @@ impl Chat {
             }
         }
     }
-}
-
-/// Makes changes in the workspace `root`: those of files by calling `on_disk`, then those of Neovim's buffers.
-///
-/// # Errors
-/// `on_disk` failed, and nothing was changed.
-pub(super) async fn apply(
-    services: &Services,
-    root: &Path,
-    mut undo: Undo,
-    on_disk: impl FnOnce(&Checkpoints, Undo, &Path) -> std::io::Result<UndoResult> + Send + 'static,
-) -> Result<UndoResult, String> {
-    let all: Vec<_> = undo.all().iter().map(|it| root.join(&it.path)).collect();
-    for file in &all {
-        // A command of another chat may run.
-        services.checkpoints.saved(file);
-    }
-    let in_buffers = std::mem::take(&mut undo.buffers);
-    let (checkpoints, place) = (Arc::clone(&services.checkpoints), root.to_owned());
-    let mut done = blocking(move || on_disk(&checkpoints, undo, &place)).await?;
-    let buffers = services.buffers.clone();
-    for (buffer, change) in in_buffers {
-        let (changed, elsewhere) = edits::change_buffer(&buffers, buffer, root).await;
-        let moved = changed.moved.then(|| "it has changed meanwhile".to_owned());
-        match changed.problem.or(moved) {
-            Some(why) => done.failed.push((change.path, why)),
-            None => {
-                // The buffer has the change all the same.
-                done.failed
-                    .extend(elsewhere.map(|why| (change.path.clone(), why)));
-                done.changes.push(change);
-            }
-        }
-    }
-    for (file, to) in gone(&done.changes) {
-        let to = to.map(|it| root.join(it));
-        buffers.file_gone(&root.join(file), to.as_deref());
-    }
-    // The buffers of these files are read again. That may take long, so nothing waits for it.
-    tokio::spawn(async move {
-        let files = all.iter().map(PathBuf::as_path);
-        buffers.read(files).await;
-    });
-    Ok(done)
-}
-
-/// Returns the files that changes removed, with their new names if they were moved.
-fn gone(changes: &[checkpoint::Change]) -> impl Iterator<Item = (&Path, Option<&Path>)> {
-    let mut made: HashMap<_, &Path> = HashMap::new();
-    for change in changes.iter().filter(|it| it.before.is_none()) {
-        made.entry(&change.after).or_insert(&change.path);
-    }
-    let removed = changes.iter().filter(|it| {
-        let was_file = matches!(it.before, Some(checkpoint::Entry::File { .. }));
-        was_file && it.after.is_none()
-    });
-    removed.map(move |it| (it.path.as_path(), made.get(&it.before).copied()))
 }
 
 /// Waits for a message of an `/undo`, if there is one.

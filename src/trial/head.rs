@@ -1,13 +1,10 @@
 //! Asks git what a trial did with HEAD. Git runs inside a trial over the same layer, because it obeys the configuration that the
 //! command left. Its words are only shown.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::changes::{Error, TrialChanges};
-use super::layer::Layer;
-use crate::checkpoint::{Head, Store, files};
-use crate::workspace::judge::Judge;
+use super::place::TrialPlace;
+use crate::checkpoint::{Head, files};
 use co_exec::{Caller, CommandSpec, Confinement, Environment, Executor, GIT_ENVIRONMENT, Program};
 use co_policy::one_line;
 
@@ -33,39 +30,10 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// The most characters of the subject of a commit, and of the name of a branch.
 const MOST_CHARS: usize = 72;
 
-/// The place of a trial whose changes are read.
-#[derive(Clone)]
-pub struct TrialPlace {
-    pub layer: Arc<Layer>,
-    /// That of the workspace.
-    pub judge: Arc<Judge>,
-    pub store: Arc<Store>,
-}
-
-impl TrialChanges {
-    /// Adds what git says about the move of HEAD, if HEAD may have moved. The output of the command must not be withheld: what
-    /// git says may be made of it.
-    #[must_use]
-    pub async fn with_head(mut self, executor: &Executor, place: &TrialPlace) -> Self {
-        if self.git.has_commits() {
-            self.git.head = place.head(executor).await;
-        }
-        self
-    }
-}
-
 impl TrialPlace {
-    /// Reads the changes of the trial, which must have ended; see [`TrialChanges::read`].
-    ///
-    /// # Errors
-    /// There are too many, or the layer or the store cannot be used.
-    pub fn changes(&self) -> Result<TrialChanges, Error> {
-        let allowed = self.judge.readable();
-        TrialChanges::read(&self.layer, self.judge.root(), &allowed, &self.store)
-    }
-
-    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell.
-    async fn head(&self, executor: &Executor) -> Option<String> {
+    /// Returns what the trial did with HEAD, in words; none if HEAD is as in the workspace, or git cannot tell. The output of the
+    /// command must not be withheld: what git says may be made of it.
+    pub(super) async fn head(&self, executor: &Executor) -> Option<String> {
         let before = Head::read(executor, &self.judge).await?;
         let commit = before.commit.clone().unwrap_or_default();
         let git = self.judge.git()?.display().to_string();

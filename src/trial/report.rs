@@ -17,7 +17,7 @@ use co_exec::size_text;
 ///
 /// # Errors
 /// It takes longer. Then no change may be kept, because nobody has seen it. `make` goes on in its thread until its end.
-pub async fn in_time<T: Send + 'static>(
+pub(super) async fn in_time<T: Send + 'static>(
     layer: &Arc<Layer>,
     make: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::report::in_time;
 use super::{Layer, TrialChanges};
 use crate::checkpoint::{Change, Checkpoints, Entry};
 use crate::workspace::files::PathFilter;
@@ -353,9 +354,9 @@ fn co_shows_what_a_trial_changed_for_a_limited_time() {
     let layer = Arc::new(scene.layer());
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let shown = async {
-        assert_eq!(super::in_time(&layer, || 1).await, Ok(1));
+        assert_eq!(in_time(&layer, || 1).await, Ok(1));
         *layer.time_left.lock().unwrap() = Duration::from_millis(1);
-        super::in_time(&layer, move || ended.recv().is_err()).await
+        in_time(&layer, move || ended.recv().is_err()).await
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let why = runtime.block_on(shown).unwrap_err();

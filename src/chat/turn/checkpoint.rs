@@ -36,7 +36,7 @@ impl Turn {
         let approved = decision.lets_run() && *decision != Decision::Unasked;
         let (what, decision) = match &next.known {
             // What a trial changed is recorded when it is kept.
-            Ok(ParsedCall::Command(_)) if matches!(&next.trial, Trial::Ended(it) if !it.summary.runs_again) =>
+            Ok(ParsedCall::Command(_)) if matches!(&next.trial, Trial::Ended(it) if !it.tried.summary.runs_again) =>
             {
                 return None;
             }

@@ -1,21 +1,17 @@
 //! The end of a trial: what it changed is kept or dropped, as the person answered.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use super::super::events::ChatEvent;
+use super::super::tried::{Kept, TriedCommand};
 use super::super::undo;
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::ReviewedCommand;
 use super::event::Halt;
 use super::question::refusal;
-use super::trial::{EndedTrial, accepted};
-use crate::blocking::blocking;
-use crate::checkpoint::{By, CallChanges, Change, Checkpoints, Overlap, Undo, UndoResult, files};
+use super::trial::EndedTrial;
+use crate::checkpoint::{By, CallChanges};
 use crate::protocol::HunkAnswer;
 use crate::text::{MOST_NAMED, one_line};
-use crate::trial::{Fate, Layer, TrialChanges};
 use crate::workspace::edits;
 use co_llm::transcript::{Decision, Item};
 
@@ -32,7 +28,7 @@ impl Turn {
         decision: Decision,
         hunks: Option<Vec<HunkAnswer>>,
     ) -> Result<(), Halt> {
-        let runs_again = ended.summary.runs_again;
+        let runs_again = ended.tried.summary.runs_again;
         if decision.lets_run() && runs_again {
             return self.run_allowed(reviewed, decision).await;
         }
@@ -49,7 +45,7 @@ impl Turn {
         let (told, noted) = match refusal(&decision) {
             None => {
                 let what = reviewed.request.text();
-                self.keep_accepted(what, decision.clone(), &mut ended, hunks)
+                self.keep_accepted(what, decision.clone(), &mut ended.tried, hunks)
                     .await
             }
             Some(_) if decision == Decision::Withdrawn => {
@@ -83,7 +79,7 @@ impl Turn {
         &self,
         what: String,
         decision: Decision,
-        ended: &mut EndedTrial,
+        tried: &mut TriedCommand,
         hunks: Option<Vec<HunkAnswer>>,
     ) -> (String, String) {
         let comments = hunks.as_deref().and_then(edits::comments);
@@ -91,23 +87,21 @@ impl Turn {
             let kept = all.iter().filter(|it| it.accept).count();
             format!(" In a review, they kept {kept} of {} parts.", all.len())
         });
-        let mut changes = match self.accept(ended, hunks).await {
-            Ok(()) => std::mem::take(&mut ended.changes),
-            Err(why) => return not_kept(&why),
+        if let Err(why) = tried.accept(hunks).await {
+            return not_kept(&why);
+        }
+        let by = By::Call {
+            what,
+            decision,
+            command: false,
         };
-        let to_make = std::mem::take(&mut changes.changes);
-        let why_nothing = match to_make.is_empty() {
-            true => changes.notes(MOST_NAMED).join("; "),
-            false => "the workspace has these changes already".to_owned(),
+        let ((mut told, noted), kept_all) = match self.keep_trial(by, tried).await {
+            Ok(kept) => kept,
+            Err(why) => (not_kept(&why), false),
         };
-        let ((mut told, noted), kept_all) =
-            match self.keep_trial(what, decision, to_make, &why_nothing).await {
-                Ok(kept) => kept,
-                Err(why) => (not_kept(&why), false),
-            };
-        let changes = self
-            .leave_ignored(changes, ended.layer.take(), kept_all)
-            .await;
+        tried.changes.changes.clear();
+        tried.settle_ignored(kept_all).await;
+        let changes = &tried.changes;
         let notes = changes.notes(MOST_NAMED).into_iter();
         let notes = notes.chain(changes.ignored.unchanged());
         told.extend(review);
@@ -116,114 +110,33 @@ impl Turn {
         (told, noted)
     }
 
-    /// Leaves the ignored files of a trial for later trials, if all its other changes were kept.
-    async fn leave_ignored(
-        &self,
-        mut changes: TrialChanges,
-        layer: Option<Arc<Layer>>,
-        kept_all: bool,
-    ) -> TrialChanges {
-        let undecided = changes.ignored.clone();
-        changes.ignored.fate = Fate::Dropped;
-        let Some(layer) = layer.filter(|_| kept_all) else {
-            return changes;
-        };
-        let judge = Arc::clone(&self.judge);
-        let left = blocking(move || {
-            let mut left = TrialChanges {
-                ignored: undecided,
-                ..TrialChanges::default()
-            };
-            left.leave_ignored(&layer, judge.root(), &judge.readable());
-            Ok::<_, String>(left.ignored)
-        });
-        changes.ignored = left.await.unwrap_or(changes.ignored);
-        changes
-    }
-
-    /// Reduces the changes of a trial to the parts that the person accepted in a review. Without a review, all stay.
-    async fn accept(
-        &self,
-        ended: &mut EndedTrial,
-        hunks: Option<Vec<HunkAnswer>>,
-    ) -> Result<(), String> {
-        let Some(hunks) = hunks else {
-            return Ok(());
-        };
-        let (checkpoints, changes) = (
-            Arc::clone(&self.services.checkpoints),
-            std::mem::take(&mut ended.changes),
-        );
-        let files = std::mem::take(&mut ended.files);
-        let (all, whole) = (
-            changes.changes.len(),
-            hunks.iter().all(|it| it.accept && it.lines.is_none()),
-        );
-        let accepted = move || {
-            let store = checkpoints.store().map_err(|error| error.to_string())?;
-            let mut changes = accepted(changes, &files, &hunks, &store)?;
-            if !whole || changes.changes.len() < all {
-                changes.ignored.fate = Fate::Dropped;
-            }
-            Ok::<_, String>(changes)
-        };
-        ended.changes = blocking(accepted).await?;
-        Ok(())
-    }
-
     /// Makes the changes of a trial in the workspace. Returns what was kept, for the model and for the person, and whether all of
-    /// it is in the files now. `why_nothing` is the reason if there is nothing to keep.
+    /// it is in the files now.
     ///
     /// # Errors
     /// Nothing was kept, for this reason.
     async fn keep_trial(
         &self,
-        what: String,
-        decision: Decision,
-        changes: Vec<Change>,
-        why_nothing: &str,
+        by: By,
+        tried: &TriedCommand,
     ) -> Result<((String, String), bool), String> {
-        let root = self.judge.root().to_owned();
-        let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
-        let open = self
-            .services
-            .buffers
-            .read(files.iter().map(PathBuf::as_path))
-            .await;
-        let (checkpoints, place) = (Arc::clone(&self.services.checkpoints), root.clone());
-        let plan = blocking(move || {
-            let store = checkpoints.store()?;
-            let plan = Undo::making(&changes, &place, &store, &open, Overlap::Refuse);
-            Ok::<_, std::io::Error>(plan)
-        });
-        let mut plan = plan.await?;
-        let refused = std::mem::take(&mut plan.kept);
-        let unsaved = plan.buffers.iter().map(|(_, change)| change.path.display());
-        let unsaved: Vec<_> = unsaved.map(|path| path.to_string()).collect();
-        let by = By::Call {
-            what: what.clone(),
-            decision,
-            command: false,
-        };
-        if plan.all().is_empty() && refused.is_empty() {
+        let plan = tried.plan(&self.services).await?;
+        if plan.is_empty() {
+            let why = tried.why_nothing();
             let words = (
-                format!("It ran as a trial, and nothing was kept: {why_nothing}."),
-                format!("nothing was kept: {why_nothing}"),
+                format!("It ran as a trial, and nothing was kept: {why}."),
+                format!("nothing was kept: {why}"),
             );
             return Ok((words, false));
         }
         let planned = CallChanges {
-            changes: plan.all().into_iter().cloned().collect(),
+            changes: plan.changes(),
             ..CallChanges::default()
         };
         // So `/undo` knows them if co is killed meanwhile.
         self.try_append(by.clone(), planned, true).await?;
-        let made_by = by.clone();
-        let on_disk = move |checkpoints: &Checkpoints, plan: Undo, root: &Path| {
-            checkpoints.make(plan, root, made_by)
-        };
-        let mut done = match undo::apply(&self.services, &root, plan, on_disk).await {
-            Ok(done) => done,
+        let kept = match plan.carry_out(&self.services, by.clone()).await {
+            Ok(kept) => kept,
             Err(why) => {
                 // If this fails too, `/undo` finds the files as they were before, and changes none.
                 let _planned = self.try_append(by, CallChanges::default(), false).await;
@@ -231,21 +144,11 @@ impl Turn {
             }
         };
         let made = CallChanges {
-            changes: done.changes.clone(),
+            changes: kept.done.changes.clone(),
             ..CallChanges::default()
         };
         self.append_record(by, made, false).await;
-        done.failed.extend(refused);
-        let (mut told, noted) = kept_words(&done);
-        let kept_all = done.failed.is_empty() && unsaved.is_empty();
-        if !unsaved.is_empty() {
-            told.push_str(&format!(
-                " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
-                 person saves it.",
-                undo::named(unsaved)
-            ));
-        }
-        Ok(((told, noted), kept_all))
+        Ok(((kept_words(&kept), kept.noted()), kept.is_all()))
     }
 }
 
@@ -266,36 +169,24 @@ fn not_kept(why: &str) -> (String, String) {
     )
 }
 
-/// Returns what was kept, for the model and for the person.
-fn kept_words(done: &UndoResult) -> (String, String) {
-    let kept: Vec<_> = done
-        .changes
-        .iter()
-        .map(|it| it.path.display().to_string())
-        .collect();
-    let mut failed: Vec<_> = (done.failed.iter())
-        .map(|(path, why)| format!("{}: {why}", path.display()))
-        .collect();
-    let count = files(done.changes.iter().filter(|it| !it.is_directory()).count());
-    let named = match kept.is_empty() {
+/// Returns what was kept, for the model.
+fn kept_words(kept: &Kept) -> String {
+    let paths = kept.done.changes.iter();
+    let paths: Vec<_> = paths.map(|it| it.path.display().to_string()).collect();
+    let named = match paths.is_empty() {
         true => "nothing".to_owned(),
-        false => undo::named(kept),
+        false => undo::named(paths),
     };
-    if let Some(more @ 1..) = failed.len().checked_sub(MOST_NAMED) {
-        failed.truncate(MOST_NAMED);
-        failed.push(format!("and {more} more"));
+    let mut told = match kept.failed() {
+        None => format!("It ran as a trial, and the person kept what it changed: {named}."),
+        Some(failed) => format!("It ran as a trial. Kept: {named}. Not kept: {failed}."),
+    };
+    if !kept.unsaved.is_empty() {
+        told.push_str(&format!(
+            " The change is in the buffer only, because it has unsaved changes: {}. Commands see the file without it until the \
+             person saves it.",
+            undo::named(kept.unsaved.clone())
+        ));
     }
-    match failed.is_empty() {
-        true => (
-            format!("It ran as a trial, and the person kept what it changed: {named}."),
-            format!("kept: {count}"),
-        ),
-        false => {
-            let failed = failed.join("; ");
-            (
-                format!("It ran as a trial. Kept: {named}. Not kept: {failed}."),
-                format!("kept: {count}; not kept: {failed}"),
-            )
-        }
-    }
+    told
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::events::ChatEvent;
+use super::super::tried::{self, TriedCommand};
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{AllowedCommand, ParsedCall, ReviewedCommand};
@@ -11,28 +12,12 @@ use super::event::Halt;
 use super::permissions::Allowance;
 use super::question::Resolution;
 use super::run::StartedCommand;
-use super::trial::{EndedTrial, Trial, shown_change, summary};
+use super::trial::{EndedTrial, Trial};
 use super::trial_keep::DROPPED;
-use crate::blocking::blocking;
-use crate::checkpoint::ChangedFile;
 use crate::config::TryFirst;
-use crate::protocol::Change;
 use crate::tool::shell::ExecContext;
-use crate::trial::{self, Fate, Layer, TrialChanges, TrialPlace, ended_by_itself};
-use crate::workspace::judge::Judge;
-use co_exec::CommandOutcome;
 use co_llm::transcript::Decision;
 use co_policy::Sort;
-
-/// The changes of a trial that has ended.
-struct ReadTrial {
-    changes: TrialChanges,
-    /// Its files in parts, for a review.
-    files: Vec<ChangedFile>,
-    /// The difference for the question.
-    change: Option<Change>,
-    layer: Arc<Layer>,
-}
 
 impl Turn {
     /// Returns the worst sort of a command that can run as a trial and needs an answer; none for others.
@@ -121,7 +106,7 @@ impl Turn {
             return Ok(true);
         };
         match trial {
-            Trial::Ended(ended) if ended.needs_no_answer() => {
+            Trial::Ended(ended) if ended.tried.needs_no_answer() => {
                 let call = next.call.clone();
                 self.queue.pop();
                 self.calls_ended += 1;
@@ -135,31 +120,14 @@ impl Turn {
     }
 
     async fn run_trial(&mut self, reviewed: ReviewedCommand) -> Result<Trial, Halt> {
-        let (dir, workspace) = (
-            self.services.places.trials.clone(),
-            self.judge.root().to_owned(),
-        );
-        let Some(launcher) = self.services.executor.launcher() else {
-            return Ok(Trial::Failed("nothing can confine it here".to_owned()));
-        };
-        let removals = launcher.removals().clone();
-        let (root, most_left) = (
-            workspace.clone(),
-            self.services.executor.settings().trial_cache,
-        );
-        let judge = Arc::clone(&self.judge);
-        let layer = blocking(move || {
-            let layer = Layer::new(&dir, &root, most_left, &removals)?;
-            Ok::<_, std::io::Error>(layer.with_survey(judge.survey()))
-        });
-        let layer = match layer.await {
-            Ok(layer) => layer,
+        let place = match tried::begin(&self.services, Arc::clone(&self.judge)).await {
+            Ok(place) => place,
             Err(why) => return Ok(Trial::Failed(why)),
         };
         let allowed = AllowedCommand {
             context: ExecContext {
                 cwd: reviewed.cwd,
-                confinement: layer.confinement(&workspace),
+                confinement: place.confinement(),
                 unasked: true,
             },
             call: reviewed.call,
@@ -185,7 +153,7 @@ impl Turn {
         let read = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            read = self.read_trial(layer, &outcome, failed) => Some(read),
+            read = TriedCommand::read(&self.services, place, &outcome, failed) => Some(read),
         };
         let Some(read) = read else {
             let told = "It ran as a trial, and what it changed is dropped.";
@@ -193,78 +161,9 @@ impl Turn {
             self.conclude(&allowed.call, result).await?;
             return Err(Halt::Cancelled);
         };
-        let may_stay = ended_by_itself(&outcome) && !failed;
-        let read = match read {
-            Ok(read) => read.settle_ignored(may_stay, Arc::clone(&self.judge)).await,
-            Err(why) => Err(why),
-        };
         Ok(match read {
             Err(why) => Trial::Failed(why),
-            Ok(read) => Trial::Ended(Box::new(EndedTrial {
-                summary: summary(&outcome, &read.changes, failed),
-                layer: Some(read.layer).filter(|_| read.changes.ignored.fate == Fate::Undecided),
-                change: read.change,
-                changes: read.changes,
-                files: read.files,
-                result,
-            })),
+            Ok(tried) => Trial::Ended(Box::new(EndedTrial { tried, result })),
         })
-    }
-
-    /// Reads what a trial changed, and makes the difference for the question. `failed` is true if the command may have failed because
-    /// of the trial.
-    async fn read_trial(
-        &self,
-        layer: Layer,
-        outcome: &CommandOutcome,
-        failed: bool,
-    ) -> Result<ReadTrial, String> {
-        let (checkpoints, judge) = (
-            Arc::clone(&self.services.checkpoints),
-            Arc::clone(&self.judge),
-        );
-        let read = blocking(move || {
-            let store = checkpoints.store().map_err(|error| error.to_string())?;
-            let place = TrialPlace {
-                layer: Arc::new(layer),
-                judge,
-                store,
-            };
-            let changes = place.changes().map_err(|error| error.to_string())?;
-            place.layer.release();
-            Ok::<_, String>((changes, place))
-        });
-        let (mut changes, place) = read.await?;
-        // What git says may have a secret too, if the output has one.
-        if !outcome.withheld {
-            changes = changes.with_head(&self.services.executor, &place).await;
-        }
-        let TrialPlace { layer, store, .. } = place;
-        let shown = trial::in_time(&layer, move || {
-            let files = ChangedFile::all(changes.changes.iter(), &store);
-            // A yes may run the command again, so there is nothing to answer in parts.
-            let whole = failed || !changes.git.is_empty();
-            let change = shown_change(&changes, &files, whole, &store);
-            (changes, files, change)
-        });
-        let (changes, files, change) = shown.await?;
-        Ok(ReadTrial {
-            changes,
-            files,
-            change,
-            layer,
-        })
-    }
-}
-
-impl ReadTrial {
-    /// Decides about the ignored files of the trial. If it changed only these, and they `may_stay`, leaves them for later trials.
-    async fn settle_ignored(mut self, may_stay: bool, judge: Arc<Judge>) -> Result<Self, String> {
-        let settle = move || {
-            let allowed = judge.readable();
-            (self.changes).settle_ignored(may_stay, &self.layer, judge.root(), &allowed);
-            Ok::<_, String>(self)
-        };
-        blocking(settle).await
     }
 }

@@ -11,12 +11,11 @@ use tokio::sync::oneshot;
 
 use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
-use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
-use crate::checkpoint::{By, Checkpoints, Overlap, Undo, files};
+use crate::checkpoint::{By, Checkpoints, Store, files};
 use crate::paths::Paths;
 use crate::protocol::FactLine;
-use crate::trial::{Layer, NotKept, TrialChanges, TrialPlace, ended_by_itself, in_time};
+use crate::trial::{Layers, NotKept, TrialChanges, TrialPlace, ended_by_itself, keeping};
 use crate::workspace::confinement_hint::may_have_failed;
 use crate::workspace::judge::{Judge, JudgeConfig, workspace_of};
 use co_exec::sandbox::{Launcher, Removals};
@@ -91,15 +90,14 @@ impl Trial {
         );
         let layers = machine.paths.layers();
         let removals = Removals::default();
-        let layer = Layer::new(&layers, &root, machine.settings.trial_cache, &removals)
-            .map_err(|error| error.to_string())?
-            .with_survey(judge.survey());
+        let layers = Layers {
+            dir: &layers,
+            most_left: machine.settings.trial_cache,
+            removals: &removals,
+        };
+        let place = TrialPlace::new(judge, store, &layers).map_err(|error| error.to_string())?;
         Ok(Self {
-            place: TrialPlace {
-                layer: Arc::new(layer),
-                judge,
-                store,
-            },
+            place,
             removals,
             checkpoints,
             after,
@@ -111,7 +109,7 @@ impl Trial {
     }
 
     pub(super) fn confinement(&self) -> Confinement {
-        self.place.layer.confinement(self.place.judge.root())
+        self.place.confinement()
     }
 
     /// Reads the changes of the command. With `--json`, also keeps them if that is asked for. If this is dropped, nothing is kept.
@@ -121,21 +119,15 @@ impl Trial {
         json: bool,
         executor: &Executor,
     ) -> Tried<'_> {
-        let place = self.place.clone();
-        let read = blocking(move || {
-            let found = place.changes();
-            place.layer.release();
-            found
-        });
-        let found = match read.await {
-            Ok(found) if !outcome.withheld => Ok(found.with_head(executor, &self.place).await),
-            Ok(found) => Ok(found),
-            Err(why) => Err(why),
+        let withheld = outcome.withheld;
+        let report = move |found: &TrialChanges, store: &Store| match json {
+            true => Report::Json(found.changes_json(store, withheld)),
+            false => Report::Text {
+                diff: found.diff(store),
+                facts: found.facts(store),
+            },
         };
-        let found = match found {
-            Ok(found) => self.report(found, json, outcome.withheld).await,
-            Err(why) => Err(why),
-        };
+        let found = self.place.read(outcome, executor, report).await;
         // From here on nothing waits, so no signal ends it half-way.
         let mut tried = Tried {
             trial: self,
@@ -145,35 +137,13 @@ impl Trial {
             problem: None,
         };
         if let Ok((found, _)) = &mut tried.found {
-            let TrialPlace { layer, judge, .. } = &self.place;
             let may_stay = tried.is_whole && !may_have_failed(outcome);
-            found.settle_ignored(may_stay, layer, judge.root(), &judge.readable());
+            self.place.settle_ignored(found, may_stay);
         }
         if json && self.after == AfterTrial::Keep && tried.is_whole {
             tried.keep();
         }
         tried
-    }
-
-    /// Makes the report of the changes, before any is kept.
-    async fn report(
-        &self,
-        found: TrialChanges,
-        json: bool,
-        withheld: bool,
-    ) -> Result<(TrialChanges, Report), String> {
-        let store = Arc::clone(&self.place.store);
-        in_time(&self.place.layer, move || {
-            let report = match json {
-                true => Report::Json(found.changes_json(&store, withheld)),
-                false => Report::Text {
-                    diff: found.diff(&store),
-                    facts: found.facts(&store),
-                },
-            };
-            (found, report)
-        })
-        .await
     }
 
     /// Removes the layer, up to `limit`. The next trial removes the rest.
@@ -285,14 +255,9 @@ impl Tried<'_> {
         let Ok((found, _)) = &mut self.found else {
             return;
         };
-        let TrialPlace {
-            layer,
-            judge,
-            store,
-        } = &self.trial.place;
-        let root = judge.root();
-        let open = OpenBuffers::new();
-        let undo = Undo::making(&found.changes, root, store, &open, Overlap::Refuse);
+        let place = &self.trial.place;
+        let (root, open) = (place.root(), OpenBuffers::new());
+        let undo = keeping(&found.changes, root, place.store(), &open);
         let mut left = undo.kept.clone();
         let checkpoints = &self.trial.checkpoints;
         let by = By::Call {
@@ -308,7 +273,7 @@ impl Tried<'_> {
             }
         }
         if left.is_empty() {
-            found.leave_ignored(layer, root, &judge.readable());
+            place.leave_ignored(found);
         }
         let left = left.into_iter().map(|(path, why)| NotKept { path, why });
         self.kept = Some(left.collect());

@@ -1,0 +1,358 @@
+//! A command that has run as a trial, of the model or of the person: what the question about it shows, and what is kept of it.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::undo::apply::apply;
+use crate::blocking::blocking;
+use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult, files};
+use crate::protocol::{Change, HunkAnswer, TrialSummary};
+use crate::services::Services;
+use crate::text::{MOST_NAMED, one_line};
+use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keeping};
+use crate::workspace::edits::accepted_hunks;
+use crate::workspace::judge::Judge;
+use co_edit::Hunk;
+use co_exec::CommandOutcome;
+
+/// The most lines of output in the question about a trial.
+const OUTPUT_LINES: usize = 6;
+
+/// A command that has run as a trial. Nothing has changed yet.
+pub struct TriedCommand {
+    pub changes: TrialChanges,
+    pub summary: TrialSummary,
+    /// The difference for the question; none if nothing can be kept.
+    pub change: Option<Change>,
+    /// The changed files in parts; empty if there are too many.
+    files: Vec<ChangedFile>,
+    /// The workspace.
+    root: PathBuf,
+    store: Arc<Store>,
+    /// The layer, if its ignored files may still stay for later trials; else none.
+    place: Option<TrialPlace>,
+}
+
+/// The changes of a trial that are about to be kept.
+pub struct KeepPlan {
+    undo: Undo,
+    root: PathBuf,
+    /// The files that changed meanwhile, with the reason.
+    refused: Vec<(PathBuf, String)>,
+    /// The files whose buffers have unsaved changes, as they are shown.
+    unsaved: Vec<String>,
+}
+
+/// The changes of a trial that were kept.
+pub struct Kept {
+    /// `failed` also has the files that changed meanwhile.
+    pub done: UndoResult,
+    /// The files whose change is in the buffer only, as they are shown.
+    pub unsaved: Vec<String>,
+}
+
+/// Makes the layer of a trial in the workspace of `judge`.
+///
+/// # Errors
+/// It cannot be made.
+pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace, String> {
+    let Some(launcher) = services.executor.launcher() else {
+        return Err("nothing can confine it here".to_owned());
+    };
+    let removals = launcher.removals().clone();
+    let most_left = services.executor.settings().trial_cache;
+    let (dir, checkpoints) = (
+        services.places.trials.clone(),
+        Arc::clone(&services.checkpoints),
+    );
+    blocking(move || {
+        let layers = Layers {
+            dir: &dir,
+            most_left,
+            removals: &removals,
+        };
+        TrialPlace::new(judge, checkpoints.store()?, &layers)
+    })
+    .await
+}
+
+impl TriedCommand {
+    /// Reads the changes of a trial, and makes the texts for the question. `failed` is true if the command may have failed because
+    /// of the trial.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub async fn read(
+        services: &Services,
+        place: TrialPlace,
+        outcome: &CommandOutcome,
+        failed: bool,
+    ) -> Result<Self, String> {
+        let show = move |changes: &TrialChanges, store: &Store| {
+            let files = ChangedFile::all(changes.changes.iter(), store);
+            // A yes may run the command again, so there is nothing to answer in parts.
+            let whole = failed || !changes.git.is_empty();
+            let change = shown_change(changes, &files, whole, store);
+            (files, change)
+        };
+        let read = place.read(outcome, &services.executor, show).await?;
+        let (mut changes, (files, change)) = read;
+        let may_stay = ended_by_itself(outcome) && !failed;
+        let settled = blocking(move || {
+            place.settle_ignored(&mut changes, may_stay);
+            Ok::<_, String>((changes, place))
+        });
+        let (changes, place) = settled.await?;
+        Ok(Self {
+            summary: summary(outcome, &changes, failed),
+            change,
+            files,
+            root: place.root().to_owned(),
+            store: Arc::clone(place.store()),
+            place: Some(place).filter(|_| changes.ignored.fate == Fate::Undecided),
+            changes,
+        })
+    }
+
+    /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
+    /// of the trial.
+    pub fn needs_no_answer(&self) -> bool {
+        self.changes.only_ignored() && !self.summary.runs_again
+    }
+
+    /// Reduces the changes to the parts that the person accepted in a review. Without a review, all stay.
+    ///
+    /// # Errors
+    /// The answers are not those to the parts, or a file cannot have the text that the person wrote.
+    pub async fn accept(&mut self, hunks: Option<Vec<HunkAnswer>>) -> Result<(), String> {
+        let Some(hunks) = hunks else {
+            return Ok(());
+        };
+        let changes = std::mem::take(&mut self.changes);
+        let (files, store) = (std::mem::take(&mut self.files), Arc::clone(&self.store));
+        let (all, whole) = (
+            changes.changes.len(),
+            hunks.iter().all(|it| it.accept && it.lines.is_none()),
+        );
+        let accepted = move || {
+            let mut changes = accepted(changes, &files, &hunks, &store)?;
+            if !whole || changes.changes.len() < all {
+                changes.ignored.fate = Fate::Dropped;
+            }
+            Ok::<_, String>(changes)
+        };
+        self.changes = blocking(accepted).await?;
+        Ok(())
+    }
+
+    /// Returns what keeps the changes. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    pub async fn plan(&self, services: &Services) -> Result<KeepPlan, String> {
+        let changes = self.changes.changes.clone();
+        let (root, store) = (self.root.clone(), Arc::clone(&self.store));
+        let files: Vec<_> = changes.iter().map(|it| root.join(&it.path)).collect();
+        let open = services.buffers.read(files.iter().map(PathBuf::as_path));
+        let open = open.await;
+        let place = root.clone();
+        let plan = move || Ok::<_, String>(keeping(&changes, &place, &store, &open));
+        let mut undo = blocking(plan).await?;
+        let refused = std::mem::take(&mut undo.kept);
+        let unsaved = undo.buffers.iter().map(|(_, change)| change.path.display());
+        Ok(KeepPlan {
+            refused,
+            unsaved: unsaved.map(|path| path.to_string()).collect(),
+            undo,
+            root,
+        })
+    }
+
+    /// Returns the reason why a plan that is empty keeps nothing.
+    pub fn why_nothing(&self) -> String {
+        match self.changes.changes.is_empty() {
+            true => self.changes.notes(MOST_NAMED).join("; "),
+            false => "the workspace has these changes already".to_owned(),
+        }
+    }
+
+    /// Leaves the ignored files for later trials, if all other changes were kept. Else they are dropped.
+    pub async fn settle_ignored(&mut self, kept_all: bool) {
+        let undecided = self.changes.ignored.clone();
+        self.changes.ignored.fate = Fate::Dropped;
+        let Some(place) = self.place.take().filter(|_| kept_all) else {
+            return;
+        };
+        let left = blocking(move || {
+            let mut left = TrialChanges {
+                ignored: undecided,
+                ..TrialChanges::default()
+            };
+            place.leave_ignored(&mut left);
+            Ok::<_, String>(left.ignored)
+        });
+        if let Ok(ignored) = left.await {
+            self.changes.ignored = ignored;
+        }
+    }
+}
+
+impl KeepPlan {
+    /// Returns whether there is nothing to do, and nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.undo.all().is_empty() && self.refused.is_empty()
+    }
+
+    /// Returns the changes that it makes.
+    pub fn changes(&self) -> Vec<checkpoint::Change> {
+        self.undo.all().into_iter().cloned().collect()
+    }
+
+    /// Makes the changes in the workspace, and in buffers with unsaved changes.
+    ///
+    /// # Errors
+    /// Nothing was kept, for this reason.
+    pub async fn carry_out(self, services: &Services, by: By) -> Result<Kept, String> {
+        let on_disk = move |checkpoints: &Checkpoints, undo: Undo, root: &Path| {
+            checkpoints.make(undo, root, by)
+        };
+        let mut done = apply(services, &self.root, self.undo, on_disk).await?;
+        done.failed.extend(self.refused);
+        Ok(Kept {
+            done,
+            unsaved: self.unsaved,
+        })
+    }
+}
+
+impl Kept {
+    /// Returns whether all of it is in the files now.
+    pub fn is_all(&self) -> bool {
+        self.done.failed.is_empty() && self.unsaved.is_empty()
+    }
+
+    /// Returns the files that were not kept, with the reasons; none if there are none.
+    pub fn failed(&self) -> Option<String> {
+        let failed = self.done.failed.iter();
+        let mut named: Vec<_> = failed
+            .map(|(path, why)| format!("{}: {why}", path.display()))
+            .collect();
+        if let Some(more @ 1..) = named.len().checked_sub(MOST_NAMED) {
+            named.truncate(MOST_NAMED);
+            named.push(format!("and {more} more"));
+        }
+        (!named.is_empty()).then(|| named.join("; "))
+    }
+
+    /// Returns what was kept, as a remark for the person.
+    pub fn noted(&self) -> String {
+        let changes = self.done.changes.iter();
+        let count = files(changes.filter(|it| !it.is_directory()).count());
+        match self.failed() {
+            None => format!("kept: {count}"),
+            Some(failed) => format!("kept: {count}; not kept: {failed}"),
+        }
+    }
+}
+
+/// Returns the parts of the changes that the person accepted in a review, with the directories that they need.
+///
+/// # Errors
+/// The answers are not those to the parts, or a file cannot have the text that the person wrote.
+fn accepted(
+    mut all: TrialChanges,
+    files: &[ChangedFile],
+    answers: &[HunkAnswer],
+    store: &Store,
+) -> Result<TrialChanges, String> {
+    let parts: usize = files.iter().map(|file| file.parts.len()).sum();
+    if parts != answers.len() {
+        return Err("the review is not one of these changes".to_owned());
+    }
+    let by_path: HashMap<&Path, &checkpoint::Change> = (all.changes.iter())
+        .map(|it| (it.path.as_path(), it))
+        .collect();
+    let mut answers = answers.iter();
+    let mut accepted = Vec::new();
+    for file in files {
+        let hunks: Vec<Hunk> = file.parts.iter().map(|it| it.hunk.clone()).collect();
+        let stay = accepted_hunks(&hunks, answers.by_ref().take(hunks.len()));
+        let change = by_path.get(file.path());
+        if let Some(change) = change.filter(|_| !stay.is_empty()) {
+            let mut change = (*change).clone();
+            if stay != hunks {
+                change.after = file.without(&stay, store)?.before;
+            }
+            accepted.push(change);
+        }
+    }
+    let needed: HashSet<&Path> = accepted.iter().flat_map(|it| it.path.ancestors()).collect();
+    all.changes
+        .retain(|it| it.is_directory() && needed.contains(it.path.as_path()));
+    all.changes.extend(accepted);
+    Ok(all)
+}
+
+/// Returns the result of a trial for the question. `failed` is true if the command may have failed because of the trial.
+fn summary(outcome: &CommandOutcome, changes: &TrialChanges, failed: bool) -> TrialSummary {
+    let printed = outcome
+        .output
+        .get(..outcome.printed)
+        .unwrap_or(&outcome.output);
+    let lines: Vec<&str> = printed.trim_end().lines().collect();
+    let last = lines.len().saturating_sub(OUTPUT_LINES);
+    let mut notes = Vec::new();
+    if outcome.withheld {
+        notes.push(
+            "the model does not get its output, which may contain a secret: yes runs it for real"
+                .to_owned(),
+        );
+    } else if failed {
+        notes.push(
+            "it may have failed because a trial has no network and writes only in the workspace: yes runs it for real".to_owned(),
+        );
+    } else if !changes.git.is_empty() {
+        notes.push(
+            "a trial keeps files only, no change of .git: yes drops its changes and runs it for real"
+                .to_owned(),
+        );
+    }
+    let has_git = !changes.git.is_empty();
+    let runs_again = failed || has_git;
+    if !runs_again {
+        notes.extend(changes.notes(MOST_NAMED));
+        notes.extend(changes.ignored.unchanged());
+    }
+    TrialSummary {
+        git: (has_git && !outcome.withheld).then(|| one_line(&changes.git.words())),
+        status: one_line(&outcome.status()),
+        output: lines[last..]
+            .iter()
+            .map(|line| co_policy::printable(line))
+            .collect(),
+        notes: notes.iter().map(|note| one_line(note)).collect(),
+        runs_again,
+    }
+}
+
+/// Returns the difference for the question; none if nothing can be kept. With `whole`, the person does not answer its parts.
+fn shown_change(
+    changes: &TrialChanges,
+    files: &[ChangedFile],
+    whole: bool,
+    store: &Store,
+) -> Option<Change> {
+    if changes.changes.is_empty() {
+        return None;
+    }
+    let (added, removed) = changes.lines(store);
+    let all: Vec<_> = changes.changes.iter().collect();
+    let change = ChangedFile::for_question(&all, files, store);
+    Some(Change {
+        whole: whole || change.whole,
+        added,
+        removed,
+        ..change
+    })
+}
