@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::trial_commands::run;
 use super::trial_scene::{COMMIT, DROPPED, REPOSITORY, Scene, said, wait};
+use crate::support::runner::Runner;
 
 /// Checks that a trial of a script leaves the repository as it is, keeps a file, and says what the script did in `.git`.
 #[track_caller]
@@ -100,6 +101,8 @@ fn what_else_changed_is_named_by_its_path() {
 
 #[test]
 fn a_git_directory_with_another_name_counts_as_one() {
+    // Each of them meets each way and each deed.
+    let mut runners = Runner::all().into_iter().cycle();
     for lead in [
         "mkdir deep; mv .git deep/bare; ln -s deep/bare .git",
         "mkdir deep; mv .git deep/bare; echo gitdir: deep/bare > .git",
@@ -119,7 +122,8 @@ fn a_git_directory_with_another_name_counts_as_one() {
             ),
             ("git -C deep/bare tag v1", "deep/bare/refs/tags/v1 changed"),
         ] {
-            let scene = Scene::new(&format!("{REPOSITORY}; mkdir -p .git/hooks; {lead}"));
+            let script = format!("{REPOSITORY}; mkdir -p .git/hooks; {lead}");
+            let scene = Scene::of(runners.next().unwrap(), &script);
             let before = scene.files();
             let done = scene.keep(&format!("{deed}; echo 2 > a"));
             let told = said(&done);
@@ -141,6 +145,7 @@ fn a_git_directory_with_another_name_counts_as_one() {
 
 #[test]
 fn a_new_repository_is_named_and_not_kept() {
+    let mut runners = Runner::all().into_iter().cycle();
     for (deed, name) in [
         ("git init -q sub", "sub/.git"),
         ("git init -q --bare deep/new.git", "deep/new.git"),
@@ -152,13 +157,34 @@ fn a_new_repository_is_named_and_not_kept() {
         ("echo ref: refs/heads/a > part/HEAD", "part"),
         ("mkdir y; echo x > y/HEAD; echo ../.git > y/commondir", "y"),
     ] {
-        let scene = Scene::new(&format!("{REPOSITORY}; mkdir -p part/objects part/refs"));
+        let script = format!("{REPOSITORY}; mkdir -p part/objects part/refs");
+        let scene = Scene::of(runners.next().unwrap(), &script);
         let done = scene.keep(deed);
         let expected = format!("co-nvim: {DROPPED}: new repository: {name}");
         assert!(said(&done).contains(&expected), "{deed}: {:?}", said(&done));
         scene.bash(&format!(
             "test ! -e {name}/HEAD -a ! -e {name}/config -a ! -e {name}/hooks"
         ));
+    }
+}
+
+#[test]
+fn nobody_keeps_links_pipes_hooks_or_odd_refs_of_git() {
+    for runner in Runner::all() {
+        let scene = Scene::of(runner, REPOSITORY);
+        let before = scene.repository();
+        let script = "mkfifo .git/logs/x; git update-ref refs/heads/HEAD HEAD; ln -s $HOME/.bashrc .git/COMMIT; \
+                      echo x > .git/hooks/pre-commit; git -c core.logAllRefUpdates=always tag v1";
+        let (_, output, trial) = run(&scene, &["--try", "--keep"], script);
+        let changed = trial["git"].as_array().unwrap();
+        for path in ["logs/x", "refs/heads/HEAD", "COMMIT", "hooks/pre-commit"] {
+            let path = format!(".git/{path}");
+            assert!(
+                changed.contains(&path.clone().into()),
+                "{path}: {output} {trial}"
+            );
+        }
+        assert!(scene.repository() == before, "{runner:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::trial_commands::run;
 use super::trial_scene::{Scene, kill};
+use crate::support::runner::Runner;
 
 /// A crate with a test that fails if `src/lib.rs` does not say 2.
 const CRATE: &str = r#"
@@ -83,6 +84,37 @@ fn what_later_trials_see_is_told() {
         "{told}"
     );
     assert!(said(&["exit $(cat b.o)"]).starts_with("[exit 3"));
+}
+
+#[test]
+fn rules_that_a_trial_makes_hide_nothing() {
+    let places = [
+        ".gitignore",
+        "src/.gitignore",
+        "src/.ignore",
+        "src/.rgignore",
+    ];
+    for runner in Runner::all() {
+        let script = "git init -q; mkdir src; echo '*.o' > .gitignore; echo 1 > src/a.py";
+        let scene = Scene::of(runner, script);
+        let before = scene.files();
+        let mut plant = "echo evil > src/conftest.py; echo '*' > .git/info/exclude; git config core.excludesFile $PWD/x; echo '*' > x".to_owned();
+        for place in places {
+            plant.push_str(&format!("; echo '*' > {place}"));
+        }
+        let (_, _, trial) = run(&scene, &["--try"], &plant);
+        let changes = trial["changes"].as_array().unwrap().iter();
+        let changed: Vec<&str> = changes.map(|it| it["path"].as_str().unwrap()).collect();
+        for path in places.iter().chain(&["src/conftest.py", "x"]) {
+            assert!(changed.contains(path), "{runner:?}, {path}: {trial}");
+        }
+        assert_eq!(scene.files(), before, "{runner:?}");
+        // Nothing of it is there for a later trial, whose new files are kept.
+        let look = "test ! -e src/conftest.py && test ! -e src/.gitignore && test ! -e x && echo new > src/new";
+        let done = scene.keep(look);
+        assert!(done.status.success(), "{runner:?}: {done:?}");
+        scene.bash("test $(cat src/new) = new");
+    }
 }
 
 /// Runs a line in each directory of caches.

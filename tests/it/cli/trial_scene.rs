@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
+use crate::support::runner::Runner;
 use crate::support::test_tree::{self, Tree};
-use crate::support::{BACKEND, DEADLINE, proc};
+use crate::support::{DEADLINE, proc};
 
 /// A repository with a commit.
 pub(super) const REPOSITORY: &str =
@@ -25,6 +26,8 @@ pub(super) struct Scene {
     _dir: TempDir,
     pub(super) workspace: PathBuf,
     pub(super) home: PathBuf,
+    runner: Runner,
+    backend: PathBuf,
 }
 
 impl Scene {
@@ -33,22 +36,38 @@ impl Scene {
         Self::new_in(&std::env::temp_dir(), script)
     }
 
+    /// Returns the scene of a user on a kernel.
+    pub(super) fn of(runner: Runner, script: &str) -> Self {
+        Self::of_in(runner, &std::env::temp_dir(), script)
+    }
+
     pub(super) fn new_in(place: &Path, script: &str) -> Self {
+        Self::of_in(Runner::default(), place, script)
+    }
+
+    fn of_in(runner: Runner, place: &Path, script: &str) -> Self {
         let dir = TempDir::with_prefix_in("co-try-", place).unwrap();
         let top = dir.path().canonicalize().unwrap();
         let scene = Self {
             _dir: dir,
             workspace: top.join("work"),
             home: top.join("home"),
+            runner,
+            backend: runner.backend(&top),
         };
-        fs::create_dir(&scene.workspace).unwrap();
-        fs::create_dir(&scene.home).unwrap();
+        for dir in [&scene.workspace, &scene.home] {
+            fs::create_dir(dir).unwrap();
+        }
+        runner.give(&top);
         scene.bash(script);
         scene
     }
 
     pub(super) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
+        self.with_environment(self.runner.command(program))
+    }
+
+    fn with_environment(&self, mut command: Command) -> Command {
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -65,7 +84,7 @@ impl Scene {
     }
 
     pub(super) fn try_command(&self, args: &[&str]) -> Command {
-        let mut command = self.command(BACKEND);
+        let mut command = self.with_environment(self.runner.co(&self.backend));
         command.args(["exec", "--try"]).args(args);
         command
     }

@@ -13,11 +13,9 @@ use tempfile::TempDir;
 use super::hostile::python;
 use crate::support::BACKEND;
 use crate::support::http::Reply;
+use crate::support::runner::OLDER;
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
-
-/// Runs a program on such a kernel.
-const OLDER: &str = include_str!("older.py");
 
 /// The word that names the missing feature.
 const WHY: &str = "Landlock";

@@ -7,19 +7,22 @@ use super::machine::Machine;
 
 #[test]
 fn a_command_that_makes_a_git_file_opens_nothing() {
-    let machine = Machine::new();
-    let ws = machine.lay("ws", &[("a", "")]);
-    let plant =
-        "echo 'gitdir: .f' > .git; mkdir .f; echo ../.git > .f/gitdir; echo $HOME > .f/commondir";
-    machine.write(&ws, plant);
-    machine.home_is_closed(&ws);
-    machine.bash(&ws, &format!("rm -rf .git .f; {plant}"));
-    machine.home_is_closed(&ws);
+    for machine in Machine::all() {
+        let ws = machine.lay("ws", &[("a", "")]);
+        let plant = "echo 'gitdir: .f' > .git; mkdir .f; echo ../.git > .f/gitdir; echo $HOME > .f/commondir";
+        machine.write(&ws, plant);
+        machine.home_is_closed(&ws);
+        machine.bash(&ws, &format!("rm -rf .git .f; {plant}"));
+        machine.home_is_closed(&ws);
+    }
 }
 
 #[test]
 fn an_unpacked_archive_opens_nothing() {
-    let machine = Machine::new();
+    Machine::all().iter().for_each(no_archive_opens_anything);
+}
+
+fn no_archive_opens_anything(machine: &Machine) {
     let home = machine.home.display().to_string();
     let shape = ["HEAD", "objects/x", "refs/x"];
     for (dot, own, common) in [

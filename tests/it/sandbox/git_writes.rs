@@ -65,13 +65,16 @@ fn names(dir: &Path) -> Vec<String> {
 
 #[test]
 fn what_git_obeys_cannot_be_changed_or_made() {
-    let machine = Machine::new();
-    let ws = bare_of_all(&machine);
-    let before = [".git", ".git/worktrees/tree"].map(|dir| names(&ws.join(dir)));
-    machine.each_works_free(&ws, DEEDS);
-    machine.each_is_held(&ws, DEEDS);
-    let after = [".git", ".git/worktrees/tree"].map(|dir| names(&ws.join(dir)));
-    assert_eq!(after, before, "placeholders stay");
+    for (number, machine) in Machine::all().iter().enumerate() {
+        let ws = bare_of_all(machine);
+        let before = [".git", ".git/worktrees/tree"].map(|dir| names(&ws.join(dir)));
+        if number == 0 {
+            machine.each_works_free(&ws, DEEDS);
+        }
+        machine.each_is_held(&ws, DEEDS);
+        let after = [".git", ".git/worktrees/tree"].map(|dir| names(&ws.join(dir)));
+        assert_eq!(after, before, "placeholders stay");
+    }
 }
 
 #[test]
@@ -159,11 +162,15 @@ fn what_git_leads_to_in_the_workspace_is_held() {
         "mv .git x",
     ];
     for lead in ELSEWHERE {
-        for machine in [Machine::new(), Machine::new().without_namespaces()] {
+        let all = Machine::all().into_iter();
+        let all = all.chain([Machine::new().without_namespaces()]);
+        for (number, machine) in all.enumerate() {
             let ws = machine.repository("ws");
             machine.bash(&ws, &format!("mkdir -p .git/hooks; {lead}"));
             machine.bash(&ws, "git status -s && test $(git log --format=%s) = first");
-            machine.each_works_free(&ws, &deeds[..7]);
+            if number == 0 {
+                machine.each_works_free(&ws, &deeds[..7]);
+            }
             machine.each_is_held(&ws, deeds);
             machine.bash(&ws, "git status -s && test $(git log --format=%s) = first");
         }

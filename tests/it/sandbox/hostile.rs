@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::scene::{SOMEBODY, Scene, am_root, older, support};
+pub(super) use crate::support::runner::python;
 
 const TABLE: &str = concat!(
     include_str!("hostile/base.py"),
@@ -114,12 +115,6 @@ impl Drop for Outside {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
     }
-}
-
-/// Python as every user can start it.
-pub(super) fn python() -> &'static str {
-    let there = fs::exists("/usr/bin/python3").unwrap_or(false);
-    if there { "/usr/bin/python3" } else { "python3" }
 }
 
 fn rows(mut command: Command, terminal: &OwnedFd) -> BTreeMap<String, Value> {

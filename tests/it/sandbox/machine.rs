@@ -1,5 +1,6 @@
 //! `co-nvim exec` as a person uses it, with its own home directory and repositories.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,17 +8,29 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 use super::scene::stdout;
-use crate::support::BACKEND;
+use crate::support::runner::Runner;
 
 /// A home directory with a `.bashrc`, and space beside it for workspaces and repositories.
 pub(super) struct Machine {
     _top: TempDir,
+    runner: Runner,
+    backend: PathBuf,
     pub(super) top: PathBuf,
     pub(super) home: PathBuf,
 }
 
 impl Machine {
     pub(super) fn new() -> Self {
+        Self::of(Runner::default())
+    }
+
+    /// A machine for each user and kernel.
+    pub(super) fn all() -> Vec<Self> {
+        Runner::all().into_iter().map(Self::of).collect()
+    }
+
+    /// A machine on which everything belongs to a user, who runs co on a kernel.
+    fn of(runner: Runner) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("co-git-")
             .tempdir()
@@ -26,18 +39,25 @@ impl Machine {
         let home = top.join("home");
         fs::create_dir(&home).unwrap();
         fs::write(home.join(".bashrc"), "mine\n").unwrap();
+        let backend = runner.backend(&top);
         let who = "[user]\n\tname = A\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n";
         fs::write(home.join(".gitconfig"), who).unwrap();
+        runner.give(&top);
         Self {
             _top: dir,
+            runner,
+            backend,
             top,
             home,
         }
     }
 
     /// A command with only the person's environment.
-    pub(super) fn command(&self, program: &str, cwd: &Path) -> Command {
-        let mut command = Command::new(program);
+    pub(super) fn command(&self, program: impl AsRef<OsStr>, cwd: &Path) -> Command {
+        self.with_environment(self.runner.command(program), cwd)
+    }
+
+    fn with_environment(&self, mut command: Command, cwd: &Path) -> Command {
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -55,7 +75,8 @@ impl Machine {
     }
 
     pub(super) fn exec(&self, cwd: &Path, level: &[&str], line: &str) -> Output {
-        let mut command = self.command(BACKEND, cwd);
+        let co = self.runner.co(&self.backend);
+        let mut command = self.with_environment(co, cwd);
         command.arg("exec").args(level).arg(line);
         command.output().unwrap()
     }
@@ -82,6 +103,8 @@ impl Machine {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
+        let top = Path::new(name).iter().next().unwrap();
+        self.runner.give(&self.top.join(top));
         dir
     }
 
@@ -89,14 +112,12 @@ impl Machine {
     #[track_caller]
     pub(super) fn home_is_closed(&self, ws: &Path) {
         let home = self.home.display();
-        for line in [
+        let lines = [
             format!("echo x >> {home}/.bashrc"),
             format!("cat {home}/.bashrc"),
             format!("echo x > {home}/new"),
-        ] {
-            let done = self.write(ws, &line);
-            assert_eq!(done.status.code(), Some(1), "{line}: {done:?}");
-        }
+        ];
+        self.each_is_held(ws, &lines.each_ref().map(String::as_str));
         let text = fs::read_to_string(self.home.join(".bashrc")).unwrap();
         assert_eq!(text, "mine\n");
         assert!(!self.home.join("new").exists());

@@ -24,6 +24,7 @@ mod programs;
 mod quotas;
 mod runs_later;
 mod scene;
+mod setuid;
 mod signals;
 mod swaps;
 mod toolchains;

@@ -18,6 +18,7 @@ use super::trial::users;
 use super::user_home::UserHome;
 use crate::exec::Bench;
 use crate::support::BACKEND;
+use crate::support::runner::OLDER;
 
 const SECRET: &str = "KEY=hunter2\n";
 /// Prints each secret of a workspace if it can.
@@ -34,9 +35,6 @@ const LEVELS: [(&str, bool); 4] = [
     ("workspace", true),
     ("trial", true),
 ];
-
-/// Runs a program on a kernel that seems older.
-const OLDER: &str = include_str!("older.py");
 
 /// A workspace whose launcher first runs a script in it, and an executor.
 struct Place {

@@ -2,12 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, am_root, support};
 use super::user_home::UserHome;
+use crate::support::runner::OLDER;
 
 /// The limits of processes and of open files in these tests.
 const PROCESSES: u64 = 40;
@@ -64,9 +66,6 @@ except RuntimeError:
     wait.wait()
 ";
 
-/// Runs a program on a kernel that seems older.
-const OLDER: &str = include_str!("older.py");
-
 /// Takes a part of what is shared.
 const QUOTAS: &str = include_str!("quotas.py");
 
@@ -87,6 +86,9 @@ const WORKSPACE: &[&str] = &["--backend", "landlock"];
 
 /// Runs a program of [`QUOTAS`] at a level as a user, on a kernel that seems `older`, and returns the outcome.
 fn take(user: Option<u32>, older: &[&str], level: &[&str], program: &str) -> Value {
+    // Two of them together would have more of their user's descriptors in sockets than the kernel allows.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let home = UserHome::new(user);
     // Its open files cannot be read by an ordinary user.
     let unreadable = home.work().join("unreadable");

@@ -16,9 +16,7 @@ use co_exec::sandbox::{ConfinedCommand, Launcher, SandboxSupport};
 
 use crate::exec::levels;
 use crate::support::BACKEND;
-
-/// An ordinary user where the tests run as root; nobody has it.
-pub(super) const SOMEBODY: u32 = 54_321;
+pub(super) use crate::support::runner::{SOMEBODY, am_root};
 
 /// Below the home directory, each with a secret in it.
 const SECRETS: &[&str] = &[
@@ -346,10 +344,6 @@ pub(super) fn copy_program(to: &Path) {
 
 fn own(home: &Path) -> Vec<PathBuf> {
     vec![home.join(".local/state/co"), home.join(".config/co")]
-}
-
-pub(super) fn am_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 fn walk(path: &Path) -> Vec<PathBuf> {

@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use super::hostile::python;
 use super::scene::am_root;
 use super::user_home::UserHome;
+use crate::support::runner::OLDER;
 use crate::support::{DEADLINE, proc};
 
 /// A user that is neither the tests' own nor that of another test.
@@ -15,9 +16,6 @@ const SOMEBODY: u32 = 54_325;
 
 /// Tries all ways to signal, and prints those that succeeded.
 const ACTIONS: &str = include_str!("signals.py");
-
-/// Emulates a kernel of another version.
-const OLDER: &str = include_str!("older.py");
 
 /// A kernel with or without namespaces.
 #[derive(Debug, Clone, Copy)]

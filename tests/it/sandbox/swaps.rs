@@ -20,12 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root};
+use crate::support::runner::OLDER;
 use crate::support::test_tree::{self, Tree};
 use crate::support::{cases, output_of};
 
 const SWAPS: &str = include_str!("swaps.py");
-const OLDER: &str = include_str!("older.py");
-
 /// The most rounds of edits by the command line until one is made.
 const MOST_ROUNDS: usize = 100;
 

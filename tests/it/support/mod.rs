@@ -7,6 +7,7 @@ pub(crate) mod nvim;
 pub(crate) mod pids;
 pub(crate) mod proc;
 pub(crate) mod rpc;
+pub(crate) mod runner;
 pub(crate) mod scene;
 mod screen;
 #[path = "../../../src/test_tree.rs"]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::super::hostile::python;
 use super::super::scene::Scene;
 use crate::support::pids::Pids;
+use crate::support::runner::OLDER;
 use crate::support::{DEADLINE, proc};
 
 /// The text of every secret.
@@ -54,9 +55,6 @@ const FURNITURE: [(&str, &str); 12] = [
     ("home/notes", "mine\n"),
     ("out/file", "outside\n"),
 ];
-
-/// Runs a program on a kernel that seems older.
-const OLDER: &str = include_str!("../older.py");
 
 /// The outcome of a command.
 #[derive(Debug)]
