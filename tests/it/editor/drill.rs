@@ -42,7 +42,7 @@ fn moment(chance: &mut fastrand::Rng, round: u64) -> Moment {
         // The small lines at its beginning, or somewhere in the large one that follows.
         1 => Moment::Writing(match chance.u64(..2) {
             0 => chance.u64(..1_500),
-            _ => chance.u64(..30_000),
+            _ => chance.u64(..LINES * 18),
         }),
         2 => Moment::Asking(time(chance.u64(..60))),
         3 => Moment::Deciding(time(chance.u64(..60))),
@@ -254,10 +254,11 @@ fn killed_at_any_moment() {
         let moment = moment(&mut chance, round);
         let requests = drill.scene.server.requests().len();
         drill.kill_at(round, moment);
+        // A kill may come before all of the text above is there. Asked for first, as parts of it may still come.
+        let is_loaded = drill.scene.eval(LOADED) == true;
         // The turn's beginning showed what the one before had come to.
         let text = drill.scene.chat();
-        // A kill may come before all of the text above is there.
-        if drill.scene.eval(LOADED) == true {
+        if is_loaded {
             shown.assert_in(&text, &when);
         }
         for request in &drill.scene.server.requests()[requests..] {

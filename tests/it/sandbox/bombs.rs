@@ -43,6 +43,9 @@ const BOMBS: [(&str, &str); 5] = [
     ),
 ];
 
+/// The words of the system if a process cannot be started. The other processes of a user may fill the place too.
+const FULL: &str = "Resource temporarily unavailable";
+
 /// Becomes the parent of all orphans, so that none stays in the tests' own process when it has ended.
 const REAPER: &str = "import ctypes, os, sys
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
@@ -116,16 +119,20 @@ impl Place {
     }
 
     /// Runs one by the backend, checks that nothing of it is left, and returns the outcome.
-    fn exec(&self, set: impl FnOnce(&mut Command), bomb: &str) -> Value {
-        let token = token();
-        let mut command = self.command(&self.home.exe(), &token);
-        command.args(["exec", "--json"]);
-        set(&mut command);
-        let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
-        for _ in 0..10 {
-            let left = proc::holding(&token);
-            assert!(left.is_empty(), "{command:?}: {left:?}");
-        }
+    fn exec(&self, set: impl Fn(&mut Command), bomb: &str) -> Value {
+        let done = proc::wait_until(DEADLINE, "room for the backend", || {
+            let token = token();
+            let mut command = self.command(&self.home.exe(), &token);
+            command.args(["exec", "--json"]);
+            set(&mut command);
+            let done = command.arg("--").args(NICE).arg(bomb).output().unwrap();
+            for _ in 0..10 {
+                let left = proc::holding(&token);
+                assert!(left.is_empty(), "{command:?}: {left:?}");
+            }
+            let is_full = done.stdout.is_empty() && text(&done.stderr).contains(FULL);
+            (!is_full).then_some(done)
+        });
         serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {done:?}"))
     }
 
@@ -150,7 +157,11 @@ fn no_comet_goes_on(place: &Place) {
             let set = |exec: &mut Command| {
                 exec.args(args);
             };
-            let told = place.exec(set, COMET);
+            let told = proc::wait_until(DEADLINE, "room for a comet", || {
+                let told = place.exec(set, COMET);
+                let is_full = told["output"].as_str().unwrap().contains(FULL);
+                (!is_full).then_some(told)
+            });
             let named = told["background"].as_array().map_or(0, Vec::len);
             assert!(named > 0, "{level}: {told}");
         }
@@ -176,7 +187,7 @@ fn bombs(token: &str) -> Vec<i32> {
     let mut found = proc::holding(token);
     found.retain(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !String::from_utf8_lossy(&line).contains(REAPER)
+        !text(&line).contains(REAPER)
     });
     found
 }
@@ -194,6 +205,10 @@ fn end_all(token: &str) {
         stopped = found;
     }
     stopped.into_iter().for_each(proc::kill9);
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn token() -> String {
