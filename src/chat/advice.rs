@@ -59,8 +59,9 @@ impl Conditions {
     /// Returns advice for the model about an outcome. There is none about a command that succeeded or was cancelled, unless
     /// its output is withheld.
     pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
-        if outcome.withheld && self.level != "trial" {
-            Some(WITHHELD.to_owned())
+        if outcome.withheld {
+            // After a trial, co asks the person without another call.
+            (self.level != "trial").then(|| WITHHELD.to_owned())
         } else if outcome.ok() || outcome.cancelled {
             None
         } else if outcome.timed_out {
@@ -79,8 +80,8 @@ impl Conditions {
 
     /// Returns a sentence about the confinement of an approved command, if it may have caused a failure.
     pub(super) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
-        let approved = !self.confined;
-        approved.then(|| confinement_hint::hint(outcome, self.network))?
+        let is_meant = !self.confined && !outcome.withheld;
+        is_meant.then(|| confinement_hint::hint(outcome, self.network))?
     }
 
     /// Returns true if running without approval may have caused a failure, or the output is withheld.
@@ -211,6 +212,18 @@ mod tests {
         };
         check(UNLIMITED, &withheld, "co then asks the person");
         assert!(UNLIMITED.may_be_to_blame(&withheld));
+        // The end of a trial tells nothing either.
+        let trial = Conditions {
+            level: "trial",
+            ..UNLIMITED
+        };
+        for end in [exit(126), exit(1)] {
+            let withheld = CommandOutcome {
+                withheld: true,
+                ..end
+            };
+            check(trial, &withheld, "");
+        }
     }
 
     #[test]

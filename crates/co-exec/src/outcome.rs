@@ -9,7 +9,7 @@ use crate::limits::ExceededLimit;
 /// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CommandOutcome {
-    /// Text for a model: bounded, plain, with a status line. Without the output if that is withheld.
+    /// Text for a model: bounded, plain, with a status line. If the output is withheld, it only says so.
     pub output: String,
     /// The bytes of this text before the status line.
     pub printed: usize,
@@ -49,6 +49,11 @@ impl CommandOutcome {
     /// Returns whether the command succeeded.
     pub fn ok(&self) -> bool {
         !self.was_ended() && (self.exit == Some(0) || self.nothing_found)
+    }
+
+    /// Returns whether a model is told that the command succeeded. It is not told of a failure if the output is withheld.
+    pub fn told_ok(&self) -> bool {
+        self.withheld || self.ok()
     }
 
     /// Returns whether the command ended by itself and did not succeed.

@@ -105,7 +105,11 @@ impl JobView {
         };
         let spill = outcome.spill.as_ref();
         let all = spill.map_or_else(String::new, |path| format!("; kept in {}", path.display()));
-        let mut line = format!("[job {} ended: {}{all}]", self.number, outcome.status());
+        let mut line = format!(
+            "[job {} ended: {}{all}]",
+            self.number,
+            outcome.told_status()
+        );
         if let Some(advice) = self.conditions.advice(outcome) {
             line.push('\n');
             line.push_str(&advice);
@@ -116,7 +120,9 @@ impl JobView {
     /// Returns the line about the job's end.
     pub(in crate::chat) fn end_line(&self) -> String {
         let outcome = self.outcome();
-        let how = outcome.as_ref().map_or_else(String::new, |it| it.status());
+        let how = outcome
+            .as_ref()
+            .map_or_else(String::new, |it| it.told_status());
         let hint = outcome.as_ref().and_then(|it| self.conditions.hint(it));
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
         let line = format!("job {} ({}) ended: {how}{hint}", self.number, self.short);

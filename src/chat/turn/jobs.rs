@@ -110,7 +110,7 @@ impl Turn {
             let ran = allowed.request.text();
             lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
         }
-        let ok = job.outcome().is_none_or(|outcome| outcome.ok());
+        let ok = job.outcome().is_none_or(|outcome| outcome.told_ok());
         self.tell(
             &allowed.call,
             &job,

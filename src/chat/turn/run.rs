@@ -184,7 +184,7 @@ impl Turn {
         let started_containers = readiness::started(&allowed.request.text(), &outcome);
         let more = started_containers.unwrap_or_default();
         let result = CallResult {
-            ok: outcome.ok(),
+            ok: outcome.told_ok(),
             spill: outcome.spill.clone(),
             shown: ShownPart {
                 output,

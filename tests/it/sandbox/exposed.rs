@@ -41,7 +41,9 @@ impl Place {
 #[tokio::test]
 async fn output_is_withheld_if_a_secret_appeared_where_the_command_could_read() {
     let place = Place::new();
-    let running = place.start("cat src/deep/.env src/main.rs").await;
+    // The exit status and the name of what it leaves could tell a secret too.
+    let line = "cat src/deep/.env src/main.rs; (exec -a hunter3 sleep 60) & exit 7";
+    let running = place.start(line).await;
     fs::write(place.ws.join("src/deep/.env"), "KEY=hunter3\n").unwrap();
     place.go();
     let outcome = running.outcome().await;
@@ -49,6 +51,9 @@ async fn output_is_withheld_if_a_secret_appeared_where_the_command_could_read() 
     let told = "[output withheld: a secret appeared where the command could read: src/deep/.env]\n";
     assert_eq!((&*outcome.output, outcome.printed), (told, 0));
     assert_eq!(outcome.spill, None);
+    assert_eq!((outcome.exit, outcome.told_ok()), (Some(7), true));
+    let status = outcome.told_status();
+    assert_eq!(status, "its output and exit status are withheld");
 }
 
 #[tokio::test]
@@ -61,6 +66,7 @@ async fn output_of_a_running_command_is_withheld_too() {
     reading.settled(Duration::ZERO).await;
     let new = reading.next().unwrap();
     assert!(new.notes[0].starts_with("output withheld: "), "{new:?}");
+    assert_eq!(reading.amount(), "its output is withheld");
     // The output may still contain the secret after the file is gone.
     fs::remove_file(place.ws.join("src/.env")).unwrap();
     let new = reading.from_line(0).unwrap();

@@ -45,6 +45,8 @@ struct Position {
     /// The start of the next piece, which may repeat an unfinished line.
     at: u64,
     seen: u64,
+    /// The lines that were printed when the model last read; none if it got no output because that is withheld.
+    lines: Option<u64>,
 }
 
 impl OutputReading {
@@ -55,7 +57,10 @@ impl OutputReading {
             spill,
             cap,
             secrets: None,
-            place: Mutex::default(),
+            place: Mutex::new(Position {
+                lines: Some(0),
+                ..Position::default()
+            }),
         }
     }
 
@@ -65,14 +70,10 @@ impl OutputReading {
         Self { secrets, ..self }
     }
 
-    /// Returns the number of lines printed so far, in words: `1 line`.
+    /// Returns the number of lines that were printed when the model last read, in words: `1 line`. An unfinished line counts.
     pub fn amount(&self) -> String {
-        count_lines(self.lines())
-    }
-
-    /// Returns the number of lines printed so far. An unfinished line counts.
-    fn lines(&self) -> u64 {
-        self.shared.capture().lines()
+        let lines = self.position().lines;
+        lines.map_or_else(|| "its output is withheld".to_owned(), count_lines)
     }
 
     /// Returns the bytes printed so far: all of them, or as many from the beginning as are kept.
@@ -167,20 +168,23 @@ impl OutputReading {
     }
 
     fn read(&self, place: &mut Position) -> NewOutput {
-        let (fresh, end, share, encoding, binary) = {
+        let (fresh, end, lines, share, encoding, binary) = {
             let capture = self.shared.capture();
-            let end = capture.bytes();
+            let (end, lines) = (capture.bytes(), capture.lines());
             let fresh = capture.range(place.at, end);
             let share = capture.share();
-            (fresh, end, share, capture.encoding(), capture.binary())
+            let (encoding, binary) = (capture.encoding(), capture.binary());
+            (fresh, end, lines, share, encoding, binary)
         };
         let lost = end - place.at - fresh.len() as u64;
         *place = Position {
             at: next_start(&fresh, end, encoding),
             seen: end,
+            lines: Some(lines),
         };
         // Looked for after the output was taken: no secret in it appeared later.
         if let Some(withheld) = self.secrets.as_ref().and_then(SecretWatch::withheld) {
+            place.lines = None;
             return NewOutput {
                 text: String::new(),
                 notes: vec![withheld],

@@ -23,6 +23,14 @@ impl CommandOutcome {
         line(self)
     }
 
+    /// Returns the status for a model. If the output is withheld, the end is too: a command can choose how it ends, and what it leaves.
+    pub fn told_status(&self) -> String {
+        match self.withheld {
+            true => "its output and exit status are withheld".to_owned(),
+            false => line(self),
+        }
+    }
+
     /// Returns the part of the status that a person must know: how the command failed, what it left, what is not kept. Empty
     /// if there is nothing of the kind.
     pub fn exceptions(&self) -> String {

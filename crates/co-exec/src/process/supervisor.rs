@@ -18,7 +18,7 @@ use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
 use crate::limits::{CommandLimits, ExceededLimit};
 use crate::outcome::{BackgroundProcess, CommandOutcome};
-use crate::output::model::{self, ModelText};
+use crate::output::model;
 use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
 use crate::process::cgroup::Group;
@@ -383,19 +383,17 @@ impl Supervisor {
             self.shared.set_file_note(place);
             (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
-        let left = status::remaining(outcome, MAX_NAMED_PROCESSES);
-        let how = status::explain(outcome);
-        let withheld = self.withheld().await;
-        if withheld.is_some() {
+        if let Some(withheld) = self.withheld().await {
             (outcome.withheld, outcome.spill) = (true, None);
-            view = ModelText {
-                text: String::new(),
-                left_out: withheld,
-            };
+            // The command could put a secret into its exit status and into names too.
+            outcome.output = format!("[{withheld}]\n");
+            return;
         }
         outcome.output = view.text;
         outcome.printed = outcome.output.len();
+        let left = status::remaining(outcome, MAX_NAMED_PROCESSES);
         let appeared = status::appeared(outcome);
+        let how = status::explain(outcome);
         let lines = [view.left_out, left, appeared, how, outcome.note.clone()];
         for line in lines.into_iter().flatten() {
             if !outcome.output.is_empty() && !outcome.output.ends_with('\n') {
