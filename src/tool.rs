@@ -4,6 +4,7 @@
 //! schemas; `chat::turn::calls` carries calls out.
 
 pub mod edit;
+pub mod event;
 pub mod jobs;
 pub mod query;
 pub mod rename;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
+use event::{ShownCall, in_words};
 pub use schema::BadCall;
 use schema::arguments;
 
@@ -63,6 +65,42 @@ impl ToolCall {
     }
 }
 
+/// Returns a call as the chat shows it, also if it is not valid.
+pub fn shown(call: &Call) -> ShownCall {
+    match ToolCall::parse(call) {
+        Ok(ToolCall::Shell(request)) => request.shown(),
+        Ok(ToolCall::File(query)) => query.shown(),
+        Ok(ToolCall::Job(request)) => request.shown(),
+        Ok(ToolCall::Edit(request)) => edit::shown(&request.line()),
+        Ok(ToolCall::Rename(request)) => edit::shown(&request.line()),
+        Err(_) => {
+            let line = command_of(call);
+            let query = in_words(&line, &query::VERBS).map(ShownCall::Query);
+            let edit = || in_words(&line, &edit::VERBS).map(ShownCall::Edit);
+            query.or_else(edit).unwrap_or_else(|| ShownCall::Command {
+                command: co_policy::printable(&line),
+                mode: event::ExecMode::default(),
+            })
+        }
+    }
+}
+
+/// Returns the command of a call, or its name and the paths and patterns that it is about.
+fn command_of(call: &Call) -> String {
+    let text = |name: &str| call.arguments.get(name)?.as_str();
+    if let Some(cmd) = text("cmd") {
+        return cmd.to_owned();
+    }
+    if let Some(argv) = call.arguments.get("argv").and_then(|argv| argv.as_array()) {
+        let words: Vec<_> = argv.iter().filter_map(|word| word.as_str()).collect();
+        return words.join(" ");
+    }
+    // The arguments can be those of a tool that does not exist.
+    let about = ["path", "from", "to", "pattern", "command"];
+    let words = std::iter::once(call.name.as_str()).chain(about.into_iter().filter_map(text));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the descriptions of all tools for a model.
 ///
 /// They are the same in every request, so that providers can cache them.
@@ -98,6 +136,18 @@ mod tests {
         let told = serde_json::to_string_pretty(&told).unwrap();
         let expected = include_str!("../tests/fixtures/tools.json");
         assert!(told == expected.trim_end(), "{told}");
+    }
+
+    #[test]
+    fn a_call_that_cannot_be_read_is_told_without_its_arguments() {
+        let told = |name: &str, arguments| command_of(&Call::new("1", name, arguments));
+        let edit = serde_json::json!({ "new": "x\ny", "old": 1, "path": "a.rs" });
+        assert_eq!(told("edit_file", edit), "edit_file a.rs");
+        assert_eq!(
+            told("frob", serde_json::json!({ "command": "ls -l" })),
+            "frob ls -l"
+        );
+        assert_eq!(told("frob", serde_json::json!(["x"])), "frob");
     }
 
     fn sample(schema: &Value) -> Value {

@@ -3,39 +3,15 @@
 //! An event has data, not text in the language of a front end. `retell` makes the same events from a
 //! transcript.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::tool::jobs;
-use crate::tool::shell::ExecMode;
-use co_exec::{Caller, Screen};
+use crate::tool::event::CallEvent;
+use co_exec::Caller;
 use co_llm::Fault;
-use co_llm::transcript::{Context, Decision, End};
+use co_llm::transcript::{Context, End};
 
 /// Shows a chat to its person.
 pub trait FrontEnd: Send + Sync {
     /// Shows an event. It must not block.
     fn show(&self, event: ChatEvent);
-}
-
-/// The end of a call, for the person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallEnd {
-    /// The number of the output of the command that the person typed; none for a call.
-    pub typed: Option<u64>,
-    pub ok: bool,
-    /// The end in one line; empty if the decision says it.
-    pub status: String,
-    /// The part of the status that is not as usual. None means that no part is known to be usual.
-    pub exceptions: Option<String>,
-    /// The time that a command took, in words; empty for other calls.
-    pub took: String,
-    /// The number of secret values that co replaced in the result.
-    pub hidden: usize,
-    /// The file with its whole output, if that is long.
-    pub spill: Option<PathBuf>,
-    /// A notice about the end.
-    pub notice: Option<String>,
 }
 
 /// An event of a chat. Its texts are printable, except those of the model and the person.
@@ -66,43 +42,14 @@ pub enum ChatEvent {
     },
     /// A complete thought of a transcript.
     Thought(String),
-    /// A call that runs a command.
-    Command {
-        command: String,
-        mode: ExecMode,
-    },
     /// A command that the person typed.
     TypedCommand {
         /// The number of its output.
         block: u64,
         command: String,
     },
-    /// The person replaced the command of a call.
-    CommandEdited {
-        command: String,
-        mode: ExecMode,
-    },
-    /// A call that reads, searches or changes files: the name of its tool and its subject, as one line.
-    FileCall(String),
-    /// A call about a job.
-    JobCall(jobs::JobRequest),
-    /// The reason why a call runs, or does not.
-    Decision(Decision),
-    /// The output of a command starts. It is read from the screen until [`ChatEvent::OutputEnded`].
-    OutputStarted {
-        block: u64,
-        screen: Arc<Screen>,
-    },
-    OutputEnded {
-        block: u64,
-    },
-    /// The whole output of a call.
-    Output {
-        block: u64,
-        text: String,
-    },
-    /// A call, or a command that the person typed, ended.
-    CallEnded(CallEnd),
+    /// An event of a call, or of a command that the person typed.
+    Call(CallEvent),
     /// The line about a job that ended.
     JobEnded(String),
     /// A notice about the turn, or about a command that the person typed.
@@ -141,12 +88,8 @@ pub enum ChatEvent {
     },
 }
 
-impl ChatEvent {
-    /// Returns whether a call of the model begins with it.
-    pub fn begins_call(&self) -> bool {
-        matches!(
-            self,
-            Self::Command { .. } | Self::FileCall(_) | Self::JobCall(_)
-        )
+impl From<CallEvent> for ChatEvent {
+    fn from(event: CallEvent) -> Self {
+        Self::Call(event)
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::events::{CallEnd, ChatEvent};
-use crate::text::command_of;
-use crate::tool::ToolCall;
-use crate::tool::shell::{self, ExecMode};
-use crate::workspace::{edits, files};
+use super::events::ChatEvent;
+use crate::tool::event::ExecMode;
+use crate::tool::event::{CallEnd, CallEvent};
+use crate::tool::{self, ToolCall};
+use crate::workspace::files;
 use co_exec::Caller;
 use co_llm::transcript::{
     Call, Decision, GO_ON, INTERRUPTED, Item, Outcome, ShownPart, TRIAL_INTERRUPTED,
@@ -65,15 +65,8 @@ pub(super) fn calls_after(items: &[Item], shown: usize) -> Vec<ChatEvent> {
 }
 
 /// Returns the event that shows a call.
-pub(super) fn proposed(call: &Call) -> ChatEvent {
-    match ToolCall::parse(call) {
-        Ok(ToolCall::File(asked)) => file_call(&asked.line()),
-        Ok(ToolCall::Job(asked)) => ChatEvent::JobCall(asked),
-        Ok(ToolCall::Edit(request)) => file_call(&request.line()),
-        Ok(ToolCall::Rename(request)) => file_call(&request.line()),
-        Ok(ToolCall::Shell(request)) => command(&request),
-        Err(_) => unread(call),
-    }
+pub(super) fn begun(call: &Call) -> ChatEvent {
+    ChatEvent::Call(CallEvent::Begun(tool::shown(call)))
 }
 
 /// Returns the options for running the command of a call.
@@ -84,35 +77,9 @@ fn mode(call: &Call) -> ExecMode {
     }
 }
 
-/// Returns the event that shows a call to read or change files.
-pub(super) fn file_call(line: &str) -> ChatEvent {
-    ChatEvent::FileCall(co_policy::printable(line))
-}
-
-/// Returns the event that shows a call to run a command.
-pub(super) fn command(request: &shell::CommandRequest) -> ChatEvent {
-    ChatEvent::Command {
-        command: co_policy::printable(&request.text()),
-        mode: request.mode,
-    }
-}
-
-/// Returns the event that shows a call whose arguments are not valid.
-pub(super) fn unread(call: &Call) -> ChatEvent {
-    let command = command_of(call);
-    let mut about_files = files::NAMES.iter().chain(&edits::NAMES);
-    match about_files.any(|name| *name == call.name) {
-        true => file_call(&command),
-        false => ChatEvent::Command {
-            command: co_policy::printable(&command),
-            mode: ExecMode::default(),
-        },
-    }
-}
-
 /// Returns the event of the end of a call.
 pub(super) fn ended(ok: bool, hidden: usize, spill: Option<&Path>, shown: &ShownPart) -> ChatEvent {
-    ChatEvent::CallEnded(CallEnd {
+    ChatEvent::Call(CallEvent::Ended(CallEnd {
         typed: None,
         ok,
         status: shown.status.clone(),
@@ -121,7 +88,7 @@ pub(super) fn ended(ok: bool, hidden: usize, spill: Option<&Path>, shown: &Shown
         hidden,
         spill: spill.map(Path::to_owned),
         notice: shown.notice.clone(),
-    })
+    }))
 }
 
 /// Returns the shown part of an outcome that was recorded without it.
@@ -197,12 +164,12 @@ impl<'a> Retelling<'a> {
                     self.tried.insert(call, None);
                 }
                 self.call(call);
-                self.events.push(ChatEvent::Decision(decision.clone()));
+                self.push(CallEvent::Decision(decision.clone()));
             }
             Item::CommandEdited { call, command } => {
                 let mode = self.calls.get(call.as_str()).map(|call| mode(call));
                 self.call(call);
-                self.events.push(ChatEvent::CommandEdited {
+                self.push(CallEvent::Edited {
                     command: command.clone(),
                     mode: mode.unwrap_or_default(),
                 });
@@ -261,6 +228,10 @@ impl<'a> Retelling<'a> {
         }
     }
 
+    fn push(&mut self, event: CallEvent) {
+        self.events.push(event.into());
+    }
+
     fn start_turn(&mut self) {
         if !std::mem::replace(&mut self.in_turn, true) {
             self.events.push(ChatEvent::TurnStarted);
@@ -274,21 +245,21 @@ impl<'a> Retelling<'a> {
         let reads_files = call.is_some_and(|call| files::NAMES.contains(&call.name.as_str()));
         self.call(id);
         if !reads_files && self.unasked.contains(id) {
-            self.events.push(ChatEvent::Decision(Decision::Unasked));
+            self.push(CallEvent::Decision(Decision::Unasked));
         }
         let shown = outcome
             .shown
             .clone()
             .unwrap_or_else(|| shown_before(outcome, reads_files));
         let decision = self.tried.remove(id).flatten();
-        let mut decision = decision.map(|it| ChatEvent::Decision(it.clone()));
+        let mut decision = decision.map(|it| CallEvent::Decision(it.clone()).into());
         if !shown.tried {
             self.events.extend(decision.take());
         }
         let [first, end] = shown.output;
         match outcome.text.get(first..end) {
             None | Some("") => {}
-            Some(text) => self.events.push(ChatEvent::Output {
+            Some(text) => self.push(CallEvent::Output {
                 block: 0,
                 text: text.to_owned(),
             }),
@@ -307,7 +278,7 @@ impl<'a> Retelling<'a> {
         if self.open.remove(id)
             && let Some(call) = self.calls.get(id)
         {
-            self.events.push(proposed(call));
+            self.events.push(begun(call));
             for notice in std::mem::take(&mut self.notices) {
                 self.notice(notice);
             }

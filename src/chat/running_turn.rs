@@ -11,6 +11,7 @@ use super::events::ChatEvent;
 use super::retell;
 use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
 use crate::protocol::{ChatState, NoticeLevel};
+use crate::tool::event::CallEvent;
 use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
@@ -142,7 +143,8 @@ impl Chat {
             TurnEvent::Show(event) => {
                 self.flush().await;
                 if let Some(running) = &mut self.running {
-                    running.calls_shown += usize::from(event.begins_call());
+                    let begins = matches!(event, ChatEvent::Call(CallEvent::Begun(_)));
+                    running.calls_shown += usize::from(begins);
                 }
                 self.show(event);
             }

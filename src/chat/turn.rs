@@ -165,7 +165,7 @@ impl Turn {
             };
             if !may_call {
                 for asked in &answer.calls {
-                    self.show(retell::proposed(&asked.call)).await?;
+                    self.show(retell::begun(&asked.call)).await?;
                     self.not_run(&asked.call, NO_STEPS_LEFT.to_owned()).await?;
                 }
                 return Err(Halt::Guarded);
@@ -293,8 +293,8 @@ impl Turn {
         self.show(ChatEvent::Notice { text, caller }).await
     }
 
-    async fn show(&self, event: ChatEvent) -> Result<(), Halt> {
-        self.send(TurnEvent::Show(event)).await
+    async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
+        self.send(TurnEvent::Show(event.into())).await
     }
 
     /// Reports the tokens of a request, with their price if it is known.

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::chat::events::{CallEnd, ChatEvent};
+use crate::chat::events::ChatEvent;
 use crate::protocol::{CallLine, CallState};
 use crate::text::{one_line, start_of};
-use crate::tool::jobs::{JobAction, JobRequest, typed};
-use crate::tool::shell::ExecMode;
-use crate::workspace::files;
+use crate::tool::event::ExecMode;
+use crate::tool::event::{CallEnd, CallEvent, ShownCall};
+use crate::tool::query;
 use co_llm::transcript::Decision;
 
 /// The last lines of an output that stay visible, of a call that failed and of one that did not.
@@ -20,19 +20,6 @@ const LONGEST: usize = 400;
 /// The most lines above an output, and the most bytes of one. The question about the call shows all of it.
 const LONGEST_LEAD: usize = 200;
 const LONGEST_LEAD_LINE: usize = 2_000;
-
-/// The tools of file calls, with the words for a person.
-const VERBS: [(&str, &str); 9] = [
-    ("read_file", "read"),
-    ("list_files", "list"),
-    ("search", "search"),
-    ("editor_context", "look up"),
-    ("edit_file", "edit"),
-    ("write_file", "write"),
-    ("delete_file", "delete"),
-    ("move_file", "move"),
-    ("rename_symbol", "rename"),
-];
 
 /// A call in the chat.
 #[derive(Debug)]
@@ -96,7 +83,7 @@ impl CallView {
             group: Vec::new(),
         };
         Some(match event {
-            ChatEvent::Command { command, mode } => {
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Command { command, mode })) => {
                 let mut call = view(CallKind::Command, CallState::Waits, "");
                 call.set_command(command, *mode);
                 call
@@ -107,20 +94,15 @@ impl CallView {
                 call.block = Some(*block);
                 call
             }
-            ChatEvent::FileCall(line) => {
-                let (looks, what) = in_words(line);
-                let kind = if looks {
-                    CallKind::Query
-                } else {
-                    CallKind::Edit
-                };
-                view(kind, CallState::Waits, &what)
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Query(words))) => {
+                view(CallKind::Query, CallState::Waits, words)
             }
-            ChatEvent::JobCall(request) => {
-                let mut call = view(CallKind::Job, CallState::Waits, &job_words(request));
-                if let JobAction::Write { text, close } = &request.action {
-                    call.lead = lead(typed(text, *close).lines());
-                }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Edit(words))) => {
+                view(CallKind::Edit, CallState::Waits, words)
+            }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Job { words, typed })) => {
+                let mut call = view(CallKind::Job, CallState::Waits, words);
+                call.lead = lead(typed.as_deref().unwrap_or_default().lines());
                 call
             }
             ChatEvent::ThinkingStarted => view(CallKind::Thought, CallState::Runs, "thinks"),
@@ -195,24 +177,28 @@ impl CallView {
             return false;
         }
         match event {
-            ChatEvent::CommandEdited { command, mode } => {
+            ChatEvent::Call(CallEvent::Edited { command, mode }) => {
                 self.set_command(command, *mode);
                 self.words.push("you: edited".to_owned());
             }
-            ChatEvent::Decision(decision) => self.decide(decision, full),
-            ChatEvent::OutputStarted { block, .. } | ChatEvent::Output { block, .. } => {
+            ChatEvent::Call(CallEvent::Decision(decision)) => self.decide(decision, full),
+            ChatEvent::Call(
+                CallEvent::OutputStarted { block, .. } | CallEvent::Output { block, .. },
+            ) => {
                 (self.block, self.state) = (Some(*block), CallState::Runs);
                 if !self.tried {
                     self.details.clear();
                 }
             }
-            ChatEvent::OutputEnded { .. } if self.tried => self.state = CallState::Waits,
+            ChatEvent::Call(CallEvent::OutputEnded { .. }) if self.tried => {
+                self.state = CallState::Waits
+            }
             // The many later pieces change no line.
             ChatEvent::Thinking { block, .. } => return self.block.replace(*block).is_none(),
             ChatEvent::ThinkingEnded { .. } | ChatEvent::Thought(_) => {
                 (self.state, self.ended) = (CallState::Looks, true);
             }
-            ChatEvent::CallEnded(end) => self.end(end, full),
+            ChatEvent::Call(CallEvent::Ended(end)) => self.end(end, full),
             _ => return false,
         }
         true
@@ -368,7 +354,7 @@ fn summary(queries: &[Query]) -> String {
         }
         found
     };
-    let parts = VERBS.iter().filter_map(|(_, verb)| {
+    let parts = query::VERBS.iter().filter_map(|(_, verb)| {
         let verb = format!("{verb} ");
         let found = subjects(&verb);
         let many = found.len() > 1 && verb != "search ";
@@ -397,39 +383,18 @@ fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     lead
 }
 
-/// Returns whether a file call only looks, and the call in words.
-fn in_words(line: &str) -> (bool, String) {
-    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let Some((_, verb)) = VERBS.iter().find(|(tool, _)| *tool == name) else {
-        return (true, line.to_owned());
-    };
-    let rest = rest.strip_suffix(" in .").unwrap_or(rest);
-    let what = format!("{verb} {rest}").trim_end().to_owned();
-    (files::NAMES.contains(&name), what)
-}
-
-/// Returns a call about a job in words.
-fn job_words(request: &JobRequest) -> String {
-    let job = request.job;
-    match &request.action {
-        JobAction::Output { .. } => format!("read the output of job {job}"),
-        JobAction::Write { .. } => format!("type to job {job}"),
-        JobAction::Cancel => format!("stop job {job}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Returns the line of a command that only looked and printed much.
     fn looked(full: bool) -> CallLine {
-        let command = ChatEvent::Command {
+        let shown = ShownCall::Command {
             command: "make\n--dry-run".to_owned(),
             mode: ExecMode::default(),
         };
-        let mut call = CallView::new(&command).unwrap();
-        call.update(&ChatEvent::Decision(Decision::Unasked), full);
+        let mut call = CallView::new(&CallEvent::Begun(shown).into()).unwrap();
+        call.update(&CallEvent::Decision(Decision::Unasked).into(), full);
         let end = CallEnd {
             typed: None,
             ok: true,
@@ -440,7 +405,7 @@ mod tests {
             spill: Some("/state/output".into()),
             notice: None,
         };
-        call.update(&ChatEvent::CallEnded(end), full);
+        call.update(&CallEvent::Ended(end).into(), full);
         call.line(full)
     }
 

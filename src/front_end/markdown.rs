@@ -6,6 +6,7 @@ use crate::chat::events::ChatEvent;
 use crate::error;
 use crate::protocol::{CallLine, CallRows, MessageRow};
 use crate::text::{one_line, start_of};
+use crate::tool::event::CallEvent;
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
@@ -207,7 +208,7 @@ impl Page {
 
     /// Returns the changes of the call that an event is about, if there is one.
     fn update(&mut self, event: &ChatEvent) -> Vec<Edit> {
-        if let ChatEvent::CallEnded(end) = event
+        if let ChatEvent::Call(CallEvent::Ended(end)) = event
             && let Some(block) = end.typed
         {
             let Some(at) = self.typed.iter().position(|it| it.1 == block) else {
@@ -217,7 +218,7 @@ impl Page {
             call.update(event, self.full);
             return vec![Edit::Call(number, call.line(self.full))];
         }
-        if let ChatEvent::OutputStarted { block, .. } = event
+        if let ChatEvent::Call(CallEvent::OutputStarted { block, .. }) = event
             && self.typed.iter().any(|(_, known, _)| known == block)
         {
             return Vec::new();
@@ -346,7 +347,7 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
             _ => {}
         }
         let text = match event {
-            ChatEvent::Output { text, .. } | ChatEvent::Thought(text) => text,
+            ChatEvent::Call(CallEvent::Output { text, .. }) | ChatEvent::Thought(text) => text,
             _ => "",
         };
         for edit in page.add(event) {
@@ -534,7 +535,7 @@ fn end(end: End, fault: Option<&Fault>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::events::CallEnd;
+    use crate::tool::event::{CallEnd, ShownCall};
 
     #[test]
     fn a_prompt_names_what_went_along() {
@@ -613,7 +614,7 @@ mod tests {
     fn a_blank_line_is_above_an_answer_that_ends_a_turn_after_calls() {
         let call = || {
             [
-                ChatEvent::FileCall("read_file a".to_owned()),
+                CallEvent::Begun(ShownCall::Query("read a".to_owned())).into(),
                 ended_well(),
                 ChatEvent::AnswerStarted,
             ]
@@ -643,7 +644,7 @@ mod tests {
     }
 
     fn ended_well() -> ChatEvent {
-        ChatEvent::CallEnded(CallEnd {
+        ChatEvent::Call(CallEvent::Ended(CallEnd {
             typed: None,
             ok: true,
             status: "all 2 lines".to_owned(),
@@ -652,7 +653,7 @@ mod tests {
             hidden: 0,
             spill: None,
             notice: None,
-        })
+        }))
     }
 
     #[test]

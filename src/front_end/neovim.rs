@@ -9,6 +9,7 @@ use crate::chat::events::{ChatEvent, FrontEnd};
 use crate::editor::{Editor, LiveOutput, Target};
 use crate::error;
 use crate::protocol::{NoticeLevel, ToEditor};
+use crate::tool::event::CallEvent;
 use co_exec::ScreenPatch;
 
 /// Makes the front end of the chat with this number. With `full_calls`, it shows calls in full.
@@ -71,16 +72,16 @@ impl FrontEnd for NeovimChat {
                 self.append(page.end_line());
                 self.editor.tell(ToEditor::FoldAnswer { chat });
             }
-            ChatEvent::OutputStarted { block, screen } => {
+            ChatEvent::Call(CallEvent::OutputStarted { block, screen }) => {
                 let target = Target::Block { chat, block };
                 outputs.insert(block, self.editor.show(target, screen));
             }
-            ChatEvent::OutputEnded { block } => {
+            ChatEvent::Call(CallEvent::OutputEnded { block }) => {
                 if let Some(showing) = outputs.remove(&block) {
                     showing.finish(self.block(block, None));
                 }
             }
-            ChatEvent::Output { block, text } => {
+            ChatEvent::Call(CallEvent::Output { block, text }) => {
                 self.editor.tell(self.block(block, Some(whole(&text))));
             }
             ChatEvent::Thinking { block, from, lines } => {

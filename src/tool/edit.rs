@@ -3,11 +3,21 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::event::{ShownCall, in_words};
 use super::schema::{self, BadCall, arguments};
-use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, WRITE};
+use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, RENAME, WRITE};
 use co_edit::Edit;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+
+/// The tools that change files, with the words for a person.
+pub(super) const VERBS: [(&str, &str); 5] = [
+    (EDIT, "edit"),
+    (WRITE, "write"),
+    (DELETE, "delete"),
+    (MOVE, "move"),
+    (RENAME, "rename"),
+];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +104,11 @@ pub(super) fn specs() -> [ToolSpec; 4] {
             &["from", "to"],
         ),
     ]
+}
+
+/// Returns a change of files as the chat shows it. `line` is the call in a line.
+pub fn shown(line: &str) -> ShownCall {
+    ShownCall::Edit(in_words(line, &VERBS).unwrap_or_else(|| line.to_owned()))
 }
 
 /// Parses a call; none if it is of a tool that is not in [`NAMES`].

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::event::ShownCall;
 use super::schema::{self, BadCall};
 use crate::workspace::judge::JOB_WRITE as WRITE;
 use co_llm::ToolSpec;
@@ -123,6 +124,19 @@ pub(super) fn specs() -> [ToolSpec; 3] {
 }
 
 impl JobRequest {
+    /// Returns the call as the chat shows it.
+    pub fn shown(&self) -> ShownCall {
+        let job = self.job;
+        let (words, typed) = match &self.action {
+            JobAction::Output { .. } => (format!("read the output of job {job}"), None),
+            JobAction::Write { text, close } => {
+                (format!("type to job {job}"), Some(typed(text, *close)))
+            }
+            JobAction::Cancel => (format!("stop job {job}"), None),
+        };
+        ShownCall::Job { words, typed }
+    }
+
     /// Parses a call; none if it is of a tool that is not in [`NAMES`].
     pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
         match call.name.as_str() {

@@ -7,6 +7,7 @@ mod search;
 
 use std::path::{Path, PathBuf};
 
+use super::event::{ShownCall, in_words};
 use super::schema::BadCall;
 use crate::workspace::files::{self, FileFacts, FileQueryError, FileScope};
 use crate::workspace::judge::Judge;
@@ -14,6 +15,14 @@ use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::Verdict;
 use co_policy::paths::PathUse;
+
+/// These tools, with the words for a person.
+pub const VERBS: [(&str, &str); 4] = [
+    (files::READ, "read"),
+    (files::LIST, "list"),
+    (files::SEARCH, "search"),
+    (files::EDITOR, "look up"),
+];
 
 /// A call of one of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +79,12 @@ impl FileQuery {
             Self::Read(_) => PathUse::ReadFile,
             Self::List(_) | Self::Search(_) | Self::Editor(_) => PathUse::Read,
         }
+    }
+
+    /// Returns the query as the chat shows it.
+    pub fn shown(&self) -> ShownCall {
+        let line = self.line();
+        ShownCall::Query(in_words(&line, &VERBS).unwrap_or(line))
     }
 
     /// Judges the query by [`Judge::judge_query`]. It blocks on files: call it from `spawn_blocking`.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::event::{ExecMode, ShownCall};
 use super::schema::{self, BadCall};
 use co_exec::{Caller, CommandSpec, Confinement, Program, Streams, TerminalSize};
 use co_llm::ToolSpec;
@@ -56,15 +57,6 @@ pub struct CommandRequest {
     pub mode: ExecMode,
     /// The model wants it to run for real, not as a trial first.
     pub real: bool,
-}
-
-/// Options for running a command.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ExecMode {
-    /// It runs in a terminal.
-    pub terminal: bool,
-    /// It runs as a job of the chat.
-    pub background: bool,
 }
 
 /// The conditions under which a command runs.
@@ -163,6 +155,14 @@ impl CommandRequest {
             },
             real: arguments.real.unwrap_or_default(),
         })
+    }
+
+    /// Returns the call as the chat shows it.
+    pub fn shown(&self) -> ShownCall {
+        ShownCall::Command {
+            command: co_policy::printable(&self.text()),
+            mode: self.mode,
+        }
     }
 
     /// Returns the command as text for a person.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
-use crate::chat::events::{CallEnd, ChatEvent};
+use crate::chat::events::ChatEvent;
 use crate::chat::person::command::{PersonCommand, RunConditions};
 use crate::chat::person::wants_terminal;
 use crate::chat::{Chat, cancellable};
@@ -19,6 +19,7 @@ use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
 use crate::text::{code, short};
 use crate::tool::ToolCall;
+use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::shell::CommandRequest;
 use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
 use co_llm::transcript::{Decision, Item};
@@ -112,14 +113,14 @@ impl Chat {
                 if let Some(text) = hint {
                     self.show(ChatEvent::Notice { text, caller });
                 }
-                self.show(ChatEvent::OutputStarted { block, screen });
+                self.show(CallEvent::OutputStarted { block, screen }.into());
                 return self.show_state();
             }
             TypedEvent::Ended { end, output, item } => {
                 if let Some(block) = output {
-                    self.show(ChatEvent::OutputEnded { block });
+                    self.show(CallEvent::OutputEnded { block }.into());
                 }
-                self.show(ChatEvent::CallEnded(end));
+                self.show(CallEvent::Ended(end).into());
                 self.typed.unrecorded.extend(item.map(|it| *it));
             }
         }

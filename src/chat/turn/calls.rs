@@ -22,8 +22,9 @@ use super::step::MAX_CALLS;
 use super::trial::Trial;
 use crate::error;
 use crate::protocol::HunkAnswer;
-use crate::tool::ToolCall;
+use crate::tool::event::CallEvent;
 use crate::tool::shell::{self, ExecContext};
+use crate::tool::{ToolCall, edit};
 use co_exec::Confinement;
 use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::RedactedText;
@@ -203,7 +204,7 @@ impl Turn {
 
     /// Shows a call that is not valid, and the reason why it does not run.
     async fn turn_away(&mut self, call: &Call, why: String) -> Result<(), Halt> {
-        self.show(retell::unread(call)).await?;
+        self.show(retell::begun(call)).await?;
         self.not_run(call, why).await
     }
 
@@ -405,7 +406,8 @@ impl Turn {
     async fn finish_begun(&mut self, one: StartedCall) -> Result<(), Halt> {
         match one {
             StartedCall::Command(allowed, started_command) => {
-                self.show(retell::command(&allowed.request)).await?;
+                let shown = allowed.request.shown();
+                self.show(CallEvent::Begun(shown)).await?;
                 self.finish(*allowed, started_command).await
             }
             StartedCall::File(started) => self.finish_file_call(*started).await,
@@ -439,15 +441,15 @@ fn first_shown(next: &mut QueuedCall) -> Option<ChatEvent> {
     if next.shown {
         return None;
     }
-    let event = match &next.known {
-        Ok(ParsedCall::Command(reviewed)) => retell::command(&reviewed.request),
-        Ok(ParsedCall::JobInput(input)) => ChatEvent::JobCall(input.request.clone()),
-        Ok(ParsedCall::Job(request)) => ChatEvent::JobCall(request.clone()),
-        Ok(ParsedCall::Edit(edit)) => retell::file_call(&edit.line),
+    let shown = match &next.known {
+        Ok(ParsedCall::Command(reviewed)) => reviewed.request.shown(),
+        Ok(ParsedCall::JobInput(input)) => input.request.shown(),
+        Ok(ParsedCall::Job(request)) => request.shown(),
+        Ok(ParsedCall::Edit(edit)) => edit::shown(&edit.line),
         Ok(ParsedCall::File(_)) | Err(_) => return None,
     };
     next.shown = true;
-    Some(event)
+    Some(ChatEvent::Call(CallEvent::Begun(shown)))
 }
 
 /// Returns a call with the paths of this machine instead of those inside a container.

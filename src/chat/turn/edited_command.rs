@@ -1,6 +1,5 @@
 //! Commands that the person writes in place of the model's.
 
-use super::super::events::ChatEvent;
 use super::Turn;
 use super::call::{EditedCommand, ParsedCall};
 use super::call_queue::{QuestionEnd, QuestionState};
@@ -8,6 +7,7 @@ use super::event::Halt;
 use super::permissions::Reply;
 use super::trial::Trial;
 use crate::protocol::{Question, RefusedEdit};
+use crate::tool::event::CallEvent;
 use co_llm::transcript::Item;
 use co_policy::Verdict;
 
@@ -101,8 +101,7 @@ impl Turn {
             command: command.clone(),
         })
         .await?;
-        self.show(ChatEvent::CommandEdited { command, mode })
-            .await?;
+        self.show(CallEvent::Edited { command, mode }).await?;
         if let Some(next) = self.queue.next() {
             next.edited = Some(edit);
             (next.question, next.trial) = (None, Trial::None);

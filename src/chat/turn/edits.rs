@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::events::ChatEvent;
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, JudgedCall, ParsedCall, ReviewedEdit};
@@ -13,6 +12,7 @@ use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, ChatState, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
+use crate::tool::event::CallEvent;
 use crate::workspace::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
@@ -154,7 +154,7 @@ impl Turn {
         }
         self.audit_decision(&call, &judged, (&decision, "co itself"))
             .await;
-        self.show(ChatEvent::Decision(decision.clone())).await?;
+        self.show(CallEvent::Decision(decision.clone())).await?;
         let mut review = ReviewWords {
             answer: hunks.as_deref().and_then(edits::answer_in_words),
             comments: hunks.as_deref().and_then(edits::comments),
@@ -279,7 +279,7 @@ impl Turn {
         });
         if !text.is_empty() {
             let block = self.services.id();
-            self.show(ChatEvent::Output {
+            self.show(CallEvent::Output {
                 block,
                 text: text.clone(),
             })

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::task::{JoinError, JoinHandle};
 
-use super::super::events::ChatEvent;
 use super::Turn;
 use super::audit_records::CallOutcome;
 use super::call::{CANCELLED, FileCall, JudgedCall};
@@ -15,6 +14,7 @@ use super::event::Halt;
 use super::run::CallResult;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{ChatState, EditorAnswer};
+use crate::tool::event::CallEvent;
 use crate::tool::query::FileQuery;
 use crate::workspace::files::places::real_paths;
 use crate::workspace::files::{
@@ -151,14 +151,13 @@ impl Turn {
             decision,
             running,
         } = started;
-        let line = query.line();
-        self.show(ChatEvent::FileCall(line)).await?;
+        self.show(CallEvent::Begun(query.shown())).await?;
         let Some(running) = running else {
             let Decision::Forbidden { why } = &decision else {
                 return Ok(());
             };
             self.audit(&call, &judged, &decision, CallOutcome::Nothing);
-            self.show(ChatEvent::Decision(decision.clone())).await?;
+            self.show(CallEvent::Decision(decision.clone())).await?;
             return self
                 .answer(&call, format!("Refused: {why}. {READ_WITH_SHELL}"))
                 .await;

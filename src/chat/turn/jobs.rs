@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView, StartedJob};
 use super::super::retell;
 use super::Turn;
@@ -18,6 +17,7 @@ use super::run::{CallResult, not_started};
 use crate::audit::Record;
 use crate::protocol::{ChatState, PlannedCommand, Question};
 use crate::text::{one_line, short};
+use crate::tool::event::CallEvent;
 use crate::tool::jobs::{self as tools, typed};
 use crate::workspace::confinement::READ_ONLY;
 use co_exec::secrets::redact::RedactedText;
@@ -216,7 +216,7 @@ impl Turn {
         }
         if !new.is_empty() {
             let block = self.services.id();
-            self.show(ChatEvent::Output { block, text: new }).await?;
+            self.show(CallEvent::Output { block, text: new }).await?;
         }
         self.show(ended).await?;
         match self.cancel.is_cancelled() {
@@ -315,7 +315,7 @@ impl Turn {
             &decision,
             CallOutcome::Typed(&came_to, level),
         );
-        self.show(ChatEvent::Decision(decision.clone())).await?;
+        self.show(CallEvent::Decision(decision.clone())).await?;
         if let Err(why) = written {
             return self
                 .not_run(&call, format!("Nothing was typed: {why}."))

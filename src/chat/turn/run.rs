@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::super::advice::{Conditions, NOT_EXECUTED};
-use super::super::events::ChatEvent;
 use super::super::jobs::{JobRequest, JobView};
 use super::super::{readiness, retell};
 use super::Turn;
@@ -17,6 +16,7 @@ use super::loop_limits::Repetition;
 use crate::error;
 use crate::protocol::{ChatState, PlannedCommand};
 use crate::services::withheld;
+use crate::tool::event::CallEvent;
 use crate::workspace::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{Confinement, RunningCommand, ShownSecrets};
@@ -141,7 +141,7 @@ impl Turn {
         allowed: AllowedCommand,
         begun: Result<StartedCommand, String>,
     ) -> Result<(), Halt> {
-        self.show(ChatEvent::Decision(allowed.decision.clone()))
+        self.show(CallEvent::Decision(allowed.decision.clone()))
             .await?;
         let running = match begun {
             Ok(StartedCommand::Foreground(running)) => running,
@@ -214,7 +214,7 @@ impl Turn {
         running: RunningCommand,
     ) -> Result<co_exec::CommandOutcome, Halt> {
         let block = self.services.id();
-        let started = ChatEvent::OutputStarted {
+        let started = CallEvent::OutputStarted {
             block,
             screen: running.screen(),
         };
@@ -232,7 +232,7 @@ impl Turn {
                 answered = self.queue.answered() => self.answered_early(answered).await?,
             }
         };
-        self.show(ChatEvent::OutputEnded { block }).await?;
+        self.show(CallEvent::OutputEnded { block }).await?;
         Ok(outcome)
     }
 
@@ -388,7 +388,7 @@ impl Turn {
         })
         .await?;
         self.audit(call, judged, decision, CallOutcome::Nothing);
-        self.show(ChatEvent::Decision(decision.clone())).await
+        self.show(CallEvent::Decision(decision.clone())).await
     }
 }
 

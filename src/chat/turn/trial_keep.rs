@@ -1,6 +1,5 @@
 //! The end of a trial: what it changed is kept or dropped, as the person answered.
 
-use super::super::events::ChatEvent;
 use super::super::tried::{Kept, TriedCommand};
 use super::super::undo;
 use super::Turn;
@@ -12,6 +11,7 @@ use super::trial::EndedTrial;
 use crate::checkpoint::{By, CallChanges};
 use crate::protocol::HunkAnswer;
 use crate::text::{MOST_NAMED, one_line};
+use crate::tool::event::CallEvent;
 use crate::workspace::edits;
 use co_llm::transcript::{Decision, Item};
 
@@ -39,7 +39,7 @@ impl Turn {
         .await?;
         self.audit_decision(&reviewed.call, &reviewed.judged, (&decision, "co itself"))
             .await;
-        self.show(ChatEvent::Decision(decision.clone())).await?;
+        self.show(CallEvent::Decision(decision.clone())).await?;
         let answer = hunks.as_deref().and_then(edits::answer_in_words);
         let comments = hunks.as_deref().and_then(edits::comments);
         let (told, noted) = match refusal(&decision) {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::events::ChatEvent;
 use super::super::tried::{self, TriedCommand};
 use super::Turn;
 use super::audit_records::CallOutcome;
@@ -15,6 +14,7 @@ use super::run::StartedCommand;
 use super::trial::{EndedTrial, Trial};
 use super::trial_keep::DROPPED;
 use crate::config::TryFirst;
+use crate::tool::event::CallEvent;
 use crate::tool::shell::ExecContext;
 use co_llm::transcript::Decision;
 use co_policy::Sort;
@@ -147,7 +147,7 @@ impl Turn {
                 return Ok(Trial::Failed(why));
             }
         };
-        self.show(ChatEvent::Decision(Decision::Tried)).await?;
+        self.show(CallEvent::Decision(Decision::Tried)).await?;
         let (outcome, result) = self.follow(&allowed, running).await?;
         let failed = self.conditions(&allowed).may_be_to_blame(&outcome);
         let read = tokio::select! {

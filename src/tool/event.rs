@@ -1,0 +1,87 @@
+//! The events of a call, in the order in which they happen, as a front end shows them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use co_exec::Screen;
+use co_llm::transcript::Decision;
+
+/// Options for running a command.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExecMode {
+    /// It runs in a terminal.
+    pub terminal: bool,
+    /// It runs as a job of the chat.
+    pub background: bool,
+}
+
+/// A call as the chat shows it. The texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShownCall {
+    /// A command that the model asks for.
+    Command { command: String, mode: ExecMode },
+    /// A call that reads or searches, in words such as `read src/main.rs`.
+    Query(String),
+    /// A call that changes files, in words such as `edit src/main.rs`.
+    Edit(String),
+    /// A call about a job, in words, and the text that it types.
+    Job {
+        words: String,
+        typed: Option<String>,
+    },
+}
+
+/// Returns the line of a call with the verb of its tool in place of the tool's name; none if `verbs` has no such tool.
+pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
+    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let (_, verb) = verbs.iter().find(|(tool, _)| *tool == name)?;
+    let rest = rest.strip_suffix(" in .").unwrap_or(rest);
+    let words = format!("{verb} {rest}");
+    Some(co_policy::printable(words.trim_end()))
+}
+
+/// An event of a call, or of a command that the person typed. Its texts are printable, except those of the model and the person.
+pub enum CallEvent {
+    Begun(ShownCall),
+    /// The person replaced the command.
+    Edited {
+        command: String,
+        mode: ExecMode,
+    },
+    /// The reason why it runs, or does not.
+    Decision(Decision),
+    /// The output of a command starts. It is read from the screen until [`CallEvent::OutputEnded`].
+    OutputStarted {
+        block: u64,
+        screen: Arc<Screen>,
+    },
+    OutputEnded {
+        block: u64,
+    },
+    /// The whole output.
+    Output {
+        block: u64,
+        text: String,
+    },
+    Ended(CallEnd),
+}
+
+/// The end of a call, for the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallEnd {
+    /// The number of the output of the command that the person typed; none for a call.
+    pub typed: Option<u64>,
+    pub ok: bool,
+    /// The end in one line; empty if the decision says it.
+    pub status: String,
+    /// The part of the status that is not as usual. None means that no part is known to be usual.
+    pub exceptions: Option<String>,
+    /// The time that a command took, in words; empty for other calls.
+    pub took: String,
+    /// The number of secret values that co replaced in the result.
+    pub hidden: usize,
+    /// The file with its whole output, if that is long.
+    pub spill: Option<PathBuf>,
+    /// A notice about the end.
+    pub notice: Option<String>,
+}
