@@ -469,7 +469,7 @@ impl Trial {
             assert_eq!(answers.len(), file.parts(), "{file:?} {answers:?}");
             file.answer(&answers);
         }
-        assert_eq!(all.into_keys().collect::<Vec<_>>(), [PathBuf::new(); 0]);
+        assert!(all.is_empty(), "{:?}", all.into_keys().collect::<Vec<_>>());
     }
 
     fn check(&self) {
