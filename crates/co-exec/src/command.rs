@@ -41,7 +41,7 @@ pub enum Program {
 pub enum Caller {
     /// A model. Processes that remain after its command are named and ended.
     Agent,
-    /// A person. Processes that remain after their command are named and kept.
+    /// A person. Processes that remain after their command are named and kept. Those of a trial are ended.
     Person,
 }
 

@@ -13,7 +13,8 @@ pub struct CommandOutcome {
     pub output: String,
     /// The bytes of this text before the status line.
     pub printed: usize,
-    /// True if the output is withheld from a model, because a secret appeared where the command could read.
+    /// True if a secret appeared where the command could read. Then `output` is withheld from a model. Of the commands of a
+    /// person, only trials find that out.
     pub withheld: bool,
     pub exit: Option<i32>,
     pub signal: Option<i32>,

@@ -105,6 +105,12 @@ impl Bench {
         self.executor.start(spec).await.expect("it starts")
     }
 
+    /// Starts a command whose standard input is open.
+    pub(crate) async fn start_open(&self, spec: CommandSpec) -> RunningCommand {
+        let started = self.executor.start_on(spec, Streams::Open).await;
+        started.expect("it starts")
+    }
+
     async fn start_on(&self, command: &str, streams: Streams) -> RunningCommand {
         let started = self.executor.start_on(self.spec(command), streams).await;
         started.expect("it starts")

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use co_exec::{CommandOutcome, CommandSpec, Confinement};
+use co_exec::{Caller, CommandOutcome, CommandSpec, Confinement};
 
 use crate::exec::Bench;
 use crate::support::DEADLINE;
@@ -57,22 +57,28 @@ impl Place {
 
 #[tokio::test]
 async fn what_it_leaves_running_is_ended() {
-    let place = Place::new();
-    let line = "setsid sleep 300 & (setsid sleep 301 &) ; echo x > new; cat new";
-    let running = place.bench.start_spec(place.trial(line)).await;
-    let pid = running.pid();
-    let outcome = running.outcome().await;
-    assert!(
-        outcome.ok() && outcome.output.starts_with("x\n"),
-        "{outcome:?}"
-    );
-    assert_eq!(outcome.level, "trial");
-    assert!(
-        !outcome.background.is_empty() && !outcome.kept,
-        "{outcome:?}"
-    );
-    place.is_over(pid);
-    assert!(place.layer.join("upper/new").exists() && !place.ws.join("new").exists());
+    for caller in [Caller::Agent, Caller::Person] {
+        let place = Place::new();
+        let line = "setsid sleep 300 & (setsid sleep 301 &) ; echo x > new; cat new";
+        let spec = CommandSpec {
+            caller,
+            ..place.trial(line)
+        };
+        let running = place.bench.start_spec(spec).await;
+        let pid = running.pid();
+        let outcome = running.outcome().await;
+        assert!(
+            outcome.ok() && outcome.output.starts_with("x\n"),
+            "{outcome:?}"
+        );
+        assert_eq!(outcome.level, "trial");
+        assert!(
+            !outcome.background.is_empty() && !outcome.kept,
+            "{outcome:?}"
+        );
+        place.is_over(pid);
+        assert!(place.layer.join("upper/new").exists() && !place.ws.join("new").exists());
+    }
 }
 
 #[tokio::test]
@@ -105,22 +111,28 @@ async fn a_time_out_and_a_cancellation_end_it() {
 }
 
 #[tokio::test]
-async fn output_is_withheld_if_a_secret_appeared_beside_a_hidden_one() {
+async fn output_is_withheld_from_a_model_if_a_secret_appeared_beside_a_hidden_one() {
+    let line = "echo ready; read -r; cat .env.local; cat .env";
+    let exposed = async |place: &Place, caller| {
+        let spec = CommandSpec {
+            caller,
+            ..place.trial(line)
+        };
+        let running = place.bench.start_open(spec).await;
+        running.reading().settled(Duration::ZERO).await;
+        fs::write(place.ws.join(".env.local"), "KEY=hunter3\n").unwrap();
+        running.input().unwrap().write(b"\n".to_vec()).unwrap();
+        let outcome = running.outcome().await;
+        assert!(outcome.withheld, "{outcome:?}");
+        outcome.output
+    };
+    // The person sees what it printed. That its files may hold a secret matters to them too.
+    let output = exposed(&Place::new(), Caller::Person).await;
+    assert!(output.starts_with("ready\nKEY=hunter3\n"), "{output}");
     let place = Place::new();
-    let line = "echo ready; until test -e go; do :; done; cat .env.local; cat .env";
-    let running = place.bench.start_spec(place.trial(line)).await;
-    running.reading().settled(Duration::ZERO).await;
-    fs::write(place.ws.join(".env.local"), "KEY=hunter3\n").unwrap();
-    fs::write(place.ws.join("go"), "").unwrap();
-    let outcome = running.outcome().await;
-    assert!(
-        outcome.withheld && !outcome.output.contains("hunter"),
-        "{outcome:?}"
-    );
-    assert!(
-        outcome.output.contains("could read: .env.local]"),
-        "{outcome:?}"
-    );
+    let output = exposed(&place, Caller::Agent).await;
+    assert!(!output.contains("hunter"), "{output}");
+    assert!(output.contains("could read: .env.local]"), "{output}");
     // One that the command made itself is no secret of the workspace.
     let made = place.trial("echo made > .env.made; cat .env.made");
     let outcome = place.bench.run_spec(made).await;

@@ -169,7 +169,7 @@ impl Supervisor {
         } else if cause == Cause::Exit {
             self.processes.set_exited();
             background = self.settle().await;
-            if self.caller == Caller::Agent && self.processes.any_runs() {
+            if !self.keeps() && self.processes.any_runs() {
                 self.end_processes(STOP_GRACE_PERIOD).await;
             }
         } else {
@@ -182,7 +182,7 @@ impl Supervisor {
             };
             self.end_processes(grace).await;
         }
-        let kept = cause == Cause::Exit && self.caller == Caller::Person && !background.is_empty();
+        let kept = cause == Cause::Exit && self.keeps() && !background.is_empty();
         if !kept {
             self.reader.finish(DRAIN_TIMEOUT).await;
         }
@@ -383,8 +383,10 @@ impl Supervisor {
             self.shared.set_file_note(place);
             (outcome.spill, outcome.gap) = (Some(kept.path), kept.gap);
         }
-        if let Some(withheld) = self.withheld().await {
-            (outcome.withheld, outcome.spill) = (true, None);
+        let withheld = self.withheld().await;
+        outcome.withheld = withheld.is_some();
+        if let Some(withheld) = withheld.filter(|_| self.caller == Caller::Agent) {
+            outcome.spill = None;
             // The command could put a secret into its exit status and into names too.
             outcome.output = format!("[{withheld}]\n");
             return;
@@ -403,8 +405,14 @@ impl Supervisor {
         }
     }
 
+    /// Returns whether processes that remain after the command continue. In a trial they must not: its changes are compared.
+    fn keeps(&self) -> bool {
+        let confined = self.confined.as_ref();
+        self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
+    }
+
     /// Returns the note in place of the output, if a secret appeared where the command could read. Returns none for a
-    /// command of the person: its output is for them.
+    /// command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
     async fn withheld(&self) -> Option<String> {
         let inside = self
             .inside
@@ -417,7 +425,7 @@ impl Supervisor {
             .or(inside)?
             .clone();
         let watch = secrets.clone();
-        if self.caller == Caller::Person {
+        if self.keeps() {
             tokio::task::spawn_blocking(move || watch.end());
             return None;
         }

@@ -41,6 +41,11 @@ pub struct ConfinedCommand {
 }
 
 impl ConfinedCommand {
+    /// Returns whether it writes to a layer.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.layer.is_some()
+    }
+
     pub(super) fn plain(argv: Vec<OsString>) -> Self {
         Self {
             argv,
