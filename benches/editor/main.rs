@@ -14,6 +14,7 @@ mod chat;
 mod client;
 mod flood;
 mod least;
+mod repository;
 mod resume;
 mod spawn;
 mod start;
@@ -32,13 +33,16 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 9] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
         ("chat", chat::run),
         ("call", call::run),
         ("resume", resume::run),
+        ("repository-first", repository::run_first),
+        ("repository", repository::run),
+        ("repository-trial", repository::run_trials),
     ];
     for (name, run) in parts {
         if asked.is_empty() || asked.iter().any(|it| it == name) {
