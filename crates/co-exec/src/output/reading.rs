@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(reading.next(), None);
         print(&reading, b"three\r\n");
         assert_eq!(next(&reading), "three\n");
-        assert_eq!(reading.lines(), 3);
+        assert_eq!(reading.amount(), "3 lines");
     }
 
     #[test]
