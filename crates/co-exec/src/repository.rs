@@ -162,6 +162,25 @@ pub fn inside(workspace: &Path) -> Vec<PathBuf> {
     dirs
 }
 
+/// Returns the real git directory that a file or link `.git` leads to.
+pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
+    match dot.is_dir() {
+        true => dot.canonicalize().ok(),
+        false => git_file(dot.parent()?, dot),
+    }
+}
+
+/// Returns whether a file `.git` is that of a linked work tree of the repository `common`, and the work tree has no configuration
+/// of its own.
+pub(crate) fn is_plain_work_tree(dot: &Path, common: &Path) -> bool {
+    led_to(dot).is_some_and(|own| {
+        let has = |name: &&str| own.join(name).symlink_metadata().is_ok();
+        own.ancestors().nth(2) == Some(common)
+            && is_worktree(&own, dot)
+            && !OBEYED_IN_WORK_TREE.iter().any(has)
+    })
+}
+
 /// Returns whether this user owns the path.
 pub fn is_own(path: &Path) -> bool {
     let owner = path.metadata().map(|meta| meta.uid());

@@ -68,14 +68,17 @@ fn a_bare_repository_at_the_top_is_told_and_one_that_was_there_is_held() {
 fn a_new_repository_below_is_told() {
     let machine = Machine::new();
     let ws = machine.repository("ws");
-    machine.bash(&ws, "git init -q old && git init -q --bare old.git");
+    machine.bash(
+        &ws,
+        "git init -q old && git init -q --bare old.git && mkdir sub && echo gitdir: ../old.git > sub/.git",
+    );
     let told = |line: &str| {
         let done = machine.write(&ws, line);
         String::from_utf8_lossy(&done.stderr).into_owned()
     };
     for (line, name) in [
         ("git init -q --bare deep/new.git", "/ws/deep/new.git"),
-        ("git init -q sub", "/ws/sub/.git"),
+        ("git init -q new", "/ws/new/.git"),
         (
             "mkdir -p x/refs x/objects; echo ref: refs/heads/a > x/HEAD",
             "/ws/x",
@@ -83,6 +86,27 @@ fn a_new_repository_below_is_told() {
         (
             "mkdir y; echo x > y/HEAD; echo ../old.git > y/commondir",
             "/ws/y",
+        ),
+        // Hidden among git's own files.
+        (
+            "git init -q --bare .git/worktrees/a; mkdir a; echo gitdir: ../.git/worktrees/a > a/.git",
+            "/ws/a/.git",
+        ),
+        (
+            "git init -q --bare .git/refs/b; mkdir b; ln -s ../.git/refs/b b/.git",
+            "/ws/b/.git",
+        ),
+        (
+            "git init -q --bare .git/objects/c; echo gitdir: ../.git/objects/c > sub/.git",
+            "/ws/sub/.git",
+        ),
+        (
+            "git worktree add -q tree; echo x > .git/worktrees/tree/config.worktree",
+            "/ws/tree/.git",
+        ),
+        (
+            "git worktree add -q tree2; git init -q --bare .git/logs/d; echo ../../logs/d > .git/worktrees/tree2/commondir",
+            "/ws/tree2/.git",
         ),
     ] {
         let told = told(line);

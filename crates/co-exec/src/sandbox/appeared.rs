@@ -1,6 +1,6 @@
 //! Finds the files that a command made or replaced and that other programs run or read as configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ struct RepositoryWatch {
     before: Arc<Survey>,
     /// The git directories that `.git` leads to. In them, git may make others.
     own: Vec<PathBuf>,
+    /// The files and links `.git`, with the git directory that each leads to.
+    links: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
 /// The path to tell the person, and something there that a later program would run or follow.
@@ -53,11 +55,15 @@ impl WatchedPaths {
     /// Also watches for new repositories in a workspace.
     pub(crate) fn with_repositories(mut self, surveys: &Surveys, workspace: &Path) -> Self {
         let real = workspace.canonicalize();
-        self.repositories = real.ok().map(|workspace| RepositoryWatch {
-            surveys: surveys.clone(),
-            before: surveys.current(&workspace),
-            own: repository::inside(&workspace),
-            workspace,
+        self.repositories = real.ok().map(|workspace| {
+            let before = surveys.current(&workspace);
+            RepositoryWatch {
+                surveys: surveys.clone(),
+                links: git_links(&before),
+                before,
+                own: repository::inside(&workspace),
+                workspace,
+            }
         });
         self
     }
@@ -81,7 +87,8 @@ impl WatchedPaths {
 }
 
 impl RepositoryWatch {
-    /// Returns some of the repositories that are there now and were not before.
+    /// Returns some of the repositories that are there now and were not before, and of the files and links `.git` that lead to another
+    /// git directory now.
     fn made(&self) -> Vec<PathBuf> {
         let now = self.surveys.current(&self.workspace);
         if !self.before.complete || !now.complete {
@@ -91,9 +98,23 @@ impl RepositoryWatch {
             !self.before.repositories.contains(path)
                 && !self.own.iter().any(|own| path.starts_with(own))
         };
-        let new = now.repositories.iter().filter(is_new);
-        new.take(MAX_REPOSITORIES).cloned().collect()
+        let new = now.repositories.iter().filter(is_new).cloned();
+        // A repository can be hidden among git's own files, but then a `.git` leads to it.
+        let leads_elsewhere = |(dot, target): &(PathBuf, Option<PathBuf>)| {
+            let is_plain = |common: &PathBuf| repository::is_plain_work_tree(dot, common);
+            self.links.get(dot) != Some(target) && !self.own.iter().any(is_plain)
+        };
+        let links = git_links(&now).into_iter().filter(leads_elsewhere);
+        let links = links.map(|(dot, _)| dot);
+        links.chain(new).take(MAX_REPOSITORIES).collect()
     }
+}
+
+fn git_links(survey: &Survey) -> BTreeMap<PathBuf, Option<PathBuf>> {
+    let links = survey.git_links.iter();
+    links
+        .map(|dot| (dot.clone(), repository::led_to(dot)))
+        .collect()
 }
 
 /// Returns the commands in the list of a rebase, the links in a git directory, or the identity of another file.

@@ -63,6 +63,8 @@ pub struct Survey {
     pub git_configs: Vec<PathBuf>,
     /// Git directories, whatever their names are.
     pub(crate) repositories: Vec<PathBuf>,
+    /// Files and links with the name `.git`, which lead to git directories.
+    pub(crate) git_links: Vec<PathBuf>,
     /// False if there may be more secrets: the walk was cut short, or something in the workspace cannot be read.
     pub complete: bool,
     /// True if the walk was cut short and can go on.
@@ -334,6 +336,9 @@ impl Walk<'_> {
                 }
                 if name == "HEAD" && is_git_dir() {
                     self.survey.repositories.push(dir.clone());
+                }
+                if name == ".git" && !kind.is_dir() {
+                    self.survey.git_links.push(path.clone());
                 }
                 // A submodule may have any name.
                 let git = name == ".git" || kind.is_dir() && is_of_git(&dir);

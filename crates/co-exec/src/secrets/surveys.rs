@@ -247,6 +247,7 @@ mod tests {
             &survey.outside,
             &survey.git_configs,
             &survey.repositories,
+            &survey.git_links,
         ];
         let lists = lists.map(|list| list.iter().cloned().collect::<BTreeSet<_>>());
         let entries = survey.directories().map(|dir| {

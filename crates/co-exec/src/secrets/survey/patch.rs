@@ -53,6 +53,7 @@ impl Survey {
             &self.outside,
             &self.git_configs,
             &self.repositories,
+            &self.git_links,
         ];
         let above = self.dirs.iter().chain(&self.with_source);
         above.clone().any(|dir| path.starts_with(dir))
