@@ -319,6 +319,9 @@ impl App {
             FromEditor::CommandHooked { request, refusal } => {
                 reply(request, BufferReply::Hooked(refusal));
             }
+            FromEditor::FileEdited { request, problem } => {
+                reply(request, BufferReply::Edited(problem));
+            }
             FromEditor::EditorAnswer { request, answer } => {
                 reply(request, BufferReply::Editor(answer));
             }

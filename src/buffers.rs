@@ -1,5 +1,5 @@
 //! The texts of Neovim's buffers, which the person sees, saved or not, questions about the editor, and the hooks of
-//! plugins before a command.
+//! plugins before a command, and the files that commands of the person want edited.
 //!
 //! Each request is a message to Neovim. [`Buffers::reply`] takes its answer.
 
@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::editor::Editor;
 use crate::protocol::{
-    BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, PlannedCommand, ToEditor,
+    BufferChange, BufferChanged, BufferText, EditorAnswer, EditorQuery, FileEdit, PlannedCommand,
+    ToEditor,
 };
 
 /// The most files that a message asks about.
@@ -51,6 +52,8 @@ pub enum BufferReply {
     Editor(EditorAnswer),
     /// The reason why a plugin refuses a command; none if no plugin does.
     Hooked(Option<String>),
+    /// The reason why the program that wanted a file edited must fail; none if the person closed the file.
+    Edited(Option<String>),
 }
 
 impl Buffers {
@@ -179,6 +182,18 @@ impl Buffers {
             .await
         {
             Some(BufferReply::Hooked(refusal)) => refusal,
+            _ => Some("Neovim did not answer".to_owned()),
+        }
+    }
+
+    /// Opens a file for the person, and waits until they have closed it. Returns the reason why the program that wants it edited
+    /// must fail; none if it may go on.
+    pub async fn edit(&self, edit: FileEdit) -> Option<String> {
+        match self
+            .ask(|request| ToEditor::EditFile { request, edit })
+            .await
+        {
+            Some(BufferReply::Edited(problem)) => problem,
             _ => Some("Neovim did not answer".to_owned()),
         }
     }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::app;
+use crate::chat::person::run_editor;
 use crate::config::{Config, Layers, LoadedSettings};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
@@ -93,6 +94,10 @@ fn without_guard(command: &str, rest: Vec<OsString>) -> ExitCode {
         ("check", Ok(())) => with_setup(|setup| check::run(rest, setup)),
         ("edit", Ok(())) => with_setup(|setup| edit::run(rest, setup)),
         ("doctor", Ok(())) => block_on(doctor(rest)),
+        (run_editor::SUBCOMMAND, _) => match run_editor::edit(&rest) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => failed(&why),
+        },
         _ => information(command),
     }
 }

@@ -8,14 +8,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::chat::cancellable;
-use crate::chat::person::command::{PersonCommand, RunConditions};
+use crate::chat::person::command::{PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::editor::Target;
 use crate::protocol::{NoticeLevel, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::workspace::judge::workspace_of;
 use co_exec::container::Engine;
-use co_exec::{CommandInput, Confinement, InputError, RunningCommand, Streams, TerminalSize};
+use co_exec::{CommandInput, Confinement, InputError, Streams, TerminalSize};
 
 /// The most inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
@@ -188,7 +188,7 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
     })
 }
 
-async fn begin(services: &Services, run: Run) -> Result<(RunningCommand, RunConditions), String> {
+async fn begin(services: &Services, run: Run) -> Result<StartedCommand, String> {
     let streams = run.streams;
     if run.options.builds_image {
         return image_build(services, run)
@@ -227,7 +227,11 @@ async fn follow(
         // An engine may not answer for a long time.
         () = token.cancelled() => Err("cancelled".to_owned()),
     };
-    let (running, conditions) = match begun {
+    let StartedCommand {
+        running,
+        conditions,
+        editor: _editor,
+    } = match begun {
         Ok(begun) => begun,
         Err(status) => {
             token.cancel();

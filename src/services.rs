@@ -98,6 +98,10 @@ pub struct ServicePaths {
     pub checkpoints: PathBuf,
     /// The directory of the layers of trials, which is made by the first trial.
     pub trials: PathBuf,
+    /// The directory of the sockets by which commands of the person open files in Neovim, which is made by the first command.
+    pub editors: PathBuf,
+    /// The program of this process.
+    pub program: PathBuf,
 }
 
 /// The parts of [`Services`].

@@ -14,7 +14,7 @@ local utf8 = require('co.ui.utf8')
 ---@field run_diagnostics boolean errors of runs become diagnostics
 ---@field alert 'osc9'|'osc777'|'bell'|false
 ---@field alert_after number seconds
----@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false>, question: table<string, string|string[]|false> }
+---@field keys { chat: table<string, string|string[]|false>, shell: table<string, string|string[]|false>, jobs: table<string, string|string[]|false>, question: table<string, string|string[]|false>, editor: table<string, string|string[]|false> }
 
 ---@type co.Config
 local defaults = {
@@ -86,6 +86,9 @@ local defaults = {
       prefix_saved = 's',
       edits = 'f',
       everything = 'E',
+    },
+    editor = {
+      abort = '<C-c><C-k>',
     },
   },
 }
@@ -169,12 +172,15 @@ local checks = {
   end,
   keys = function(value)
     if type(value) ~= 'table' then
-      return 'a table with chat, shell, jobs and question'
+      return 'a table with chat, shell, jobs, question and editor'
     end
     for place, keys in pairs(value) do
       local known = defaults.keys[place]
       local problem = known and check_keys(keys, known)
-        or (not known and ('a table with chat, shell, jobs and question; not "%s"'):format(place))
+        or (
+          not known
+          and ('a table with chat, shell, jobs, question and editor; not "%s"'):format(place)
+        )
       if problem then
         return problem
       end

@@ -161,12 +161,19 @@ local handlers = {
   end,
   withdraw_request = function(message)
     require('co.buffers').withdraw(message)
+    local file_editor = package.loaded['co.run.file_editor']
+    if file_editor then
+      file_editor.withdraw(message)
+    end
   end,
   file_gone = function(message)
     require('co.buffers.file_gone').follow(message)
   end,
   editor_query = function(message)
     require('co.buffers.editor_query').answer(message)
+  end,
+  edit_file = function(message)
+    require('co.run.file_editor').open(message)
   end,
   commit_message = function(message)
     require('co.chat.commit').receive(message)
@@ -180,8 +187,13 @@ local handlers = {
 }
 
 -- The types of messages that the backend waits for an answer to, other than questions.
-local requests =
-  { read_buffers = true, change_buffer = true, editor_query = true, before_command = true }
+local requests = {
+  read_buffers = true,
+  change_buffer = true,
+  editor_query = true,
+  before_command = true,
+  edit_file = true,
+}
 
 --- Returns whether a value is a number that the backend may have given.
 ---@param value any

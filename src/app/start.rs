@@ -16,7 +16,7 @@ use crate::services::{MakeProvider, ServiceParts, ServicePaths, Services};
 use crate::store::Store;
 use crate::trial::Layer;
 use crate::workspace::sandbox_probe::SandboxProbe;
-use co_exec::sandbox::{Launcher, OWN_PROGRAM};
+use co_exec::sandbox::{Launcher, OWN_PROGRAM, prune_in};
 use co_exec::secrets::redact::Redactor;
 use co_llm::ServerMemory;
 
@@ -135,6 +135,8 @@ fn services(
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
             checkpoints: paths.checkpoints(),
             trials: paths.layers(),
+            editors: paths.editors(),
+            program: std::env::current_exe().unwrap_or_default(),
         },
         make_provider: make_provider(),
         editor: editor.clone(),
@@ -143,12 +145,12 @@ fn services(
         executor,
         probe,
     });
-    finish_trials(editor, &services);
+    finish_leftovers(editor, &services);
     Ok((services, settings))
 }
 
-/// Finishes, in another thread, what a killed backend was keeping of a trial, and removes the layers that it left.
-fn finish_trials(editor: &Editor, services: &Services) {
+/// Finishes, in another thread, what a killed backend was keeping of a trial, and removes the layers and sockets that it left.
+fn finish_leftovers(editor: &Editor, services: &Services) {
     let (checkpoints, places) = (
         Arc::clone(&services.checkpoints),
         Arc::clone(&services.places),
@@ -159,6 +161,7 @@ fn finish_trials(editor: &Editor, services: &Services) {
             warn(&editor, keep.to_string());
         }
         Layer::prune(&places.trials);
+        prune_in(&places.editors);
     });
 }
 

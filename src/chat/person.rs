@@ -8,6 +8,7 @@ mod kept_chats;
 pub mod model;
 pub(super) mod questions;
 mod rule_list;
+pub mod run_editor;
 mod slash_commands;
 pub(super) mod typed_commands;
 pub mod wants_terminal;

@@ -171,6 +171,13 @@ pub enum FromEditor {
         #[serde(default)]
         refusal: Option<String>,
     },
+    /// The answer to a [`super::ToEditor::EditFile`].
+    FileEdited {
+        request: u64,
+        /// The reason why the program that wanted the file edited must fail. None if the person closed it.
+        #[serde(default)]
+        problem: Option<String>,
+    },
     /// The answer to a [`super::ToEditor::EditorQuery`].
     EditorAnswer {
         request: u64,

@@ -212,8 +212,8 @@ pub enum ToEditor {
         #[serde(flatten)]
         change: BufferChange,
     },
-    /// The backend no longer waits for the answer to this `ReadBuffers` or `ChangeBuffer`. If a command of the person delays
-    /// it, Lua drops it. A change is answered all the same.
+    /// The backend no longer waits for the answer to this `ReadBuffers`, `ChangeBuffer` or `EditFile`. If a command of the person
+    /// delays it, Lua drops it. A change is answered all the same. A file that is open stays open.
     WithdrawRequest { request: u64 },
     /// co deleted a file, or gave it the name `to`. The paths are real. Its buffer follows.
     FileGone {
@@ -232,6 +232,12 @@ pub enum ToEditor {
         request: u64,
         #[serde(flatten)]
         command: PlannedCommand,
+    },
+    /// Opens a file that a command of the person wants edited. Lua answers with [`super::FromEditor::FileEdited`] when it is closed.
+    EditFile {
+        request: u64,
+        #[serde(flatten)]
+        edit: FileEdit,
     },
     /// The commit message that [`super::FromEditor::WriteCommit`] asked for, or the reason why there is none.
     CommitMessage {
@@ -302,6 +308,18 @@ pub struct PlannedCommand {
     /// The job into which the model types `command`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<u64>,
+}
+
+/// A file that a command of the person wants edited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileEdit {
+    /// An absolute path.
+    pub file: String,
+    /// The line of the cursor, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The command as the person typed it.
+    pub command: String,
 }
 
 /// The subject of an [`EditorQuery`].

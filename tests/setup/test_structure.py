@@ -181,6 +181,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/watcher.rs": "/proc",
             "crates/co-llm/src/key/source.rs": "a file of a key, which the person names",
             "src/services/audit_task.rs": own,
+            "src/chat/person/run_editor.rs": own,
             "src/checkpoint/journal.rs": own,
             "src/checkpoint/log.rs": own,
             "src/checkpoint/store.rs": own,

@@ -16,15 +16,15 @@ local COMMON = {
   spell = false,
 }
 
---- Returns the winbar of a window that shows the text of a chat. A window of one row has no room for one.
+--- Returns the winbar of a window that shows the text of a chat, if there is room for one.
 ---@param chat co.Chat
 ---@param win integer
 ---@return string
 local function winbar_of(chat, win)
-  local info = vim.fn.getwininfo(win)[1]
-  if info.height <= 1 and info.winbar == 0 then
+  if not windows.fits_winbar(win) then
     return ''
   end
+  local info = vim.fn.getwininfo(win)[1]
   local cwd = vim.fn.getcwd(info.winnr, info.tabnr)
   return winbar.text(chat.state, backend.status().isolation, info.width, cwd)
 end

@@ -5,6 +5,7 @@ local backend = require('co.backend')
 local config = require('co.config')
 local errors = require('co.run.errors')
 local events = require('co.ui.events')
+local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
 local reload = require('co.ui.reload')
@@ -124,6 +125,9 @@ end
 function M.run(command, cwd, stdin, options, unseen)
   if not backend.start() then
     return nil
+  end
+  if not unseen then
+    focus.asked()
   end
   options = options or {}
   local mode = options.mode
@@ -333,6 +337,13 @@ function M.all()
   return vim.tbl_filter(function(run)
     return not run.forgotten
   end, vim.tbl_values(runs))
+end
+
+--- Returns the command of a run.
+---@param id integer
+---@return string?
+function M.command(id)
+  return runs[id] and runs[id].command
 end
 
 --- Returns the last run of the person.

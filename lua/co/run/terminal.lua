@@ -201,6 +201,17 @@ function M.show(run)
   return true
 end
 
+--- Returns the run whose program gets the keys that the person types.
+---@return integer?
+function M.with_keys()
+  local buf = api.nvim_get_mode().mode == 't' and api.nvim_get_current_buf()
+  for run, terminal in pairs(terminals) do
+    if terminal.buf == buf and not terminal.ended then
+      return run
+    end
+  end
+end
+
 --- Writes output of the program to its terminal.
 ---@param message co.RunData
 function M.write(message)

@@ -263,13 +263,19 @@
 ---@field request integer
 ---@field refusal? string the reason why a plugin refuses the command
 
+--- The answer to `co.EditFile`.
+---@class (exact) co.FileEdited
+---@field type 'file_edited'
+---@field request integer
+---@field problem? string the reason why the program must fail; nil if the person closed the file
+
 --- Asks for the names that complete the argument of `/model`.
 ---@class (exact) co.ListModels
 ---@field type 'list_models'
 ---@field chat? integer the chat whose provider is asked
 ---@field head string the typed text up to its first slash, or empty
 
----@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
+---@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
 
 --- A request cannot be answered, because the handler of its message has failed.
 ---@class (exact) co.Failed

@@ -207,6 +207,14 @@
 ---@field type 'withdraw_request'
 ---@field request integer
 
+--- A program of a command of the person wants a file edited.
+---@class (exact) co.EditFile
+---@field type 'edit_file'
+---@field request integer
+---@field file string absolute
+---@field line? integer of the cursor, from 1
+---@field command string as the person typed it
+
 --- A file was deleted, or has another name now.
 ---@class (exact) co.FileGone
 ---@field type 'file_gone'

@@ -102,6 +102,12 @@ function M.asked()
   vim.on_key(on_key, keys)
 end
 
+--- Returns whether the person has pressed no key since they asked for something.
+---@return boolean
+function M.is_waiting()
+  return asked_at ~= nil
+end
+
 --- Returns whether the person may still wait for what they asked for: it was just now, and they pressed no key since.
 ---@return boolean
 function M.awaited()

@@ -22,6 +22,14 @@ function M.options(win, options)
   end
 end
 
+--- Returns whether a window has a winbar or room for one. A window of one row has none.
+---@param win integer
+---@return boolean
+function M.fits_winbar(win)
+  local info = vim.fn.getwininfo(win)[1]
+  return info.height > 1 or info.winbar == 1
+end
+
 --- Runs `change`, which opens or closes a window in a row or in a column. Other windows keep their sizes and their text.
 ---@generic T
 ---@param parent? string `row` or `col`

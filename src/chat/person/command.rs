@@ -1,8 +1,11 @@
 //! A command that the person typed, with `:Co!` or in a `!` line: its settings and the text about its end.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::blocking::blocking;
+use crate::chat::person::run_editor::{EditorSocket, RunEditor};
 use crate::chat::person::wants_terminal;
 use crate::chat::{readiness, secret_access};
 use crate::config::Network;
@@ -16,7 +19,7 @@ use co_exec::{
     Streams, UNTIL_IT_ENDS,
 };
 
-/// The editor of git in a command that has no terminal.
+/// The editor of git in a command that has no terminal and cannot open files in Neovim.
 const NO_EDITOR: &str =
     "echo \"co: no terminal here for an editor, run it with :Co! ++pty\" >&2; false";
 
@@ -33,6 +36,14 @@ pub struct PersonCommand {
     pub confinement: Confinement,
 }
 
+/// A command that has started.
+pub struct StartedCommand {
+    pub running: RunningCommand,
+    pub conditions: RunConditions,
+    /// Its programs can open files in Neovim as long as this exists.
+    pub editor: Option<RunEditor>,
+}
+
 /// The facts about a command for the line about its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunConditions {
@@ -47,8 +58,12 @@ pub struct RunConditions {
 }
 
 impl PersonCommand {
-    /// Returns the command for the executor.
-    fn spec(self, services: &Services) -> (CommandSpec, RunConditions) {
+    /// Returns the command for the executor. `editor` are the variables by which it can open files in Neovim.
+    fn spec(
+        self,
+        services: &Services,
+        editor: Option<Vec<(String, String)>>,
+    ) -> (CommandSpec, RunConditions) {
         let given = self.options.timeout.or(services.config.run_timeout);
         let (timeout, ceiling) = match given {
             None => (
@@ -68,9 +83,10 @@ impl PersonCommand {
             Some(host) => Environment::Restricted(host),
         };
         let no_editor = |name: &str| (name.to_owned(), NO_EDITOR.to_owned());
-        let extra_env = match self.terminal {
-            true => Vec::new(),
-            false => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
+        let extra_env = match (editor, self.terminal) {
+            (Some(editor), _) => editor,
+            (None, true) => Vec::new(),
+            (None, false) => ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map(no_editor).into(),
         };
         let has_input = self.terminal || self.open || self.stdin.is_some();
         let conditions = RunConditions {
@@ -102,7 +118,7 @@ impl PersonCommand {
         services: &Services,
         workspace: impl FnOnce() -> PathBuf,
         streams: Streams,
-    ) -> Result<(RunningCommand, RunConditions), String> {
+    ) -> Result<StartedCommand, String> {
         let confinement = services.probe.for_approved(workspace).await;
         let confinement = confinement.map_err(|refused| refused.to_string())?;
         self.confinement =
@@ -120,12 +136,37 @@ impl PersonCommand {
         self,
         services: &Services,
         streams: Streams,
-    ) -> Result<(RunningCommand, RunConditions), String> {
-        let (spec, conditions) = self.spec(services);
+    ) -> Result<StartedCommand, String> {
+        let (socket, variables) = match self.editor(services).await {
+            Some((socket, variables)) => (Some(socket), Some(variables)),
+            None => (None, None),
+        };
+        let (spec, conditions) = self.spec(services, variables);
         let running = services.executor.start_on(spec, streams).await;
-        running
-            .map(|running| (running, conditions))
-            .map_err(|error| error::text_of(&error).plain())
+        let running = running.map_err(|error| error::text_of(&error).plain())?;
+        let editor = socket.map(|socket| {
+            let command = conditions.command.clone();
+            socket.serve(services.buffers.clone(), command, running.time_limit())
+        });
+        Ok(StartedCommand {
+            running,
+            conditions,
+            editor,
+        })
+    }
+
+    /// Returns a socket by which the command can open files in Neovim, and the variables that name it; none if the command is
+    /// confined.
+    async fn editor(&self, services: &Services) -> Option<(EditorSocket, Vec<(String, String)>)> {
+        let launcher = services.executor.launcher();
+        let launcher = launcher.filter(|_| self.confinement == Confinement::Plain)?;
+        let (places, removals) = (Arc::clone(&services.places), launcher.removals().clone());
+        let socket = blocking(move || EditorSocket::new(&places.editors, &removals)).await;
+        let socket = socket
+            .inspect_err(|why| tracing::warn!(why, "a command has no editor"))
+            .ok()?;
+        let variables = socket.variables(&services.places.program)?;
+        Some((socket, variables))
     }
 
     /// Waits for an answer of the container engine, if the command is unconfined and needs the engine.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
 use crate::chat::events::ChatEvent;
-use crate::chat::person::command::{PersonCommand, RunConditions};
+use crate::chat::person::command::{PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::chat::{Chat, cancellable};
 use crate::error;
@@ -21,7 +21,7 @@ use crate::text::{code, short};
 use crate::tool::ToolCall;
 use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::shell::CommandRequest;
-use co_exec::{Caller, Confinement, RunningCommand, Screen, Streams};
+use co_exec::{Caller, Confinement, Screen, Streams};
 use co_llm::transcript::{Decision, Item};
 use co_policy::Verdict;
 
@@ -307,7 +307,11 @@ impl TypedCommand {
     /// Returns the number of its output, if it started, and its end.
     async fn carry_out(&self, options: RunOptions) -> Result<(Option<u64>, CallEnd), String> {
         let _person_run = self.services.person_runs().await;
-        let (running, conditions) = tokio::select! {
+        let StartedCommand {
+            running,
+            conditions,
+            editor: _editor,
+        } = tokio::select! {
             begun = self.begin(options) => begun?,
             // A container engine may not answer for a long time.
             () = self.cancel.cancelled() => return Ok((None, self.ended(false, "cancelled".to_owned()))),
@@ -329,7 +333,7 @@ impl TypedCommand {
         Ok((Some(self.block), end))
     }
 
-    async fn begin(&self, options: RunOptions) -> Result<(RunningCommand, RunConditions), String> {
+    async fn begin(&self, options: RunOptions) -> Result<StartedCommand, String> {
         let typed = PersonCommand {
             command: self.command.clone(),
             cwd: self.cwd.clone(),

@@ -115,6 +115,8 @@ impl Chat {
                 trust: real.join("trust"),
                 checkpoints: real.join("state/checkpoints"),
                 trials: real.join("state/trials"),
+                editors: real.join("state/editors"),
+                program: PathBuf::new(),
             },
             make_provider: Arc::new(move |_, choice| match choice.model.as_deref() {
                 Some("unheard-of") => Err(Fault::NoProvider),

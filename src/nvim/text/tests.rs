@@ -64,6 +64,7 @@ fn messages() -> Vec<Value> {
             "files": [{ "file": "/f", "tick": 3, "edits": [edit] }], "unit": "utf-16", "more": 4, "problem": "p" }),
         json!({ "type": "hooks", "before_command": true }),
         json!({ "type": "command_hooked", "request": 1, "refusal": "r" }),
+        json!({ "type": "file_edited", "request": 1, "problem": "p" }),
         json!({ "type": "list_models", "chat": 1, "head": "h" }),
         json!({ "type": "failed", "request": 1 }),
         json!({ "type": "saved", "file": "/f" }),

@@ -9,6 +9,7 @@ mod contexts;
 mod drill;
 mod edits;
 mod examples;
+mod file_editor;
 mod half_done;
 mod hostile;
 mod idle;

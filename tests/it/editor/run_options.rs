@@ -4,8 +4,6 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::workspace::Workspace;
-
 use super::scene::{Scene, gate, open_gate};
 
 /// A variable that no list has, of Neovim's own environment.
@@ -108,30 +106,4 @@ fn a_time_that_is_set_may_be_longer_than_the_ceiling_or_none() {
         open_gate(&gate);
         scene.wait_shell("l0ng\nexit 0");
     }
-}
-
-/// git itself says what to do, in a run that has no terminal; one that has runs the person's editor.
-#[test]
-fn git_has_an_editor_in_a_terminal_alone() {
-    let workspace = Workspace::new();
-    workspace.write("edit", "#!/bin/sh\necho from the editor >\"$1\"\n");
-    let editor = workspace.path().join("edit");
-    std::fs::set_permissions(&editor, PermissionsExt::from_mode(0o755)).unwrap();
-    let env = [("EDITOR", editor.to_str().unwrap())];
-    let scene = Scene::in_workspace(workspace, json!({}), &env);
-    scene.run("git init -q; git config user.name n; git config user.email e; git add edit");
-    scene.wait_shell("exit 0");
-    for (count, command) in [(1, "git commit"), (2, "++env=inherit git commit")] {
-        scene.run(command);
-        let done = format!("(co_seen.CoJobDone or 0) == {}", count + 1);
-        scene.wait_for(&done, "the commit's end");
-        let text = scene.wait_shell("exit 1, after");
-        let said = "\nco: no terminal here for an editor, run it with :Co! ++pty\n";
-        assert_eq!(text.matches(said).count(), count, "{text}");
-    }
-    scene.type_keys(":Co! ++pty git commit<CR>");
-    scene.wait_text("[exit 0, after");
-    scene.type_keys("<C-\\><C-n>");
-    scene.run("git log");
-    scene.wait_shell("\n    from the editor\nexit 0");
 }

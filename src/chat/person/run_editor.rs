@@ -1,0 +1,208 @@
+//! The editor of a command that the person typed. A program that wants an editor, such as `git commit`, starts co-nvim, which
+//! asks the backend over a socket to open the file in this Neovim, and waits until the person has closed it.
+//!
+//! The socket belongs to one command, and only the person can reach it. A confined command has none.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::buffers::Buffers;
+use crate::paths::private_dir;
+use crate::protocol::FileEdit;
+use co_exec::TimeLimit;
+use co_exec::sandbox::{PrivateTmp, Removals};
+use co_policy::rules::shell_join;
+
+/// The subcommand of co-nvim that a program starts as its editor.
+pub const SUBCOMMAND: &str = "__edit";
+
+/// The variables that name an editor.
+const VARIABLES: [&str; 4] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR"];
+
+/// The most bytes of a request: a path and a line.
+const LONGEST_REQUEST: u64 = 16 << 10;
+
+/// The start of the answer if the person has closed the file, and if the program must fail.
+const CLOSED: &str = "closed";
+const FAILED: &str = "failed ";
+
+/// A socket for the editors of a command that has not started.
+pub(super) struct EditorSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    dir: PrivateTmp,
+}
+
+/// Serves the editors of a command until it is dropped.
+pub struct RunEditor {
+    path: PathBuf,
+    _dir: PrivateTmp,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl EditorSocket {
+    /// Makes a socket in a new private directory below `parent`.
+    ///
+    /// # Errors
+    /// The directory or the socket cannot be made, as if its path is too long.
+    pub(super) fn new(parent: &Path, removals: &Removals) -> io::Result<Self> {
+        private_dir(parent)?;
+        let dir = PrivateTmp::new_in(parent, removals)?;
+        let path = dir.path().join("socket");
+        let listener = StdListener::bind(&path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener: UnixListener::from_std(listener)?,
+            path,
+            dir,
+        })
+    }
+
+    /// Returns the variables by which programs find the editor. `program` is co-nvim.
+    pub(super) fn variables(&self, program: &Path) -> Option<Vec<(String, String)>> {
+        let words = [program.to_str()?, SUBCOMMAND, self.path.to_str()?];
+        let editor = shell_join(&words);
+        Some(
+            VARIABLES
+                .map(|name| (name.to_owned(), editor.clone()))
+                .into(),
+        )
+    }
+
+    /// Opens the files that programs of the command ask for. The time of the command stands still while one is open.
+    pub(super) fn serve(self, buffers: Buffers, command: String, time: TimeLimit) -> RunEditor {
+        let Self {
+            listener,
+            path,
+            dir,
+        } = self;
+        let task = tokio::spawn(async move {
+            let mut editors = JoinSet::new();
+            loop {
+                tokio::select! {
+                    Ok((stream, _)) = listener.accept() => {
+                        let (buffers, command, time) = (buffers.clone(), command.clone(), time.clone());
+                        editors.spawn(async move {
+                            if let Err(error) = answer(stream, &buffers, command, &time).await {
+                                tracing::warn!(%error, "an editor of a command ended");
+                            }
+                        });
+                    }
+                    Some(_) = editors.join_next() => {}
+                    else => return,
+                }
+            }
+        });
+        RunEditor {
+            path,
+            _dir: dir,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+}
+
+impl Drop for RunEditor {
+    fn drop(&mut self) {
+        // An empty directory is removed at once.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Reads a request, and answers it when the person has closed the file. Returns early if the program ends.
+async fn answer(
+    stream: UnixStream,
+    buffers: &Buffers,
+    command: String,
+    time: &TimeLimit,
+) -> io::Result<()> {
+    let mut reader = BufReader::new(stream).take(LONGEST_REQUEST);
+    let (mut line, mut file) = (Vec::new(), Vec::new());
+    reader.read_until(0, &mut line).await?;
+    reader.read_until(0, &mut file).await?;
+    if file.pop() != Some(0) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    line.pop();
+    let mut stream = reader.into_inner().into_inner();
+    let _hold = time.hold();
+    let open = async {
+        let Ok(file) = String::from_utf8(file) else {
+            return Some("the name of the file is not UTF-8".to_owned());
+        };
+        let line = str::from_utf8(&line).ok().and_then(|it| it.parse().ok());
+        buffers
+            .edit(FileEdit {
+                file,
+                line,
+                command,
+            })
+            .await
+    };
+    let mut ignored = [0];
+    let problem = tokio::select! {
+        problem = open => problem,
+        // It sends nothing more.
+        _ = stream.read(&mut ignored) => return Ok(()),
+    };
+    let text = problem.map_or_else(|| CLOSED.to_owned(), |why| format!("{FAILED}{why}"));
+    stream.write_all(text.as_bytes()).await
+}
+
+/// Opens files in the Neovim whose backend has made the socket, one after the other, and waits until each is closed. `arguments`
+/// are the socket and those that the program gave its editor.
+///
+/// # Errors
+/// The reason why the program must not use the files.
+pub fn edit(arguments: &[OsString]) -> Result<(), String> {
+    let Some((socket, given)) = arguments.split_first() else {
+        return Err(format!("{SUBCOMMAND} is for co itself"));
+    };
+    let (mut line, mut files, mut only_files) = (None, Vec::new(), false);
+    for argument in given {
+        let bytes = argument.as_bytes();
+        match bytes.strip_prefix(b"+") {
+            _ if only_files => files.push(argument),
+            Some(number) if number.iter().all(u8::is_ascii_digit) => line = Some(number),
+            _ if bytes == b"--" => only_files = true,
+            None if !bytes.starts_with(b"-") => files.push(argument),
+            _ => {
+                let argument = argument.display();
+                return Err(format!(
+                    "this editor has no {argument}, only +LINE and files"
+                ));
+            }
+        }
+    }
+    if files.is_empty() {
+        return Err("this editor opens a file, and none was named".to_owned());
+    }
+    files
+        .into_iter()
+        .try_for_each(|file| edit_one(socket, line.unwrap_or_default(), file))
+}
+
+fn edit_one(socket: &OsStr, line: &[u8], file: &OsStr) -> Result<(), String> {
+    let ask = || {
+        let file = std::path::absolute(file)?.into_os_string().into_vec();
+        let mut stream = StdStream::connect(socket)?;
+        stream.write_all(&[line, &[0], &file, &[0]].concat())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        io::Result::Ok(answer)
+    };
+    let answer = ask().map_err(|error| format!("Neovim cannot be reached: {error}"))?;
+    match answer.strip_prefix(FAILED) {
+        Some(why) => Err(why.to_owned()),
+        None if answer == CLOSED => Ok(()),
+        None => Err("Neovim or its command has ended".to_owned()),
+    }
+}
