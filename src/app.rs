@@ -275,6 +275,12 @@ impl App {
                     handle.send(Msg::ReadReview { id, file, from });
                 }
             }
+            FromEditor::KeepAnswers { id, file, answers } => {
+                for handle in self.chats.values() {
+                    let answers = answers.clone();
+                    handle.send(Msg::KeepAnswers { id, file, answers });
+                }
+            }
             FromEditor::Run {
                 run,
                 command,

@@ -187,6 +187,7 @@ impl Chat {
             Msg::Run { command, options } => self.run_typed(command.trim(), options).await,
             Msg::Answer(answered) => self.answered(answered),
             Msg::ReadReview { id, file, from } => self.questions.show_part(id, file, from),
+            Msg::KeepAnswers { id, file, answers } => self.keep_answers(id, file, answers),
             Msg::Settings(services) => self.take_settings(&services),
         }
     }

@@ -3,12 +3,13 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the person has not
-//! answered yet. `difference` shows a change. `undo` plans what takes
+//! answered yet, and `answers` keeps those of a review that has not ended. `difference` shows a change. `undo` plans what takes
 //! changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes
 //! where git's HEAD was.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
+mod answers;
 mod apply;
 mod change;
 mod difference;
@@ -32,12 +33,13 @@ use crate::workspace::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
 
+pub use answers::KeptAnswer;
 pub use change::{Change, Entry, files, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
-pub use round::{AnsweredFile, OpenFile, OpenPart, PartAnswer, PartKind, Round};
+pub use round::{AnsweredFile, OpenFile, OpenPart, PartKind, Round, Verdict};
 pub use store::Store;
 pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
@@ -159,6 +161,25 @@ impl Checkpoints {
         log::records(&self.dir, chat)
     }
 
+    /// Returns the records of the calls of other chats in a workspace, with the ids of the chats. A chat that has changed
+    /// nothing since a time, in seconds since 1970, is left out.
+    pub fn others(&self, chat: &str, root: &Path, since: Option<u64>) -> Vec<(String, Record)> {
+        log::others(&self.dir, chat, root, since)
+    }
+
+    /// Returns the answers to a review of a chat that has not ended.
+    pub fn kept_answers(&self, chat: &str) -> Vec<KeptAnswer> {
+        answers::read(&self.dir, chat)
+    }
+
+    /// Keeps the answers to a review of a chat that has not ended.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn keep_answers(&self, chat: &str, kept: &[KeptAnswer]) -> io::Result<()> {
+        answers::write(&self.dir, chat, kept)
+    }
+
     /// Adds the changes of a call to those of its chat.
     ///
     /// # Errors
@@ -180,15 +201,8 @@ impl Checkpoints {
         let store = self.store()?;
         let record = Record {
             planned: true,
-            turn: 0,
-            by,
-            workspace: root.to_owned(),
             changes: undo.changes,
-            head: None,
-            of_git: false,
-            unclear: Vec::new(),
-            unknown: None,
-            at: None,
+            ..Record::of_person(0, by, root)
         };
         let journal = Journal::begin(&self.dir, &record)?;
         let unfinished = journal.unfinished();
@@ -210,6 +224,7 @@ impl Checkpoints {
     /// Removes the changes of a chat.
     pub fn remove(&self, chat: &str) {
         log::remove(&self.dir, chat);
+        answers::remove(&self.dir, chat);
     }
 
     /// Gives a chat the changes of another one's turns before `end`.

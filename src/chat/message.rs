@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::protocol::{
-    CommitPlace, ContextRequest, LineRange, PromptFile, PromptFileCheck, QuestionAnswer, RunOptions,
+    CommitPlace, ContextRequest, LineRange, PartAnswer, PromptFile, PromptFileCheck,
+    QuestionAnswer, RunOptions,
 };
 use crate::services::Services;
 use co_llm::transcript::Context;
@@ -50,6 +51,12 @@ pub enum Msg {
         id: u64,
         file: usize,
         from: usize,
+    },
+    /// The answers to the parts of a file in a review that goes on.
+    KeepAnswers {
+        id: u64,
+        file: usize,
+        answers: Vec<PartAnswer>,
     },
     /// The settings changed. The services are those that a new chat gets.
     Settings(Arc<Services>),

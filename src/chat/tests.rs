@@ -38,6 +38,7 @@ mod refusals;
 
 mod resumed;
 mod retry;
+mod review;
 mod rules;
 mod secrets;
 mod settings;

@@ -6,13 +6,14 @@
 pub(super) mod apply;
 mod changes;
 mod plan;
+mod review;
 mod texts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::apply::apply;
 use self::plan::{Plan, Planned};
@@ -29,7 +30,7 @@ use crate::services::Services;
 use crate::text::one_line;
 use co_llm::transcript::Item;
 
-/// An `/undo`, `/redo` or review of `/changes` that is not complete.
+/// An `/undo`, `/redo`, `/review` or review of `/changes` that is not complete.
 pub(super) struct OpenUndo {
     events: mpsc::Receiver<UndoEvent>,
     /// The prompt to which the chat goes back after the files are taken back.
@@ -37,7 +38,11 @@ pub(super) struct OpenUndo {
     /// Cancelled if the question is no longer needed.
     cancel: CancellationToken,
     question: Option<u64>,
-    /// `/undo`, `/redo` or `/rewind`.
+    /// Cancelled when the task has ended.
+    ended: CancellationToken,
+    /// The answers of a `/review` that goes on.
+    answers: Option<mpsc::UnboundedSender<review::FileAnswers>>,
+    /// `/undo`, `/redo`, `/rewind` or `/review`.
     command: &'static str,
 }
 
@@ -49,7 +54,7 @@ pub(super) enum UndoEvent {
     Done(Option<String>),
 }
 
-/// The task of an `/undo`, `/redo` or review of `/changes`.
+/// The task of an `/undo`, `/redo`, `/review` or review of `/changes`.
 struct UndoTask {
     services: Arc<Services>,
     chat: u64,
@@ -65,6 +70,9 @@ struct UndoTask {
     jobs: Vec<String>,
     events: mpsc::Sender<UndoEvent>,
     cancel: CancellationToken,
+    /// Cancelled when the task before this one has ended.
+    after: Option<CancellationToken>,
+    _ended: DropGuard,
 }
 
 impl Chat {
@@ -104,6 +112,7 @@ impl Chat {
     ) -> Option<UndoTask> {
         let transcript = self.recorder.id()?;
         self.drop_undo();
+        let ended = CancellationToken::new();
         // The chat takes them one by one.
         let (events, receiver) = mpsc::channel(1);
         let cancel = self.cancel.child_token();
@@ -124,12 +133,16 @@ impl Chat {
                 .collect(),
             events,
             cancel: cancel.clone(),
+            after: self.undo.as_ref().map(|it| it.ended.clone()),
+            _ended: ended.clone().drop_guard(),
         };
         self.undo = Some(OpenUndo {
             events: receiver,
             then,
             cancel,
             question: None,
+            ended,
+            answers: None,
             command: task.command(),
         });
         Some(task)
@@ -270,16 +283,8 @@ impl UndoTask {
             Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
         let record = Record {
-            planned: false,
-            turn,
-            by: self.by.clone(),
-            workspace: workspace.clone(),
             changes: done.changes.clone(),
-            head: None,
-            of_git: false,
-            unclear: Vec::new(),
-            unknown: None,
-            at: None,
+            ..Record::of_person(turn, self.by.clone(), &workspace)
         };
         let has_changed = !record.changes.is_empty();
         let (checkpoints, chat) = (

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -98,6 +98,24 @@ pub struct History {
     pub done: Vec<TurnChanges>,
     /// The turns that were taken back, with the changes of the `/undo`. A later change of the chat ends them.
     pub undone: Vec<TurnChanges>,
+}
+
+impl Record {
+    /// Returns the record of something that the person did, without changes.
+    pub fn of_person(turn: usize, by: By, workspace: &Path) -> Self {
+        Self {
+            turn,
+            by,
+            workspace: workspace.to_owned(),
+            changes: Vec::new(),
+            head: None,
+            of_git: false,
+            unclear: Vec::new(),
+            unknown: None,
+            planned: false,
+            at: None,
+        }
+    }
 }
 
 impl By {
@@ -219,6 +237,33 @@ pub(super) fn history(store: &Path, chat: &str) -> History {
         history.add(record);
     }
     history
+}
+
+/// Returns the records of calls in a workspace of all chats but one; see [`super::Checkpoints::others`].
+pub(super) fn others(
+    store: &Path,
+    chat: &str,
+    root: &Path,
+    since: Option<u64>,
+) -> Vec<(String, Record)> {
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since.unwrap_or_default());
+    let is_later = |path: &Path| {
+        let modified = path.metadata().and_then(|it| it.modified());
+        modified.is_ok_and(|it| it >= since)
+    };
+    let entries = fs::read_dir(store.join("chats"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for path in entries.map(|it| it.path()).filter(|it| is_later(it)) {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        if id == chat {
+            continue;
+        }
+        let records = records(store, &id).into_iter();
+        let own = records.filter(|it| it.workspace == root && matches!(it.by, By::Call { .. }));
+        found.extend(own.map(|it| (id.clone().into_owned(), it)));
+    }
+    found
 }
 
 /// Appends a record to those of a chat.

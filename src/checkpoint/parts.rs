@@ -177,6 +177,7 @@ impl ChangedFile {
             whole: self.is_whole,
             text: self.review.clone(),
             calls: Vec::new(),
+            answers: Vec::new(),
         }
     }
 

@@ -65,7 +65,7 @@ pub struct OpenFile {
 }
 
 /// A part of a change that is open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OpenPart {
     pub kind: PartKind,
     /// Its first line in the present text, from 1.
@@ -84,9 +84,9 @@ pub enum PartKind {
     Whole,
 }
 
-/// The answer of the person to a part.
+/// The verdict of the person on a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PartAnswer {
+pub enum Verdict {
     /// It is still open.
     Open,
     Accepted,
@@ -223,6 +223,12 @@ impl Round {
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let open = self.files.iter().filter(|(path, file)| file.is_open(path));
         open.map(|(path, _)| path.as_path())
+    }
+
+    /// Returns the time of the first open change, in seconds since 1970.
+    pub fn since(&self) -> Option<u64> {
+        let open = self.files.iter().filter(|(path, file)| file.is_open(path));
+        open.filter_map(|(_, file)| file.since).min()
     }
 
     /// Returns the files with open changes. `records` are those of the calls that are named.
@@ -445,6 +451,7 @@ impl OpenFile {
             whole: hunks.is_empty(),
             text: ReviewText::new(&facts, &text),
             calls: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -474,9 +481,9 @@ impl OpenFile {
     ///
     /// # Errors
     /// The file cannot have that text, or the store cannot take it.
-    pub fn answered(&self, answers: &[PartAnswer], store: &Store) -> io::Result<AnsweredFile> {
-        let is_refused = |it: &PartAnswer| matches!(it, PartAnswer::Refused);
-        let is_accepted = |it: &PartAnswer| !matches!(it, PartAnswer::Open) && !is_refused(it);
+    pub fn answered(&self, answers: &[Verdict], store: &Store) -> io::Result<AnsweredFile> {
+        let is_refused = |it: &Verdict| matches!(it, Verdict::Refused);
+        let is_accepted = |it: &Verdict| !matches!(it, Verdict::Open) && !is_refused(it);
         let (name, kept) = self.version(answers, |it| !is_refused(it), store)?;
         let mut refused = Vec::new();
         let change = |path: &Path, before: &Option<Entry>, after: &Option<Entry>| Change {
@@ -508,8 +515,8 @@ impl OpenFile {
     /// Returns the path and the file with some of the parts.
     fn version(
         &self,
-        answers: &[PartAnswer],
-        has: impl Fn(&PartAnswer) -> bool,
+        answers: &[Verdict],
+        has: impl Fn(&Verdict) -> bool,
         store: &Store,
     ) -> io::Result<(PathBuf, Option<Entry>)> {
         let has_part = |kind| self.parts.iter().any(|it| it.kind == kind);
@@ -522,7 +529,7 @@ impl OpenFile {
         for (part, answer) in self.parts.iter().zip(answers) {
             let has = has(answer);
             match (&part.kind, answer) {
-                (PartKind::Lines(hunk), PartAnswer::Edited(text)) if has => {
+                (PartKind::Lines(hunk), Verdict::Edited(text)) if has => {
                     let (at, text) = (hunk.at.clone(), text.clone());
                     all_lines &= text == hunk.text;
                     lines.push(Hunk { at, text });

@@ -76,13 +76,35 @@ pub struct FileChange {
     /// In a [`ChangesReview`]: for each part the calls that made it, and their approvals.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
+    /// In a review of `/review`: the answers that the person gave before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<PartAnswer>,
 }
 
-/// The changes that a chat has made, for a review of `/changes`.
+/// The answer of the person to a part of a change, in a review that has not ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PartAnswer {
+    /// The number of the part in its file, from 1.
+    pub part: usize,
+    /// None if the part is still open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept: Option<bool>,
+    /// The lines that the person wrote in place of the new ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<String>>,
+    /// A remark for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// The changes that a chat has made, for a review of `/changes` or `/review`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangesReview {
     pub id: u64,
     pub chat: u64,
+    /// It has the changes that the person has not answered yet. Each answer is sent at once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub round: bool,
     pub files: Vec<FileChange>,
 }
 

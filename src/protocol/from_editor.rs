@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::change::PartAnswer;
 use co_edit::{CharacterUnit, FileText, NotText, PlacedEdit};
 use co_exec::{HostEnvironment, TerminalSize};
 use co_llm::transcript::Context;
@@ -106,6 +107,13 @@ pub enum FromEditor {
     /// Asks for the part of a text under review after its first `from` bytes. `id` is the question or the review of
     /// [`super::ToEditor::Changes`], `file` the place in its list of files, from 0.
     ReadReview { id: u64, file: usize, from: usize },
+    /// Keeps the answers to the parts of a file in a review of `/review`, which may end without notice. `id` and `file` are as
+    /// in [`ReadReview`](Self::ReadReview).
+    KeepAnswers {
+        id: u64,
+        file: usize,
+        answers: Vec<PartAnswer>,
+    },
     /// `:Co! cmd`. `run` is Lua's number, 1 and up, never reused. Names and input may be any bytes.
     Run {
         run: u64,

@@ -137,3 +137,57 @@ describe('the review of /changes', function()
     same(2, nvim:lua('return #vim.api.nvim_list_tabpages()'))
   end)
 end)
+
+--- The same review in rounds, with an answer of an earlier time.
+local function round(id)
+  local message = changes(id)
+  message.round = true
+  message.files[1].answers = { { part = 2, comment = 'why' } }
+  message.files[2].text = '~mine\n one\n@\n-two\n+2\n three\n'
+  return message
+end
+
+local function open_round()
+  local nvim = questions.editor()
+  nvim:asks()
+  nvim:receive(round(7))
+  nvim:wait_screen('file 1 of 2 · a.rs')
+  return nvim
+end
+
+describe('a review in rounds', function()
+  it('sends each answer at once and ends with the last one', function()
+    local nvim = open_round()
+    nvim:wait_screen('change 1 of 2 · y accepts · n takes it back · edit_file a.rs')
+    nvim:wait_screen('change 2 of 2 · y accepts · n takes it back · "why"')
+    nvim:press('y')
+    local sent = nvim:wait_sent(1, 'keep_answers')
+    same({ 7, 0 }, { sent.id, sent.file })
+    same({ { part = 1, accept = true }, { part = 2, comment = 'why' } }, sent.answers)
+    nvim:press('[cu')
+    same({ { part = 2, comment = 'why' } }, nvim:wait_sent(2, 'keep_answers').answers)
+    nvim:press('Y')
+    nvim:wait_screen('file 2 of 2 · b.rs')
+    nvim:press('n')
+    local decision, hunks = answer(nvim)
+    same({ 'reviewed', {} }, { decision, hunks })
+    local last = nvim:sent('keep_answers')
+    same({ 1, { { part = 1, accept = false } } }, { last[#last].file, last[#last].answers })
+  end)
+
+  it('marks the lines of the person', function()
+    local nvim = open_round()
+    nvim:press(']f')
+    nvim:wait_screen('~ mine')
+  end)
+
+  it('ends with q, and is put away in other ways', function()
+    for keys, decision in pairs({ q = 'reviewed', ['<C-c>'] = 'deny', [':quit<CR>'] = 'deny' }) do
+      local nvim = open_round()
+      nvim:press('n')
+      nvim:wait_screen('is taken back when the review ends')
+      nvim:press(keys)
+      same(decision, (answer(nvim)))
+    end
+  end)
+end)

@@ -183,6 +183,7 @@ class ModulesTest(unittest.TestCase):
             "src/services/audit_task.rs": own,
             "src/chat/person/run_editor.rs": own,
             "src/checkpoint/journal.rs": own,
+            "src/checkpoint/answers.rs": own,
             "src/checkpoint/log.rs": own,
             "src/checkpoint/store.rs": own,
             "src/config/layers.rs": "files of settings",

@@ -15,6 +15,8 @@ M.kinds = {
   [' '] = {},
   ['+'] = { group = 'CoDiffAdded', line_group = 'CoReviewAdded', sign = '+' },
   ['-'] = { group = 'CoDiffRemoved', line_group = 'CoReviewRemoved', sign = '-' },
+  -- A line that stays, which the person wrote since they accepted the file.
+  ['~'] = { group = 'CoApprovalLabel', sign = '~' },
   ['!'] = { group = 'CoApprovalReason', line_group = 'CoApprovalReason', sign = '!' },
   ['@'] = { group = 'CoApprovalLabel' },
   ['#'] = { group = 'CoApprovalLabel', line_group = 'CoApprovalLabel' },

@@ -1,29 +1,37 @@
---- The review of what a chat has changed (`/changes`). The parts that the person refuses are taken back.
+--- The review of what a chat has changed (`/changes`), or of what the person has not answered yet of it (`/review`). The parts
+--- that the person refuses are taken back.
 local M = {}
 
 local backend = require('co.backend')
 local focus = require('co.ui.focus')
 local review = require('co.question.review')
 local review_items = require('co.question.review_items')
+local review_state = require('co.question.review_state')
 local review_words = require('co.question.review_words')
 
 -- The review that waits for its end.
----@type { id: integer, items: co.ReviewItem[] }?
+---@type { id: integer, round: boolean, items: co.ReviewItem[] }?
 local current
 
---- Sends the answers. Parts without an answer stay; after a cancel, all do.
----@param cancelled? boolean
-local function finish(cancelled)
+--- Ends the review: sends the answers. Parts without an answer stay; after a cancel, all do. With rounds, the backend has the
+--- answers already, and keeps them if the review was only closed.
+---@param by co.review.Leave
+local function finish(by)
   local done = current
   current = nil
   if not done then
+    return
+  elseif done.round then
+    review_items.forget(('changes %d'):format(done.id))
+    local decision = by == 'end' and 'reviewed' or 'deny'
+    backend.send_if_running({ type = 'answer', id = done.id, decision = decision })
     return
   end
   local hunks, says = review_items.answers(done.items), false
   for _, hunk in ipairs(hunks) do
     says = says or not hunk.accept or hunk.lines ~= nil or hunk.comment ~= nil
   end
-  says = says and not cancelled
+  says = says and by ~= 'cancel'
   review_items.forget(('changes %d'):format(done.id))
   backend.send_if_running({
     type = 'answer',
@@ -34,7 +42,7 @@ local function finish(cancelled)
 end
 
 ---@type co.review.Source
-local source = {
+local made = {
   words = review_words.made,
   items = function()
     return current and current.items or {}
@@ -43,17 +51,36 @@ local source = {
   answered = function()
     local next = review_items.unanswered(current and current.items or {})
     if not next then
-      finish()
+      finish('end')
     end
     return next
   end,
-  left = function(_, cancelled)
-    finish(cancelled)
+  left = function(_, by)
+    finish(by)
   end,
 }
 
---- The name of the review in a notice.
-local NAME = 'the review of /changes'
+---@type co.review.Source
+local round = vim.tbl_extend('force', made, {
+  words = review_words.round,
+  changed = function(item)
+    backend.send_if_running({
+      type = 'keep_answers',
+      id = item.request,
+      file = item.file,
+      answers = review_state.given(review_items.state(item)),
+    })
+  end,
+})
+
+--- The name of the review in a notice, without the command.
+local NAME = 'the review of /%s'
+
+---@param is_round boolean
+---@return string
+local function name(is_round)
+  return NAME:format(is_round and 'review' or 'changes')
+end
 
 --- Opens the review, or offers it to a person who does something else by now.
 ---@param message co.ChangesReview
@@ -68,15 +95,15 @@ function M.open(message)
       change = change,
       request = message.id,
       file = index - 1,
-      source = source,
+      source = message.round and round or made,
     }
   end
-  local opened = { id = message.id, items = items }
+  local opened = { id = message.id, round = message.round or false, items = items }
   current = opened
-  focus.offer(NAME, function(by)
+  focus.offer(name(opened.round), function(by)
     if current == opened then
       vim.cmd.stopinsert()
-      review.open(items[1], by)
+      review.open(review_items.unanswered(items) or items[1], by)
     end
   end)
 end
@@ -89,7 +116,7 @@ function M.settle(message)
     return
   end
   current = nil
-  focus.withdraw(NAME)
+  focus.withdraw(name(ended.round))
   for _, item in ipairs(ended.items) do
     review.settled(item.id)
   end

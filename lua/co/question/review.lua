@@ -26,13 +26,16 @@ local MOST_LINES, MOST_BYTES = 5000, 256 * 1024
 -- The most bytes of rows that are matched with each other.
 local MOST_MATCHED = 40000
 
+---@alias co.review.Leave 'end'|'cancel'|'close' the key `q`, the key `<C-c>`, another way
+
 --- The changes that are reviewed together, and what becomes of the answers.
 ---@class (exact) co.review.Source
 ---@field words co.review.Words
 ---@field items fun(): co.ReviewItem[]
 ---@field opened fun(item: co.ReviewItem)
 ---@field answered fun(item: co.ReviewItem): co.ReviewItem? takes the answers to all parts; returns the next item
----@field left fun(item: co.ReviewItem, cancelled?: boolean) the person closed the review
+---@field changed? fun(item: co.ReviewItem) the person changed an answer
+---@field left fun(item: co.ReviewItem, by: co.review.Leave) the person closed the review
 
 ---@class (exact) co.Review
 ---@field item co.ReviewItem
@@ -340,6 +343,9 @@ local function accept_all(review)
     for _, number in ipairs(review_state.open(state)) do
       review_state.set(state, number, { accept = true })
     end
+    if source.changed then
+      source.changed(item)
+    end
   end
   for _, item in ipairs(items) do
     if not sent[item.request] then
@@ -349,6 +355,18 @@ local function accept_all(review)
   end
   if next then
     M.open(next, 'co', from)
+  end
+end
+
+--- Changes the answer to a part.
+---@param review co.Review
+---@param number integer
+---@param fields co.review.PartState
+local function set(review, number, fields)
+  review_state.set(review.state, number, fields)
+  local changed = source_of(review.item).changed
+  if changed then
+    changed(review.item)
   end
 end
 
@@ -364,7 +382,7 @@ local function decide(review, numbers, fields)
     end
   end
   for _, number in ipairs(numbers) do
-    review_state.set(review.state, number, fields)
+    set(review, number, fields)
   end
   local open = review_state.open(review.state, numbers[#numbers])
   if not open[1] then
@@ -516,10 +534,10 @@ end
 
 --- Closes a review before its end.
 ---@param review co.Review
----@param cancelled? boolean
-local function leave(review, cancelled)
+---@param by co.review.Leave
+local function leave(review, by)
   close(review)
-  source_of(review.item).left(review.item, cancelled)
+  source_of(review.item).left(review.item, by)
 end
 
 --- The answers to the part under the cursor.
@@ -540,7 +558,7 @@ local answers = {
       { title = review.state.words.reason, text = '', single = true },
       function(reason)
         local open = review_state.open(review.state)
-        review_state.set(review.state, open[1], { comment = reason ~= '' and reason or nil })
+        set(review, open[1], { comment = reason ~= '' and reason or nil })
         decide(review, open, { accept = false })
       end
     )
@@ -563,7 +581,7 @@ local answers = {
     }
     ask_text(review, about, function(text)
       local own = text == '' and {} or vim.split(text, '\n', { plain = true })
-      review_state.set(review.state, number, { lines = own })
+      set(review, number, { lines = own })
       review.text:rewrite(number)
       decide(review, { number }, { accept = true })
     end)
@@ -572,12 +590,13 @@ local answers = {
     local comment = review_state.answer(review.state, number).comment or ''
     local title = ('Comment on change %d'):format(number)
     ask_text(review, { title = title, text = comment, single = true }, function(text)
-      review_state.set(review.state, number, { comment = text })
+      set(review, number, { comment = text })
       draw(review, { number })
     end)
   end,
   u = function(review, number)
     review.state.answers[number] = nil
+    set(review, number, {})
     draw(review, { number })
   end,
 }
@@ -614,9 +633,11 @@ local actions = {
     other_file(review, -1)
   end,
   f = choose_file,
-  q = leave,
+  q = function(review)
+    leave(review, 'end')
+  end,
   ['<C-c>'] = function(review)
-    leave(review, true)
+    leave(review, 'cancel')
   end,
   ['<CR>'] = function() end,
 }
@@ -655,14 +676,13 @@ local function make_buffer(review)
       notify.info(review.state.words.write)
     end,
   })
-  -- Another way to close it is `q` too.
   api.nvim_create_autocmd('BufWipeout', {
     buffer = buf,
     callback = function()
       if current == review then
         current = nil
         vim.schedule(function()
-          source_of(review.item).left(review.item)
+          source_of(review.item).left(review.item, 'close')
         end)
       end
     end,
@@ -718,7 +738,7 @@ function M.open(item, by, from, goal)
     from = inside and other.from or from
     close(other)
     if source_of(other.item) ~= source then
-      source_of(other.item).left(other.item)
+      source_of(other.item).left(other.item, 'close')
     end
   end
   local buf, state = api.nvim_create_buf(false, true), review_items.state(item)

@@ -18,7 +18,31 @@ local M = {}
 ---@param words co.review.Words
 ---@return co.review.State
 function M.new(change, words)
-  return { parts = change.parts, words = words, answers = {}, rows = {}, seen = {} }
+  local state = { parts = change.parts, words = words, answers = {}, rows = {}, seen = {} }
+  for _, answer in ipairs(change.answers or {}) do
+    state.answers[answer.part] =
+      { accept = answer.accept, lines = answer.lines, comment = answer.comment }
+  end
+  return state
+end
+
+--- Returns the answers that the person gave, as they are kept.
+---@param state co.review.State
+---@return co.PartAnswer[]
+function M.given(state)
+  local given = {}
+  for number = 1, state.parts do
+    local answer = M.answer(state, number)
+    if next(answer) then
+      given[#given + 1] = {
+        part = number,
+        accept = answer.accept,
+        lines = answer.lines,
+        comment = answer.comment,
+      }
+    end
+  end
+  return given
 end
 
 --- Returns what is known of the answer to a part.

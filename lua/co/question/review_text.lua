@@ -63,6 +63,7 @@ Text.__index = Text
 ---@field runs co.review.Run[]
 ---@field headings { row: integer, part: integer }[]
 ---@field continued integer[]
+---@field own integer[] rows that stay, and that the person wrote
 
 --- Returns the words for the answer to a part, and their highlight group.
 ---@param answer co.review.PartState
@@ -150,8 +151,9 @@ function Text:push(step, kind, line, continues)
   if continues then
     step.continued[#step.continued + 1] = row
   end
-  if kind == ' ' then
+  if kind == ' ' or kind == '~' then
     self.run = nil
+    step.own[#step.own + 1] = kind == '~' and row or nil
     return
   end
   if run and run.kind == kind and run.part == self.part then
@@ -196,7 +198,7 @@ function Text:add(step, kind, line, continues)
   elseif kind == '+' and review_state.answer(self.state, self.part).lines then
     self:push_own(step)
     return
-  elseif kind == ' ' then
+  elseif kind == ' ' or kind == '~' then
     self:push_own(step)
   end
   self:push(step, kind, line, continues)
@@ -209,7 +211,7 @@ function Text:step()
   end
   local deadline = vim.uv.hrtime() + STEP_NS
   ---@type co.review.Step
-  local step = { lines = {}, runs = {}, headings = {}, continued = {} }
+  local step = { lines = {}, runs = {}, headings = {}, continued = {}, own = {} }
   local starved = false
   repeat
     for _ = 1, ROWS do
@@ -254,6 +256,9 @@ function Text:write(step)
   end
   for _, heading in ipairs(step.headings) do
     self:mark_heading(heading.part, heading.row)
+  end
+  for _, row in ipairs(step.own) do
+    api.nvim_buf_set_extmark(self.buf, runs, row, 0, change_rows.mark('~'))
   end
   for _, row in ipairs(step.continued) do
     api.nvim_buf_set_extmark(self.buf, continued, row, 0, change_rows.CONTINUED)

@@ -52,6 +52,23 @@ M.made = {
   },
 }
 
+--- For the changes that the person has not answered yet, in rounds.
+---@type co.review.Words
+M.round = {
+  open = 'y accepts · n takes it back',
+  accepted = 'accepted when the review ends',
+  edited = 'gets your text when the review ends',
+  refused = 'is taken back when the review ends',
+  write = ':w changes nothing: y accepts this change, q ends the review',
+  reason = 'Take the rest back, because',
+  keys = {
+    y = 'accept this change, take it back',
+    Y = 'accept the rest of the file, take it back; N asks for a reason',
+    f = 'choose from the list of the files',
+    q = 'end the review and carry your answers out; <C-c> keeps them for the next one',
+  },
+}
+
 --- Returns the keys with what they do.
 ---@param words co.review.Words
 ---@return [string, string][]

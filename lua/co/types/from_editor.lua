@@ -68,6 +68,13 @@
 ---@field file integer its place in the list of files, from 0
 ---@field from integer the bytes that came before
 
+--- Keeps the answers to the parts of a file in a review of `/review`.
+---@class (exact) co.KeepAnswers
+---@field type 'keep_answers'
+---@field id integer of `co.ChangesReview`
+---@field file integer its place in the list of files, from 0
+---@field answers co.PartAnswer[]
+
 --- Asks for the part of a resumed text that belongs above the text of the chat.
 ---@class (exact) co.EarlierText
 ---@field type 'earlier_text'
@@ -275,7 +282,7 @@
 ---@field chat? integer the chat whose provider is asked
 ---@field head string the typed text up to its first slash, or empty
 
----@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.Failed
+---@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.KeepAnswers|co.Failed
 
 --- A request cannot be answered, because the handler of its message has failed.
 ---@class (exact) co.Failed

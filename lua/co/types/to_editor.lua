@@ -276,17 +276,26 @@
 ---@field text string the first part of its text
 ---@field more boolean there is more text
 ---@field calls? string[] in `co.ChangesReview`: for each part the calls that made it, and their approvals
+---@field answers? co.PartAnswer[] in a review of `/review`: the answers that the person gave before
+
+--- The answer of the person to a part of a change, in a review of `/review` that has not ended.
+---@class (exact) co.PartAnswer
+---@field part integer its number in the file
+---@field accept? boolean nil: it is still open
+---@field lines? string[] that the person wrote in place of the new ones
+---@field comment? string
 
 --- A property of a change that its lines do not show.
 ---@class (exact) co.FactLine
 ---@field kind 'runs'|'link'|'mode'|'bytes'|'moved'|'deleted'
 ---@field text string a label of four letters, a blank, and the rest
 
---- The changes that a chat has made, for a review of `/changes`.
+--- The changes that a chat has made, for a review of `/changes` or `/review`.
 ---@class (exact) co.ChangesReview
 ---@field type 'changes'
 ---@field id integer
 ---@field chat integer
+---@field round? boolean it has the changes without an answer: each answer is sent at once
 ---@field files co.FileChange[]
 
 --- The next part of the text of a file under review.

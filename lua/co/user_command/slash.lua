@@ -301,6 +301,7 @@ M.commands = {
   rewind = { about = 'go back to before a prompt, with the chat, the files or both' },
   redo = { about = 'bring back what the last /undo took back' },
   changes = { about = 'review what the chat changed in files, and take parts back' },
+  review = { about = 'review the changes that you have not answered yet' },
   retry = { about = 'have the last prompt answered again' },
   continue = { about = 'let the model continue its last answer' },
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },

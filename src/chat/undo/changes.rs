@@ -144,6 +144,7 @@ impl UndoTask {
         let review = ChangesReview {
             id: self.services.id(),
             chat: self.chat,
+            round: false,
             files: with_first_parts(files),
         };
         let (reply, answer) = oneshot::channel();

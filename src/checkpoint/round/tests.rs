@@ -12,16 +12,8 @@ const CHAT: &str = "chat";
 impl Scene {
     fn record(&self, by: By, found: CallChanges) {
         let record = Record {
-            turn: 0,
-            by,
-            workspace: self.workspace.root().to_owned(),
             changes: found.changes,
-            head: None,
-            of_git: false,
-            unclear: found.unclear,
-            unknown: found.unknown,
-            planned: false,
-            at: None,
+            ..Record::of_person(0, by, self.workspace.root())
         };
         self.checkpoints.append(CHAT, &record).unwrap();
     }
@@ -53,7 +45,7 @@ impl Scene {
     }
 
     /// Answers the parts of open files. Returns the numbers of parts.
-    fn answer(&self, mut answers: impl FnMut(&OpenFile, &OpenPart) -> PartAnswer) {
+    fn answer(&self, mut answers: impl FnMut(&OpenFile, &OpenPart) -> Verdict) {
         let (mut refused, mut accepted) = (Vec::new(), Vec::new());
         let (round, store) = (self.round(), &self.workspace.store);
         for file in round.open_files(&[], store) {
@@ -123,8 +115,8 @@ fn what_the_person_changes_is_shown_and_never_taken_back() {
     let expected = "a +2 -2\n~mine\n 1\n@\n-2\n+TWO\n 3\n 4\n@\n-5\n+FIVE\n~mine too\n";
     assert_eq!(scene.texts(), expected);
     scene.answer(|_, part| match part.line {
-        3 => PartAnswer::Refused,
-        _ => PartAnswer::Accepted,
+        3 => Verdict::Refused,
+        _ => Verdict::Accepted,
     });
     assert_eq!(scene.read("a"), "mine\n1\n2\n3\n4\nFIVE\nmine too\n");
     assert_eq!(scene.texts(), "");
@@ -140,7 +132,7 @@ fn the_person_may_change_the_lines_of_a_call() {
     scene.edit("new", "1\n2\n3\n");
     scene.write("new", "1\nmine\n3\n");
     assert_eq!(scene.texts(), "new +2 -0\n@\n+1\n~mine\n@\n+3\n");
-    scene.answer(|_, _| PartAnswer::Refused);
+    scene.answer(|_, _| Verdict::Refused);
     assert_eq!(scene.read("new"), "mine\n");
     assert_eq!(scene.texts(), "");
 }
@@ -163,14 +155,14 @@ fn moves_and_modes_are_parts() {
     assert_eq!(scene.texts(), expected);
     // The move is taken back, and the line stays open.
     scene.answer(|file, part| match part.kind {
-        PartKind::Moved if file.path.ends_with("a2") => PartAnswer::Refused,
-        PartKind::Mode => PartAnswer::Accepted,
-        _ => PartAnswer::Open,
+        PartKind::Moved if file.path.ends_with("a2") => Verdict::Refused,
+        PartKind::Mode => Verdict::Accepted,
+        _ => Verdict::Open,
     });
     assert_eq!(scene.read("a"), "1\n2\n3\n");
     let expected = "a +1 -0\n 1\n 2\n@\n+3\ndir/bin moved from bin\n@\n!no text: 2 bytes => 2 bytes\n!moved from bin\n";
     assert_eq!(scene.texts(), expected);
-    scene.answer(|_, _| PartAnswer::Refused);
+    scene.answer(|_, _| Verdict::Refused);
     assert_eq!(scene.read("a"), "1\n2\n");
     assert!(!scene.at("dir").exists());
     assert_eq!(scene.texts(), "");
@@ -181,7 +173,7 @@ fn another_text_of_the_person_is_accepted() {
     let scene = Scene::new();
     scene.write("a", "1\n2\n");
     scene.edit("a", "1\nTWO\nthree\n");
-    scene.answer(|_, _| PartAnswer::Edited("my two\n".to_owned()));
+    scene.answer(|_, _| Verdict::Edited("my two\n".to_owned()));
     assert_eq!(scene.read("a"), "1\nmy two\n");
     assert_eq!(scene.texts(), "");
 }
@@ -191,7 +183,7 @@ fn what_comes_back_is_open_again() {
     let scene = Scene::new();
     scene.write("a", "1\n");
     scene.edit("a", "1\n2\n");
-    scene.answer(|_, _| PartAnswer::Refused);
+    scene.answer(|_, _| Verdict::Refused);
     let taken_back = scene.checkpoints.records(CHAT).pop().unwrap();
     let back: Vec<_> = taken_back.changes.iter().map(Change::inverse).collect();
     scene.write("a", "1\n2\n");
@@ -304,19 +296,19 @@ impl Expected {
         self.runs() + usize::from(baseline.0 != now.0) + usize::from(baseline.1 != now.1)
     }
 
-    fn answer(&mut self, answers: &[(PartKind, PartAnswer)]) {
+    fn answer(&mut self, answers: &[(PartKind, Verdict)]) {
         let (baseline, now) = (self.baseline.clone(), self.now.clone());
         let runs = self
             .lines
             .chunk_by_mut(|a, b| (a.now != a.baseline) == (b.now != b.baseline));
         let mut runs = runs.filter(|it| it[0].now != it[0].baseline);
         for (kind, answer) in answers {
-            let is_accepted = *answer == PartAnswer::Accepted;
+            let is_accepted = *answer == Verdict::Accepted;
             let run = match kind {
                 PartKind::Lines(_) => runs.next().unwrap(),
                 _ => &mut [],
             };
-            if *answer == PartAnswer::Open {
+            if *answer == Verdict::Open {
                 continue;
             }
             for line in run {
@@ -451,9 +443,9 @@ impl Trial {
         self.scene.record(call(true), found);
     }
 
-    fn review(&mut self, mut answer: impl FnMut(&mut fastrand::Rng) -> PartAnswer) {
+    fn review(&mut self, mut answer: impl FnMut(&mut fastrand::Rng) -> Verdict) {
         let (scene, rng) = (&self.scene, &mut self.rng);
-        let mut all: BTreeMap<PathBuf, Vec<(PartKind, PartAnswer)>> = BTreeMap::new();
+        let mut all: BTreeMap<PathBuf, Vec<(PartKind, Verdict)>> = BTreeMap::new();
         scene.answer(|file, part| {
             let answer = answer(rng);
             let path = all.entry(file.path.clone()).or_default();
@@ -501,17 +493,17 @@ fn after_random_rounds_the_tree_is_what_the_answers_say() {
             match trial.rng.usize(0..6) {
                 0 | 1 => trial.change(true),
                 2 => trial.review(|rng| match rng.usize(0..3) {
-                    0 => PartAnswer::Accepted,
-                    1 => PartAnswer::Refused,
-                    _ => PartAnswer::Open,
+                    0 => Verdict::Accepted,
+                    1 => Verdict::Refused,
+                    _ => Verdict::Open,
                 }),
                 _ => trial.command(),
             }
             trial.check();
         }
         let last = match seed % 2 {
-            0 => PartAnswer::Accepted,
-            _ => PartAnswer::Refused,
+            0 => Verdict::Accepted,
+            _ => Verdict::Refused,
         };
         trial.review(|_| last.clone());
         trial.check();

@@ -37,6 +37,8 @@ fn messages() -> Vec<Value> {
         json!({ "type": "check_prompt_file", "chat": 1, "cwd": "/", "request": 2, "name": "n", "path": "/p", "text": "t" }),
         json!({ "type": "cancel", "chat": 1 }),
         json!({ "type": "read_review", "id": 1, "file": 0, "from": 2 }),
+        json!({ "type": "keep_answers", "id": 1, "file": 0,
+            "answers": [{ "part": 1, "accept": true, "lines": ["l"], "comment": "c" }] }),
         json!({ "type": "earlier_text", "chat": 1, "above": 2 }),
         json!({ "type": "draft", "chat": 1, "cwd": "/", "text": "t", "begins": true }),
         json!({ "type": "command", "chat": 1, "name": "!", "args": "ls", "cwd": "/", "options": options }),

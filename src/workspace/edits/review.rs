@@ -18,6 +18,7 @@ impl Proposal {
             whole: !self.is_by_lines(),
             text: ReviewText::new(&self.facts(), &self.marked()),
             calls: Vec::new(),
+            answers: Vec::new(),
         }
     }
 }
@@ -34,7 +35,7 @@ pub fn accepted_hunks<'a>(
             text: answer
                 .lines
                 .as_ref()
-                .map_or_else(|| hunk.text.clone(), |lines| text_of(lines, hunk)),
+                .map_or_else(|| hunk.text.clone(), |lines| lines_as_text(lines, hunk)),
         })
         .collect()
 }
@@ -103,7 +104,7 @@ pub fn comments(answers: &[HunkAnswer]) -> Option<String> {
 }
 
 /// Returns the text of a hunk with the lines of the person. It ends as the hunk did.
-fn text_of(lines: &[String], hunk: &Hunk) -> String {
+pub fn lines_as_text(lines: &[String], hunk: &Hunk) -> String {
     let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     if !hunk.text.is_empty() && !hunk.text.ends_with('\n') {
         text.pop();

@@ -1,0 +1,154 @@
+//! The rounds of `/review`.
+
+use serde_json::json;
+
+use super::chat::{Chat, call, done, says, tool};
+use super::checkpoints::prepare;
+use crate::chat::Msg;
+use crate::protocol::{Answer, ChangesReview, PartAnswer, ToEditor};
+
+const TEXT: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
+
+/// A chat whose first turn changed two places of `a` and made `dir/new`. Its second turn adds a line to `a`.
+async fn first_turn() -> Chat {
+    let edits = json!([{ "old": "2", "new": "two" }, { "old": "5", "new": "five" }]);
+    let mut chat = Chat::new([
+        vec![
+            tool("1", "edit_file", json!({ "path": "a", "edits": edits })),
+            tool(
+                "2",
+                "write_file",
+                json!({ "path": "dir/new", "text": "co\n" }),
+            ),
+            done(),
+        ],
+        says("Done."),
+        vec![call("3", "echo nine >> a"), done()],
+        says("Done."),
+    ]);
+    chat.write("a", TEXT);
+    prepare(&chat);
+    turn(&mut chat, "first", 2).await;
+    chat
+}
+
+async fn turn(chat: &mut Chat, prompt: &str, calls: usize) {
+    chat.say(prompt);
+    for _ in 0..calls {
+        chat.approve().await;
+    }
+    assert_eq!(chat.ended().await, "done");
+}
+
+async fn review(chat: &mut Chat) -> ChangesReview {
+    chat.command("review", "");
+    chat.until(pick!(ToEditor::Changes(review) => review.clone()))
+        .await
+}
+
+fn keep(chat: &Chat, review: &ChangesReview, file: usize, answers: &[PartAnswer]) {
+    chat.send(Msg::KeepAnswers {
+        id: review.id,
+        file,
+        answers: answers.to_vec(),
+    });
+}
+
+fn answer(part: usize, accept: Option<bool>, comment: &str) -> PartAnswer {
+    PartAnswer {
+        part,
+        accept,
+        lines: None,
+        comment: (!comment.is_empty()).then(|| comment.to_owned()),
+    }
+}
+
+/// Ends a review and returns what co says about it.
+async fn end(chat: &mut Chat, review: &ChangesReview) -> String {
+    chat.review(review.id, Vec::new());
+    chat.noticed().await.1
+}
+
+fn texts(review: &ChangesReview) -> Vec<(&str, &str)> {
+    let files = review.files.iter();
+    files
+        .map(|it| (it.path.as_str(), it.text.as_str()))
+        .collect()
+}
+
+#[tokio::test]
+async fn rounds_have_what_is_not_answered_yet() {
+    let mut chat = first_turn().await;
+    let first = review(&mut chat).await;
+    assert!(first.round);
+    assert_eq!(first.files[0].calls, ["edit_file a · approved"; 2]);
+    keep(&chat, &first, 0, &[answer(1, Some(true), "")]);
+    keep(&chat, &first, 1, &[answer(1, Some(false), "")]);
+    chat.review(first.id, Vec::new());
+    let said = chat.noticed().await.1;
+    assert_eq!(said, "parts of 1 file taken back; :Co /redo undoes that");
+    let said = chat.noticed().await.1;
+    assert_eq!(said, "1 change accepted; 1 still open: :Co /review goes on");
+    assert!(!chat.work.join("dir").exists());
+    assert_eq!(chat.read("a"), "1\ntwo\n3\n4\nfive\n6\n7\n8\n");
+    // What the person changes is shown, and not asked about.
+    chat.write("a", "1\ntwo\nmine\n3\n4\nfive\n6\n7\n8\n");
+    turn(&mut chat, "second", 1).await;
+    let second = review(&mut chat).await;
+    let text = " 1\n two\n~mine\n 3\n 4\n@\n-5\n+five\n 6\n 7\n 8\n@\n+nine\n";
+    assert_eq!(texts(&second), [("a", text)]);
+    keep(
+        &chat,
+        &second,
+        0,
+        &[answer(1, Some(false), ""), answer(2, Some(true), "")],
+    );
+    end(&mut chat, &second).await;
+    chat.noticed().await;
+    assert_eq!(chat.read("a"), "1\ntwo\nmine\n3\n4\n5\n6\n7\n8\nnine\n");
+    let nothing = "nothing to review";
+    chat.command_works("review", "", nothing).await;
+    // What comes back is open again.
+    chat.command("redo", "");
+    chat.approve().await;
+    chat.noticed().await;
+    let again = review(&mut chat).await;
+    let text = " 1\n two\n mine\n 3\n 4\n@\n-5\n+five\n 6\n 7\n 8\n nine\n";
+    assert_eq!(texts(&again), [("a", text)]);
+}
+
+#[tokio::test]
+async fn a_review_that_is_put_away_keeps_its_answers() {
+    let mut chat = first_turn().await;
+    let first = review(&mut chat).await;
+    let answers = [answer(1, Some(false), ""), answer(2, None, "why `five`?")];
+    keep(&chat, &first, 0, &answers);
+    chat.answer(first.id, Answer::Deny);
+    // The first part changes, so that its answer is void. The second one stays.
+    chat.write("a", "1\nTWO\n3\n4\nfive\n6\n7\n8\n");
+    let again = review(&mut chat).await;
+    assert_eq!(again.files[0].answers, [answers[1].clone()]);
+    end(&mut chat, &again).await;
+    assert_eq!(
+        chat.unsent().await,
+        "About your changes:\n\na:5: why `five`?\n```diff\n-5\n+five\n```\n"
+    );
+    assert_eq!(chat.read("a"), "1\nTWO\n3\n4\nfive\n6\n7\n8\n");
+    // A comment goes into one prompt. The part stays open.
+    let last = review(&mut chat).await;
+    assert_eq!(last.files[0].answers, []);
+    assert_eq!(last.files[0].parts, 2);
+}
+
+#[tokio::test]
+async fn a_prompt_puts_the_review_away() {
+    let mut chat = first_turn().await;
+    let first = review(&mut chat).await;
+    keep(&chat, &first, 1, &[answer(1, Some(false), "no")]);
+    turn(&mut chat, "second", 1).await;
+    assert!(chat.work.join("dir/new").exists());
+    let again = review(&mut chat).await;
+    assert_eq!(again.files[1].answers, [answer(1, Some(false), "no")]);
+    end(&mut chat, &again).await;
+    assert!(!chat.work.join("dir").exists());
+}

@@ -1,0 +1,606 @@
+//! `/review`: the review of the changes of a chat that the person has neither accepted nor taken back.
+//!
+//! Each answer is kept on disk at once, and comes back with the next `/review`. The end of the review carries the answers out:
+//! accepted parts go into the baseline, and refused ones are taken back as by `/undo`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::Chat;
+use super::plan::Plan;
+use super::texts::call_words;
+use super::{UndoEvent, UndoTask};
+use crate::blocking::blocking;
+use crate::chat::turn::Reply;
+use crate::checkpoint::{
+    By, KeptAnswer, MOST_REVIEW_BYTES, OpenFile, OpenPart, Overlap, PartKind, Record, Round, Store,
+    Undo, Verdict, files, shown,
+};
+use crate::protocol::{
+    ChangesReview, FileChange, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor, with_first_parts,
+};
+use crate::services::Services;
+use crate::text::one_line;
+use crate::workspace::edits::lines_as_text;
+
+/// The most lines of a part in a prompt.
+const MOST_PART_LINES: usize = 40;
+
+/// The answers to the parts of a file, by its place in the review.
+pub(super) type FileAnswers = (usize, Vec<PartAnswer>);
+
+/// The open changes of a chat in one workspace.
+pub(in crate::chat) struct OpenWork {
+    pub(in crate::chat) workspace: PathBuf,
+    pub(in crate::chat) files: Vec<OpenFile>,
+    round: Round,
+    /// For each record that a part names: the call in words, or the other chat.
+    calls: Vec<String>,
+    /// For each of these records that is of this chat: its turn.
+    turns: Vec<usize>,
+}
+
+/// A file in a review.
+struct ReviewedFile {
+    /// The index of its workspace.
+    work: usize,
+    /// The index of the file in the workspace.
+    file: usize,
+    /// The lines of each part.
+    texts: Vec<String>,
+    answers: Vec<PartAnswer>,
+}
+
+/// The files of a review, and the kept answers to parts that are no longer there.
+struct Review {
+    works: Vec<OpenWork>,
+    files: Vec<ReviewedFile>,
+    gone: Vec<KeptAnswer>,
+    /// The number of files that are left out because all together are too long.
+    left_out: usize,
+}
+
+impl Chat {
+    /// Opens the review of the open changes.
+    pub(in crate::chat) fn review(&mut self) {
+        if self.running.is_some() {
+            return self.complain("a turn is running; <C-c> cancels it");
+        }
+        let (answers, kept) = mpsc::unbounded_channel();
+        match self.undo_task(By::TakenBack, None, None) {
+            Some(task) => {
+                if let Some(open) = &mut self.undo {
+                    open.answers = Some(answers);
+                    open.command = "/review";
+                }
+                tokio::spawn(task.review_open(kept));
+            }
+            None => self.say("this chat has changed no file"),
+        }
+    }
+
+    /// Keeps the answers to a file of the review.
+    pub(in crate::chat) fn keep_answers(&self, id: u64, file: usize, answers: Vec<PartAnswer>) {
+        let open = self.undo.as_ref().filter(|it| it.question == Some(id));
+        if let Some(kept) = open.and_then(|it| it.answers.as_ref()) {
+            // It fails if the review has ended.
+            let _ended = kept.send((file, answers));
+        }
+    }
+}
+
+/// Returns the open changes of a chat in each workspace.
+pub(in crate::chat) async fn find_open(
+    services: &Arc<Services>,
+    transcript: &str,
+) -> Result<Vec<OpenWork>, String> {
+    let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
+    let read = move || {
+        let records = checkpoints.records(&chat);
+        let store = checkpoints.store()?;
+        let mut rounds: Vec<(PathBuf, Round)> = Vec::new();
+        for record in &records {
+            let root = &record.workspace;
+            if rounds.iter().all(|it| it.0 != *root) && root.is_dir() {
+                rounds.push((root.clone(), Round::of(&records, root, &store)?));
+            }
+        }
+        Ok::<_, io::Error>((records, store, rounds))
+    };
+    let (records, store, rounds) = blocking(read).await?;
+    let mut works = Vec::new();
+    for (workspace, mut round) in rounds {
+        let paths: Vec<_> = round.paths().map(|it| workspace.join(it)).collect();
+        if paths.is_empty() {
+            continue;
+        }
+        let open = services.buffers.read(paths.iter().map(PathBuf::as_path));
+        let open = open.await;
+        let store = Arc::clone(&store);
+        let (own, chat) = (records.clone(), transcript.to_owned());
+        let services = Arc::clone(services);
+        let find = move || {
+            round.look(&workspace, &open, &store)?;
+            let in_workspace = |it: &Record| it.workspace == workspace;
+            let mut records: Vec<_> = own.into_iter().filter(in_workspace).collect();
+            let turns: Vec<_> = records.iter().map(|it| it.turn).collect();
+            let mut calls: Vec<_> = (records.iter())
+                .map(|it| call_words(it).unwrap_or_default())
+                .collect();
+            let since = round.since();
+            let others = services
+                .checkpoints
+                .others(&chat, &workspace, since)
+                .into_iter();
+            let others: Vec<_> = others.filter(|(_, it)| it.at >= since).collect();
+            let titles = match others.is_empty() {
+                true => Vec::new(),
+                false => services.store.list(Some(&workspace)),
+            };
+            for (id, record) in others {
+                let title = titles.iter().find(|it| it.id == id);
+                let title = title.map_or("another chat".to_owned(), |it| {
+                    format!("the chat “{}”", it.title)
+                });
+                calls.push(format!("changed by {title} too"));
+                records.push(record);
+            }
+            let files = round.open_files(&records, &store);
+            Ok::<_, io::Error>(OpenWork {
+                workspace,
+                files,
+                round,
+                calls,
+                turns,
+            })
+        };
+        works.push(blocking(find).await?);
+    }
+    works.retain(|it| !it.files.is_empty());
+    Ok(works)
+}
+
+impl UndoTask {
+    /// Lets the person review the open changes, and carries their answers out.
+    async fn review_open(self, mut kept: mpsc::UnboundedReceiver<FileAnswers>) {
+        let found = tokio::select! {
+            () = self.cancel.cancelled() => return,
+            found = self.find_review() => found,
+        };
+        let mut review = match found {
+            Ok((review, changes)) if !review.works.is_empty() => {
+                let Some(answer) = self.show_review(&review, changes).await else {
+                    return;
+                };
+                match self.wait_for_end(review, answer, &mut kept).await {
+                    Some(review) => review,
+                    None => return,
+                }
+            }
+            Ok((review, _)) => review,
+            Err(why) => return self.services.answer(NoticeLevel::Error, why),
+        };
+        let prompt = review.prompt();
+        if review.works.is_empty() && prompt.is_none() {
+            let none = "nothing to review: the chat has no change that you have not answered";
+            self.services.answer(NoticeLevel::Info, none);
+            return self.done(None).await;
+        }
+        if !review.works.is_empty() {
+            self.carry_out(&mut review).await;
+        }
+        if let Err(why) = self.keep(Vec::new()).await {
+            self.services.answer(NoticeLevel::Warn, why);
+        }
+        if let Some(text) = prompt {
+            self.services.editor.tell(ToEditor::Unsent {
+                chat: self.chat,
+                text,
+            });
+        }
+    }
+
+    /// Returns the review with the answers that were kept, and the changes of its files.
+    async fn find_review(&self) -> Result<(Review, Vec<FileChange>), String> {
+        // An earlier review may not have written its last answer.
+        if let Some(after) = &self.after {
+            after.cancelled().await;
+        }
+        let works = find_open(&self.services, &self.transcript).await?;
+        let checkpoints = Arc::clone(&self.services.checkpoints);
+        let chat = self.transcript.clone();
+        let make = move || {
+            let store = checkpoints.store()?;
+            Ok::<_, io::Error>(Review::of(works, checkpoints.kept_answers(&chat), &store))
+        };
+        blocking(make).await
+    }
+
+    /// Shows the review and its quickfix list. Returns the channel with the answer; none if the chat has ended.
+    async fn show_review(
+        &self,
+        review: &Review,
+        changes: Vec<FileChange>,
+    ) -> Option<oneshot::Receiver<Reply>> {
+        self.services.editor.tell(ToEditor::Quickfix {
+            title: format!("Co /review: {}", review.summary()),
+            entries: review.quickfix(),
+        });
+        if review.left_out > 0 {
+            let more = files(review.left_out);
+            let text = format!("too long for one review: {more} follow in the next one");
+            self.services.answer(NoticeLevel::Warn, text);
+        }
+        let (reply, answer) = oneshot::channel();
+        let changes = ChangesReview {
+            id: self.services.id(),
+            chat: self.chat,
+            round: true,
+            files: with_first_parts(changes),
+        };
+        let shown = self.events.send(UndoEvent::Review(changes, reply)).await;
+        shown.ok().map(|()| answer)
+    }
+
+    /// Keeps the answers until the review ends. Returns none if the person put it away.
+    async fn wait_for_end(
+        &self,
+        mut review: Review,
+        mut answer: oneshot::Receiver<Reply>,
+        kept: &mut mpsc::UnboundedReceiver<FileAnswers>,
+    ) -> Option<Review> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(answers) = kept.recv() => {
+                    review.take(answers);
+                    while let Ok(answers) = kept.try_recv() {
+                        review.take(answers);
+                    }
+                    if let Err(why) = self.keep(review.kept()).await {
+                        let text = format!("the answers are lost if Neovim ends now: {why}");
+                        self.services.answer(NoticeLevel::Warn, text);
+                    }
+                }
+                reply = &mut answer => {
+                    return matches!(reply, Ok(Reply::Reviewed(_))).then_some(review);
+                }
+                () = self.cancel.cancelled() => return None,
+            }
+        }
+    }
+
+    async fn keep(&self, answers: Vec<KeptAnswer>) -> Result<(), String> {
+        let checkpoints = Arc::clone(&self.services.checkpoints);
+        let chat = self.transcript.clone();
+        blocking(move || checkpoints.keep_answers(&chat, &answers)).await
+    }
+
+    /// Moves the baseline, and takes the refused parts back.
+    async fn carry_out(&self, review: &mut Review) {
+        let accepted = review.count(|it| it.accept == Some(true));
+        let open = review.count(|it| it.accept.is_none());
+        for (index, work) in std::mem::take(&mut review.works).into_iter().enumerate() {
+            let mut verdicts: Vec<Vec<Verdict>> = (work.files.iter())
+                .map(|it| vec![Verdict::Open; it.parts.len()])
+                .collect();
+            for file in review.files.iter().filter(|it| it.work == index) {
+                verdicts[file.file] = verdicts_of(&work.files[file.file], &file.answers);
+            }
+            match self.answer_work(work, verdicts).await {
+                Ok(Some(plan)) => self.apply(plan).await,
+                Ok(None) => {}
+                Err(why) => self.services.answer(NoticeLevel::Error, why),
+            }
+        }
+        let mut text = format!("{} accepted", changes(accepted));
+        if open > 0 {
+            text.push_str(&format!("; {open} still open: :Co /review goes on"));
+        }
+        self.services.answer(NoticeLevel::Info, text);
+    }
+
+    /// Records what the person accepted. Returns the plan that takes the refused parts back; none if there are none.
+    async fn answer_work(
+        &self,
+        work: OpenWork,
+        verdicts: Vec<Vec<Verdict>>,
+    ) -> Result<Option<Plan>, String> {
+        let paths: Vec<_> = (work.files.iter())
+            .map(|it| work.workspace.join(&it.path))
+            .collect();
+        // The person may have typed during the review.
+        let open = &self.services.buffers;
+        let open = open.read(paths.iter().map(PathBuf::as_path)).await;
+        let checkpoints = Arc::clone(&self.services.checkpoints);
+        let chat = self.transcript.clone();
+        let answer = move || {
+            let store = checkpoints.store()?;
+            let (mut refused, mut accepted) = (Vec::new(), Vec::new());
+            let last_turn = work.turns.iter().max().copied().unwrap_or_default();
+            let mut turn = None;
+            for (file, verdicts) in work.files.iter().zip(verdicts) {
+                let parts = file.parts.iter().zip(&verdicts);
+                let back = parts.filter(|(_, verdict)| **verdict == Verdict::Refused);
+                let records = back.flat_map(|(part, _)| &part.records);
+                turn = turn.max(records.filter_map(|at| work.turns.get(*at)).max().copied());
+                let answered = file.answered(&verdicts, &store)?;
+                refused.extend(answered.refused);
+                accepted.extend(answered.accepted);
+            }
+            if !accepted.is_empty() {
+                let by = By::Accepted { files: accepted };
+                let record = Record::of_person(last_turn, by, &work.workspace);
+                checkpoints.append(&chat, &record)?;
+            }
+            if refused.is_empty() {
+                return Ok(None);
+            }
+            refused.extend(work.round.directories_of(&refused));
+            let root = &work.workspace;
+            let undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
+            let kept = undo.kept.iter();
+            let reasons =
+                kept.map(|(path, why)| one_line(&format!("{} stays: {why}", path.display())));
+            Ok::<_, io::Error>(Some(Plan {
+                turn: turn.unwrap_or(last_turn),
+                workspace: root.clone(),
+                reasons: reasons.collect(),
+                // A review is about files only.
+                git: None,
+                undo,
+            }))
+        };
+        blocking(answer).await
+    }
+}
+
+impl Review {
+    /// Returns the review of open changes, and the changes of its files. `kept` are the answers that the person gave before.
+    fn of(
+        works: Vec<OpenWork>,
+        mut kept: Vec<KeptAnswer>,
+        store: &Store,
+    ) -> (Self, Vec<FileChange>) {
+        let (mut files, mut changes, mut left_out) = (Vec::new(), Vec::new(), 0);
+        let mut room = MOST_REVIEW_BYTES;
+        for (work_index, work) in works.iter().enumerate() {
+            for (file_index, file) in work.files.iter().enumerate() {
+                let mut change = file.for_review(store);
+                let Some(rest) = room.checked_sub(change.text.as_str().len()) else {
+                    left_out += 1;
+                    continue;
+                };
+                room = rest;
+                let texts = part_texts(change.text.as_str());
+                let answers: Vec<_> = (texts.iter().enumerate())
+                    .map(|(at, text)| take_kept(&mut kept, work, file, text, at + 1))
+                    .collect();
+                change.calls = file.parts.iter().map(|it| work.call(it)).collect();
+                let is_answer = |it: &&PartAnswer| **it != open_part(it.part);
+                change.answers = answers.iter().filter(is_answer).cloned().collect();
+                changes.push(change);
+                files.push(ReviewedFile {
+                    work: work_index,
+                    file: file_index,
+                    texts,
+                    answers,
+                });
+            }
+        }
+        kept.retain(|it| it.answer.comment.is_some());
+        let review = Self {
+            works,
+            files,
+            gone: kept,
+            left_out,
+        };
+        (review, changes)
+    }
+
+    fn file(&self, file: &ReviewedFile) -> (&OpenWork, &OpenFile) {
+        let work = &self.works[file.work];
+        (work, &work.files[file.file])
+    }
+
+    /// Takes the answers to a file in the place of those that it has.
+    fn take(&mut self, (file, answers): FileAnswers) {
+        let Some(file) = self.files.get_mut(file) else {
+            return;
+        };
+        file.answers = (1..=file.texts.len()).map(open_part).collect();
+        for answer in answers {
+            let index = answer.part.wrapping_sub(1);
+            if let Some(place) = file.answers.get_mut(index) {
+                *place = answer;
+            }
+        }
+    }
+
+    /// Returns the answers in the form in which they are kept.
+    fn kept(&self) -> Vec<KeptAnswer> {
+        let mut kept = self.gone.clone();
+        for file in &self.files {
+            let (work, open) = self.file(file);
+            let parts = open.parts.iter().zip(&file.texts).zip(&file.answers);
+            let given = parts.filter(|(_, answer)| **answer != open_part(answer.part));
+            kept.extend(given.map(|((part, text), answer)| KeptAnswer {
+                workspace: work.workspace.clone(),
+                path: open.path.clone(),
+                line: part.line,
+                part: co_edit::hash(text),
+                text: shortened(text),
+                answer: answer.clone(),
+            }));
+        }
+        kept
+    }
+
+    fn count(&self, is: impl Fn(&PartAnswer) -> bool) -> usize {
+        let answers = self.files.iter().flat_map(|it| &it.answers);
+        answers.filter(|it| is(it)).count()
+    }
+
+    fn summary(&self) -> String {
+        let files_of_all = self.works.iter().flat_map(|it| &it.files);
+        let parts = files_of_all.clone().map(|it| it.parts.len()).sum();
+        let count = files_of_all.count();
+        format!("{} in {}", changes(parts), files(count))
+    }
+
+    /// Returns an entry of the quickfix list for each part.
+    fn quickfix(&self) -> Vec<QuickfixEntry> {
+        let mut entries = Vec::new();
+        for file in &self.files {
+            let (work, open) = self.file(file);
+            let path = work.workspace.join(&open.path).display().to_string();
+            entries.extend(open.parts.iter().map(|part| {
+                let words = match &part.kind {
+                    PartKind::Lines(hunk) => format!("+{} -{}", hunk.added(), hunk.removed()),
+                    PartKind::Moved => "moved".to_owned(),
+                    PartKind::Mode => "another mode".to_owned(),
+                    PartKind::Whole => "the whole file".to_owned(),
+                };
+                QuickfixEntry {
+                    file: path.clone(),
+                    line: part.line,
+                    text: one_line(&format!("{words} · {}", work.call(part))),
+                }
+            }));
+        }
+        entries
+    }
+
+    /// Returns the comments of the person as a prompt; none if there are none.
+    fn prompt(&self) -> Option<String> {
+        let mut comments: Vec<String> = Vec::new();
+        let mut add = |path: &Path, line: usize, about: &str, comment: &str, text: &str| {
+            let fence = fence(text);
+            let place = format!("{}:{line}", shown(path));
+            comments.push(format!(
+                "{place}{about}: {comment}\n{fence}diff\n{text}{fence}\n"
+            ));
+        };
+        for file in &self.files {
+            let (_, open) = self.file(file);
+            for ((part, text), answer) in open.parts.iter().zip(&file.texts).zip(&file.answers) {
+                let about = match answer.accept {
+                    Some(false) => ", which I took back",
+                    _ => "",
+                };
+                if let Some(comment) = &answer.comment {
+                    add(&open.path, part.line, about, comment, &shortened(text));
+                }
+            }
+        }
+        for gone in &self.gone {
+            let comment = gone.answer.comment.as_deref().unwrap_or_default();
+            let about = ", which has changed since";
+            add(&gone.path, gone.line, about, comment, &gone.text);
+        }
+        let all = comments.join("\n");
+        (!comments.is_empty()).then(|| format!("About your changes:\n\n{all}"))
+    }
+}
+
+impl OpenWork {
+    /// Returns the calls that made a part, in words.
+    fn call(&self, part: &OpenPart) -> String {
+        let words = part.records.iter().map(|at| self.calls[*at].as_str());
+        let mut words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
+        words.dedup();
+        one_line(&words.join(", "))
+    }
+}
+
+/// Returns `1 change` or `2 changes`.
+fn changes(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "change" } else { "changes" })
+}
+
+/// Returns the answer to a part that has none.
+fn open_part(part: usize) -> PartAnswer {
+    PartAnswer {
+        part,
+        ..PartAnswer::default()
+    }
+}
+
+/// Returns the lines of each part of a text under review: those that differ, or the facts if there are none.
+fn part_texts(review: &str) -> Vec<String> {
+    let mut parts: Vec<[String; 2]> = Vec::new();
+    for line in review.split_inclusive('\n') {
+        let Some(part) = parts.last_mut().filter(|_| !line.starts_with('@')) else {
+            parts.extend(line.starts_with('@').then(Default::default));
+            continue;
+        };
+        match line.as_bytes().first() {
+            Some(b'+' | b'-') => part[0].push_str(line),
+            Some(b'!') => part[1].push_str(line),
+            _ => {}
+        }
+    }
+    let text = |[lines, facts]: [String; 2]| if lines.is_empty() { facts } else { lines };
+    parts.into_iter().map(text).collect()
+}
+
+/// Takes the answer to a part out of the kept ones.
+fn take_kept(
+    kept: &mut Vec<KeptAnswer>,
+    work: &OpenWork,
+    file: &OpenFile,
+    text: &str,
+    part: usize,
+) -> PartAnswer {
+    let hash = co_edit::hash(text);
+    let is_it =
+        |it: &KeptAnswer| it.workspace == work.workspace && it.path == file.path && it.part == hash;
+    match kept.iter().position(is_it) {
+        Some(at) => PartAnswer {
+            part,
+            ..kept.remove(at).answer
+        },
+        None => open_part(part),
+    }
+}
+
+fn verdicts_of(file: &OpenFile, answers: &[PartAnswer]) -> Vec<Verdict> {
+    let both = file.parts.iter().zip(answers);
+    let verdict = |(part, answer): (&OpenPart, &PartAnswer)| match (answer, &part.kind) {
+        (PartAnswer { accept: None, .. }, _) => Verdict::Open,
+        (
+            PartAnswer {
+                accept: Some(false),
+                ..
+            },
+            _,
+        ) => Verdict::Refused,
+        (
+            PartAnswer {
+                lines: Some(lines), ..
+            },
+            PartKind::Lines(hunk),
+        ) => Verdict::Edited(lines_as_text(lines, hunk)),
+        _ => Verdict::Accepted,
+    };
+    both.map(verdict).collect()
+}
+
+/// Returns the first lines of a part, and the number of the others.
+fn shortened(text: &str) -> String {
+    let count = text.lines().count();
+    if count <= MOST_PART_LINES {
+        return text.to_owned();
+    }
+    let first: String = text.split_inclusive('\n').take(MOST_PART_LINES).collect();
+    format!("{first}and {} more lines\n", count - MOST_PART_LINES)
+}
+
+/// Returns a fence that no line of a text ends.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(3.max(longest + 1))
+}

@@ -1,0 +1,62 @@
+//! The answers to a review that has not ended, on disk: one file for each chat.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::paths::{self, private_dir};
+use crate::protocol::PartAnswer;
+use crate::shared_file;
+
+/// The answer to a part of a change. The part is known by its lines, so that the answer comes back
+/// if the file has changed elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptAnswer {
+    pub workspace: PathBuf,
+    /// The path in the workspace.
+    pub path: PathBuf,
+    /// The first line in the file, from 1, when the person gave the answer.
+    pub line: usize,
+    /// The hash of the lines of the part.
+    pub part: String,
+    /// The first of these lines, with their marks.
+    pub text: String,
+    pub answer: PartAnswer,
+}
+
+/// Returns the kept answers of a chat.
+pub(super) fn read(store: &Path, chat: &str) -> Vec<KeptAnswer> {
+    let text = fs::read(file(store, chat)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Replaces the kept answers of a chat.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn write(store: &Path, chat: &str, answers: &[KeptAnswer]) -> io::Result<()> {
+    if answers.is_empty() {
+        remove(store, chat);
+        return Ok(());
+    }
+    let path = file(store, chat);
+    let dir = path.parent().unwrap_or(store);
+    private_dir(dir)?;
+    let written = shared_file::replace(&path, &serde_json::to_string(answers)?);
+    Ok(written.map_err(|error| paths::Error::write(dir, error))?)
+}
+
+/// Removes the kept answers of a chat, if it has any.
+pub(super) fn remove(store: &Path, chat: &str) {
+    if let Err(error) = fs::remove_file(file(store, chat))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, "the answers of a review were not removed");
+    }
+}
+
+fn file(store: &Path, chat: &str) -> PathBuf {
+    store.join("reviews").join(format!("{chat}.json"))
+}
