@@ -95,6 +95,8 @@ struct Chat {
     contexts: ContextReads,
     /// The last `/undo` or `/redo`, if it is not complete.
     undo: Option<undo::OpenUndo>,
+    /// Counts the changes that the person has not answered yet.
+    count: undo::Count,
 }
 
 impl Chat {
@@ -131,6 +133,7 @@ impl Chat {
             commit: CommitRequest::new(),
             contexts: ContextReads::new(),
             undo: None,
+            count: undo::Count::default(),
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
         }
@@ -154,6 +157,7 @@ impl Chat {
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
                     self.undo_event(event).await;
                 }
+                open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.ask_about_context(question),
                 event = self.commit.next_event() => self.commit_event(event).await,
                 found = self.model.looked_up() => self.found_model(found).await,

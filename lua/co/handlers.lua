@@ -127,6 +127,9 @@ local handlers = {
   changes = function(message)
     require('co.question.changes').open(message)
   end,
+  open_changes = function(message)
+    require('co.buffers.changed_lines').show_open(message)
+  end,
   review_part = function(message)
     require('co.question.review').receive(message)
   end,

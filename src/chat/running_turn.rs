@@ -203,6 +203,7 @@ impl Chat {
             end => end,
         };
         self.end_turn(end, ended.fault).await;
+        self.count_open();
     }
 
     /// Records an outcome for each call that has none: providers reject a request with such a call.

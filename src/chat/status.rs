@@ -2,7 +2,7 @@
 
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
-use crate::protocol::{ChatState, ToEditor};
+use crate::protocol::{ChatState, OpenSummary, ToEditor};
 use crate::workspace::edits::EditRequest;
 use co_llm::transcript::Usage;
 
@@ -17,6 +17,8 @@ pub(super) struct Status {
     pub turn_usage: Usage,
     /// The used part of the model's window in percent.
     pub window_used: Option<u64>,
+    /// The changes that the person has not answered yet.
+    pub open: Option<OpenSummary>,
 }
 
 impl Chat {
@@ -45,6 +47,7 @@ impl Chat {
             title: self.recorder.title(),
             chosen: self.model.is_chosen(),
             unusual: self.unusual(),
+            open: self.status.open.clone(),
         });
     }
 

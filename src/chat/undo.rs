@@ -5,6 +5,7 @@
 
 pub(super) mod apply;
 mod changes;
+mod count;
 mod plan;
 mod review;
 mod texts;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::apply::apply;
+pub(super) use self::count::Count;
 use self::plan::{Plan, Planned};
 pub(super) use self::texts::named;
 use self::texts::{TurnSummary, changed_words, note, turns};
@@ -161,7 +163,10 @@ impl Chat {
 
     pub(super) async fn undo_event(&mut self, event: Option<UndoEvent>) {
         match event {
-            None => self.undo = None,
+            None => {
+                self.undo = None;
+                self.count_open();
+            }
             Some(UndoEvent::Ask(question, reply)) => {
                 if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {
                     undo.question = Some(question.id);

@@ -29,6 +29,7 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         commands: Vec::new(),
         chosen: false,
         unusual: Vec::new(),
+        open: None,
     }
 }
 

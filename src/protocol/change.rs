@@ -108,6 +108,31 @@ pub struct ChangesReview {
     pub files: Vec<FileChange>,
 }
 
+/// The changes that the person has not answered yet, in short.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct OpenSummary {
+    pub changes: usize,
+    pub files: usize,
+    /// The time of the first one, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+}
+
+/// The lines of a file that the person has not answered yet.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct OpenLines {
+    pub file: String,
+    pub lines: Vec<NewLines>,
+}
+
+/// Lines that are new. If there are none, lines were removed above the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct NewLines {
+    /// From 1.
+    pub first: usize,
+    pub count: usize,
+}
+
 /// A property of a change that its lines do not show, or that is easily overlooked among them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::change::{Change, ChangesReview};
+use super::change::{Change, ChangesReview, OpenLines, OpenSummary};
 use co_exec::ScreenPatch;
 use co_llm::transcript::{Cost, Image, Usage};
 
@@ -76,7 +76,12 @@ pub enum ToEditor {
         chosen: bool,
         /// The things that the person allowed or chose, in a few words each, such as `ASKS NOTHING`.
         unusual: Vec<String>,
+        /// None if the person has answered all changes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        open: Option<OpenSummary>,
     },
+    /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
+    OpenChanges { chat: u64, files: Vec<OpenLines> },
     /// A question for the person.
     Question(Box<Question>),
     /// The first checkpoint was made, or could not be. The questions of the chat that have a `no_undo` then have this one, or none.

@@ -117,4 +117,28 @@ describe('lines that the model changed', function()
     nvim:settle()
     same({}, nvim:lua(SIGNS))
   end)
+
+  it('have other signs until the person has answered them, in opened files too', function()
+    for _, is_open in ipairs({ true, false }) do
+      local nvim, path = editor(is_open)
+      local function open(lines)
+        nvim:receive({
+          type = 'open_changes',
+          chat = 1,
+          files = lines and { { file = vim.uv.fs_realpath(path), lines = lines } } or {},
+        })
+      end
+      open({ { first = 2, count = 2 }, { first = 8, count = 0 } })
+      nvim:lua('vim.cmd.edit(...)', path)
+      local signs = SIGNS:gsub('co%.changed', 'co.open.1')
+      same({ '2┊', '3┊', '7▁' }, nvim:lua(signs))
+      open({ { first = 9, count = 1 } })
+      same({ '9┊' }, nvim:lua(signs))
+      nvim:lua([[vim.keymap.set('n', 'gn', '<Plug>(co-next-change)')]])
+      nvim:keys('gggn')
+      nvim:wait("return vim.fn.line('.') == 9")
+      open(nil)
+      same({}, nvim:lua(signs))
+    end
+  end)
 end)

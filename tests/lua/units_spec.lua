@@ -68,6 +68,22 @@ describe('the winbar', function()
     )
   end)
 
+  it('counts the changes without an answer', function()
+    local now = os.time()
+    local since = ' since ' .. os.date('%H:%M', now)
+    for expected, open in pairs({
+      [' ready · 1 change in 1 file%<'] = { changes = 1, files = 1 },
+      [' ready · 9 changes in 2 files' .. since .. '%<'] = { changes = 9, files = 2, since = now },
+      [' ready · 2 changes in 1 file since ' .. os.date('%d %b', 0) .. '%<'] = {
+        changes = 2,
+        files = 1,
+        since = 0,
+      },
+    }) do
+      same(expected, text({ open = open }))
+    end
+  end)
+
   it('is cut from its end, where the least important parts are', function()
     local fields = {
       unusual = { 'edits allowed' },

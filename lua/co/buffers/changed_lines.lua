@@ -1,4 +1,5 @@
---- Signs at the lines that the model changed in its last turn, until the next turn or `/seen`.
+--- Signs at the lines that the model changed in its last turn, until the next turn or `/seen`, and at those of changes that the
+--- person has not answered yet (`/review`).
 ---
 --- A file that no buffer has gets its signs when it is opened.
 local M = {}
@@ -12,6 +13,8 @@ local windows = require('co.ui.windows')
 local marks = api.nvim_create_namespace('co.changed')
 -- Above the signs of git, below those of diagnostics.
 local PRIORITY = 8
+-- The signs of the last turn are above those of changes without an answer.
+local OPEN_PRIORITY = 7
 -- The most lines that get a sign by one change.
 local MOST = 10000
 
@@ -21,14 +24,17 @@ local MOST = 10000
 ---@field removed integer
 ---@field added integer
 
---- Lines that are new; if there are none, the place where lines were removed.
----@class (exact) co.NewLines
----@field first integer from 1
----@field count integer
-
 -- The new lines of files that no buffer has, by their real paths.
 ---@type table<string, co.NewLines[]>
 local unopened = {}
+
+--- The lines of changes without an answer, of one chat.
+---@class (exact) co.OpenSigns
+---@field marks integer their namespace
+---@field files table<string, co.NewLines[]> by the paths of the files
+
+---@type table<integer, co.OpenSigns>
+local open = {}
 
 --- Adds the lines of changes to those of earlier ones.
 ---@param lines co.NewLines[]
@@ -52,20 +58,25 @@ end
 --- Sets signs at lines.
 ---@param buf integer
 ---@param lines co.NewLines[]
-local function set(buf, lines)
+---@param namespace? integer of changes without an answer; nil: those of the last turn
+local function set(buf, lines, namespace)
   local last = api.nvim_buf_line_count(buf)
   local signs = config.get().ascii and { new = '|', gone = '_' } or { new = '▎', gone = '▁' }
+  if namespace then
+    signs.new = config.get().ascii and ':' or '┊'
+  end
+  local own = namespace or marks
   for _, new in ipairs(lines) do
     local removed = new.count == 0
     -- Removed lines are marked at the line above them.
     local first = removed and math.max(new.first - 1, 1) or new.first
     local count = math.min(math.max(new.count, 1), MOST)
     for line = first, math.min(first + count - 1, last) do
-      api.nvim_buf_clear_namespace(buf, marks, line - 1, line)
-      api.nvim_buf_set_extmark(buf, marks, line - 1, 0, {
+      api.nvim_buf_clear_namespace(buf, own, line - 1, line)
+      api.nvim_buf_set_extmark(buf, own, line - 1, 0, {
         sign_text = removed and signs.gone or signs.new,
         sign_hl_group = removed and 'CoLineRemoved' or 'CoLineChanged',
-        priority = PRIORITY,
+        priority = namespace and OPEN_PRIORITY or PRIORITY,
       })
     end
   end
@@ -120,19 +131,45 @@ function M.clear()
   end
 end
 
+--- Sets the signs of the changes of a chat that the person has not answered yet, in the place of those that it had.
+---@param message co.OpenChanges
+function M.show_open(message)
+  local signs = open[message.chat]
+    or { marks = api.nvim_create_namespace('co.open.' .. message.chat), files = {} }
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    if api.nvim_buf_is_loaded(buf) then
+      api.nvim_buf_clear_namespace(buf, signs.marks, 0, -1)
+    end
+  end
+  signs.files = {}
+  open[message.chat] = signs
+  for _, file in ipairs(message.files) do
+    signs.files[file.file] = file.lines
+    local buf = disk.buffer(file.file)
+    if buf and api.nvim_buf_is_loaded(buf) then
+      set(buf, file.lines, signs.marks)
+    end
+  end
+end
+
 --- Goes to the next or the previous change of the current buffer.
 ---@param step 1|-1
 function M.jump(step)
-  ---@type integer[]
-  local rows = {}
-  local before
-  for _, mark in ipairs(api.nvim_buf_get_extmarks(0, marks, 0, -1, {})) do
-    local row = mark[2] --[[@as integer]]
-    if row ~= before then
-      rows[#rows + 1] = row
-    end
-    before = row + 1
+  ---@type table<integer, true>
+  local marked = {}
+  local namespaces = { marks }
+  for _, signs in pairs(open) do
+    namespaces[#namespaces + 1] = signs.marks
   end
+  for _, namespace in ipairs(namespaces) do
+    for _, mark in ipairs(api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})) do
+      marked[mark[2]] = true
+    end
+  end
+  local rows = vim.tbl_filter(function(row)
+    return not marked[row - 1]
+  end, vim.tbl_keys(marked))
+  table.sort(rows)
   for _ = 1, vim.v.count1 do
     if not windows.jump(rows, step) then
       notify.info(('no change of the model %s the cursor'):format(step == 1 and 'below' or 'above'))
@@ -157,6 +194,11 @@ api.nvim_create_autocmd('BufReadPost', {
     unopened[file] = nil
     if lines then
       set(event.buf, lines)
+    end
+    for _, signs in pairs(open) do
+      if signs.files[file] then
+        set(event.buf, signs.files[file], signs.marks)
+      end
     end
   end,
 })

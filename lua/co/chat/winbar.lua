@@ -59,6 +59,23 @@ function M.activity(state)
   return #waiting > 0 and ('%s (%s)'):format(text, table.concat(waiting, ', ')) or text
 end
 
+--- Returns the number of changes without an answer.
+---@param open co.OpenSummary
+---@return string
+local function open_changes(open)
+  local text = ('%d %s in %d %s'):format(
+    open.changes,
+    open.changes == 1 and 'change' or 'changes',
+    open.files,
+    open.files == 1 and 'file' or 'files'
+  )
+  if not open.since then
+    return text
+  end
+  local today = os.date('%x', open.since) == os.date('%x')
+  return ('%s since %s'):format(text, os.date(today and '%H:%M' or '%d %b', open.since))
+end
+
 --- Returns the number of cells that the parts take.
 ---@param parts string[]
 ---@return integer
@@ -111,6 +128,7 @@ end
 function M.text(state, isolation, width, cwd)
   local parts = { M.activity(state) }
   vim.list_extend(parts, state.unusual or {})
+  parts[#parts + 1] = state.open and open_changes(state.open) or nil
   if state.confinement ~= '' and state.confinement ~= 'unconfined' then
     parts[#parts + 1] = 'approved: ' .. state.confinement
   end

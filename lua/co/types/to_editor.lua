@@ -103,6 +103,28 @@
 ---@field title? string empty before the first prompt
 ---@field unusual? string[] what the person allowed or chose, in a few words each
 ---@field chosen? boolean the model is not that of the settings
+---@field open? co.OpenSummary nil: the person has answered all changes
+
+--- The changes that the person has not answered yet, in short.
+---@class (exact) co.OpenSummary
+---@field changes integer
+---@field files integer
+---@field since? integer the time of the first one, in seconds since 1970
+
+--- The lines of the chat's changes that the person has not answered yet.
+---@class (exact) co.OpenChanges
+---@field type 'open_changes'
+---@field chat integer
+---@field files co.OpenLines[]
+
+---@class (exact) co.OpenLines
+---@field file string
+---@field lines co.NewLines[]
+
+--- Lines that are new; if there are none, the place where lines were removed.
+---@class (exact) co.NewLines
+---@field first integer from 1
+---@field count integer
 
 ---@class (exact) co.QuestionText
 ---@field lines string[]

@@ -76,6 +76,7 @@ impl Chat {
         if let Err(why) = blocking(show).await {
             self.complain(why);
         }
+        self.count_open();
     }
 
     /// Lets the person choose a chat of the workspace.

@@ -141,6 +141,26 @@ async fn a_review_that_is_put_away_keeps_its_answers() {
 }
 
 #[tokio::test]
+async fn open_changes_are_counted_and_have_signs() {
+    let mut chat = first_turn().await;
+    let summary = |message: &ToEditor| match message {
+        ToEditor::State { open, .. } => open.as_ref().map(|it| (it.changes, it.files)),
+        _ => None,
+    };
+    assert_eq!(chat.until(summary).await, (3, 2));
+    let files = chat.until(pick!(ToEditor::OpenChanges { files, .. } => files.clone()));
+    let files = files.await;
+    let a = files.iter().find(|it| it.file.ends_with("/a")).unwrap();
+    let lines: Vec<_> = a.lines.iter().map(|it| (it.first, it.count)).collect();
+    assert_eq!(lines, [(2, 1), (5, 1)]);
+    let first = review(&mut chat).await;
+    keep(&chat, &first, 0, &[answer(1, Some(true), "")]);
+    keep(&chat, &first, 1, &[answer(1, Some(true), "")]);
+    end(&mut chat, &first).await;
+    assert_eq!(chat.until(summary).await, (1, 1));
+}
+
+#[tokio::test]
 async fn a_prompt_puts_the_review_away() {
     let mut chat = first_turn().await;
     let first = review(&mut chat).await;

@@ -33,9 +33,9 @@ const MOST_PART_LINES: usize = 40;
 pub(super) type FileAnswers = (usize, Vec<PartAnswer>);
 
 /// The open changes of a chat in one workspace.
-pub(in crate::chat) struct OpenWork {
-    pub(in crate::chat) workspace: PathBuf,
-    pub(in crate::chat) files: Vec<OpenFile>,
+pub(super) struct OpenWork {
+    pub(super) workspace: PathBuf,
+    pub(super) files: Vec<OpenFile>,
     round: Round,
     /// For each record that a part names: the call in words, or the other chat.
     calls: Vec<String>,
@@ -93,13 +93,16 @@ impl Chat {
 }
 
 /// Returns the open changes of a chat in each workspace.
-pub(in crate::chat) async fn find_open(
+pub(super) async fn find_open(
     services: &Arc<Services>,
     transcript: &str,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
     let read = move || {
         let records = checkpoints.records(&chat);
+        if records.is_empty() {
+            return Ok(None);
+        }
         let store = checkpoints.store()?;
         let mut rounds: Vec<(PathBuf, Round)> = Vec::new();
         for record in &records {
@@ -108,9 +111,11 @@ pub(in crate::chat) async fn find_open(
                 rounds.push((root.clone(), Round::of(&records, root, &store)?));
             }
         }
-        Ok::<_, io::Error>((records, store, rounds))
+        Ok::<_, io::Error>(Some((records, store, rounds)))
     };
-    let (records, store, rounds) = blocking(read).await?;
+    let Some((records, store, rounds)) = blocking(read).await? else {
+        return Ok(Vec::new());
+    };
     let mut works = Vec::new();
     for (workspace, mut round) in rounds {
         let paths: Vec<_> = round.paths().map(|it| workspace.join(it)).collect();
