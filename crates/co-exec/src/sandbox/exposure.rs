@@ -285,10 +285,9 @@ impl SecretStamps {
         let above: HashSet<&Path> = above.filter(|dir| dir.starts_with(survey.root())).collect();
         Self {
             files: files.filter_map(|path| with_stamp(path)).collect(),
-            dirs: above
-                .into_iter()
+            dirs: (above.into_iter().map(Path::to_owned))
                 .chain(survey.closed_directories())
-                .filter_map(with_stamp)
+                .filter_map(|dir| with_stamp(&dir))
                 .collect(),
         }
     }
@@ -351,10 +350,10 @@ fn new_secrets(before: &Survey, now: &Survey, closed_by: ClosedBy) -> Vec<PathBu
         // directory may have been there under another name.
         let by_entry =
             closed_by == ClosedBy::Rules && before.closed().any(|closed| closed.starts_with(dir));
-        let entries = before.entries(dir).unwrap_or_default();
+        let name = path.file_name().unwrap_or_default();
         !by_entry
             || now.dirs.iter().any(|dir| dir == path)
-            || entries.iter().any(|(entry, _)| entry == path)
+            || before.entries(dir).is_some_and(|entries| entries.has(name))
     };
     new.filter(|path| readable(path)).cloned().collect()
 }

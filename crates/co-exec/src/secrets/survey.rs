@@ -1,7 +1,7 @@
 //! A bounded walk that finds the secrets of a workspace.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,14 @@ use super::content;
 use crate::beneath::{self, Dir, MAX_PATH_BYTES};
 use crate::regular::FileStamp;
 use crate::repository;
+use listing::Listing;
+use path_map::PathMap;
+
 use co_policy::secret_names as names;
 
+mod listing;
 mod patch;
+mod path_map;
 #[cfg(test)]
 mod tests;
 
@@ -71,9 +76,16 @@ pub struct Survey {
     pub(super) cut: bool,
     /// The workspace.
     root: PathBuf,
-    read: HashMap<Arc<Path>, Directory>,
+    /// The directories of the workspace that were read.
+    read: PathMap<Directory>,
+    /// The directories outside the workspace that were read.
+    read_outside: HashMap<Arc<Path>, Directory>,
     /// The files that may be secret by their content.
-    looked: HashMap<Arc<Path>, Looked>,
+    looked: PathMap<Looked>,
+    /// Those of them that have several names (hard links). They can change where nothing is watched.
+    with_names: BTreeSet<Arc<Path>>,
+    /// The links of the workspace, except those in generated directories.
+    links: BTreeSet<PathBuf>,
     /// The links that have the name of a secret, with the real path that each leads to.
     followed: Vec<(PathBuf, Option<PathBuf>)>,
     /// Directories with the name of a secret that have source text too, so that they are not closed as a whole.
@@ -97,12 +109,10 @@ struct Directory {
     /// `None` for a directory that has to be read again.
     stamp: Option<FileStamp>,
     /// Its files and directories, if all of them could be read.
-    entries: Option<Entries>,
+    entries: Option<Listing>,
     /// Its files that contain a private key, though their names do not show it.
     keys: Arc<[PathBuf]>,
 }
-
-type Entries = Arc<[(PathBuf, FileType)]>;
 
 /// A file whose content was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +131,8 @@ impl Survey {
         let Ok(root) = Dir::open(&self.root) else {
             return false;
         };
-        let dirs = self.read.iter().map(|(path, dir)| (path, dir.stamp));
+        let dirs = self.read.iter().chain(&self.read_outside);
+        let dirs = dirs.map(|(path, dir)| (path, dir.stamp));
         let files = self.looked.iter().map(|(path, file)| (path, file.stamp));
         let same = |(path, stamp): &(&Arc<Path>, Option<FileStamp>)| {
             // What a link leads to may lie outside the workspace.
@@ -131,7 +142,7 @@ impl Survey {
         let all: Vec<_> = dirs.chain(files).collect();
         let same = |part: &[_]| part.iter().all(same);
         if all.len() < WORTH_A_THREAD {
-            return !self.read.is_empty() && same(&all);
+            return !all.is_empty() && same(&all);
         }
         let (mine, others) = all.split_at(all.len() / 2);
         thread::scope(|scope| {
@@ -145,36 +156,45 @@ impl Survey {
         &self.root
     }
 
-    /// Returns the directories that were read.
+    /// Returns the directories of the workspace that were read.
     pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.read.keys().map(AsRef::as_ref)
+        self.read.iter().map(|(path, _)| &**path)
     }
 
     /// Returns the directories that were read and in which everything is secret.
-    pub(crate) fn closed_directories(&self) -> impl Iterator<Item = &Path> {
-        let is_closed = |dir: &&Path| self.dirs.iter().any(|closed| dir.starts_with(closed));
-        self.directories().filter(is_closed)
+    pub(crate) fn closed_directories(&self) -> impl Iterator<Item = PathBuf> {
+        let mut todo = self.dirs.clone();
+        std::iter::from_fn(move || {
+            loop {
+                let dir = todo.pop()?;
+                let Some(read) = self.directory(&dir) else {
+                    continue;
+                };
+                let entries = read.entries.iter().flat_map(Listing::iter);
+                let below = entries.filter(|(_, kind)| kind.is_dir());
+                todo.extend(below.map(|(name, _)| dir.join(name)));
+                return Some(dir);
+            }
+        })
     }
 
     /// Returns whether a directory was there.
     pub(crate) fn has_directory(&self, dir: &Path) -> bool {
-        self.read.contains_key(dir)
+        self.directory(dir).is_some()
     }
 
-    /// Returns the entries of a directory of the workspace, if all of them are known.
-    pub(crate) fn entries(&self, dir: &Path) -> Option<&[(PathBuf, FileType)]> {
-        self.read.get(dir)?.entries.as_deref()
+    /// Returns the entries of a directory, if all of them are known.
+    pub(crate) fn entries(&self, dir: &Path) -> Option<&Listing> {
+        self.directory(dir)?.entries.as_ref()
+    }
+
+    fn directory(&self, dir: &Path) -> Option<&Directory> {
+        self.read.get(dir).or_else(|| self.read_outside.get(dir))
     }
 
     /// Returns the links of the workspace, except those in generated directories such as `node_modules`.
     pub fn links(&self) -> impl Iterator<Item = &Path> {
-        let dirs = self.read.iter().filter(|(dir, _)| {
-            let below = dir.strip_prefix(&self.root);
-            below.is_ok_and(|below| !is_generated(below))
-        });
-        let entries = dirs.flat_map(|(_, dir)| dir.entries.iter().flat_map(|it| it.iter()));
-        let links = entries.filter(|(_, kind)| kind.is_symlink());
-        links.map(|(path, _)| path.as_path())
+        self.links.iter().map(PathBuf::as_path)
     }
 
     /// Returns whether there was a file at a path of the workspace. Returns none if its directory was not listed.
@@ -183,8 +203,7 @@ impl Survey {
         loop {
             let dir = at.parent().filter(|dir| dir.starts_with(&self.root))?;
             if let Some(entries) = self.entries(dir) {
-                let is_there = |(it, _): &(PathBuf, FileType)| it.as_os_str() == at.as_os_str();
-                let is_there = entries.iter().any(is_there);
+                let is_there = entries.has(at.file_name()?);
                 // A directory that was there and not listed may have had it.
                 return (!is_there || at == path).then_some(is_there);
             }
@@ -230,6 +249,15 @@ impl Survey {
             || files().any(|file| file == real)
             || files().next().is_some()
                 && inode(real).is_some_and(|it| files().any(|file| inode(file) == Some(it)))
+    }
+
+    /// Notes a file that was looked at.
+    fn look(&mut self, path: Arc<Path>, looked: Looked) {
+        match looked.has_names {
+            true => self.with_names.insert(Arc::clone(&path)),
+            false => self.with_names.remove(&path),
+        };
+        self.looked.insert(path, looked);
     }
 
     /// Returns the git directories of the workspace.
@@ -329,8 +357,13 @@ impl Walk<'_> {
         while let Some((dir, secret)) = todo.pop_front().or_else(|| last.pop()) {
             let opened = self.lazy(&dir);
             let is_git_dir = || opened.is_git_dir();
-            for (path, kind) in self.entries(&opened).iter().cloned() {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let below = dir.strip_prefix(&self.survey.root);
+            let has_links = below.is_ok_and(|below| !is_generated(below));
+            for (name, kind) in self.entries(&opened).iter() {
+                let (path, name) = (dir.join(name), name.to_string_lossy());
+                if kind.is_symlink() && has_links {
+                    self.survey.links.insert(path.clone());
+                }
                 if GIT_STORES.contains(&&*name) && is_of_git(&dir) && is_git_dir() {
                     continue;
                 }
@@ -395,8 +428,7 @@ impl Walk<'_> {
             && !before.has_names
             && self.is_unchanged(&dir.path)
         {
-            let looked = (Arc::clone(path), before.clone());
-            self.survey.looked.extend([looked]);
+            self.survey.looked.insert(Arc::clone(path), before.clone());
             return before.secret;
         }
         let Ok(dir) = dir.open() else {
@@ -405,26 +437,26 @@ impl Walk<'_> {
         let before = before.map(|(_, file)| file);
         let looked = Looked::look(dir, path, before);
         let secret = looked.secret;
-        self.survey.looked.insert(path.into(), looked);
+        self.survey.look(path.into(), looked);
         secret
     }
 
     /// Returns the entries of a directory. Reads it only if it has changed.
-    fn entries(&mut self, dir: &LazyDir) -> Entries {
+    fn entries(&mut self, dir: &LazyDir) -> Listing {
         if self.entries > MAX_ENTRIES {
             return self.cut_short();
         }
         let path = dir.path.as_path();
         let before = self.before.read.get_key_value(path);
+        let before = before.or_else(|| self.before.read_outside.get_key_value(path));
         if let Some((path, before)) = before
             && let Some(entries) = &before.entries
             && self.is_unchanged(path)
         {
             self.entries += entries.len();
             self.keys.extend(before.keys.iter().cloned());
-            let read = (Arc::clone(path), before.clone());
-            self.survey.read.extend([read]);
-            return Arc::clone(entries);
+            self.survey.read.insert(Arc::clone(path), before.clone());
+            return entries.clone();
         }
         let opened = dir.open();
         let itself = opened.as_ref().ok().and_then(|dir| dir.itself().ok());
@@ -442,7 +474,7 @@ impl Walk<'_> {
                 let keys = match opened {
                     Ok(opened) => {
                         let below = path.strip_prefix(&self.survey.root).unwrap_or(path);
-                        find_keys(below, opened, &entries, &mut self.buffer)
+                        find_keys((path, below), opened, &entries, &mut self.buffer)
                     }
                     Err(_) => Arc::default(),
                 };
@@ -453,22 +485,25 @@ impl Walk<'_> {
         self.keys.extend(keys.iter().cloned());
         let read = Directory {
             stamp,
-            entries: whole.then(|| Arc::clone(&entries)),
+            entries: whole.then(|| entries.clone()),
             keys,
         };
-        self.survey.read.insert(path.into(), read);
+        match path.starts_with(&self.survey.root) {
+            true => self.survey.read.insert(path.into(), read),
+            false => drop(self.survey.read_outside.insert(path.into(), read)),
+        }
         entries
     }
 
     /// Ends the walk. It can go on unless the workspace is too large for any survey.
-    fn cut_short(&mut self) -> Entries {
+    fn cut_short(&mut self) -> Listing {
         self.survey.complete = false;
         self.survey.cut = self.entries <= MAX_ENTRIES;
-        Arc::default()
+        Listing::default()
     }
 
     /// Reads a directory, and tells whether its entries are all.
-    fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Entries, bool) {
+    fn read(&mut self, dir: &Path, opened: &io::Result<Dir>) -> (Listing, bool) {
         // Closed, because a command may find it readable, or find another directory at its path.
         let is_closed = |error: &io::Error| {
             use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
@@ -486,7 +521,7 @@ impl Walk<'_> {
                     true => self.survey.dirs.push(dir.to_owned()),
                     false => self.survey.complete = false,
                 }
-                return (Arc::default(), false);
+                return (Listing::default(), false);
             }
         };
         let mut whole = true;
@@ -499,11 +534,11 @@ impl Walk<'_> {
             }
             self.left -= 1;
             match entry {
-                Ok((name, kind)) => found.push((dir.join(name), kind)),
+                Ok(entry) => found.push(entry),
                 Err(_) => whole = false,
             }
         }
-        (found.into(), whole)
+        (found.into_iter().collect(), whole)
     }
 
     /// Finds the targets of links with secret names.
@@ -537,9 +572,9 @@ impl Walk<'_> {
             return self.survey.outside.push(real);
         }
         let opened = self.lazy(&real);
-        for (path, kind) in self.entries(&opened).iter() {
+        for (name, kind) in self.entries(&opened).iter() {
             if kind.is_file() {
-                self.survey.outside.push(path.clone());
+                self.survey.outside.push(real.join(name));
             }
         }
     }
@@ -557,12 +592,13 @@ impl Walk<'_> {
         if inodes.is_empty() {
             return;
         }
-        let entries =
-            (survey.read.values()).flat_map(|dir| dir.entries.iter().flat_map(|it| it.iter()));
-        let files = entries.filter(|(path, kind)| !kind.is_dir() && path.starts_with(&survey.root));
-        let files = files.map(|(path, _)| path);
-        let others = files.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it)));
-        let others: Vec<_> = others.cloned().collect();
+        let mut others = Vec::new();
+        for (dir, read) in survey.read.iter() {
+            let entries = read.entries.iter().flat_map(Listing::iter);
+            let files = entries.filter(|(_, kind)| !kind.is_dir());
+            let files = files.map(|(name, _)| dir.join(name));
+            others.extend(files.filter(|path| inode(path).is_some_and(|it| inodes.contains(&it))));
+        }
         self.survey.files.extend(others);
     }
 
@@ -617,21 +653,20 @@ impl Looked {
     }
 }
 
-/// Returns the files of a directory that contain a private key. `below` is its path below the workspace.
+/// Returns the files of a directory that contain a private key. The directory is at `path`, which is `below` the workspace.
 ///
 /// This is cached with the directory. To check each such file before each command would take too long.
 fn find_keys(
-    below: &Path,
+    (path, below): (&Path, &Path),
     dir: &Dir,
-    entries: &[(PathBuf, FileType)],
+    entries: &Listing,
     buffer: &mut [u8],
 ) -> Arc<[PathBuf]> {
     if is_generated(below) {
         return Arc::default();
     }
     let files = entries.iter().filter(|(_, kind)| kind.is_file());
-    let keys = files.map(|(path, _)| path).filter(|path| {
-        let file = path.file_name().unwrap_or_default();
+    let keys = files.map(|(file, _)| file).filter(|file| {
         let name = file.to_string_lossy();
         let unknown = !content::decides(&name) && !names::is_secret(&name);
         unknown
@@ -640,7 +675,7 @@ fn find_keys(
                 .fill(file, buffer)
                 .is_ok_and(|size| content::holds_key(&buffer[..size]))
     });
-    keys.cloned().collect()
+    keys.map(|file| path.join(file)).collect()
 }
 
 /// Returns whether a path below a workspace is in a directory of generated files, or is one.

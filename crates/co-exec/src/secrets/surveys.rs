@@ -251,15 +251,16 @@ mod tests {
         ];
         let lists = lists.map(|list| list.iter().cloned().collect::<BTreeSet<_>>());
         let entries = survey.directories().map(|dir| {
-            let entries = survey.entries(dir).map(<[_]>::to_vec);
-            let entries = entries.map(|mut entries| {
-                entries.sort_by(|one, other| one.0.cmp(&other.0));
-                entries
+            let entries = survey.entries(dir).map(|entries| {
+                let entries = entries.iter();
+                let entries = entries.map(|(name, kind)| (name.to_owned(), kind.as_raw_mode()));
+                entries.collect::<BTreeMap<_, _>>()
             });
             (dir.to_owned(), entries)
         });
         let entries: BTreeMap<_, _> = entries.collect();
-        (lists, entries, survey.complete)
+        let links: BTreeSet<_> = survey.links().map(Path::to_owned).collect();
+        (lists, entries, links, survey.complete)
     }
 
     /// The changes that other processes make. `@` is a random path.

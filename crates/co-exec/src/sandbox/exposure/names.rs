@@ -100,7 +100,9 @@ impl NameWatch {
         let root = &self.root;
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
         let above = above.filter(|dir| dir.starts_with(root));
-        let needed: HashSet<&Path> = above.chain(survey.closed_directories()).collect();
+        let closed: Vec<_> = survey.closed_directories().collect();
+        let closed = closed.iter().map(PathBuf::as_path);
+        let needed: HashSet<&Path> = above.chain(closed).collect();
         let others = survey.directories().filter(|dir| {
             let below = dir.strip_prefix(root);
             below.is_ok_and(|below| !is_generated(below))
@@ -336,13 +338,10 @@ impl Places {
         let Some(dir) = path.parent().filter(|dir| self.opened.contains(*dir)) else {
             return !self.is_within_closed(path);
         };
-        let was_there = |(it, _): &(PathBuf, _)| it == path;
+        let name = path.file_name().unwrap_or_default();
         let by_entry = || {
-            self.before
-                .entries(dir)
-                .unwrap_or_default()
-                .iter()
-                .any(was_there)
+            let entries = self.before.entries(dir);
+            entries.is_some_and(|entries| entries.has(name))
         };
         self.granted.contains(path)
             || !self.before.closes(path) && !self.opened.contains(path) && by_entry()

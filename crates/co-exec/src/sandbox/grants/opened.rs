@@ -38,15 +38,16 @@ pub(super) fn around(
             ..OpenedDirectory::default()
         };
         // A directory whose entries are not known stays closed.
-        for (path, kind) in survey.entries(&dir).unwrap_or_default() {
-            let name = PathBytes::from(path.file_name().unwrap_or_default());
+        let entries = survey.entries(&dir).into_iter();
+        for (name, kind) in entries.flat_map(|entries| entries.iter()) {
+            let (path, name) = (dir.join(name), PathBytes::from(name));
             if closed.contains(path.as_path()) {
                 continue;
             }
             if kind.is_file() {
                 this.files.push(name);
             } else if kind.is_dir() && opened.contains(path.as_path()) {
-                todo.push((path.clone(), depth + 1));
+                todo.push((path, depth + 1));
             } else if kind.is_dir() {
                 this.dirs.push(name);
             }

@@ -33,13 +33,10 @@ impl Survey {
     /// Returns whether what is not watched is unchanged: directories outside the workspace, links that lead anywhere, and files
     /// with several names.
     pub(in super::super) fn is_current_outside(&self) -> bool {
-        let outside = self
-            .read
-            .iter()
-            .filter(|(path, _)| !path.starts_with(&self.root));
+        let outside = self.read_outside.iter();
         let dirs = outside.map(|(path, dir)| (path, dir.stamp));
-        let files = self.looked.iter().filter(|(_, file)| file.has_names);
-        let files = files.map(|(path, file)| (path, file.stamp));
+        let files = self.with_names.iter();
+        let files = files.filter_map(|path| Some((path, self.looked.get(path)?.stamp)));
         let mut all = dirs.chain(files);
         all.all(|(path, stamp)| stamp.is_some() && stamp == FileStamp::of(path))
             && (self.followed.iter()).all(|(link, real)| link.canonicalize().ok() == *real)
@@ -89,36 +86,27 @@ impl Patch {
         if in_secret.clone().any(|dir| path.starts_with(dir)) {
             return None;
         }
-        let old: HashMap<&PathBuf, FileType> = before
-            .entries
-            .as_ref()?
-            .iter()
-            .map(|(path, kind)| (path, *kind))
-            .collect();
+        let old: HashMap<_, _> = before.entries.as_ref()?.iter().collect();
         let (dir, now) = self.read(path)?;
-        let new: HashMap<&PathBuf, FileType> = now
-            .entries
-            .as_ref()?
-            .iter()
-            .map(|(path, kind)| (path, *kind))
-            .collect();
+        let new: HashMap<_, _> = now.entries.as_ref()?.iter().collect();
         if now.keys != before.keys {
             return None;
         }
-        for (path, kind) in &old {
-            if !new.contains_key(path) {
-                self.remove(path, *kind)?;
+        for (name, kind) in &old {
+            if !new.contains_key(name) {
+                self.remove(&path.join(name), *kind)?;
             }
         }
-        for (path, kind) in &new {
-            self.check(&dir, path, *kind)?;
-            match old.get(path) {
+        for (name, kind) in &new {
+            let entry = path.join(name);
+            self.check(&dir, &entry, *kind)?;
+            match old.get(name) {
                 Some(old) if old == kind => {}
                 Some(_) => return None,
-                None => self.add(path, *kind)?,
+                None => self.add(&entry, *kind)?,
             }
         }
-        self.survey.read.insert(path.into(), now.clone());
+        self.survey.read.insert(path.into(), now);
         Some(())
     }
 
@@ -134,14 +122,14 @@ impl Patch {
         let stamp = Some(stamp).filter(FileStamp::is_settled);
         let mut entries = Vec::new();
         for entry in dir.list().ok()? {
-            let (name, kind) = entry.ok()?;
             self.left = self.left.checked_sub(1)?;
-            entries.push((path.join(name), kind));
+            entries.push(entry.ok()?);
         }
+        let entries: Listing = entries.into_iter().collect();
         let read = Directory {
             stamp,
-            keys: find_keys(below, &dir, &entries, &mut self.buffer),
-            entries: Some(entries.into()),
+            keys: find_keys((path, below), &dir, &entries, &mut self.buffer),
+            entries: Some(entries),
         };
         Some((dir, read))
     }
@@ -163,7 +151,7 @@ impl Patch {
             if looked.secret != was_secret {
                 return None;
             }
-            self.survey.looked.insert(path.into(), looked);
+            self.survey.look(path.into(), looked);
         }
         Some(())
     }
@@ -171,6 +159,9 @@ impl Patch {
     /// Adds an entry that is new.
     fn add(&mut self, path: &Path, kind: FileType) -> Option<()> {
         self.is_ordinary(path, kind).then_some(())?;
+        if kind.is_symlink() && !self.is_generated(path) {
+            self.survey.links.insert(path.to_owned());
+        }
         if !kind.is_dir() {
             return Some(());
         }
@@ -178,12 +169,13 @@ impl Patch {
         if !read.keys.is_empty() {
             return None;
         }
-        for (path, kind) in read.entries.as_ref()?.iter() {
-            self.check(&dir, path, *kind)?;
-            self.add(path, *kind)?;
+        for (name, kind) in read.entries.as_ref()?.iter() {
+            let entry = path.join(name);
+            self.check(&dir, &entry, kind)?;
+            self.add(&entry, kind)?;
         }
         self.done.insert(path.to_owned());
-        self.survey.read.insert(path.into(), read.clone());
+        self.survey.read.insert(path.into(), read);
         Some(())
     }
 
@@ -192,11 +184,19 @@ impl Patch {
         let ordinary = self.is_ordinary(path, kind) && !self.survey.concerns(path);
         ordinary.then_some(())?;
         self.survey.looked.remove(path);
+        self.survey.with_names.retain(|it| !it.starts_with(path));
+        self.survey.links.retain(|it| !it.starts_with(path));
         if kind.is_dir() {
-            self.survey.read.retain(|it, _| !it.starts_with(path));
-            self.survey.looked.retain(|it, _| !it.starts_with(path));
+            self.survey.read.remove_below(path);
+            self.survey.looked.remove_below(path);
         }
         Some(())
+    }
+
+    /// Returns whether the directory of a path is one of generated files, or in one.
+    fn is_generated(&self, path: &Path) -> bool {
+        let below = path.parent().map(|dir| dir.strip_prefix(&self.survey.root));
+        !below.is_some_and(|below| below.is_ok_and(|below| !is_generated(below)))
     }
 
     /// Returns whether an entry is not secret by its name, and none of git's.

@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Extent, FileStamp, Survey, WORTH_A_THREAD, survey};
+use super::{Extent, FileStamp, PathMap, Survey, WORTH_A_THREAD, survey};
 use crate::test_files;
 
 /// Makes a workspace of empty files; a name that ends in `/` is a directory.
@@ -122,15 +122,19 @@ fn what_git_itself_keeps_is_no_secret() {
     check(dir.path(), &files, &[]);
 }
 
+/// Gives all the stamps that they have now.
+fn stamp<V: Clone>(map: &mut PathMap<V>, stamp: fn(&mut V) -> &mut Option<FileStamp>) {
+    for (path, mut value) in map.clone().iter().map(|(path, it)| (path, it.clone())) {
+        *stamp(&mut value) = FileStamp::of(path);
+        map.insert(Arc::clone(path), value);
+    }
+}
+
 /// Makes a survey believe that its directories were last changed long before it read them.
 fn settled(dir: &Path) -> Survey {
     let mut found = survey(dir);
-    for (path, dir) in &mut found.read {
-        dir.stamp = FileStamp::of(path);
-    }
-    for (path, file) in &mut found.looked {
-        file.stamp = FileStamp::of(path);
-    }
+    stamp(&mut found.read, |dir| &mut dir.stamp);
+    stamp(&mut found.looked, |file| &mut file.stamp);
     assert!(found.is_current());
     found
 }
@@ -169,8 +173,9 @@ fn a_change_is_noticed_among_many_directories() {
         let place: Arc<Path> = dir.path().canonicalize().unwrap().join(name).into();
         fs::write(place.join(".env"), "x").unwrap();
         assert!(!found.is_current(), "{name}");
-        let stamp = FileStamp::of(&place);
-        found.read.get_mut(&place).unwrap().stamp = stamp;
+        let mut read = found.read.get(&place).unwrap().clone();
+        read.stamp = FileStamp::of(&place);
+        found.read.insert(place, read);
         assert!(found.is_current());
     }
 }
@@ -224,8 +229,8 @@ fn only_changed_directories_are_read_again() {
         ["c/d/.env", "c/f/g.pem"]
     );
     let kept = |name: &str| {
-        let entries = |survey: &Survey| survey.read[&*top.join(name)].entries.clone().unwrap();
-        Arc::ptr_eq(&entries(&before), &entries(&after))
+        let entries = |survey: &Survey| survey.entries(&top.join(name)).unwrap().clone();
+        entries(&before).is_shared_with(&entries(&after))
     };
     assert!(kept("c") && kept("c/f") && !kept("c/d") && !kept(""));
     assert_eq!(after.files, survey(dir.path()).files);
@@ -236,9 +241,7 @@ fn a_walk_that_was_cut_short_goes_on_where_it_ended() {
     let dir = workspace(&["a/1", "a/2", "b/.env", "c/3", "d/.env"]);
     let mut found = again(&Survey::default(), dir.path(), 6);
     assert!(!found.complete && found.cut);
-    for (path, dir) in &mut found.read {
-        dir.stamp = FileStamp::of(path);
-    }
+    stamp(&mut found.read, |dir| &mut dir.stamp);
     // If the first walk ended inside `a`, this one reads `a` again.
     let found = again(&found, dir.path(), 4);
     assert!(found.complete && !found.cut);
@@ -322,7 +325,9 @@ fn a_directory_that_becomes_a_link_is_closed_and_not_followed() {
     symlink(outside.path(), dir.path().join("a")).unwrap();
     // As if it was replaced after its name was read.
     let root = before.root.clone();
-    before.read.get_mut(&*root).unwrap().stamp = FileStamp::of(&root);
+    let mut read = before.read.get(&root).unwrap().clone();
+    read.stamp = FileStamp::of(&root);
+    before.read.insert(root.into(), read);
     let found = again(&before, dir.path(), 10);
     assert_eq!(relative(&found.dirs, dir.path()), ["a"]);
     assert!(found.files.is_empty() && found.within.is_empty());
