@@ -192,10 +192,14 @@ async fn follow(
         }
     };
     let mut outcome = tokio::spawn(running.outcome());
+    let mut is_told = false;
     let outcome = loop {
         tokio::select! {
             outcome = &mut outcome => break outcome,
-            () = told() => cancel.cancel(),
+            () = told() => {
+                cancel.cancel();
+                is_told = true;
+            }
         }
     };
     let Ok(mut outcome) = outcome else {
@@ -205,10 +209,13 @@ async fn follow(
     let trial = trial.filter(|_| !outcome.cancelled);
     let mut tried = None;
     if let Some((trial, executor)) = trial {
-        tried = tokio::select! {
-            tried = trial.ended(&outcome, json, executor) => Some(tried),
-            () = told() => None,
-        };
+        // The command may just have ended by itself when the signal came.
+        if !is_told {
+            tried = tokio::select! {
+                tried = trial.ended(&outcome, json, executor) => Some(tried),
+                () = told() => None,
+            };
+        }
         outcome.cancelled = tried.is_none();
     }
     let interrupted = tried.is_none() && trial.is_some();

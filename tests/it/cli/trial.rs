@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use co_exec::{CommandSpec, Program, Streams, TerminalSize};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 
 use super::trial_scene::{Scene, said, text, wait};
 use crate::exec::Bench;
-use crate::support::{BACKEND, DEADLINE};
+use crate::support::{BACKEND, DEADLINE, proc};
 
 const LINES: &str = "printf '%s\\n' 1 2 3 > a; mkdir d; echo b > d/b";
 const DIFF: &str = "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-2\n+two\n 3\n";
@@ -345,6 +346,45 @@ fn a_command_that_is_killed_is_dropped() {
     .unwrap();
     let done = child.wait_with_output().unwrap();
     assert_eq!(text(&done.stdout), "");
+    assert_eq!(scene.files(), before);
+}
+
+/// Rules of ignored files that make co read slowly.
+pub(crate) const SLOW_RULES: &str =
+    "for i in $(seq 5000); do echo \"*a$i*/**/b*c$i\"; done > .gitignore";
+/// Makes many files, the last one being `m/20000`.
+pub(crate) const MANY_FILES: &str = "mkdir m; for i in $(seq 20000); do : > m/$i; done";
+
+#[test]
+fn a_signal_ends_a_slow_look_at_what_a_trial_changed() {
+    let scene = Scene::new(&format!("{SLOW_RULES}; echo 1 > a"));
+    let before = scene.files();
+    let line = format!("echo 2 > a; {MANY_FILES}");
+    let child = scene.start(&["--keep", "--json", &line]);
+    let watchdog = i32::try_from(child.id()).unwrap();
+    scene.wait_for("m/20000");
+    let backend = proc::children(watchdog)[0];
+    // The command has ended, and co looks at its files.
+    wait("the command goes on", || proc::children(backend).is_empty());
+    let pid = nix::unistd::Pid::from_raw(watchdog);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let began = Instant::now();
+    let done = child.wait_with_output().unwrap();
+    // Without the signal, co looks for 10 s at the most.
+    assert!(
+        began.elapsed() < Duration::from_secs(9),
+        "{:?}",
+        began.elapsed()
+    );
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (&told["cancelled"], &told["exit"]),
+        (&json!(true), &json!(0))
+    );
+    assert_eq!(
+        (done.status.code(), &told["trial"]),
+        (Some(130), &Value::Null)
+    );
     assert_eq!(scene.files(), before);
 }
 

@@ -1,7 +1,10 @@
 //! Trials: the command runs in a layer over the workspace, and the person decides about what it changed.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
+use crate::cli::trial::{MANY_FILES, SLOW_RULES};
 use crate::support::http::Reply;
 
 use super::scene::Scene;
@@ -185,6 +188,32 @@ fn a_trial_that_is_cancelled_is_dropped_and_the_model_knows() {
     }
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n");
     scene.assert_outcomes(2);
+}
+
+#[test]
+fn a_slow_look_at_what_a_trial_changed_ends_with_a_cancel() {
+    let line = format!("{MANY_FILES}; echo ended");
+    let scene = Scene::scripted([Reply::shell("c1", &line), Reply::text("I see.")]);
+    let mut bash = std::process::Command::new("bash");
+    let made = bash
+        .args(["-c", SLOW_RULES])
+        .current_dir(scene.workspace.path());
+    assert!(made.status().unwrap().success());
+    scene.try_command("t");
+    scene.wait_chat("\n    ended");
+    scene.interrupt();
+    let began = Instant::now();
+    scene.wait_turns(1);
+    assert!(
+        began.elapsed() < Duration::from_secs(9),
+        "{:?}",
+        began.elapsed()
+    );
+    scene.co("what happened?");
+    scene.wait_turns(2);
+    let told = scene.outcome(1, "c1");
+    assert!(told.contains("what it changed is dropped"), "{told}");
+    assert!(!scene.workspace.exists("m"));
 }
 
 #[test]
