@@ -34,6 +34,8 @@ PROGRAMS = (
     "tail timeout touch tr true uname wc grep sed ps"
 ).split()
 APPLETS = "sh ls cat sleep id ps timeout head dd mkdir env touch nohup setsid grep wc rm seq stat".split()
+# The ordinary user of the tests (tests/it/support/runner.rs).
+SOMEBODY = 54321
 # How long the daemon may take to answer.
 PATIENCE = 60
 
@@ -123,8 +125,10 @@ exec {place}/usr/bin/podman "$@"
         home, place = self.home, self.place
         self.write_wrapper(
             "docker",
-            f'export DOCKER_HOST=unix://{home}/docker.sock\nexec {place}/usr/bin/docker "$@"\n',
+            f'export DOCKER_HOST=unix://{home}/docker.sock\nexec {home}/docker/client "$@"\n',
         )
+        # A copy, because an ordinary user may not reach the other one.
+        shutil.copy(place / "usr/bin/docker", home / "docker" / "client")
         (home / "daemon.json").write_text(json.dumps({}))
         path = f"{place}/usr/sbin:{place}/usr/bin:{os.environ.get('PATH', '')}"
         off = ["iptables", "ip6tables", "ip-forward", "ip-masq", "userland-proxy"]
@@ -162,6 +166,9 @@ exec {place}/usr/bin/podman "$@"
                 lines = (self.home / "dockerd.log").read_text(errors="replace").splitlines()
                 raise ToolError(f"dockerd does not start: {lines[-1] if lines else 'no reason'}")
             time.sleep(0.1)
+        # For the tests' ordinary user, whose group nobody else has.
+        os.chown(self.home / "docker.sock", -1, SOMEBODY)
+        self.home.chmod(0o711)
 
     def busybox(self) -> pathlib.Path:
         """Return a root directory with busybox alone."""

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::support::runner::Runner;
 use crate::support::workspace::Workspace;
 use crate::support::{BACKEND, DEADLINE, proc};
 
@@ -60,6 +61,13 @@ impl Engine {
         String::from_utf8(done.stdout).unwrap()
     }
 
+    /// Returns those who can use the engine. Another user would have images of podman of their own.
+    fn runners(&self) -> Vec<Runner> {
+        let mut all = Runner::all();
+        all.retain(|runner| self.program.ends_with("docker") || !runner.is_somebody());
+        all
+    }
+
     /// Returns the settings that make approved commands run in a container of this image.
     fn settings(&self, image: &str) -> Value {
         json!({
@@ -94,6 +102,14 @@ fn workspace() -> Workspace {
     workspace
 }
 
+/// Gives all files of a workspace to someone who runs co, or to the user inside.
+fn give(workspace: &Workspace, runner: Runner) {
+    match runner.is_somebody() {
+        true => runner.give(workspace.path()),
+        false => give_away(workspace),
+    }
+}
+
 /// Gives all files of a workspace to the user inside.
 fn give_away(workspace: &Workspace) {
     if nix::unistd::geteuid().is_root() {
@@ -108,15 +124,28 @@ fn give_away(workspace: &Workspace) {
 
 /// Runs `co-nvim exec --json` with an engine.
 fn exec(engine: &Engine, workspace: &Workspace, image: &str, args: &[&str]) -> Output {
+    exec_by(Runner::default(), engine, workspace, image, args)
+}
+
+/// Runs `co-nvim exec --json` with an engine, as a user on a kernel.
+fn exec_by(
+    runner: Runner,
+    engine: &Engine,
+    workspace: &Workspace,
+    image: &str,
+    args: &[&str],
+) -> Output {
     let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(BACKEND);
+    let backend = runner.backend(home.path());
+    runner.give(home.path());
+    let mut command = runner.co(&backend);
     command
         .args(["exec", "--json", "--backend", "docker"])
         .args(args)
         .current_dir(workspace.path())
         .env_remove("XDG_CONFIG_HOME")
         .env("HOME", home.path())
-        .env("XDG_STATE_HOME", home.path())
+        .env("XDG_STATE_HOME", home.path().join("state"))
         .env("CO_CLI_CONTAINER_ENGINE", &engine.program)
         .env("CO_CLI_DOCKER_IMAGE", image)
         .env("CO_TEST_OF_HOST", "leaked");

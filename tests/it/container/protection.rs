@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::{BASH, BUSYBOX, engines, exec, give_away, told};
+use super::{BASH, BUSYBOX, Engine, engines, exec, exec_by, give, give_away, told};
+use crate::support::runner::Runner;
 use crate::support::scene::Scene;
 use crate::support::workspace::Workspace;
 use crate::support::{BACKEND, DEADLINE, cases, output_of, proc, test_tree};
@@ -77,6 +78,7 @@ fn a_file_git_is_not_changed_and_a_new_repository_is_named() {
 #[test]
 fn what_git_leads_to_in_the_workspace_is_not_changed() {
     for engine in engines() {
+        let mut runners = engine.runners().into_iter().cycle();
         for lead in [
             "ln -s deep/bare .git",
             "echo gitdir: deep/bare > .git",
@@ -87,11 +89,12 @@ fn what_git_leads_to_in_the_workspace_is_not_changed() {
             let mut bash = Command::new("bash");
             let made = bash.args(["-ec", &make]).current_dir(workspace.path());
             assert!(made.status().unwrap().success());
-            give_away(&workspace);
+            let runner = runners.next().unwrap();
+            give(&workspace, runner);
             let script = "for f in config config.worktree hooks/pre-commit info/attributes; do \
                  echo x >> deep/bare/$f && echo \"wrote $f\"; done; rm -rf deep/bare/config deep/bare/hooks; \
                  rm -rf .git; mkdir -p .git/objects .git/refs && echo ref: refs/heads/main > .git/HEAD && echo x > .git/config";
-            let told = told(&exec(&engine, &workspace, BASH, &[script]));
+            let told = told(&exec_by(runner, &engine, &workspace, BASH, &[script]));
             let output = told["output"].as_str().unwrap();
             assert!(!output.contains("wrote "), "{engine:?}, {lead}: {output}");
             let config = workspace.read("deep/bare/config").unwrap();
@@ -139,44 +142,106 @@ fn a_file_that_takes_the_place_of_a_protected_one_is_protected() {
 #[test]
 fn no_setuid_program_stays() {
     for engine in engines() {
-        let workspace = repository();
-        workspace.write("before", "mine\n");
-        give_away(&workspace);
-        let path = |name: &str| workspace.path().join(name);
-        set_permissions(path("before"), Permissions::from_mode(0o4755)).unwrap();
-        let mode = |name: &str| path(name).metadata().unwrap().mode() & 0o7777;
-        let deep = "d/".repeat(150);
-        let script = format!(
-            "mkdir -p shared closed .git/objects/xx {deep} && chmod 2775 shared && cp before $'new\\nline' && \
-             for f in made $'new\\nline' closed/x .git/objects/xx/y {deep}z; do echo x > \"$f\"; chmod 6755 \"$f\"; done && \
-             chmod 0 closed; echo made"
-        );
-        let told = told(&exec(&engine, &workspace, BASH, &[&script]));
-        let output = told["output"].as_str().unwrap();
-        assert!(output.starts_with("made\n"), "{engine:?}: {output}");
-        let named = output
-            .lines()
-            .find(|line| line.starts_with("[co took the setuid bit from "));
-        assert!(
-            named.is_some_and(|line| line.contains("closed/x") && line.contains("new\\nline")),
-            "{output}"
-        );
-        assert_eq!(mode("closed"), 0, "{engine:?}");
-        set_permissions(path("closed"), Permissions::from_mode(0o755)).unwrap();
-        for name in [
-            "made",
-            "new\nline",
-            "closed/x",
-            ".git/objects/xx/y",
-            &format!("{deep}z"),
-        ] {
-            assert_eq!(mode(name), 0o2755, "{engine:?}: {name}");
+        for runner in engine.runners() {
+            check_setuid(&engine, runner);
         }
-        assert_eq!(
-            (mode("shared"), mode("before")),
-            (0o2775, 0o4755),
-            "{engine:?}"
-        );
+    }
+}
+
+fn check_setuid(engine: &Engine, runner: Runner) {
+    let workspace = repository();
+    workspace.write("before", "mine\n");
+    give(&workspace, runner);
+    let path = |name: &str| workspace.path().join(name);
+    set_permissions(path("before"), Permissions::from_mode(0o4755)).unwrap();
+    let mode = |name: &str| path(name).metadata().unwrap().mode() & 0o7777;
+    let deep = "d/".repeat(150);
+    let script = format!(
+        "mkdir -p shared closed .git/objects/xx {deep} && chmod 2775 shared && cp before $'new\\nline' && \
+         for f in made $'new\\nline' closed/x .git/objects/xx/y {deep}z; do echo x > \"$f\"; chmod 6755 \"$f\"; done && \
+         chmod 0 closed; echo made"
+    );
+    let told = told(&exec_by(runner, engine, &workspace, BASH, &[&script]));
+    let output = told["output"].as_str().unwrap();
+    assert!(output.starts_with("made\n"), "{engine:?}: {output}");
+    let named = output
+        .lines()
+        .find(|line| line.starts_with("[co took the setuid bit from "));
+    assert!(
+        named.is_some_and(|line| line.contains("closed/x") && line.contains("new\\nline")),
+        "{output}"
+    );
+    assert_eq!(mode("closed"), 0, "{engine:?}");
+    set_permissions(path("closed"), Permissions::from_mode(0o755)).unwrap();
+    for name in [
+        "made",
+        "new\nline",
+        "closed/x",
+        ".git/objects/xx/y",
+        &format!("{deep}z"),
+    ] {
+        assert_eq!(mode(name), 0o2755, "{engine:?}: {name}");
+    }
+    assert_eq!(
+        (mode("shared"), mode("before")),
+        (0o2775, 0o4755),
+        "{engine:?}"
+    );
+}
+
+/// Programs that move or make secrets of the workspace that they run in, as fast as they can. An engine may make the place of a mount
+/// again, in which it is empty.
+const MOVES: [&str; 2] = [
+    "import os, shutil
+old, new = 'app', 'app2'
+while True:
+    try:
+        os.rename(old, new)
+        old, new = new, old
+    except OSError: shutil.rmtree(new, ignore_errors=True)",
+    "import os
+while True:
+    try:
+        open('.env', 'w').write('KEY=hunter2\\n')
+        os.remove('.env')
+    except OSError: pass",
+];
+
+#[test]
+fn no_secret_comes_out_beside_a_program_that_moves_it() {
+    for engine in engines() {
+        for runner in engine.runners() {
+            for moves in MOVES {
+                let workspace = repository();
+                workspace.write("app/.env", "KEY=hunter2\n");
+                give(&workspace, runner);
+                let mut mover = Command::new("python3");
+                let mover = mover.args(["-c", moves]).current_dir(workspace.path());
+                let mut mover = mover.spawn().unwrap();
+                for level in [&[][..], &["--read-only"]] {
+                    let line = "for i in 1 2 3 4 5 6 7 8 9; do cat .env app/.env app2/.env 2> /dev/null; done";
+                    let args = [level, &[line]].concat();
+                    let done = exec_by(runner, &engine, &workspace, BASH, &args);
+                    let output = String::from_utf8_lossy(&done.stdout);
+                    let refused = String::from_utf8_lossy(&done.stderr);
+                    let reasons = ["was moved or replaced", "cannot mount the workspace"];
+                    let is_refused = reasons.iter().any(|it| refused.contains(it));
+                    assert!(
+                        is_refused || !output.is_empty(),
+                        "{engine:?} {runner:?}: {done:?}"
+                    );
+                    assert!(
+                        !output.contains("hunter2"),
+                        "{engine:?} {runner:?}: {done:?}"
+                    );
+                }
+                mover.kill().unwrap();
+                mover.wait().unwrap();
+                let secrets = ["app/.env", "app2/.env"].map(|name| workspace.read(name));
+                let is_there = |text: &Option<String>| text.as_deref() == Some("KEY=hunter2\n");
+                assert!(secrets.iter().any(is_there), "{secrets:?}");
+            }
+        }
     }
 }
 

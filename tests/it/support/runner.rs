@@ -34,6 +34,11 @@ impl Runner {
         users.flat_map(both).collect()
     }
 
+    /// Returns whether the user is not the one who runs the tests.
+    pub(crate) fn is_somebody(self) -> bool {
+        self.user.is_some()
+    }
+
     /// Returns a program of the user.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
