@@ -214,7 +214,7 @@ impl UndoTask {
         match plan {
             Ok(Planned::Changes(plan, change)) => {
                 if let Some(plan) = self.ask(*plan, change).await {
-                    self.apply(plan).await;
+                    self.apply(plan, "").await;
                 }
             }
             Ok(Planned::Nothing(git)) => {
@@ -269,8 +269,8 @@ impl UndoTask {
         }
     }
 
-    /// Changes the files and records the changes.
-    async fn apply(&self, plan: Plan) {
+    /// Changes the files and records the changes. The notice about it begins with `said`.
+    async fn apply(&self, plan: Plan, said: &str) {
         let Plan {
             turn,
             workspace,
@@ -310,7 +310,7 @@ impl UndoTask {
             true => NoticeLevel::Info,
             false => NoticeLevel::Warn,
         };
-        self.services.answer(level, text);
+        self.services.answer(level, format!("{said}{text}"));
         if has_changed {
             self.done(Some(note(&done, &self.by))).await;
         } else if left_alone == 0 && done.failed.is_empty() {

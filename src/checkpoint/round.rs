@@ -370,14 +370,13 @@ impl OpenFile {
             kinds.push(PartKind::Whole);
         }
         let now = texts.as_ref().map_or("", |it| it[1].as_str());
-        let records = of_records(path, records, &lines, now, store);
+        let all = records;
+        let records = of_records(path, all, &lines, now, store);
         kinds.extend(lines.into_iter().map(PartKind::Lines));
-        let first = kinds
-            .iter()
-            .take_while(|it| !matches!(it, PartKind::Lines(_)));
-        let mut records = vec![(1, Vec::new()); first.count()]
-            .into_iter()
-            .chain(records);
+        let is_line = |it: &&PartKind| matches!(it, PartKind::Lines(_));
+        let first = kinds.iter().take_while(|it| !is_line(it)).count();
+        let of_file = vec![(1, of_path(path, all, texts.is_none())); first];
+        let mut records = of_file.into_iter().chain(records);
         let parts = kinds.into_iter().map(|kind| {
             let (line, records) = records.next().unwrap_or((1, Vec::new()));
             OpenPart {
@@ -598,6 +597,18 @@ fn own_lines(accepted: &Option<Entry>, baseline: Option<&FileText>, store: &Stor
         at = hunk.at.end;
     }
     own
+}
+
+/// Returns the indexes of the records of calls that changed a file; unless it is changed as a whole, those that changed more
+/// of it than its text.
+fn of_path(path: &Path, records: &[Record], is_whole: bool) -> Vec<usize> {
+    let is_more = |it: &Change| is_whole || mode(&it.before) != mode(&it.after);
+    let has = |it: &Record| {
+        let mut of_file = it.changes.iter().filter(|change| change.path == path);
+        matches!(it.by, By::Call { .. }) && of_file.any(is_more)
+    };
+    let found = records.iter().enumerate().filter(|(_, it)| has(it));
+    found.map(|(at, _)| at).collect()
 }
 
 fn blob(entry: &Option<Entry>) -> Option<&super::change::Blob> {

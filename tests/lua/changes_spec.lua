@@ -175,6 +175,17 @@ describe('a review in rounds', function()
     same({ 1, { { part = 1, accept = false } } }, { last[#last].file, last[#last].answers })
   end)
 
+  it('opens at the first file with a change that has no answer', function()
+    local nvim = questions.editor()
+    nvim:asks()
+    local message = round(7)
+    message.files[1].answers = { { part = 1, accept = true }, { part = 2, accept = false } }
+    nvim:receive(message)
+    nvim:wait_screen('file 2 of 2 · b.rs')
+    nvim:press('y')
+    same('reviewed', (answer(nvim)))
+  end)
+
   it('marks the lines of the person', function()
     local nvim = open_round()
     nvim:press(']f')

@@ -82,6 +82,8 @@ describe('the winbar', function()
     }) do
       same(expected, text({ open = open }))
     end
+    local open = { changes = 9, files = 2, since = now }
+    same(' ready · 9 changes in 2 files%<', text({ open = open }, 40))
   end)
 
   it('is cut from its end, where the least important parts are', function()

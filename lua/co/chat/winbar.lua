@@ -59,8 +59,9 @@ function M.activity(state)
   return #waiting > 0 and ('%s (%s)'):format(text, table.concat(waiting, ', ')) or text
 end
 
---- Returns the number of changes without an answer.
+--- Returns the number of changes without an answer, and the text without their time.
 ---@param open co.OpenSummary
+---@return string
 ---@return string
 local function open_changes(open)
   local text = ('%d %s in %d %s'):format(
@@ -70,10 +71,10 @@ local function open_changes(open)
     open.files == 1 and 'file' or 'files'
   )
   if not open.since then
-    return text
+    return text, text
   end
   local today = os.date('%x', open.since) == os.date('%x')
-  return ('%s since %s'):format(text, os.date(today and '%H:%M' or '%d %b', open.since))
+  return ('%s since %s'):format(text, os.date(today and '%H:%M' or '%d %b', open.since)), text
 end
 
 --- Returns the number of cells that the parts take.
@@ -128,7 +129,11 @@ end
 function M.text(state, isolation, width, cwd)
   local parts = { M.activity(state) }
   vim.list_extend(parts, state.unusual or {})
-  parts[#parts + 1] = state.open and open_changes(state.open) or nil
+  if state.open then
+    local long, short = open_changes(state.open)
+    parts[#parts + 1] = long
+    parts[#parts] = cells(parts) > width and short or long
+  end
   if state.confinement ~= '' and state.confinement ~= 'unconfined' then
     parts[#parts + 1] = 'approved: ' .. state.confinement
   end

@@ -65,8 +65,8 @@ end
 ---@param item co.ReviewItem
 ---@return integer
 function M.count(item)
-  local state = states[item.id]
-  return state and state.parts - #review_state.open(state) or 0
+  local state = M.state(item)
+  return state.parts - #review_state.open(state)
 end
 
 --- Returns the first of some items whose parts are not all answered.

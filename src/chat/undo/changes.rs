@@ -94,7 +94,7 @@ impl UndoTask {
         for one in reviewed {
             let own = answers.drain(..one.parts().count()).collect();
             match self.plan_of(one, own).await {
-                Ok(Some(plan)) => self.apply(plan).await,
+                Ok(Some(plan)) => self.apply(plan, "").await,
                 Ok(None) => {}
                 Err(why) => self.services.answer(NoticeLevel::Error, why),
             }

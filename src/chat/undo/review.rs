@@ -288,6 +288,10 @@ impl UndoTask {
     async fn carry_out(&self, review: &mut Review) {
         let accepted = review.count(|it| it.accept == Some(true));
         let open = review.count(|it| it.accept.is_none());
+        let mut said = Vec::new();
+        said.extend((accepted > 0).then(|| format!("{} accepted", changes(accepted))));
+        said.extend((open > 0).then(|| format!("{} still open", changes(open))));
+        let mut said = said.join("; ");
         for (index, work) in std::mem::take(&mut review.works).into_iter().enumerate() {
             let mut verdicts: Vec<Vec<Verdict>> = (work.files.iter())
                 .map(|it| vec![Verdict::Open; it.parts.len()])
@@ -296,16 +300,18 @@ impl UndoTask {
                 verdicts[file.file] = verdicts_of(&work.files[file.file], &file.answers);
             }
             match self.answer_work(work, verdicts).await {
-                Ok(Some(plan)) => self.apply(plan).await,
+                Ok(Some(plan)) => {
+                    let before = std::mem::take(&mut said);
+                    let end = if before.is_empty() { "" } else { "; " };
+                    self.apply(plan, &format!("{before}{end}")).await;
+                }
                 Ok(None) => {}
                 Err(why) => self.services.answer(NoticeLevel::Error, why),
             }
         }
-        let mut text = format!("{} accepted", changes(accepted));
-        if open > 0 {
-            text.push_str(&format!("; {open} still open: :Co /review goes on"));
+        if !said.is_empty() {
+            self.services.answer(NoticeLevel::Info, said);
         }
-        self.services.answer(NoticeLevel::Info, text);
     }
 
     /// Records what the person accepted. Returns the plan that takes the refused parts back; none if there are none.
