@@ -271,6 +271,7 @@ impl App {
             FromEditor::Answer(answer) => self.answer(&answer),
             FromEditor::ReadReview { id, file, from } => {
                 // As with answers, only the chat that asked knows the id.
+                self.runs.read_review(id, file, from);
                 for handle in self.chats.values() {
                     handle.send(Msg::ReadReview { id, file, from });
                 }
@@ -377,12 +378,13 @@ impl App {
         }
     }
 
-    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to all chats: ids are
+    /// Passes an answer on. Questions about trust in files belong to no chat. Any other answer goes to the runs and to all chats: ids are
     /// unique in the backend, so only the chat that asked knows it.
     fn answer(&self, answered: &QuestionAnswer) {
         if instructions::answer(&self.services, answered) {
             return;
         }
+        self.runs.answer(answered.clone());
         for handle in self.chats.values() {
             handle.send(Msg::Answer(answered.clone()));
         }

@@ -52,6 +52,7 @@ use co_llm::transcript::{Context, Item};
 
 pub use self::handle::ChatHandle;
 pub use self::message::{Msg, Prompt, WorkDirs};
+pub use self::turn::Reply;
 
 /// The notice if a prompt would start another transcript than the one on the screen.
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";

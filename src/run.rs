@@ -1,5 +1,7 @@
 //! The runs: commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
 
+mod trial;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,12 +9,15 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::trial::{TrialQuestions, TrialRun};
 use crate::chat::cancellable;
 use crate::chat::person::command::{PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::editor::Target;
-use crate::protocol::{NoticeLevel, RunOptions, ToEditor};
+use crate::protocol::{NoticeLevel, QuestionAnswer, RunOptions, ToEditor};
 use crate::services::Services;
+use crate::trial::TrialPlace;
+use crate::workspace::confinement::TRIAL;
 use crate::workspace::judge::workspace_of;
 use co_exec::container::Engine;
 use co_exec::{CommandInput, Confinement, InputError, Streams, TerminalSize};
@@ -28,6 +33,7 @@ pub struct Runs {
     services: Arc<Services>,
     cancel: CancellationToken,
     runs: HashMap<u64, RunHandle>,
+    questions: TrialQuestions,
 }
 
 /// A run as the person typed it.
@@ -57,6 +63,7 @@ impl Runs {
     /// Returns an empty list. `cancel` ends every run.
     pub fn new(services: Arc<Services>, cancel: CancellationToken) -> Self {
         Self {
+            questions: TrialQuestions::new(services.editor.clone()),
             services,
             cancel,
             runs: HashMap::new(),
@@ -86,7 +93,18 @@ impl Runs {
             owner: None,
             detail: detail(&run, self.services.probe.words()),
         });
-        tokio::spawn(follow(Arc::clone(&self.services), run, cancel, done));
+        let shared = (Arc::clone(&self.services), self.questions.clone());
+        tokio::spawn(follow(shared, run, cancel, done));
+    }
+
+    /// Takes the person's answer about a trial. Does nothing if it is for a question of a chat.
+    pub fn answer(&self, answered: QuestionAnswer) {
+        self.questions.answer(answered);
+    }
+
+    /// Sends a part of a text under review, if it is that of a trial.
+    pub fn read_review(&self, id: u64, file: usize, from: usize) {
+        self.questions.show_part(id, file, from);
     }
 
     /// Sends the first lines of a file with an output to the editor.
@@ -98,7 +116,7 @@ impl Runs {
         });
     }
 
-    /// Ends a run and its processes.
+    /// Ends a run and its processes. Of a trial whose question waits, drops the changes.
     pub fn cancel(&mut self, run: u64) {
         let running = self.runs.remove(&run);
         match running.filter(|it| !it.cancel.is_cancelled()) {
@@ -155,6 +173,10 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
         .ok()
         .filter(|_| alone)
         .and_then(wants_terminal::hint_at_start);
+    let confinement = match run.options.trial {
+        true => Some(TRIAL),
+        false => confinement,
+    };
     let words: Vec<_> = confinement
         .map(str::to_owned)
         .into_iter()
@@ -188,18 +210,24 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
     })
 }
 
-async fn begin(services: &Services, run: Run) -> Result<StartedCommand, String> {
+/// Starts the command of a run. Also returns the place of its trial; none if it is no trial.
+async fn begin(
+    services: &Services,
+    run: Run,
+) -> Result<(StartedCommand, Option<TrialPlace>), String> {
     let streams = run.streams;
     if run.options.builds_image {
-        return image_build(services, run)
-            .await?
-            .start(services, streams)
-            .await;
+        let build = image_build(services, run).await?;
+        return Ok((build.start(services, streams).await?, None));
     }
     // A lossy conversion would run another command.
     let command = String::from_utf8(run.command)
         .map_err(|_| "the command is not all UTF-8; put it into a script and run that")?;
     let cwd = run.cwd.clone();
+    let trial = match run.options.trial {
+        true => Some(trial::begin(services, cwd.clone()).await?),
+        false => None,
+    };
     let typed = PersonCommand {
         command,
         cwd: run.cwd,
@@ -207,31 +235,46 @@ async fn begin(services: &Services, run: Run) -> Result<StartedCommand, String> 
         terminal: matches!(streams, Streams::Terminal(_)),
         open: matches!(streams, Streams::Open),
         options: run.options,
-        confinement: Confinement::Plain,
+        confinement: match &trial {
+            Some(place) => place.confinement(),
+            None => Confinement::Plain,
+        },
     };
     let workspace = || workspace_of(&cwd);
-    typed.start_confined(services, workspace, streams).await
+    let begun = match &trial {
+        Some(_) => typed.start(services, streams).await,
+        None => typed.start_confined(services, workspace, streams).await,
+    };
+    Ok((begun?, trial))
 }
 
 /// Runs a command and shows its output. `token` cancels it and the processes that it left running.
 async fn follow(
-    services: Arc<Services>,
+    (services, questions): (Arc<Services>, TrialQuestions),
     run: Run,
     token: CancellationToken,
     mut inputs: mpsc::Receiver<RunInput>,
 ) {
     let (number, streams) = (run.run, run.streams);
-    let _person_run = services.person_runs().await;
+    let _person_run = match run.options.trial {
+        // It changes no file before the answer.
+        true => None,
+        false => Some(services.person_runs().await),
+    };
+    let tried = TrialRun {
+        services: &services,
+        questions: &questions,
+        token: &token,
+        run: number,
+        command: String::from_utf8_lossy(&run.command).into_owned(),
+        cwd: run.cwd.clone(),
+    };
     let begun = tokio::select! {
         begun = begin(&services, run) => begun.map_err(|why| format!("not run: {why}")),
         // An engine may not answer for a long time.
         () = token.cancelled() => Err("cancelled".to_owned()),
     };
-    let StartedCommand {
-        running,
-        conditions,
-        editor: _editor,
-    } = match begun {
+    let (started, trial) = match begun {
         Ok(begun) => begun,
         Err(status) => {
             token.cancel();
@@ -244,6 +287,11 @@ async fn follow(
             });
         }
     };
+    let StartedCommand {
+        running,
+        conditions,
+        editor: _editor,
+    } = started;
     let showing = match streams {
         Streams::Terminal(_) => services.editor.show_terminal(number, running.feed()),
         Streams::Whole | Streams::Open => {
@@ -261,6 +309,11 @@ async fn follow(
         }
     };
     let mut outcome = cancellable::outcome(running, cancelled).await;
+    if let Some(place) = trial {
+        drop(inputs);
+        tried.end(place, (showing, &conditions, &outcome)).await;
+        return token.cancel();
+    }
     let kept = outcome.kept;
     if !kept {
         token.cancel();
@@ -290,6 +343,7 @@ async fn follow(
         services.editor.tell(ToEditor::LeftEnded {
             run: number,
             status: conditions.status(&outcome),
+            again: false,
         });
     }
 }

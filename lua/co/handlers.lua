@@ -95,7 +95,9 @@ local handlers = {
   end,
   question = function(message)
     local change = message.change
-    if change and change.undo then
+    if message.run then
+      message.kind = require('co.question.run_trial')
+    elseif change and change.undo then
       message.kind = require('co.question.undo')
     elseif message.commit then
       message.kind = require('co.question.commit')

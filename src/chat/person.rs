@@ -6,7 +6,7 @@ pub(super) mod commit_message;
 mod drafts;
 mod kept_chats;
 pub mod model;
-pub(super) mod questions;
+pub mod questions;
 mod rule_list;
 pub mod run_editor;
 mod slash_commands;

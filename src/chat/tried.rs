@@ -14,10 +14,13 @@ use crate::trial::{Fate, Layers, TrialChanges, TrialPlace, ended_by_itself, keep
 use crate::workspace::edits::accepted_hunks;
 use crate::workspace::judge::Judge;
 use co_edit::Hunk;
-use co_exec::CommandOutcome;
+use co_exec::{Caller, CommandOutcome};
 
 /// The most lines of output in the question about a trial.
 const OUTPUT_LINES: usize = 6;
+
+/// The words for the person about a trial whose question waits.
+pub const NO_CHANGE_YET: &str = "nothing has changed yet";
 
 /// A command that has run as a trial. Nothing has changed yet.
 pub struct TriedCommand {
@@ -86,7 +89,7 @@ impl TriedCommand {
     pub async fn read(
         services: &Services,
         place: TrialPlace,
-        outcome: &CommandOutcome,
+        (outcome, caller): (&CommandOutcome, Caller),
         failed: bool,
     ) -> Result<Self, String> {
         let show = move |changes: &TrialChanges, store: &Store| {
@@ -105,7 +108,7 @@ impl TriedCommand {
         });
         let (changes, place) = settled.await?;
         Ok(Self {
-            summary: summary(outcome, &changes, failed),
+            summary: summary(outcome, caller, &changes, failed),
             change,
             files,
             root: place.root().to_owned(),
@@ -113,6 +116,14 @@ impl TriedCommand {
             place: Some(place).filter(|_| changes.ignored.fate == Fate::Undecided),
             changes,
         })
+    }
+
+    /// Returns the clause about a trial that changed nothing but ignored files, for the person.
+    pub fn only_ignored(&self) -> String {
+        match self.changes.ignored.unchanged() {
+            None => "it changed nothing".to_owned(),
+            Some(unchanged) => format!("it changed only ignored files, {unchanged}"),
+        }
     }
 
     /// Returns whether the person has nothing to decide: the command changed nothing but ignored files, and did not fail because
@@ -294,8 +305,13 @@ fn accepted(
     Ok(all)
 }
 
-/// Returns the result of a trial for the question. `failed` is true if the command may have failed because of the trial.
-fn summary(outcome: &CommandOutcome, changes: &TrialChanges, failed: bool) -> TrialSummary {
+/// Returns the result of a trial for the question, which `caller` started. `failed` is true if the command may have failed because of the trial.
+fn summary(
+    outcome: &CommandOutcome,
+    caller: Caller,
+    changes: &TrialChanges,
+    failed: bool,
+) -> TrialSummary {
     let printed = outcome
         .output
         .get(..outcome.printed)
@@ -303,7 +319,10 @@ fn summary(outcome: &CommandOutcome, changes: &TrialChanges, failed: bool) -> Tr
     let lines: Vec<&str> = printed.trim_end().lines().collect();
     let last = lines.len().saturating_sub(OUTPUT_LINES);
     let mut notes = Vec::new();
-    if outcome.withheld {
+    if caller == Caller::Person {
+        notes.push(NO_CHANGE_YET.to_owned());
+    }
+    if outcome.withheld && caller == Caller::Agent {
         notes.push(
             "the model does not get its output, which may contain a secret: yes runs it for real"
                 .to_owned(),

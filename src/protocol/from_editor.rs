@@ -408,6 +408,9 @@ pub struct RunOptions {
     /// `/sandbox build`: builds the image of the settings in place of the command, outside of all confinements.
     #[serde(default)]
     pub builds_image: bool,
+    /// `++try`: runs it as a trial, and then asks what to keep.
+    #[serde(default)]
+    pub trial: bool,
     /// The shell and the environment of the person's Neovim at that moment.
     pub host: Option<HostEnvironment>,
 }

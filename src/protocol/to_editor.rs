@@ -124,11 +124,19 @@ pub enum ToEditor {
         status: String,
         exit: Option<i32>,
         spill: Option<std::path::PathBuf>,
-        /// Processes that it left running continue, until [`LeftEnded`](Self::LeftEnded).
+        /// Something of it goes on, until [`LeftEnded`](Self::LeftEnded): processes that it left running, or the question about its
+        /// trial.
         left: bool,
     },
-    /// The processes that a run left running have ended. `status` replaces that of [`RunEnded`](Self::RunEnded).
-    LeftEnded { run: u64, status: String },
+    /// The processes that a run left running have ended, or the question about its trial is settled. `status` replaces that of
+    /// [`RunEnded`](Self::RunEnded).
+    LeftEnded {
+        run: u64,
+        status: String,
+        /// The person wants the command of the trial for real: Lua runs it again, as a new run.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
+    },
     /// The prompts of a resumed chat, the oldest first, and its draft.
     Prompts {
         chat: u64,
@@ -494,7 +502,8 @@ pub struct TextPart {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Question {
     pub id: u64,
-    pub chat: u64,
+    #[serde(flatten)]
+    pub asker: Asker,
     /// Printable: control and bidirectional characters are escaped.
     pub command: String,
     pub cwd: String,
@@ -547,11 +556,25 @@ impl Question {
     /// Returns a question about a change of files.
     pub fn about_change(chat: u64, command: String, change: Change) -> Self {
         Self {
-            chat,
+            asker: Asker::Chat(chat),
             command,
             change: Some(change),
             ..Self::default()
         }
+    }
+}
+
+/// The chat that asks, or the run of the person whose trial has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asker {
+    Chat(u64),
+    Run(u64),
+}
+
+impl Default for Asker {
+    fn default() -> Self {
+        Self::Chat(0)
     }
 }
 

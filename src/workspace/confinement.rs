@@ -39,7 +39,8 @@ pub fn level(confinement: &Confinement) -> &'static str {
 
 pub(super) const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
 pub(super) const INSIDE: &str = "confined to the workspace (container)";
-const TRIAL: &str = "a trial that leaves the workspace as it is, without network";
+/// The words of a trial.
+pub const TRIAL: &str = "a trial that leaves the workspace as it is, without network";
 const LOOKS_INSIDE: &str = "read-only, without network, in a container";
 
 /// Returns a chosen confinement in a word, for a person.

@@ -7,7 +7,11 @@ local started = shell_buffer.started
 local function options_of(nvim)
   local runs = nvim:sent('run')
   local options = runs[#runs].options
-  return { environment = options.environment, timeout = options.timeout }
+  return {
+    environment = options.environment,
+    timeout = options.timeout,
+    trial = options.trial,
+  }
 end
 
 local function completed(nvim, line)
@@ -25,6 +29,8 @@ describe('the options of a command', function()
     same({ environment = 'inherit', timeout = 90 }, options_of(nvim))
     nvim:lua("vim.cmd('Co! ++timeout=0 ++env=restricted x')")
     same({ environment = 'restricted', timeout = 0 }, options_of(nvim))
+    nvim:lua("vim.cmd('Co! ++try ++pty x')")
+    same({ trial = true }, options_of(nvim))
     nvim:lua("vim.cmd('Co! x')")
     same({}, options_of(nvim))
   end)
@@ -32,8 +38,10 @@ describe('the options of a command', function()
   it('are refused where they are wrong, and nothing runs', function()
     local nvim = started('x')
     for line, told in pairs({
-      ['++foo x'] = 'no ++foo; use ++pty ++stdin ++watch ++env= ++timeout=',
+      ['++foo x'] = 'no ++foo: ++pty ++stdin ++try ++watch ++env= ++timeout=',
       ['++pty=1 x'] = '++pty takes no value',
+      ['++try=1 x'] = '++try takes no value',
+      ['++try ++watch x'] = '++try asks after each run: leave out ++watch',
       ['++env x'] = '++env= takes restricted or inherit, not ""',
       ['++env=all x'] = '++env= takes restricted or inherit, not "all"',
       ['++timeout=-1 x'] = '++timeout= takes seconds, 0 to 604800, not "-1"',
@@ -68,6 +76,7 @@ describe('the options of a command', function()
       '++stdin',
       '++timeout=',
       '++timeout=0',
+      '++try',
       '++watch',
     }, completed(nvim, 'Co! ++'))
     same({ '++env=inherit', '++env=restricted' }, completed(nvim, 'Co! ++pty ++env='))
@@ -92,6 +101,8 @@ describe('the options of a command', function()
     nvim:keys('i!++pty ls<Esc><CR>')
     nvim:wait_notice('a chat has no terminal')
     same('!++pty ls', nvim:lua('return vim.api.nvim_get_current_line()'))
+    nvim:keys('0C!++try ls<Esc><CR>')
+    nvim:wait_notice('a chat does not try your commands, :Co! ++try does')
     same(1, #nvim:sent())
   end)
 end)

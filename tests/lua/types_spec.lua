@@ -29,6 +29,18 @@ local function body(text, head)
   return assert(found, head .. ' is not declared') --[[@as string]]
 end
 
+--- Returns the fields that the variants of a Rust enum make, if it is one.
+---@param name string
+---@return table<string, true>?
+local function variants(name)
+  local text = rust:match('\npub enum ' .. name .. ' {(.-)\n}')
+  local fields = {}
+  for variant in (text or ''):gmatch('\n    (%u%w*)%(') do
+    fields[snake_case(variant)] = true
+  end
+  return text and fields
+end
+
 --- Returns the names of the fields in a Rust struct or variant.
 ---@param text string
 ---@return table<string, true>
@@ -39,7 +51,8 @@ local function fields_in(text)
     flatten = flatten or line:find('#[serde(flatten)]', 1, true) ~= nil
     for name, type in line:gsub('#%b[]', ''):gmatch('([%l_]+): ([%w_]+)') do
       if flatten then
-        fields = vim.tbl_extend('force', fields, fields_in(body(rust, 'pub struct ' .. type)))
+        local own = variants(type) or fields_in(body(rust, 'pub struct ' .. type))
+        fields = vim.tbl_extend('force', fields, own)
       else
         fields[name] = true
       end

@@ -325,6 +325,8 @@ function M.run(chat, text, cwd)
     problem = 'a chat has no terminal and no input, :Co! ++pty has both'
   elseif not problem and options.watch then
     problem = 'a chat does not run it again on save, :Co! ++watch does'
+  elseif not problem and options.trial then
+    problem = 'a chat does not try your commands, :Co! ++try does'
   end
   if problem or not command or command == '' then
     notify.warn(problem and 'not run: ' .. problem or 'type a command after !')

@@ -36,7 +36,7 @@ local function kinds_of(question)
       keys = { 'a', 's' },
       does = 'makes it a rule',
     }
-  elseif not question.change then
+  elseif not question.change and not question.run then
     kinds[1] = {
       id = 'command ' .. vim.fn.sha256(question.command),
       about = ('`%s`'):format(printable.line(question.command, LONGEST_NAME)),

@@ -9,7 +9,7 @@ local review_words = require('co.question.review_words')
 ---@class co.ReviewItem
 ---@field id string
 ---@field number string for the name of the buffer
----@field chat? integer
+---@field chat? integer|string the chat, or the run of the person
 ---@field change co.FileChange
 ---@field request integer the id of the message that has the file
 ---@field file integer its place in that message, from 0
@@ -38,7 +38,7 @@ function M.of(question)
         id = ('%d.%d'):format(question.id, index),
         number = index == 1 and tostring(question.number)
           or ('%d.%d'):format(question.number, index),
-        chat = asked.chat,
+        chat = asked.chat or asked.run and 'run ' .. asked.run,
         change = file,
         request = question.id,
         file = index - 1,

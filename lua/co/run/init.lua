@@ -29,7 +29,7 @@ local watch = require('co.run.watch')
 ---@field detail? string what is shown of it while it runs
 ---@field owner? co.Owner the chat and the job number, if a model started it
 ---@field kept? boolean it continues after its chat is closed
----@field left? boolean it has ended, but processes that it started continue
+---@field left? boolean it has ended, but processes that it started continue, or the question about its trial waits
 ---@field forgotten? boolean removed from the list of jobs
 ---@field began integer nanoseconds
 ---@field finished? integer ns
@@ -295,14 +295,30 @@ function M.ended(message)
   end
 end
 
---- Notes that the processes that a run left have ended, and shows its new status.
+--- Shows the status of a run when the processes that it left have ended, or the question about its trial is settled.
+---@param run co.Run
+---@param text string
+local function show_later(run, text)
+  run.left, run.status = nil, printable.line(text)
+  show_status(run)
+  if run.mode == 'pty' then
+    terminal.show_later(run.id, run.status)
+  end
+  changed()
+end
+
+--- Notes that the processes that a run left have ended, or that the question about its trial is settled.
 ---@param message co.LeftEnded
 function M.left_ended(message)
   local run = runs[message.run]
-  if run then
-    run.left, run.status = nil, printable.line(message.status)
-    show_status(run)
-    changed()
+  if not run then
+    return
+  end
+  show_later(run, message.status)
+  if message.again then
+    local options = vim.tbl_extend('force', run.options or {}, {})
+    options.trial = nil
+    M.run(run.command, run.cwd, run.stdin, options)
   end
 end
 
@@ -399,6 +415,9 @@ backend.on_exit(function(reason)
   ---@type co.Run[]
   local ended = {}
   for _, run in pairs(runs) do
+    if run.left and run.options and run.options.trial then
+      show_later(run, 'its changes are dropped: ' .. reason)
+    end
     run.left = nil
     if run.running then
       finish(run, reason)

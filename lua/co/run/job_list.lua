@@ -38,6 +38,9 @@ local function state(run)
     return run.background and 'background' or 'running', 'CoRunRunning'
   end
   local text = (run.status or ''):gsub(', after .*$', '')
+  if run.options and run.options.trial then
+    text = (run.left and 'asks: ' or 'tried: ') .. text
+  end
   text = watch.words(run) ~= '' and 'watch: ' .. text or text
   return text, run.exit == 0 and 'CoRunOk' or 'CoRunFailed'
 end

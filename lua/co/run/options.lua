@@ -7,6 +7,7 @@ local M = {}
 ---@field timeout? integer seconds, 0 is no limit
 ---@field builds_image? boolean
 ---@field watch? boolean run again after each save
+---@field trial? boolean run as a trial, then ask what to keep
 
 -- One week, as for the setting.
 local LONGEST = 604800
@@ -22,6 +23,10 @@ local setters = {
     -- A terminal has an open input anyway.
     options.mode = options.mode or 'open'
     return value and '++stdin takes no value'
+  end,
+  try = function(options, value)
+    options.trial = true
+    return value and '++try takes no value'
   end,
   watch = function(options, value)
     options.watch = true
@@ -44,7 +49,7 @@ local setters = {
 
 --- The options for completion: those of `!` lines in a chat and of `:Co!`, and those of `:Co!` only.
 M.for_chats = { '++env=inherit', '++env=restricted', '++timeout=', '++timeout=0' }
-M.for_shell = { '++pty', '++stdin', '++watch' }
+M.for_shell = { '++pty', '++stdin', '++try', '++watch' }
 
 --- Splits the options from a command.
 ---@param text string
@@ -59,13 +64,15 @@ function M.parse(text)
     if not option or not rest then
       if options.watch and options.mode then
         return nil, options, '++watch runs without a terminal and an open input'
+      elseif options.watch and options.trial then
+        return nil, options, '++try asks after each run: leave out ++watch'
       end
       return text, options
     end
     local name, value = option:match('^([^=]*)=?(.*)$')
     local set = setters[name]
     local problem = set and set(options, option:find('=', 1, true) and value or nil)
-      or not set and ('no ++%s; use ++pty ++stdin ++watch ++env= ++timeout='):format(option)
+      or not set and ('no ++%s: ++pty ++stdin ++try ++watch ++env= ++timeout='):format(option)
     if problem then
       return nil, options, problem
     end
@@ -112,6 +119,7 @@ function M.message(options)
     environment = options.environment,
     timeout = options.timeout,
     builds_image = options.builds_image,
+    trial = options.trial,
     host = {
       shell = vim.list_extend(words(vim.o.shell), words(vim.o.shellcmdflag)),
       variables = variables,

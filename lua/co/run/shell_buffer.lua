@@ -241,9 +241,10 @@ local function prune(buf)
 end
 
 --- Returns the lines that show a command.
----@param command string
+---@param run co.Run
 ---@return string[]
-local function command_lines(command)
+local function command_lines(run)
+  local command = (run.options and run.options.trial and '++try ' or '') .. run.command
   local lines, left = printable.lines(command, MAX_COMMAND_LINES, MAX_COMMAND_BYTES)
   for index, line in ipairs(lines) do
     lines[index] = (index == 1 and '$ ' or '> ') .. line
@@ -262,7 +263,7 @@ local function draw(run)
   windows.follow(buf, function()
     buffer.write(buf, function()
       removed = prune(buf)
-      local lines = command_lines(run.command)
+      local lines = command_lines(run)
       local count = #lines
       run.rows = count
       local empty = #order == 0

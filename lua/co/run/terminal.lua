@@ -232,6 +232,16 @@ function M.show_end(run, status)
   end
 end
 
+--- Writes a later status into the terminal of a program that has ended.
+---@param run integer
+---@param status string
+function M.show_later(run, status)
+  local terminal = terminals[run]
+  if terminal and buffer.alive(terminal.buf) then
+    api.nvim_chan_send(terminal.channel, ('[%s]\r\n'):format(status))
+  end
+end
+
 --- Deletes the terminal of a run that has ended.
 ---@param run integer
 function M.delete(run)

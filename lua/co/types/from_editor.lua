@@ -171,6 +171,7 @@
 ---@field environment? 'restricted'|'inherit'
 ---@field timeout? integer
 ---@field builds_image? boolean
+---@field trial? boolean
 ---@field host { shell: string[], variables: string[] } the words of the shell, and `NAME=value` for each variable
 
 --- A request for the first lines of a file with an output. `co.OutputRead` answers it.

@@ -180,6 +180,7 @@
 ---@field job? integer the job for whose input the command is
 ---@field confinement string
 ---@field reasons string[]
+---@field run? integer the run of the person that was a trial, if no chat asks
 ---@field span? [integer, integer] the bytes of the command that the first reason is about, end exclusive
 ---@field prefix? string
 ---@field alone? string it may reach a secret or leave the workspace: the reason why only the float says yes
@@ -404,12 +405,13 @@
 ---@field status string
 ---@field exit? integer
 ---@field spill? string
----@field left? boolean processes that it started continue
+---@field left? boolean processes that it started continue, or the question about its trial waits
 
 ---@class (exact) co.LeftEnded
 ---@field type 'left_ended'
 ---@field run integer
 ---@field status string
+---@field again? boolean the person wants the command of the trial for real
 
 --- The prompts of a resumed chat, the oldest first, and its draft.
 ---@class (exact) co.Prompts

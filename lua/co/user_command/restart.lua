@@ -13,7 +13,9 @@ local NAMED = 3
 ---@return string
 local function name(run)
   local label = require('co.run').label(run)
-  if run.left then
+  if run.left and run.options and run.options.trial then
+    return ('the question about %s'):format(label)
+  elseif run.left then
     return ('the processes that %s left running'):format(label)
   end
   return ('%s (%s)'):format(label, vim.fn.strcharpart(vim.split(run.command, '\n')[1], 0, 40))

@@ -12,6 +12,7 @@ use crate::config::Network;
 use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::services::Services;
+use crate::workspace::confinement::TRIAL;
 use crate::workspace::judge::workspace_of;
 use crate::workspace::{confinement, confinement_hint};
 use co_exec::{
@@ -93,7 +94,8 @@ impl PersonCommand {
             command: self.command.clone(),
             alone: (!has_input).then(|| self.command.clone()),
             limit: ceiling,
-            confinement: confinement::words(&self.confinement),
+            // The status of a trial says more about it.
+            confinement: confinement::words(&self.confinement).filter(|it| *it != TRIAL),
             network: services.config.sandbox_network,
         };
         let spec = CommandSpec {

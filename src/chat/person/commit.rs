@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::commit_message::{CANCELLED, CommitEvent, CommitWriter, changes};
 use crate::chat::Chat;
 use crate::chat::turn::Reply;
-use crate::protocol::{Commit, CommitPlace, NoticeLevel, Question, RunOptions};
+use crate::protocol::{Asker, Commit, CommitPlace, NoticeLevel, Question, RunOptions};
 use crate::text::one_line;
 use crate::workspace::own_git::{GitCommand, OwnGit};
 use co_policy::rules::shell_join;
@@ -141,7 +141,7 @@ impl CommitTask {
         loop {
             let question = Question {
                 id: services.id(),
-                chat: self.chat,
+                asker: Asker::Chat(self.chat),
                 command: co_policy::printable(&planned.command(&message)),
                 cwd: one_line(&self.cwd.display().to_string()),
                 confinement: services.probe.name().to_owned(),

@@ -1,4 +1,4 @@
-//! The open questions of a chat. A question that is dropped is withdrawn: its call does not run.
+//! The open questions of a chat, or of the runs. A question that is dropped is withdrawn: its call does not run.
 
 use tokio::sync::oneshot;
 
@@ -10,7 +10,7 @@ use crate::protocol::{
     ToEditor, TrustQuestion,
 };
 
-pub(in crate::chat) struct OpenQuestions {
+pub struct OpenQuestions {
     editor: Editor,
     open: Vec<OpenQuestion>,
 }
@@ -23,7 +23,7 @@ struct OpenQuestion {
 }
 
 impl OpenQuestions {
-    pub(in crate::chat) fn new(editor: Editor) -> Self {
+    pub fn new(editor: Editor) -> Self {
         Self {
             editor,
             open: Vec::new(),
@@ -31,7 +31,7 @@ impl OpenQuestions {
     }
 
     /// Asks the person a question.
-    pub(in crate::chat) fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
+    pub fn put(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
         self.open.push(OpenQuestion {
             id: question.id,
             reply,
@@ -41,11 +41,7 @@ impl OpenQuestions {
     }
 
     /// Lets the person review the changes of the chat.
-    pub(in crate::chat) fn put_review(
-        &mut self,
-        review: ChangesReview,
-        reply: oneshot::Sender<Reply>,
-    ) {
+    pub fn put_review(&mut self, review: ChangesReview, reply: oneshot::Sender<Reply>) {
         self.open.push(OpenQuestion {
             id: review.id,
             reply,
@@ -55,11 +51,7 @@ impl OpenQuestions {
     }
 
     /// Asks the person whether the model may be sent a text.
-    pub(in crate::chat) fn put_trust(
-        &mut self,
-        question: TrustQuestion,
-        reply: oneshot::Sender<Reply>,
-    ) {
+    pub fn put_trust(&mut self, question: TrustQuestion, reply: oneshot::Sender<Reply>) {
         self.open.push(OpenQuestion {
             id: question.id,
             reply,
@@ -69,7 +61,7 @@ impl OpenQuestions {
     }
 
     /// Sends the part of a text under review after its first `from` bytes. Does nothing if the question is not open.
-    pub(in crate::chat) fn show_part(&self, id: u64, file: usize, from: usize) {
+    pub fn show_part(&self, id: u64, file: usize, from: usize) {
         let open = self.open.iter().find(|open| open.id == id);
         if let Some(text) = open.and_then(|open| open.texts.get(file)) {
             let (text, more) = text.part(from);
@@ -84,7 +76,7 @@ impl OpenQuestions {
     }
 
     /// Settles a question. Does nothing if the question is not open, so a second answer is harmless.
-    pub(in crate::chat) fn answer(&mut self, id: u64, reply: Reply) {
+    pub fn answer(&mut self, id: u64, reply: Reply) {
         let Some(index) = self.open.iter().position(|open| open.id == id) else {
             return;
         };
@@ -102,12 +94,12 @@ impl OpenQuestions {
     }
 
     /// Returns true if the question waits for an answer.
-    pub(in crate::chat) fn is_open(&self, id: u64) -> bool {
+    pub fn is_open(&self, id: u64) -> bool {
         self.open.iter().any(|open| open.id == id)
     }
 
     /// Withdraws a question that needs no answer any more.
-    pub(in crate::chat) fn withdraw(&mut self, id: u64) {
+    pub fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|open| open.id == id) {
             self.open.swap_remove(index);
             self.settled(id, "withdrawn");
@@ -115,7 +107,7 @@ impl OpenQuestions {
     }
 
     /// Withdraws all questions but one.
-    pub(in crate::chat) fn withdraw_all_but(&mut self, kept: Option<u64>) {
+    pub fn withdraw_all_but(&mut self, kept: Option<u64>) {
         let all = std::mem::take(&mut self.open).into_iter();
         let (open, withdrawn): (Vec<_>, Vec<_>) = all.partition(|it| Some(it.id) == kept);
         self.open = open;
@@ -171,22 +163,27 @@ impl Chat {
 
     /// Takes the person's answer.
     pub(in crate::chat) fn answered(&mut self, answered: QuestionAnswer) {
-        let reply = match answered.decision {
-            Answer::Once => Reply::Once,
-            Answer::Always => Reply::Always(answered.scope.unwrap_or(Scope::Command)),
-            Answer::Deny => Reply::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
-            Answer::Reviewed => Reply::Reviewed(answered.hunks),
-            Answer::Real => Reply::Real,
-            Answer::Try => Reply::Try { later: false },
-            Answer::TryFirst => Reply::Try { later: true },
+        self.questions.answer(answered.id, answered.into());
+    }
+}
+
+impl From<QuestionAnswer> for Reply {
+    fn from(answered: QuestionAnswer) -> Self {
+        match answered.decision {
+            Answer::Once => Self::Once,
+            Answer::Always => Self::Always(answered.scope.unwrap_or(Scope::Command)),
+            Answer::Deny => Self::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
+            Answer::Reviewed => Self::Reviewed(answered.hunks),
+            Answer::Real => Self::Real,
+            Answer::Try => Self::Try { later: false },
+            Answer::TryFirst => Self::Try { later: true },
             Answer::Edited => match answered
                 .command
                 .filter(|command| !command.trim_ascii().is_empty())
             {
-                Some(command) => Reply::Edited(command),
-                None => Reply::Deny(None),
+                Some(command) => Self::Edited(command),
+                None => Self::Deny(None),
             },
-        };
-        self.questions.answer(answered.id, reply);
+        }
     }
 }

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, asks_for, assert_order, calls, eventually, says, told};
 use crate::config::ConfinementSetting;
-use crate::protocol::{Answer, Scope, ToEditor};
+use crate::protocol::{Answer, Asker, Scope, ToEditor};
 use co_llm::scripted::Scripted;
 use co_llm::transcript::{Decision, End, Item};
 
@@ -21,7 +21,10 @@ async fn once_runs_it_once() {
         says("ok"),
     ]);
     let ask = chat.question("make it").await;
-    assert_eq!((ask.command.as_str(), ask.chat), ("mkdir out", 1));
+    assert_eq!(
+        (ask.command.as_str(), ask.asker),
+        ("mkdir out", Asker::Chat(1))
+    );
     assert_eq!((ask.timeout, ask.job), (Some(120), None));
     assert!(!ask.reasons.is_empty());
     assert!(

@@ -15,7 +15,7 @@ use super::event::{Halt, TurnEvent};
 use super::question::Resolution;
 use super::run::{CallResult, not_started};
 use crate::audit::Record;
-use crate::protocol::{ChatState, PlannedCommand, Question};
+use crate::protocol::{Asker, ChatState, PlannedCommand, Question};
 use crate::text::{one_line, short};
 use crate::tool::event::CallEvent;
 use crate::tool::jobs::{self as tools, typed};
@@ -374,7 +374,7 @@ impl Turn {
         let into = format!("it is typed into job {}: {}", job.number, job.short);
         let more = question.reasons.iter().map(|reason| reason.text.clone());
         Question {
-            chat: self.chat,
+            asker: Asker::Chat(self.chat),
             command: judged.command.clone(),
             cwd: one_line(&job.cwd.display().to_string()),
             job: Some(job.number),

@@ -7,7 +7,7 @@ use crate::services::Services;
 
 /// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::chat) enum Reply {
+pub enum Reply {
     Once,
     Always(Scope),
     Deny(Option<String>),

@@ -8,7 +8,7 @@ use super::call::{AllowedCommand, CUT_OFF, JudgedCall, ParsedCall, ReviewedComma
 use super::call_queue::{CallQuestion, QuestionEnd, QuestionState, QueuedCall};
 use super::event::{Halt, TurnEvent};
 use super::permissions::{Allowance, Reply};
-use crate::protocol::Question;
+use crate::protocol::{Asker, Question};
 use crate::text::one_line;
 use crate::tool::shell::ExecContext;
 use crate::workspace::edits;
@@ -167,7 +167,7 @@ impl Turn {
         let command = reviewed.request.text();
         let span = question.reasons.first().and_then(|it| it.span.as_ref());
         Question {
-            chat: self.chat,
+            asker: Asker::Chat(self.chat),
             span: span.and_then(|span| shown_at(&command, span)),
             command: co_policy::printable(&command),
             cwd: one_line(&reviewed.cwd.display().to_string()),

@@ -16,6 +16,7 @@ use super::trial_keep::DROPPED;
 use crate::config::TryFirst;
 use crate::tool::event::CallEvent;
 use crate::tool::shell::ExecContext;
+use co_exec::Caller;
 use co_llm::transcript::Decision;
 use co_policy::Sort;
 
@@ -153,7 +154,7 @@ impl Turn {
         let read = tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,
-            read = TriedCommand::read(&self.services, place, &outcome, failed) => Some(read),
+            read = TriedCommand::read(&self.services, place, (&outcome, Caller::Agent), failed) => Some(read),
         };
         let Some(read) = read else {
             let told = "It ran as a trial, and what it changed is dropped.";

@@ -12,7 +12,7 @@ const CHOSEN: [&str; 6] = ["type", "decision", "scope", "kind", "environment", "
 /// Messages of each type, with all their fields.
 fn messages() -> Vec<Value> {
     let host = json!({ "shell": ["sh", "-c"], "variables": ["A=b"] });
-    let options = json!({ "environment": "inherit", "timeout": 1, "host": host });
+    let options = json!({ "environment": "inherit", "timeout": 1, "trial": true, "host": host });
     let image = json!({ "media_type": "image/png", "data": "QQ==" });
     let context = json!([{ "name": "@buffer", "text": "t", "image": image }]);
     let edit = json!({ "start": [0, 0], "end": [0, 1], "text": "t" });

@@ -28,6 +28,7 @@ mod refusals;
 mod rename;
 mod resumed;
 mod run_options;
+mod run_trials;
 mod sandbox;
 mod screens;
 mod secrets;

@@ -1,0 +1,70 @@
+--- The kind of question about a command of the person that ran as a trial (`:Co! ++try`).
+local change = require('co.question.change')
+local counts = require('co.question.change_rows').counts
+local question_text = require('co.question.float_text')
+
+--- Returns the keys for the answers, with their meaning for a question.
+---@param question co.CommandQuestion
+---@return [string, string][]
+local function answers(question)
+  local own = { y = true, n = true, r = true }
+  return vim.tbl_filter(function(answer)
+    return own[answer[1]] == true
+  end, question_text.answers(question))
+end
+
+--- Returns the help page.
+---@param question co.CommandQuestion
+---@return co.QuestionText
+local function help_text(question)
+  local parts = question.change and not question.change.whole
+  local again = question.tried and question.tried.runs_again
+  return question_text.question_help({
+    { 'y', again and 'yes: run it for real' or 'yes: keep all changes' },
+    { 'n', 'no: drop what the trial changed' },
+    { 'r', 'run it for real; what the trial changed is dropped' },
+    { 'd', parts and 'review: answer each change' or 'all of it, in a larger window' },
+    { 'Y', 'list all questions' },
+  })
+end
+
+---@type table<string, fun(question: any): boolean?>
+local keys = {}
+for _, key in ipairs({ 'y', 'n', 'r', 'd' }) do
+  keys[key] = change.keys.question[key]
+end
+
+---@type co.QuestionKind
+return {
+  holds_turn = true,
+  signs = true,
+  keys = { question = keys },
+  title = function(question)
+    return ('run %d'):format(question.run)
+  end,
+  text = function(question, page)
+    if page == 'help' then
+      return help_text(question)
+    end
+    return question.change and change.text(question, page) or question_text.question(question)
+  end,
+  whole = change.whole,
+  footer = function(question)
+    return question_text.footer(answers(question))
+  end,
+  d = change.d,
+  alone = change.alone,
+  entry = function(question)
+    local what = question.change and counts(question.change) or 'nothing can be kept'
+    return {
+      command = question.command,
+      about = ('run %d · tried · %s'):format(question.run, what),
+      not_approved_because = question.change and 'read the difference first'
+        or 'it would run for real',
+    }
+  end,
+  scopes = function()
+    return {}
+  end,
+  reply = change.reply,
+}

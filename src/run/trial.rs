@@ -1,0 +1,245 @@
+//! `:Co! ++try`: the command runs as a trial, and then the person answers what to keep of its changes.
+//!
+//! The chats share the code: `chat::tried` reads the changes and keeps them, and the question is that of a trial of a model.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::blocking::blocking;
+use crate::chat::Reply;
+use crate::chat::person::command::RunConditions;
+use crate::chat::person::questions::OpenQuestions;
+use crate::chat::tried::{self, NO_CHANGE_YET, TriedCommand};
+use crate::checkpoint::{By, files};
+use crate::editor::{Editor, LiveOutput};
+use crate::protocol::{Asker, HunkAnswer, Question, QuestionAnswer, ToEditor};
+use crate::services::Services;
+use crate::text::one_line;
+use crate::trial::TrialPlace;
+use crate::workspace::confinement_hint::may_have_failed;
+use crate::workspace::edits::comments;
+use crate::workspace::judge::workspace_of;
+use co_exec::{Caller, CommandOutcome};
+use co_llm::transcript::Decision;
+
+/// The remark about a trial of which nothing is kept.
+const DROPPED: &str = "its changes are dropped";
+/// The hint after the reason why a trial cannot run.
+const FOR_REAL: &str = ":Co! without ++try runs it for real";
+
+/// The open questions about trials of the person.
+#[derive(Clone)]
+pub(super) struct TrialQuestions(Arc<Mutex<OpenQuestions>>);
+
+/// A run whose command has run as a trial.
+pub(super) struct TrialRun<'a> {
+    pub(super) services: &'a Services,
+    pub(super) questions: &'a TrialQuestions,
+    /// Cancelled by the person, or when Neovim has gone.
+    pub(super) token: &'a CancellationToken,
+    pub(super) run: u64,
+    pub(super) command: String,
+    pub(super) cwd: PathBuf,
+}
+
+/// The end of a trial, after the answer.
+struct SettledTrial {
+    /// The clause for the status of the run.
+    words: String,
+    /// The person wants the command for real.
+    again: bool,
+}
+
+impl TrialQuestions {
+    pub(super) fn new(editor: Editor) -> Self {
+        Self(Arc::new(Mutex::new(OpenQuestions::new(editor))))
+    }
+
+    /// Takes the person's answer. Does nothing if it is for another question.
+    pub(super) fn answer(&self, answered: QuestionAnswer) {
+        self.open().answer(answered.id, answered.into());
+    }
+
+    /// Sends a part of a text under review, if its question is here.
+    pub(super) fn show_part(&self, id: u64, file: usize, from: usize) {
+        self.open().show_part(id, file, from);
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenQuestions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the layer of a trial in the workspace of the directory `cwd`.
+///
+/// # Errors
+/// A sentence: trials do not exist here, and what to do.
+pub(super) async fn begin(services: &Services, cwd: PathBuf) -> Result<TrialPlace, String> {
+    if services.probe.isolation().await.in_container() {
+        return Err(format!(
+            "your commands run in a container here, which has no trials: {FOR_REAL}"
+        ));
+    }
+    let real = blocking(move || cwd.canonicalize());
+    let judge = services.judge(&workspace_of(&real.await?));
+    let checked = Arc::clone(&judge);
+    let checked = blocking(move || checked.check_trial()).await;
+    checked.map_err(|why| format!("{why}; {FOR_REAL}"))?;
+    tried::begin(services, judge).await
+}
+
+impl TrialRun<'_> {
+    /// Compares the trial with the workspace when its command has ended, shows that, and carries out the answer of the person.
+    pub(super) async fn end(
+        &self,
+        place: TrialPlace,
+        (showing, conditions, outcome): (LiveOutput, &RunConditions, &CommandOutcome),
+    ) {
+        let status = |words: &str| format!("{}; tried: {words}", conditions.status(outcome));
+        self.services.editor.tell(ToEditor::RunStarted {
+            run: self.run,
+            command: self.command.clone(),
+            cwd: self.cwd.display().to_string(),
+            owner: None,
+            detail: Some("co compares what it changed".to_owned()),
+        });
+        let (words, tried) = self.read(place, outcome).await;
+        showing.finish(ToEditor::RunEnded {
+            run: self.run,
+            status: status(&words),
+            exit: outcome.exit,
+            spill: outcome.spill.clone(),
+            left: tried.is_some(),
+        });
+        let Some(tried) = tried else {
+            return;
+        };
+        let settled = self.settle(tried).await;
+        self.services.editor.tell(ToEditor::LeftEnded {
+            run: self.run,
+            status: status(&settled.words),
+            again: settled.again,
+        });
+    }
+
+    /// Reads the changes of the trial. Returns a clause about them, and the trial if the person must answer.
+    async fn read(
+        &self,
+        place: TrialPlace,
+        outcome: &CommandOutcome,
+    ) -> (String, Option<TriedCommand>) {
+        let failed = may_have_failed(outcome);
+        let read = TriedCommand::read(self.services, place, (outcome, Caller::Person), failed);
+        let read = tokio::select! {
+            biased;
+            () = self.token.cancelled() => return (DROPPED.to_owned(), None),
+            read = read => read,
+        };
+        match read {
+            Err(why) => (why, None),
+            Ok(tried) if tried.needs_no_answer() => (tried.only_ignored(), None),
+            Ok(tried) => (waiting(&tried, failed), Some(tried)),
+        }
+    }
+
+    /// Asks the person about the changes, and keeps or drops them.
+    async fn settle(&self, mut tried: TriedCommand) -> SettledTrial {
+        let dropped = |words: &str| SettledTrial {
+            words: words.to_owned(),
+            again: false,
+        };
+        let runs_again = tried.summary.runs_again;
+        let words = match self.ask(&mut tried).await {
+            Some(Reply::Once) if !runs_again => self.keep(tried, None).await,
+            Some(Reply::Reviewed(hunks)) if !runs_again && hunks.iter().any(|it| it.accept) => {
+                self.keep(tried, Some(hunks)).await
+            }
+            Some(Reply::Once | Reply::Real) => {
+                return SettledTrial {
+                    words: format!("{DROPPED}, and it runs for real"),
+                    again: true,
+                };
+            }
+            Some(_) => return dropped(DROPPED),
+            None => return dropped(&format!("{DROPPED}, because the question got no answer")),
+        };
+        dropped(&words)
+    }
+
+    /// Returns the answer; none if the question is withdrawn.
+    async fn ask(&self, tried: &mut TriedCommand) -> Option<Reply> {
+        let question = Question {
+            id: self.services.id(),
+            asker: Asker::Run(self.run),
+            command: co_policy::printable(&self.command),
+            cwd: one_line(&self.cwd.display().to_string()),
+            confinement: self.services.probe.name().to_owned(),
+            tried: Some(tried.summary.clone()),
+            change: tried.change.take(),
+            ..Question::default()
+        };
+        let id = question.id;
+        let (reply, answer) = oneshot::channel();
+        self.questions.open().put(question, reply);
+        tokio::select! {
+            () = self.token.cancelled() => {
+                self.questions.open().withdraw(id);
+                None
+            }
+            answer = answer => answer.ok(),
+        }
+    }
+
+    /// Keeps the changes, or the parts that the person accepted. Returns the clause about that.
+    async fn keep(&self, mut tried: TriedCommand, hunks: Option<Vec<HunkAnswer>>) -> String {
+        let _person_run = self.services.person_runs().await;
+        let unsent = hunks.as_deref().and_then(comments);
+        let mut words = match self.try_keep(&mut tried, hunks).await {
+            Ok(words) => words,
+            Err(why) => format!("its changes were not kept: {why}"),
+        };
+        if unsent.is_some() {
+            words.push_str("; no model gets your comments");
+        }
+        words
+    }
+
+    async fn try_keep(
+        &self,
+        tried: &mut TriedCommand,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<String, String> {
+        tried.accept(hunks).await?;
+        let plan = tried.plan(self.services).await?;
+        if plan.is_empty() {
+            return Ok(format!("nothing was kept: {}", tried.why_nothing()));
+        }
+        // The changes belong to no chat, so no `/undo` takes them back.
+        let by = By::Call {
+            what: self.command.clone(),
+            decision: Decision::Approved,
+            command: false,
+        };
+        let kept = plan.carry_out(self.services, by).await?;
+        tried.settle_ignored(kept.is_all()).await;
+        let unsaved = match kept.unsaved.is_empty() {
+            true => String::new(),
+            false => format!("; unsaved in its buffer: {}", kept.unsaved.join(", ")),
+        };
+        Ok(format!("{}{unsaved}", kept.noted()))
+    }
+}
+
+/// Returns the clause about a trial whose question waits.
+fn waiting(tried: &TriedCommand, failed: bool) -> String {
+    let changes = match tried.changes.count() {
+        _ if failed => "it may have failed because it was a trial".to_owned(),
+        _ if tried.summary.runs_again => "it changed .git, which a trial cannot keep".to_owned(),
+        0 => "nothing of it can be kept".to_owned(),
+        count => format!("it would change {}", files(count)),
+    };
+    format!("{changes}; {NO_CHANGE_YET}, :Co /approve goes to the question")
+}
