@@ -1,9 +1,11 @@
 //! The change of a path, as the log keeps it.
 
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use co_policy::one_line;
 
@@ -39,9 +41,57 @@ pub fn shown(path: &Path) -> String {
 }
 
 /// The name of a copy: the hash of its bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Blob(pub(super) String);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Blob([u8; HASH]);
+
+/// The bytes of a hash.
+const HASH: usize = 32;
+
+/// A text that is no hash in hexadecimal digits.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not the hash of a copy")]
+pub struct NoHash(String);
+
+impl Blob {
+    /// Returns the name of the copy of some bytes.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl TryFrom<String> for Blob {
+    type Error = NoHash;
+
+    fn try_from(text: String) -> Result<Self, NoHash> {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok();
+        let pairs = text.as_bytes().chunks_exact(2);
+        let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
+        let bytes = bytes.filter(|_| text.len() == 2 * HASH);
+        let hash = bytes.and_then(|bytes| bytes.try_into().ok());
+        hash.map(Self).ok_or(NoHash(text))
+    }
+}
+
+impl From<Blob> for String {
+    fn from(blob: Blob) -> Self {
+        blob.to_string()
+    }
+}
+
+impl fmt::Display for Blob {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = self.0.iter();
+        bytes.try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
 
 /// One file, link or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -8,11 +8,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
-use sha2::{Digest, Sha256};
 
 use super::change::Blob;
 use super::{lock, log};
@@ -51,14 +50,14 @@ struct Copies {
 #[derive(Debug, Clone)]
 struct Place {
     /// The name of the pack, without its extension.
-    pack: String,
+    pack: Arc<str>,
     at: u64,
     size: u64,
 }
 
 #[derive(Debug)]
 struct Pack {
-    name: String,
+    name: Arc<str>,
     bytes: File,
     index: File,
     size: u64,
@@ -94,7 +93,7 @@ impl Store {
     /// # Errors
     /// The store is full, or cannot be written.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Blob> {
-        let blob = hash(bytes);
+        let blob = Blob::of(bytes);
         let mut copies = lock(&self.copies);
         if copies.places.contains_key(&blob) {
             return Ok(blob);
@@ -144,9 +143,10 @@ impl Copies {
         for pack in packs(dir) {
             copies.used += pack.metadata().map_or(0, |meta| meta.len());
             let name = pack.file_stem().unwrap_or_default().to_string_lossy();
+            let name: Arc<str> = name.into();
             let index = fs::read_to_string(pack.with_extension(INDEX)).unwrap_or_default();
             for (blob, at, size) in index.lines().filter_map(line) {
-                let pack = name.clone().into_owned();
+                let pack = Arc::clone(&name);
                 copies.places.insert(blob, Place { pack, at, size });
             }
         }
@@ -165,11 +165,11 @@ impl Copies {
         self.used += size;
         own.bytes.write_all_at(bytes, at)?;
         // One write for each line.
-        let line = format!("{at} {size} {}\n", blob.0);
+        let line = format!("{at} {size} {blob}\n");
         own.index.write_all_at(line.as_bytes(), own.index_size)?;
         own.index_size += line.len() as u64;
-        let pack = own.name.clone();
-        self.places.insert(blob.clone(), Place { pack, at, size });
+        let pack = Arc::clone(&own.name);
+        self.places.insert(*blob, Place { pack, at, size });
         Ok(())
     }
 
@@ -179,10 +179,10 @@ impl Copies {
         let mut bytes = vec![0; usize::try_from(place.size).map_err(io::Error::other)?];
         match self.own.as_ref().filter(|own| own.name == place.pack) {
             Some(own) => own.bytes.read_exact_at(&mut bytes, place.at)?,
-            None => File::open(dir.join(&place.pack).with_extension(PACK))?
+            None => File::open(dir.join(&*place.pack).with_extension(PACK))?
                 .read_exact_at(&mut bytes, place.at)?,
         }
-        match hash(&bytes) == *blob {
+        match Blob::of(&bytes) == *blob {
             true => Ok(bytes),
             false => Err(io::Error::other("its copy is damaged")),
         }
@@ -209,7 +209,7 @@ impl Copies {
                 }
             }
         }
-        let own = pruned.own.as_ref().map(|own| own.name.as_str());
+        let own = pruned.own.as_ref().map(|own| &*own.name);
         for pack in packs(dir) {
             if pack.file_stem().and_then(|name| name.to_str()) != own {
                 fs::remove_file(pack.with_extension(INDEX)).ok();
@@ -226,7 +226,7 @@ impl Pack {
         Ok(Self {
             bytes: private(dir.join(&name).with_extension(PACK))?,
             index: private(dir.join(&name).with_extension(INDEX))?,
-            name,
+            name: name.into(),
             size: 0,
             index_size: 0,
         })
@@ -255,12 +255,8 @@ fn packs(dir: &Path) -> impl Iterator<Item = PathBuf> {
 fn line(line: &str) -> Option<(Blob, u64, u64)> {
     let mut words = line.split(' ');
     let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let hash = words.next().filter(|hash| hash.len() == 64)?;
-    Some((Blob(hash.to_owned()), at, size))
-}
-
-fn hash(bytes: &[u8]) -> Blob {
-    Blob(format!("{:x}", Sha256::digest(bytes)))
+    let blob = Blob::try_from(words.next()?.to_owned()).ok()?;
+    Some((blob, at, size))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::files::{self, FileQueryError, PathFilter, PathRule};
 use super::job_input;
 use super::tracked::TrackedFiles;
 use co_exec::beneath;
+use co_exec::path_list::PathList;
 use co_exec::regular::FileStamp;
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
@@ -349,7 +350,7 @@ impl Judge {
         let Some(tracked) = self.tracked() else {
             return Vec::new();
         };
-        let tracked: HashSet<&Path> = tracked.iter().map(PathBuf::as_path).collect();
+        let tracked: HashSet<&Path> = tracked.iter().collect();
         let survey = self.survey();
         let secrets = survey.files.iter().chain(&survey.within);
         let below = secrets.filter_map(|file| file.strip_prefix(self.facts.root()).ok());
@@ -427,7 +428,7 @@ impl Judge {
     /// Returns the files that git tracks, by their paths below the workspace; none without an index that can be read.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
-    pub fn tracked(&self) -> Option<Arc<[PathBuf]>> {
+    pub fn tracked(&self) -> Option<PathList> {
         self.tracked.list(self.facts.root())
     }
 

@@ -34,6 +34,7 @@ mod inherited;
 mod limits;
 mod outcome;
 mod output;
+pub mod path_list;
 mod process;
 mod program_search;
 pub mod regular;

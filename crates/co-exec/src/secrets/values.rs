@@ -14,6 +14,7 @@ use super::matcher::Matcher;
 use super::survey::Survey;
 use super::value::SecretValue;
 use crate::beneath;
+use crate::path_list::PathList;
 use crate::regular::{self, FileStamp, SMALL_FILE_BYTES};
 use crate::repository;
 use co_policy::secret_names as names;
@@ -40,7 +41,7 @@ struct KnownValues {
     files: HashMap<PathBuf, SecretFile>,
     /// Values that a file contains or contained. True if a tracked file contains it too, so that it is not secret.
     known: BTreeMap<SecretValue, bool>,
-    tracked: Option<Arc<[PathBuf]>>,
+    tracked: Option<PathList>,
     /// The matcher for the known values, once it is made.
     matcher: Option<Arc<Matcher>>,
 }
@@ -70,7 +71,7 @@ impl Values {
     ///
     /// # Errors
     /// No matcher can be made for the values.
-    pub fn read(&self, tracked: Option<Arc<[PathBuf]>>) -> Result<Arc<Matcher>, BuildError> {
+    pub fn read(&self, tracked: Option<PathList>) -> Result<Arc<Matcher>, BuildError> {
         let survey = self.surveys.current(&self.workspace);
         let root = (self.workspace.canonicalize()).unwrap_or_else(|_| self.workspace.clone());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,13 +295,13 @@ mod tests {
 
         /// Returns what is left of `text` while git tracks these files.
         fn left_with(&self, tracked: &[&str], text: &str) -> String {
-            let tracked = tracked.iter().map(PathBuf::from).collect();
+            let tracked = tracked.iter().collect();
             left(&self.values, Some(tracked), text)
         }
     }
 
     /// Returns what is left of `text` in a workspace.
-    fn left(values: &Values, tracked: Option<Arc<[PathBuf]>>, text: &str) -> String {
+    fn left(values: &Values, tracked: Option<PathList>, text: &str) -> String {
         let matcher = values.read(tracked).unwrap();
         let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);
         redactor.redact(text).text
