@@ -333,6 +333,10 @@ pub struct FileEdit {
     pub line: Option<u64>,
     /// The command as the person typed it.
     pub command: String,
+    /// The working directory of the program.
+    pub directory: String,
+    /// The variables of git that the program has, such as `GIT_INDEX_FILE`.
+    pub variables: Vec<(String, String)>,
 }
 
 /// The subject of an [`EditorQuery`].

@@ -3,6 +3,7 @@ local M = {}
 
 local api = vim.api
 local backend = require('co.backend')
+local file_editor = require('co.run.file_editor')
 local gate = require('co.ui.gate')
 local notify = require('co.ui.notify')
 local printable = require('co.ui.printable')
@@ -31,11 +32,26 @@ local function commit_buffer()
   end
 end
 
---- Returns the working tree of the commit in a buffer.
+--- Returns the working tree of the commit in a buffer, and the variables that git gave its editor.
 ---@param buf integer
----@return string
-local function directory_of(buf)
-  return api.nvim_buf_get_name(buf):match('^(.*)/%.git/[^/]+$') or vim.fn.getcwd()
+---@return string directory
+---@return string[][] variables
+local function place_of(buf)
+  local program = file_editor.program(buf)
+  if program then
+    return program.directory, program.variables
+  end
+  -- git has started this Neovim.
+  ---@type string[][]
+  local variables = {}
+  for _, name in ipairs(VARIABLES) do
+    local value = vim.env[name]
+    if value then
+      variables[#variables + 1] = { name, value }
+    end
+  end
+  local directory = api.nvim_buf_get_name(buf):match('^(.*)/%.git/[^/]+$') or vim.fn.getcwd()
+  return directory, variables
 end
 
 --- Shows the reason why there is no message, and ends the wait of a chat for one.
@@ -79,13 +95,10 @@ function M.write(chat, cwd)
     fail('the model still writes one (<C-c> cancels it)')
     return false
   end
-  local variables, names = {}, { directory_of(buf) }
-  for _, name in ipairs(VARIABLES) do
-    local value = vim.env[name]
-    if value then
-      variables[#variables + 1] = { name, value }
-      names[#names + 1] = value
-    end
+  local directory, variables = place_of(buf)
+  local names = { directory }
+  for _, variable in ipairs(variables) do
+    names[#names + 1] = variable[2]
   end
   if not utf8.valid(table.concat(names, ' ')) then
     fail('the name of its directory is not all UTF-8')
@@ -96,7 +109,7 @@ function M.write(chat, cwd)
     type = 'write_commit',
     chat = chat.id,
     cwd = cwd,
-    directory = directory_of(buf),
+    directory = directory,
     variables = variables,
   }
   if not send.message(chat, message, cwd) then

@@ -20,6 +20,11 @@ local windows = require('co.ui.windows')
 local LEAST_ROWS = 20
 local LONGEST_COMMAND = 60
 
+--- A program that waits for a file.
+---@class (exact) co.EditingProgram
+---@field directory string its working directory
+---@field variables string[][] names and values of those of git
+
 --- A file that a program waits for.
 ---@class (exact) co.FileEditing
 ---@field request integer
@@ -27,6 +32,7 @@ local LONGEST_COMMAND = 60
 ---@field win integer the window in which co opened it
 ---@field command string
 ---@field new boolean co loaded the buffer for it
+---@field program co.EditingProgram
 
 ---@type table<integer, co.FileEditing> by request
 local edits = {}
@@ -203,6 +209,7 @@ local function open(message)
     win = win,
     command = printable.line(printable.first_line(message.command), LONGEST_COMMAND),
     new = not loaded or (others[1] ~= nil and others[1].new),
+    program = { directory = message.directory, variables = message.variables },
   }
   edits[message.request] = edit
   watch(edit)
@@ -213,6 +220,14 @@ local function open(message)
     local name = printable.line(vim.fn.fnamemodify(message.file, ':t'))
     notify.info(('`%s` waits until you close %s'):format(edit.command, name))
   end
+end
+
+--- Returns the program that waits for a buffer.
+---@param buf integer
+---@return co.EditingProgram?
+function M.program(buf)
+  local edit = edits_of(buf)[1]
+  return edit and edit.program
 end
 
 --- Opens a file as soon as no command of the person is half done.

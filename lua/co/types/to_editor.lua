@@ -237,6 +237,8 @@
 ---@field file string absolute
 ---@field line? integer of the cursor, from 1
 ---@field command string as the person typed it
+---@field directory string the working directory of the program
+---@field variables string[][] those of git that the program has
 
 --- A file was deleted, or has another name now.
 ---@class (exact) co.FileGone

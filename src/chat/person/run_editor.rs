@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Take};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -28,7 +28,10 @@ pub const SUBCOMMAND: &str = "__edit";
 /// The variables that name an editor.
 const VARIABLES: [&str; 4] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR"];
 
-/// The most bytes of a request: a path and a line.
+/// The variables of git that the message of `/commit` needs. Without them, it is about another repository or another index.
+const GIT_VARIABLES: [&str; 3] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"];
+
+/// The most bytes of a request, with all its parts.
 const LONGEST_REQUEST: u64 = 16 << 10;
 
 /// The start of the answer if the person has closed the file, and if the program must fail.
@@ -125,18 +128,22 @@ async fn answer(
     time: &TimeLimit,
 ) -> io::Result<()> {
     let mut reader = BufReader::new(stream).take(LONGEST_REQUEST);
-    let (mut line, mut file) = (Vec::new(), Vec::new());
-    reader.read_until(0, &mut line).await?;
-    reader.read_until(0, &mut file).await?;
-    if file.pop() != Some(0) {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    let line = read_part(&mut reader).await?;
+    let file = read_part(&mut reader).await?;
+    let directory = read_part(&mut reader).await?;
+    let mut variables = Vec::new();
+    for name in GIT_VARIABLES {
+        let value = String::from_utf8(read_part(&mut reader).await?);
+        if let Some(value) = value.ok().filter(|it| !it.is_empty()) {
+            variables.push((name.to_owned(), value));
+        }
     }
-    line.pop();
     let mut stream = reader.into_inner().into_inner();
     let _hold = time.hold();
     let open = async {
-        let Ok(file) = String::from_utf8(file) else {
-            return Some("the name of the file is not UTF-8".to_owned());
+        let (Ok(file), Ok(directory)) = (String::from_utf8(file), String::from_utf8(directory))
+        else {
+            return Some("the name of the file or of its directory is not UTF-8".to_owned());
         };
         let line = str::from_utf8(&line).ok().and_then(|it| it.parse().ok());
         buffers
@@ -144,6 +151,8 @@ async fn answer(
                 file,
                 line,
                 command,
+                directory,
+                variables,
             })
             .await
     };
@@ -155,6 +164,16 @@ async fn answer(
     };
     let text = problem.map_or_else(|| CLOSED.to_owned(), |why| format!("{FAILED}{why}"));
     stream.write_all(text.as_bytes()).await
+}
+
+/// Reads a part of a request. A NUL ends it.
+async fn read_part(reader: &mut Take<BufReader<UnixStream>>) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    reader.read_until(0, &mut part).await?;
+    match part.pop() {
+        Some(0) => Ok(part),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Opens files in the Neovim whose backend has made the socket, one after the other, and waits until each is closed. `arguments`
@@ -192,9 +211,15 @@ pub fn edit(arguments: &[OsString]) -> Result<(), String> {
 
 fn edit_one(socket: &OsStr, line: &[u8], file: &OsStr) -> Result<(), String> {
     let ask = || {
-        let file = std::path::absolute(file)?.into_os_string().into_vec();
+        let file = std::path::absolute(file)?.into_os_string();
+        let directory = std::env::current_dir()?.into_os_string();
+        let variables = GIT_VARIABLES.map(|name| std::env::var_os(name).unwrap_or_default());
+        let mut request = [line, &[0]].concat();
+        for part in [file, directory].into_iter().chain(variables) {
+            request.extend([part.into_vec(), vec![0]].concat());
+        }
         let mut stream = StdStream::connect(socket)?;
-        stream.write_all(&[line, &[0], &file, &[0]].concat())?;
+        stream.write_all(&request)?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         io::Result::Ok(answer)

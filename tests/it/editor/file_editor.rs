@@ -68,6 +68,22 @@ fn git_commits_with_the_message_that_was_written_here() {
     assert_no_sockets(&scene);
 }
 
+/// `git commit -a` gives its editor an index of its own.
+#[test]
+fn the_model_writes_the_message_of_the_commit_that_waits() {
+    let scene = staged();
+    scene.workspace.git(&["commit", "--quiet", "-m", "one"]);
+    scene.workspace.write("a.txt", "changed\n");
+    scene.replies([Reply::text("Change it")]);
+    scene.run("git commit -a");
+    wait_file(&scene, "COMMIT_EDITMSG");
+    scene.co("/commit");
+    scene.wait_for("vim.fn.getline(1) == 'Change it'", "the message");
+    scene.type_keys(":wq<CR>");
+    scene.wait_shell("exit 0");
+    assert_eq!(subjects(&scene), "Change it\none\n");
+}
+
 #[test]
 fn a_rebase_opens_its_list_and_then_its_messages() {
     let scene = staged();
