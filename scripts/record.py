@@ -235,6 +235,51 @@ def mend(terminal: Terminal, project: pathlib.Path, recording: Recording) -> Non
     recording.keep(terminal, "/undo shows what the turn changed, and would take it back after y.", 5)
 
 
+def rounds(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
+    """Say yes to two changes, review them afterwards, and comment on one."""
+
+    def written() -> bool:
+        return (project / "receipt.py").exists()
+
+    def key(key: str, pattern: str) -> None:
+        """Press a key until the review shows a pattern. It ignores keys right after it opens a file."""
+
+        def seen() -> bool:
+            if not terminal.shows(pattern):
+                terminal.type(key)
+                time.sleep(0.6)
+            return terminal.shows(pattern)
+
+        terminal.until(f"what follows {key}", seen)
+
+    command(terminal, ":Co print receipts")
+    terminal.press("Enter")
+    edit = r"edit_file change\.py  \+2 -2"
+    answer(terminal, "y", edit, "the change", lambda: terminal.shows(r"receipt\.py  \+7"))
+    answer(terminal, "y", r"write_file receipt\.py  \+7", "the new file", written)
+    terminal.until("the count", lambda: terminal.shows(r"3 changes in 2 files"))
+    recording.keep(terminal, "After two yeses: the winbar counts the changes that nobody has reviewed yet.", 4)
+    terminal.type(":Co /review")
+    terminal.press("Enter")
+    terminal.until("the review", lambda: terminal.shows(r"file 1 of 2 "))
+    recording.keep(terminal, "/review has all of them, file by file.", 4)
+    key("n", r"is taken back when")
+    recording.keep(terminal, "n takes a change back, y accepts it.", 4)
+    key("y", r"file 2 of 2 ")
+    key("c", r"Comment on change 1")
+    terminal.type("print euros, not cents")
+    terminal.press("Enter")
+    terminal.until("the comment", lambda: terminal.shows(r"print euros, not cents"))
+    recording.keep(terminal, "c comments on a change. Without an answer, it stays open for the next round.", 4)
+    terminal.type("q")
+    terminal.until("the end", lambda: terminal.shows(r"1 change in 1 file"))
+    for line in (":cclose", ":Co"):
+        terminal.type(line)
+        terminal.press("Enter")
+    terminal.until("the draft", lambda: terminal.shows(r"receipt\.py:1: print euros"))
+    recording.keep(terminal, "q carries the answers out. The comment is the draft of the next prompt.", 6)
+
+
 def search(terminal: Terminal, project: pathlib.Path, recording: Recording) -> None:
     """Ask for a search that meets a secret file, and say no to reading that file."""
     command(terminal, ":Co where is a key of an API used?")
@@ -269,6 +314,7 @@ def flood(terminal: Terminal, project: pathlib.Path, recording: Recording) -> No
 
 SCENES = [
     Scene("mend", "co: a model runs the tests, changes a file after a yes, and runs the tests again", mend),
+    Scene("rounds", "co: a review of what a model changed, with a comment that becomes the next prompt", rounds),
     Scene("search", "co: a model searches without a question, and the kernel keeps a secret file from it", search, {
         ".env": "API_KEY=sk-0123456789abcdef\n",
         "rates.py": (

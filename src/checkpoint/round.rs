@@ -386,7 +386,10 @@ impl OpenFile {
             }
         });
         let parts = parts.collect();
-        let own = own_lines(&accepted, texts.as_ref().map(|it| &it[0]), store);
+        let own = match accepted == baseline {
+            true => Vec::new(),
+            false => own_lines(&accepted, texts.as_ref().map(|it| &it[0]), store),
+        };
         Some(Self {
             path: path.to_owned(),
             name,

@@ -201,4 +201,47 @@ describe('a review in rounds', function()
       same(decision, (answer(nvim)))
     end
   end)
+
+  it('of 540 changes in 60 files opens at once, and no key in it takes long', function()
+    local files = {}
+    for number = 1, 60 do
+      local hunk = (' stays\n'):rep(30) .. '@\n-old\n+new\n'
+      files[number] = messages.file(('src/file%d.rs'):format(number), hunk:rep(9), {
+        calls = vim.fn['repeat']({ 'edit_file · approved' }, 9),
+      })
+    end
+    local nvim = questions.editor()
+    nvim:asks()
+    local opened, slowest = unpack(
+      nvim:lua(
+        [[
+      local function time(run)
+        local from = vim.uv.hrtime()
+        run()
+        vim.cmd.redraw()
+        return (vim.uv.hrtime() - from) / 1e6
+      end
+      local opened = time(function()
+        require('co.handlers').receive({ ... })
+      end)
+      local slowest = 0
+      for _, key in ipairs({ ']c', 'y', 'n', 'u', ']f', ']c', '[c', '[f' }) do
+        local best = math.huge
+        for _ = 1, 3 do
+          -- It takes keys only after a pause.
+          vim.wait(300)
+          best = math.min(best, time(function()
+            vim.api.nvim_feedkeys(key, 'xt', false)
+          end))
+        end
+        slowest = math.max(slowest, best)
+      end
+      return { opened, slowest }
+    ]],
+        { type = 'changes', id = 7, chat = 1, round = true, files = files }
+      ) --[[@as number[] ]]
+    )
+    yes(opened < 100, ('it opened in %.1f ms'):format(opened))
+    yes(slowest < 10, ('a key took %.1f ms'):format(slowest))
+  end)
 end)
