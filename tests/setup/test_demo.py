@@ -33,6 +33,7 @@ class RecordingTest(unittest.TestCase):
     def test_what_the_readme_shows_is_there_and_small(self) -> None:
         shown = {
             "mend": ("fix the failing test", "co 1/1", "while cents", "Ran 3 tests", "/undo"),
+            "rounds": ("3 changes in 2 files", "is taken back when the review ends", "print euros, not cents", "receipt.py:1"),
             "search": ("grep -rn", ".env: Permission denied", "looks like a secret", "you: no"),
             "flood": ("seq -f", "line 5000000", "exit 0", "earlier lines", "typed while"),
         }
