@@ -38,7 +38,7 @@ local function state(run)
     return run.background and 'background' or 'running', 'CoRunRunning'
   end
   local text = (run.status or ''):gsub(', after .*$', '')
-  if run.options and run.options.trial then
+  if run.options and run.options.trial and not vim.startswith(text, 'not run') then
     text = (run.left and 'asks: ' or 'tried: ') .. text
   end
   text = watch.words(run) ~= '' and 'watch: ' .. text or text

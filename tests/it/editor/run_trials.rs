@@ -157,6 +157,16 @@ fn where_trials_do_not_exist_nothing_runs_and_a_sentence_says_why() {
         "not run: commands cannot run as trials here: sandbox_namespaces is off; :Co! without ++try runs it for real",
     );
     assert!(!scene.workspace.exists("a.txt"));
+    let scene = Scene::new();
+    scene.type_keys(":cd ~<CR>");
+    scene.run("++try echo two > a.txt");
+    scene.wait_shell("is your home directory or contains it, work in a directory below it; :Co! without ++try runs it for real");
+    scene.type_keys(":Co /jobs<CR>");
+    scene.wait_buffer("co://jobs", "   1  not run: ");
+    let scene = Scene::with(json!({ "sandbox_backend": "docker" }), &[]);
+    scene.run("++try echo two > a.txt");
+    scene.wait_shell("not run: your commands run in a container here, which has no trials: :Co! without ++try runs it for real");
+    assert!(!scene.workspace.exists("a.txt"));
 }
 
 #[test]

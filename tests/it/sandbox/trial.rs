@@ -308,6 +308,11 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
     assert!(why(|support| support.namespaces = false).contains("as trials"));
     assert!(why(|support| support.pid_namespaces = false).contains("as trials"));
     assert!(why(|support| support.abi = None).contains("cannot confine a command"));
+    let told = refused(&scene.launcher, &scene.home, &scene.layer).to_string();
+    assert!(
+        told.contains("as trials here") && told.contains("is your home directory"),
+        "{told}"
+    );
     let scene = scene.without_namespaces();
     let told = refused(&scene.launcher, &scene.ws, &scene.layer).to_string();
     assert!(told.contains("sandbox_namespaces is off"), "{told}");

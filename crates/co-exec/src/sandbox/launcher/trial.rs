@@ -32,6 +32,12 @@ impl Launcher {
             let why = support.why_no_trials.as_deref();
             return Err(refusal(why.unwrap_or(support.reason())));
         }
+        if self.grants.contains_home(workspace) {
+            return Err(refusal(&format!(
+                "{} is your home directory or contains it, work in a directory below it",
+                workspace.display()
+            )));
+        }
         let tried = self.trial_workspaces.lock();
         let mut tried = tried.unwrap_or_else(PoisonError::into_inner);
         if !tried.contains(workspace) {
