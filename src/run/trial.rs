@@ -141,6 +141,9 @@ impl TrialRun<'_> {
         match read {
             Err(why) => (why, None),
             Ok(tried) if tried.needs_no_answer() => (tried.only_ignored(), None),
+            Ok(tried) if tried.change.is_none() && !tried.summary.runs_again => {
+                (format!("nothing was kept: {}", tried.why_nothing()), None)
+            }
             Ok(tried) => (waiting(&tried, failed), Some(tried)),
         }
     }
@@ -238,7 +241,6 @@ fn waiting(tried: &TriedCommand, failed: bool) -> String {
     let changes = match tried.changes.count() {
         _ if failed => "it may have failed because it was a trial".to_owned(),
         _ if tried.summary.runs_again => "it changed .git, which a trial cannot keep".to_owned(),
-        0 => "nothing of it can be kept".to_owned(),
         count => format!("it would change {}", files(count)),
     };
     format!("{changes}; {NO_CHANGE_YET}, :Co /approve goes to the question")

@@ -55,7 +55,7 @@ return {
   d = change.d,
   alone = change.alone,
   entry = function(question)
-    local what = question.change and counts(question.change) or 'nothing can be kept'
+    local what = question.change and counts(question.change) or 'not kept'
     return {
       command = question.command,
       about = ('run %d · tried · %s'):format(question.run, what),

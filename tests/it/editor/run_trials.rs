@@ -95,6 +95,8 @@ fn a_command_that_changes_nothing_needs_no_answer() {
     scene.run("++try echo 1 > a.o");
     scene.wait_shell("tried: it changed only ignored files, your a.o is as it was");
     assert!(!scene.workspace.exists("a.o"));
+    scene.run("++try mkfifo pipe");
+    scene.wait_shell("tried: nothing was kept: pipe cannot be kept: it is a FIFO");
     assert_eq!(scene.eval("#require('co.question').pending()"), 0);
 }
 
@@ -132,7 +134,10 @@ fn a_run_that_is_stopped_drops_its_changes() {
     scene.wait_shell("tried: its changes are dropped");
     // Stopped while its question waits.
     scene.try_run("echo two > a.txt", "+ two");
-    scene.type_keys("G<C-c>");
+    scene.type_keys("G");
+    // A key that comes while Neovim draws the question interrupts that.
+    scene.wait_for("vim.fn.line('.') == vim.fn.line('$')", "the last line");
+    scene.type_keys("<C-c>");
     scene.wait_shell("its changes are dropped, because the question got no answer");
     assert_eq!(scene.eval("#require('co.question').pending()"), 0);
     assert!(!scene.workspace.exists("a.txt"));
