@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use co::buffers::OpenBuffers;
-use co::tool::ToolCall;
 use co::tool::query::FileQuery;
 use co::workspace::files::{Deadline, FileScope};
 use co::workspace::judge::{Judge, JudgeConfig};
@@ -88,7 +87,7 @@ fn searcher(root: &Path) -> impl Fn() -> usize {
     let (judge, root) = (Arc::new(judge), root.to_owned());
     move || {
         let call = Call::new("1", "search", json!({ "pattern": PATTERN }));
-        let Ok(ToolCall::File(query @ FileQuery::Search(_))) = ToolCall::parse(&call) else {
+        let Ok(query @ FileQuery::Search(_)) = FileQuery::parse(&call) else {
             panic!("it is a search");
         };
         let scope = FileScope {

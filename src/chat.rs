@@ -3,8 +3,6 @@
 //! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
-mod advice;
-pub mod cancellable;
 mod contexts;
 pub mod events;
 mod handle;
@@ -15,14 +13,11 @@ pub mod person;
 pub mod prompt;
 mod prompt_file_trust;
 mod prompt_queue;
-mod readiness;
 mod record;
 mod retell;
 mod rewind;
 mod running_turn;
-pub mod secret_access;
 mod status;
-pub mod tried;
 mod turn;
 mod undo;
 
@@ -44,15 +39,16 @@ use self::prompt_queue::PromptQueue;
 use self::record::Recorder;
 use self::running_turn::RunningTurn;
 use self::status::Status;
-use self::turn::{Permissions, Purpose};
+use self::turn::Purpose;
 use crate::protocol::{LineRange, NoticeLevel};
 use crate::services::Services;
+use crate::tool::ToolSet;
+use crate::tool::permissions::Permissions;
 use crate::workspace::edits::SeenTexts;
 use co_llm::transcript::{Context, Item};
 
 pub use self::handle::ChatHandle;
 pub use self::message::{Msg, Prompt, WorkDirs};
-pub use self::turn::Reply;
 
 /// The notice if a prompt would start another transcript than the one on the screen.
 const NOT_RESUMED: &str = "not sent, because the chat could not be resumed: /resume it, or send the prompt again to start a new chat";
@@ -75,6 +71,7 @@ struct Chat {
     cancel_pressed: bool,
     running: Option<RunningTurn>,
     permissions: Permissions,
+    tools: ToolSet,
     /// The lines that the last prompt asked to change.
     range: Option<LineRange>,
     /// The texts of files that the model has read.
@@ -121,6 +118,7 @@ impl Chat {
             cancel_pressed: false,
             running: None,
             permissions: Permissions::default(),
+            tools: ToolSet::built_in(),
             range: None,
             seen_texts: SeenTexts::default(),
             instructions: Instructions::default(),

@@ -34,7 +34,7 @@ use co_exec::beneath::Dir;
 use journal::Journal;
 
 pub use answers::KeptAnswer;
-pub use change::{Change, Entry, files, shown};
+pub use change::{Change, Entry, files, named, shown};
 pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};

@@ -27,12 +27,13 @@
 //! | [`paths`] | the directories of co's files |
 //!
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
-//! waits for files. [`text`] makes short, printable forms of texts.
+//! waits for files. [`text`] makes short, printable forms of texts, and [`cancellable`] waits for a command that can be cancelled.
 
 pub mod app;
 pub mod audit;
 mod blocking;
 pub mod buffers;
+mod cancellable;
 pub mod chat;
 pub mod checkpoint;
 pub mod cli;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::trial::{TrialQuestions, TrialRun};
-use crate::chat::cancellable;
+use crate::cancellable;
 use crate::chat::person::command::{PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::editor::Target;

@@ -1,87 +1,97 @@
-//! The tools that a model may call, a closed set: their schemas and parsers.
+//! The tools that a model may call.
 //!
-//! A tool that reads files is a variant of [`query::FileQuery`], any other one a variant of [`ToolCall`]. [`specs`] has their
-//! schemas; `chat::turn::calls` carries calls out.
+//! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out. `chat::turn::calls` does
+//! these steps; it knows no tool. A chat has a [`ToolSet`].
 
+mod audit_lines;
+pub mod call;
+mod checkpoints;
+pub mod command;
+pub mod context;
 pub mod edit;
 pub mod event;
 pub mod jobs;
+pub mod permissions;
 pub mod query;
 pub mod rename;
-mod schema;
-pub mod shell;
+pub mod schema;
+pub mod tried;
 
 use std::sync::Arc;
 
+use self::call::AnyCall;
+use self::event::{ExecMode, ShownCall};
+use self::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
-use event::{ShownCall, in_words};
-pub use schema::BadCall;
-use schema::arguments;
+pub use self::audit_lines::CallOutcome;
+pub use self::checkpoints::CallCheckpoint;
 
-use crate::workspace::{edits, files};
-
-/// A parsed call.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToolCall {
-    Shell(shell::CommandRequest),
-    File(query::FileQuery),
-    Job(jobs::JobRequest),
-    Edit(edits::EditRequest),
-    Rename(rename::RenameRequest),
+/// The tools that the model of a chat may call.
+#[derive(Clone)]
+pub struct ToolSet {
+    tools: Arc<[Box<dyn Tool>]>,
+    specs: Arc<[ToolSpec]>,
 }
 
-impl ToolCall {
-    /// Parses a call of a model.
+impl ToolSet {
+    /// Returns co's own tools.
+    pub fn built_in() -> Self {
+        let tools = [command::tool()]
+            .into_iter()
+            .chain(jobs::tools())
+            .chain(query::tools())
+            .chain(edit::tools())
+            .chain([rename::tool()]);
+        Self::new(tools.map(|tool| -> Box<dyn Tool> { Box::new(tool) }))
+    }
+
+    fn new(tools: impl Iterator<Item = Box<dyn Tool>>) -> Self {
+        let tools: Arc<[_]> = tools.collect();
+        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+        Self { tools, specs }
+    }
+
+    /// Returns the descriptions of all tools for a model. They are the same in every request, so that providers can cache them.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.specs)
+    }
+
+    /// Parses a call.
     ///
     /// # Errors
     /// There is no such tool, or the arguments do not fit its schema.
-    pub fn parse(call: &Call) -> Result<Self, BadCall> {
-        if let Some(query) = query::FileQuery::parse(call) {
-            return query.map(Self::File);
+    pub fn parse(&self, call: &Call) -> Result<AnyCall, BadCall> {
+        if let Some(tool) = self.find(&call.name) {
+            return tool.parse(call);
         }
-        if let Some(job) = jobs::JobRequest::parse(call) {
-            return job.map(Self::Job);
-        }
-        if let Some(edit) = edit::parse(call) {
-            return edit.map(Self::Edit);
-        }
-        if let Some(rename) = rename::RenameRequest::parse(call) {
-            return rename.map(Self::Rename);
-        }
-        match call.name.as_str() {
-            shell::NAME => shell::CommandRequest::parse(arguments(call)?).map(Self::Shell),
-            // The person sees the first line.
-            other => Err(BadCall(format!(
-                "There is no tool called {other}.\nThe tools are: {}, {}, {}, {}, {}.",
-                shell::NAME,
-                jobs::NAMES.join(", "),
-                files::NAMES.join(", "),
-                edits::NAMES.join(", "),
-                edits::RENAME
-            ))),
-        }
+        let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        // The person sees the first line.
+        Err(BadCall(format!(
+            "There is no tool called {}.\nThe tools are: {}.",
+            call.name,
+            names.join(", ")
+        )))
     }
-}
 
-/// Returns a call as the chat shows it, also if it is not valid.
-pub fn shown(call: &Call) -> ShownCall {
-    match ToolCall::parse(call) {
-        Ok(ToolCall::Shell(request)) => request.shown(),
-        Ok(ToolCall::File(query)) => query.shown(),
-        Ok(ToolCall::Job(request)) => request.shown(),
-        Ok(ToolCall::Edit(request)) => edit::shown(&request.line()),
-        Ok(ToolCall::Rename(request)) => edit::shown(&request.line()),
-        Err(_) => {
-            let line = command_of(call);
-            let query = in_words(&line, &query::VERBS).map(ShownCall::Query);
-            let edit = || in_words(&line, &edit::VERBS).map(ShownCall::Edit);
-            query.or_else(edit).unwrap_or_else(|| ShownCall::Command {
-                command: co_policy::printable(&line),
-                mode: event::ExecMode::default(),
-            })
+    /// Returns a call as the chat shows it, also if it is not valid.
+    pub fn shown(&self, call: &Call) -> ShownCall {
+        if let Ok(planned) = self.parse(call) {
+            return planned.call().shown();
         }
+        let line = command_of(call);
+        let tool = self.find(&call.name);
+        let shown = tool.and_then(|tool| tool.shown_unread(&line));
+        shown.unwrap_or_else(|| ShownCall::Command {
+            command: co_policy::printable(&line),
+            mode: ExecMode::default(),
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn Tool> {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == name);
+        tool.map(|tool| &**tool)
     }
 }
 
@@ -101,18 +111,6 @@ fn command_of(call: &Call) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the descriptions of all tools for a model.
-///
-/// They are the same in every request, so that providers can cache them.
-pub fn specs() -> Arc<[ToolSpec]> {
-    let mut specs = vec![shell::spec()];
-    specs.extend(jobs::specs());
-    specs.extend(query::specs());
-    specs.extend(edit::specs());
-    specs.push(rename::spec());
-    Arc::from(specs)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -122,7 +120,7 @@ mod tests {
     /// If a change of the text is meant, copy the left side of the failure into the file.
     #[test]
     fn a_model_is_told_of_these_tools() {
-        let tools = specs();
+        let tools = ToolSet::built_in().specs();
         let told: Vec<_> = tools
             .iter()
             .map(|tool| {
@@ -167,19 +165,20 @@ mod tests {
         }
     }
 
-    fn parse(tool: &ToolSpec, arguments: Value) -> Result<ToolCall, BadCall> {
-        ToolCall::parse(&Call::new("1", tool.name.clone(), arguments))
+    fn parse(tool: &ToolSpec, arguments: Value) -> Result<(), BadCall> {
+        let call = Call::new("1", tool.name.clone(), arguments);
+        ToolSet::built_in().parse(&call).map(drop)
     }
 
     #[test]
     fn what_a_schema_offers_is_what_its_parser_takes() {
-        for tool in specs().iter() {
+        for tool in ToolSet::built_in().specs().iter() {
             let properties = tool.schema["properties"].as_object().unwrap();
             let samples = properties.iter();
             let mut all: serde_json::Map<_, _> = samples
                 .map(|(name, schema)| (name.clone(), sample(schema)))
                 .collect();
-            if tool.name == shell::NAME {
+            if tool.name == command::request::NAME {
                 // A call has one or the other.
                 let argv = all.shift_remove("argv").unwrap();
                 assert_eq!(parse(tool, json!({ "argv": argv })).err(), None);

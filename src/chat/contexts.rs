@@ -12,13 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Chat;
-use super::turn::Reply;
 use crate::blocking::blocking;
 use crate::protocol::{
     ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
 };
 use crate::services::Services;
 use crate::text::{one_line, start_of};
+use crate::tool::permissions::Reply;
 use crate::tool::query::FileQuery;
 use crate::workspace::files::attached::{self, Attached};
 use crate::workspace::files::places::{PlaceReader, bounded, real_paths};

@@ -3,31 +3,25 @@
 //!
 //! The chat owns the list. A turn gets a `JobView` of a job.
 
-pub(in crate::chat) mod checkpoint;
 mod follow;
-mod status;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use status::JobView;
-
-use self::checkpoint::JobCheckpoint;
 use self::follow::JobFollower;
 use super::Chat;
-use super::advice::Conditions;
 use super::events::ChatEvent;
-use crate::audit::Record;
 use crate::editor::Target;
 use crate::protocol::{Owner, ToEditor};
 use crate::services::Services;
 use crate::services::running_jobs::JobControl;
 use crate::text::short;
+use crate::tool::jobs::checkpoint::JobCheckpoint;
+use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
 use co_llm::transcript::{self, Item};
 
 /// The most jobs of one chat that run at once.
@@ -36,32 +30,6 @@ const MAX_RUNNING: usize = 8;
 const MAX_ENDED: usize = 16;
 /// The time that a chat waits for its cancelled jobs when it closes.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A request of a turn to the list of jobs of its chat.
-pub(super) enum JobRequest {
-    /// Asks if one more job may run.
-    CheckRoom(oneshot::Sender<Result<(), String>>),
-    /// Asks for the number of a new job.
-    NewNumber(oneshot::Sender<Result<u64, String>>),
-    /// Adds a job that has started.
-    Started(Box<StartedJob>, oneshot::Sender<JobView>),
-    Find(u64, oneshot::Sender<Result<JobView, String>>),
-    /// The model has been told that the job ended.
-    EndTold(u64),
-}
-
-/// A job that has just started.
-pub(super) struct StartedJob {
-    pub number: u64,
-    pub command: String,
-    pub cwd: PathBuf,
-    pub conditions: Conditions,
-    /// The audit line for the job's outcome.
-    pub record: Record,
-    pub job: co_exec::RunningCommand,
-    /// None if the job may change no file, or if there is no undo.
-    pub checkpoint: Option<JobCheckpoint>,
-}
 
 /// The jobs of a chat.
 pub(super) struct Jobs {
@@ -270,14 +238,14 @@ impl Drop for Jobs {
 
 impl Chat {
     /// Carries out a request of a turn.
-    pub(super) async fn job(&mut self, act: JobRequest) {
+    pub(super) async fn job(&mut self, act: JobListRequest) {
         // If the turn was cancelled meanwhile, nobody takes the reply.
         match act {
-            JobRequest::CheckRoom(reply) => drop(reply.send(self.jobs.room())),
-            JobRequest::NewNumber(reply) => drop(reply.send(self.jobs.number())),
-            JobRequest::Started(started, reply) => drop(reply.send(self.jobs.add(*started))),
-            JobRequest::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
-            JobRequest::EndTold(number) => {
+            JobListRequest::CheckRoom(reply) => drop(reply.send(self.jobs.room())),
+            JobListRequest::NewNumber(reply) => drop(reply.send(self.jobs.number())),
+            JobListRequest::Started(started, reply) => drop(reply.send(self.jobs.add(*started))),
+            JobListRequest::Find(number, reply) => drop(reply.send(self.jobs.find(number))),
+            JobListRequest::EndTold(number) => {
                 if let Some(job) = self.jobs.entries.get_mut(&number)
                     && !std::mem::replace(&mut job.recorded, true)
                 {

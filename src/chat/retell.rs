@@ -1,12 +1,10 @@
 //! The events of a transcript, for `/resume`: the chat then reads as it did live.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 
 use super::events::ChatEvent;
-use crate::tool::event::ExecMode;
-use crate::tool::event::{CallEnd, CallEvent};
-use crate::tool::{self, ToolCall};
+use crate::tool::ToolSet;
+use crate::tool::event::{CallEnd, CallEvent, ExecMode, ShownCall};
 use crate::workspace::files;
 use co_exec::Caller;
 use co_llm::transcript::{
@@ -14,11 +12,9 @@ use co_llm::transcript::{
 };
 
 /// Returns the event that shows the items of a transcript, with the model's thoughts or without.
-pub(super) fn resumed(items: &[Item], thoughts: bool) -> ChatEvent {
-    let mut retelling = Retelling {
-        thoughts,
-        ..Retelling::default()
-    };
+pub(super) fn resumed(items: &[Item], thoughts: bool, tools: &ToolSet) -> ChatEvent {
+    let mut retelling = Retelling::new(tools);
+    retelling.thoughts = thoughts;
     for item in items {
         retelling.item(item);
     }
@@ -38,15 +34,13 @@ fn is_call(item: &Item) -> bool {
 }
 
 /// Returns the events of the calls after the first `shown` ones, and of their outcomes.
-pub(super) fn calls_after(items: &[Item], shown: usize) -> Vec<ChatEvent> {
+pub(super) fn calls_after(items: &[Item], shown: usize, tools: &ToolSet) -> Vec<ChatEvent> {
     let mut calls = items.iter().enumerate().filter(|(_, item)| is_call(item));
     let Some((first, _)) = calls.nth(shown) else {
         return Vec::new();
     };
-    let mut retelling = Retelling {
-        in_turn: true,
-        ..Retelling::default()
-    };
+    let mut retelling = Retelling::new(tools);
+    retelling.in_turn = true;
     for item in &items[first..] {
         match item {
             Item::Call(_) => retelling.item(item),
@@ -64,33 +58,6 @@ pub(super) fn calls_after(items: &[Item], shown: usize) -> Vec<ChatEvent> {
     retelling.events
 }
 
-/// Returns the event that shows a call.
-pub(super) fn begun(call: &Call) -> ChatEvent {
-    ChatEvent::Call(CallEvent::Begun(tool::shown(call)))
-}
-
-/// Returns the options for running the command of a call.
-fn mode(call: &Call) -> ExecMode {
-    match ToolCall::parse(call) {
-        Ok(ToolCall::Shell(request)) => request.mode,
-        _ => ExecMode::default(),
-    }
-}
-
-/// Returns the event of the end of a call.
-pub(super) fn ended(ok: bool, hidden: usize, spill: Option<&Path>, shown: &ShownPart) -> ChatEvent {
-    ChatEvent::Call(CallEvent::Ended(CallEnd {
-        typed: None,
-        ok,
-        status: shown.status.clone(),
-        exceptions: shown.exceptions.clone(),
-        took: shown.took.clone(),
-        hidden,
-        spill: spill.map(Path::to_owned),
-        notice: shown.notice.clone(),
-    }))
-}
-
 /// Returns the shown part of an outcome that was recorded without it.
 fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
     let interrupted = [INTERRUPTED, TRIAL_INTERRUPTED].contains(&outcome.text.as_str());
@@ -104,8 +71,8 @@ fn shown_before(outcome: &Outcome, reads_files: bool) -> ShownPart {
 }
 
 /// Collects the events. The event of each call comes directly before those of its outcome, even if a step has several calls.
-#[derive(Default)]
 struct Retelling<'a> {
+    tools: &'a ToolSet,
     events: Vec<ChatEvent>,
     /// The thoughts of the model are shown.
     thoughts: bool,
@@ -125,6 +92,22 @@ struct Retelling<'a> {
 }
 
 impl<'a> Retelling<'a> {
+    fn new(tools: &'a ToolSet) -> Self {
+        Self {
+            tools,
+            events: Vec::new(),
+            thoughts: false,
+            prompted: false,
+            in_turn: false,
+            answering: false,
+            calls: HashMap::new(),
+            open: HashSet::new(),
+            unasked: HashSet::new(),
+            tried: HashMap::new(),
+            notices: Vec::new(),
+        }
+    }
+
     fn item(&mut self, item: &'a Item) {
         match item {
             Item::User { text, context, at } => {
@@ -167,11 +150,18 @@ impl<'a> Retelling<'a> {
                 self.push(CallEvent::Decision(decision.clone()));
             }
             Item::CommandEdited { call, command } => {
-                let mode = self.calls.get(call.as_str()).map(|call| mode(call));
+                let shown = self
+                    .calls
+                    .get(call.as_str())
+                    .map(|call| self.tools.shown(call));
+                let mode = match shown {
+                    Some(ShownCall::Command { mode, .. }) => mode,
+                    _ => ExecMode::default(),
+                };
                 self.call(call);
                 self.push(CallEvent::Edited {
                     command: command.clone(),
-                    mode: mode.unwrap_or_default(),
+                    mode,
                 });
             }
             Item::Outcome(outcome) => self.outcome(outcome),
@@ -265,12 +255,9 @@ impl<'a> Retelling<'a> {
             }),
         }
         self.events.extend(decision);
-        self.events.push(ended(
-            outcome.ok,
-            outcome.hidden,
-            outcome.spill.as_deref(),
-            &shown,
-        ));
+        let spill = outcome.spill.as_deref();
+        let end = CallEnd::of(outcome.ok, outcome.hidden, spill, &shown);
+        self.push(CallEvent::Ended(end));
     }
 
     /// Adds a call that has no event yet, and the notices about it.
@@ -278,7 +265,7 @@ impl<'a> Retelling<'a> {
         if self.open.remove(id)
             && let Some(call) = self.calls.get(id)
         {
-            self.events.push(begun(call));
+            self.push(CallEvent::Begun(self.tools.shown(call)));
             for notice in std::mem::take(&mut self.notices) {
                 self.notice(notice);
             }

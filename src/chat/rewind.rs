@@ -83,7 +83,7 @@ impl Chat {
         self.undo = None;
         let items = self.recorder.items();
         self.status.turn_usage = transcript::used_last(items);
-        let resumed = retell::resumed(items, self.services.config.show_reasoning);
+        let resumed = retell::resumed(items, self.services.config.show_reasoning, &self.tools);
         self.show_resumed(resumed).await;
         self.services.editor.tell(ToEditor::Unsent {
             chat: self.id,

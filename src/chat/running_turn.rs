@@ -9,15 +9,21 @@ use tokio_util::sync::CancellationToken;
 use super::Chat;
 use super::events::ChatEvent;
 use super::retell;
-use super::turn::{self, CLOSED, CUT_OFF, CallQueue, Purpose, Snapshot, Turn, TurnEnd, TurnEvent};
+use super::turn::{self, CallQueue, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent};
 use crate::protocol::{ChatState, NoticeLevel};
+use crate::tool::call::CUT_OFF;
+use crate::tool::context::CallContext;
 use crate::tool::event::CallEvent;
+use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
 
 /// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
 const MAX_WAITING_EVENTS: usize = 256;
+
+/// The result of a call whose question was open when the backend was asked to end: with Neovim, or for `/restart!`.
+const CLOSED: &str = "not answered: co was closed";
 
 /// The result of a call that ran, if its outcome could not be written or the turn failed.
 const EFFECT_UNKNOWN: &str =
@@ -53,31 +59,38 @@ impl Chat {
         (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         let cancel = self.cancel.child_token();
-        let turn = Turn {
+        let chat = ToChat(events);
+        let context = CallContext {
             chat: self.id,
             transcript_id: self.recorder.id().unwrap_or_default(),
-            number: self.turns_ended(),
+            turn: self.turns_ended(),
             services: Arc::clone(&self.services),
-            new_services: self.new_services.subscribe(),
             provider,
-            history: Arc::clone(&self.model.history),
             judge,
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),
+            seen_texts: self.seen_texts.clone(),
+            range: self.range.as_ref().map(EditRange::new),
+            host: Arc::new(chat.clone()),
+            cancel: cancel.clone(),
+        };
+        let turn = Turn {
+            context: Arc::new(context),
+            chat,
+            tools: self.tools.clone(),
+            memory: TurnMemory {
+                permissions: self.permissions.clone(),
+                ..TurnMemory::default()
+            },
+            new_services: self.new_services.subscribe(),
+            history: Arc::clone(&self.model.history),
             instructions: self.instructions.texts(),
             purpose,
-            permissions: self.permissions.clone(),
-            range: self.range.as_ref().map(EditRange::new),
             images: self.unanswered_images(),
-            seen_texts: self.seen_texts.clone(),
-            events,
-            cancel: cancel.clone(),
             limits: turn::LoopLimits::new(self.services.config.max_steps),
             window_limit: None,
             repeats_calls: false,
-            told_confinement: false,
             queue: CallQueue::default(),
-            calls_ended: 0,
             unanswered: Vec::new(),
         };
         self.running = Some(RunningTurn {
@@ -192,7 +205,7 @@ impl Chat {
         // The turn did not ask about a commit.
         self.questions.withdraw_all_but(self.commit.question());
         self.answer_calls(&ended.unanswered).await;
-        for event in retell::calls_after(self.recorder.items(), running.calls_shown) {
+        for event in retell::calls_after(self.recorder.items(), running.calls_shown, &self.tools) {
             self.show(event);
         }
         self.tell_job_ends().await;

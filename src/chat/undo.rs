@@ -3,7 +3,6 @@
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
 
-pub(super) mod apply;
 mod changes;
 mod count;
 mod plan;
@@ -16,20 +15,19 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::apply::apply;
 pub(super) use self::count::Count;
 use self::plan::{Plan, Planned};
-pub(super) use self::texts::named;
 use self::texts::{TurnSummary, changed_words, note, turns};
 use super::Chat;
 use super::events::ChatEvent;
 use super::rewind::RewindPoint;
-use super::turn::Reply;
 use crate::blocking::blocking;
 use crate::checkpoint::{By, Checkpoints, Record, Undo, UndoResult, files};
 use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
 use crate::services::Services;
 use crate::text::one_line;
+use crate::tool::permissions::Reply;
+use crate::tool::tried::apply;
 use co_llm::transcript::Item;
 
 /// An `/undo`, `/redo`, `/review` or review of `/changes` that is not complete.

@@ -7,7 +7,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::text::MOST_NAMED;
 use co_policy::one_line;
+
+/// Returns some of the paths, and the number of the others.
+pub fn named(mut paths: Vec<String>) -> String {
+    let more = paths.len().saturating_sub(MOST_NAMED);
+    paths.truncate(MOST_NAMED);
+    let paths = paths.join(", ");
+    match more {
+        0 => paths,
+        more => format!("{paths} and {} more", files(more)),
+    }
+}
 
 /// Returns `1 file` or `2 files`.
 pub fn files(count: usize) -> String {

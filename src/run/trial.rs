@@ -9,15 +9,15 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
-use crate::chat::Reply;
 use crate::chat::person::command::RunConditions;
 use crate::chat::person::questions::OpenQuestions;
-use crate::chat::tried::{self, NO_CHANGE_YET, TriedCommand};
 use crate::checkpoint::{By, files};
 use crate::editor::{Editor, LiveOutput};
 use crate::protocol::{Asker, HunkAnswer, Question, QuestionAnswer, ToEditor};
 use crate::services::Services;
 use crate::text::one_line;
+use crate::tool::permissions::Reply;
+use crate::tool::tried::{self, NO_CHANGE_YET, TriedCommand};
 use crate::trial::TrialPlace;
 use crate::workspace::confinement_hint::may_have_failed;
 use crate::workspace::edits::comments;

@@ -3,8 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+pub(super) mod call;
+
+use self::call::EditCall;
+use super::call::AnyCall;
 use super::event::{ShownCall, in_words};
-use super::schema::{self, BadCall, arguments};
+use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, RENAME, WRITE};
 use co_edit::Edit;
 use co_llm::ToolSpec;
@@ -50,8 +54,21 @@ struct MoveArguments {
     to: String,
 }
 
-/// Returns the descriptions of these tools for a model.
-pub(super) fn specs() -> [ToolSpec; 4] {
+/// Returns these tools.
+pub(super) fn tools() -> [BuiltIn; 4] {
+    specs().map(|spec| BuiltIn {
+        spec,
+        parse: |call| parse(call).map(|request| AnyCall::other(EditCall::new(request))),
+        shown_unread,
+    })
+}
+
+/// Returns a change of files that cannot be parsed, as the chat shows it.
+pub(super) fn shown_unread(line: &str) -> Option<ShownCall> {
+    in_words(line, &VERBS).map(ShownCall::Edit)
+}
+
+fn specs() -> [ToolSpec; 4] {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let path = text("The file. A relative path starts at the working directory.");
     let hash = text(
@@ -111,9 +128,12 @@ pub fn shown(line: &str) -> ShownCall {
     ShownCall::Edit(in_words(line, &VERBS).unwrap_or_else(|| line.to_owned()))
 }
 
-/// Parses a call; none if it is of a tool that is not in [`NAMES`].
-pub(super) fn parse(call: &Call) -> Option<Result<EditRequest, BadCall>> {
-    Some(match call.name.as_str() {
+/// Parses a call.
+///
+/// # Errors
+/// The arguments do not fit, or it is of another tool.
+pub fn parse(call: &Call) -> Result<EditRequest, BadCall> {
+    match call.name.as_str() {
         EDIT => arguments(call).map(|EditArguments { path, edits, hash }| EditRequest::Edit {
             path,
             edits,
@@ -126,8 +146,8 @@ pub(super) fn parse(call: &Call) -> Option<Result<EditRequest, BadCall>> {
         }),
         DELETE => arguments(call).map(|DeleteArguments { path }| EditRequest::Delete { path }),
         MOVE => arguments(call).map(|MoveArguments { from, to }| EditRequest::Move { from, to }),
-        _ => return None,
-    })
+        _ => Err(BadCall::of_another_tool(call)),
+    }
 }
 
 /// Parses a call in JSON: an object with the `name` of the tool and its `arguments`. The arguments alone suffice for
@@ -153,13 +173,13 @@ pub fn from_json(text: &str) -> Result<EditRequest, BadCall> {
         }
         None => (name_of(&fields).to_owned(), Value::Object(fields)),
     };
-    let call = Call::new("", name, arguments);
-    parse(&call).unwrap_or_else(|| {
+    if !NAMES.contains(&name.as_str()) {
         let names = NAMES.join(", ");
-        Err(BadCall(format!(
+        return Err(BadCall(format!(
             "The `name` of the request must be one of {names}."
-        )))
-    })
+        )));
+    }
+    parse(&Call::new("", name, arguments))
 }
 
 /// Returns the name of the tool that takes such arguments, or nothing.

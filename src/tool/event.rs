@@ -1,10 +1,10 @@
 //! The events of a call, in the order in which they happen, as a front end shows them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use co_exec::Screen;
-use co_llm::transcript::Decision;
+use co_llm::transcript::{Decision, ShownPart};
 
 /// Options for running a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,4 +84,20 @@ pub struct CallEnd {
     pub spill: Option<PathBuf>,
     /// A notice about the end.
     pub notice: Option<String>,
+}
+
+impl CallEnd {
+    /// Returns the end of a call of the model. `hidden` is the number of secret values that co replaced in the result.
+    pub(crate) fn of(ok: bool, hidden: usize, spill: Option<&Path>, shown: &ShownPart) -> Self {
+        Self {
+            typed: None,
+            ok,
+            status: shown.status.clone(),
+            exceptions: shown.exceptions.clone(),
+            took: shown.took.clone(),
+            hidden,
+            spill: spill.map(Path::to_owned),
+            notice: shown.notice.clone(),
+        }
+    }
 }

@@ -1,23 +1,26 @@
 //! The tools `job_output`, `job_write` and `job_cancel`, for commands that a model started in the background.
 //!
-//! This module parses their calls. The chat owns the list of jobs.
+//! The chat owns the list of jobs.
+
+pub(super) mod call;
+pub mod checkpoint;
+pub mod list;
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
 
+use self::call::JobCall;
+use super::call::AnyCall;
 use super::event::ShownCall;
-use super::schema::{self, BadCall};
+use super::schema::{self, BadCall, BuiltIn};
 use crate::workspace::judge::JOB_WRITE as WRITE;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
 const OUTPUT: &str = "job_output";
 const CANCEL: &str = "job_cancel";
-
-/// The names of the tools.
-pub const NAMES: [&str; 3] = [OUTPUT, WRITE, CANCEL];
 
 /// A call for one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +74,16 @@ struct CancelArguments {
     job: i64,
 }
 
-/// Returns the descriptions of these tools for a model.
-pub(super) fn specs() -> [ToolSpec; 3] {
+/// Returns these tools.
+pub(super) fn tools() -> [BuiltIn; 3] {
+    specs().map(|spec| BuiltIn {
+        spec,
+        parse: |call| JobRequest::parse(call).map(|request| AnyCall::other(JobCall::new(request))),
+        shown_unread: |_| None,
+    })
+}
+
+fn specs() -> [ToolSpec; 3] {
     let job = json!({ "type": "integer", "minimum": 0, "description": "The number of the job." });
     let output = "Returns what a job printed since it was last read, and whether it still runs or how it ended. \
         A job is a command that run_shell_command started in the background. \
@@ -137,18 +148,22 @@ impl JobRequest {
         ShownCall::Job { words, typed }
     }
 
-    /// Parses a call; none if it is of a tool that is not in [`NAMES`].
-    pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
+    /// Parses a call.
+    ///
+    /// # Errors
+    /// The arguments do not fit, or it is of another tool.
+    fn parse(call: &Call) -> Result<Self, BadCall> {
         match call.name.as_str() {
-            OUTPUT => Some(Self::output(call)),
-            WRITE => Some(Self::write(call)),
-            CANCEL => Some(schema::arguments(call).and_then(|given: CancelArguments| {
+            OUTPUT => Self::output(call),
+            WRITE => Self::write(call),
+            CANCEL => {
+                let given: CancelArguments = schema::arguments(call)?;
                 Ok(Self {
                     job: number(call, "job", given.job)?,
                     action: JobAction::Cancel,
                 })
-            })),
-            _ => None,
+            }
+            _ => Err(BadCall::of_another_tool(call)),
         }
     }
 
@@ -224,7 +239,7 @@ mod tests {
 
     fn parse(name: &str, arguments: serde_json::Value) -> Result<JobRequest, String> {
         let call = Call::new("1", name, arguments);
-        JobRequest::parse(&call).unwrap().map_err(|bad| bad.0)
+        JobRequest::parse(&call).map_err(|bad| bad.0)
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tools `read_file`, `list_files`, `search` and `editor_context`, which run in this process and change nothing.
 
+mod call;
 mod editor;
 mod list;
 mod read;
@@ -7,11 +8,12 @@ mod search;
 
 use std::path::{Path, PathBuf};
 
+use self::call::QueryCall;
+use super::call::AnyCall;
 use super::event::{ShownCall, in_words};
-use super::schema::BadCall;
+use super::schema::{BadCall, BuiltIn};
 use crate::workspace::files::{self, FileFacts, FileQueryError, FileScope};
 use crate::workspace::judge::Judge;
-use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 use co_policy::Verdict;
 use co_policy::paths::PathUse;
@@ -33,21 +35,29 @@ pub enum FileQuery {
     Editor(editor::EditorContext),
 }
 
-/// Returns the descriptions of these tools for a model.
-pub(super) fn specs() -> [ToolSpec; 4] {
-    [read::spec(), list::spec(), search::spec(), editor::spec()]
+/// Returns these tools.
+pub(super) fn tools() -> [BuiltIn; 4] {
+    let specs = [read::spec(), list::spec(), search::spec(), editor::spec()];
+    specs.map(|spec| BuiltIn {
+        spec,
+        parse: |call| FileQuery::parse(call).map(|query| AnyCall::other(QueryCall::new(query))),
+        shown_unread: |line| in_words(line, &VERBS).map(ShownCall::Query),
+    })
 }
 
 impl FileQuery {
-    /// Parses a call; none if it is of a tool that is not in [`files::NAMES`].
-    pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
-        Some(match call.name.as_str() {
+    /// Parses a call.
+    ///
+    /// # Errors
+    /// The arguments do not fit, or it is of another tool.
+    pub fn parse(call: &Call) -> Result<Self, BadCall> {
+        match call.name.as_str() {
             files::READ => read::ReadQuery::parse(call).map(Self::Read),
             files::LIST => list::ListQuery::parse(call).map(Self::List),
             files::SEARCH => search::SearchQuery::parse(call).map(Self::Search),
             files::EDITOR => editor::EditorContext::parse(call).map(Self::Editor),
-            _ => return None,
-        })
+            _ => Err(BadCall::of_another_tool(call)),
+        }
     }
 
     /// Returns the search for a text below the working directory.

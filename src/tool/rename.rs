@@ -1,15 +1,18 @@
 //! The tool `rename_symbol`: a rename by the person's language server, as one change of several files.
 
+mod call;
+
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::schema::{self, BadCall, arguments};
+use self::call::RenameCall;
+use super::call::AnyCall;
+use super::schema::{self, BuiltIn, arguments};
 use crate::protocol::{EditorQuery, EditorTopic};
 use crate::workspace::edits::{EditRefused, RENAME as NAME};
 use co_llm::ToolSpec;
-use co_llm::transcript::Call;
 
 /// A call of this tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,8 +25,16 @@ pub struct RenameRequest {
     line: Option<u64>,
 }
 
-/// Returns the tool's description for a model.
-pub(super) fn spec() -> ToolSpec {
+/// Returns the tool.
+pub(super) fn tool() -> BuiltIn {
+    BuiltIn {
+        spec: spec(),
+        parse: |call| Ok(AnyCall::other(RenameCall::new(arguments(call)?))),
+        shown_unread: super::edit::shown_unread,
+    }
+}
+
+fn spec() -> ToolSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     schema::spec(
         NAME,
@@ -45,11 +56,6 @@ pub(super) fn spec() -> ToolSpec {
 }
 
 impl RenameRequest {
-    /// Parses a call; none if it is of another tool.
-    pub(super) fn parse(call: &Call) -> Option<Result<Self, BadCall>> {
-        (call.name == NAME).then(|| arguments(call))
-    }
-
     /// Returns the call in a line, for a person.
     pub fn line(&self) -> String {
         let line = format!("{NAME} {} {} in {}", self.name, self.new_name, self.path);

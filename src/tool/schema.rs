@@ -1,8 +1,10 @@
-//! The arguments of calls: their description for a model, and their parsing.
+//! A tool: its description for a model, and the parsing of its arguments.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::call::AnyCall;
+use super::event::ShownCall;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -10,6 +12,48 @@ use co_llm::transcript::Call;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadCall(pub String);
+
+impl BadCall {
+    pub(super) fn of_another_tool(call: &Call) -> Self {
+        Self(format!("{} is another tool.", call.name))
+    }
+}
+
+/// A tool of the model.
+pub trait Tool: Send + Sync {
+    /// Returns the description for a model. It stays the same, so that providers can cache it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Parses a call of this tool.
+    ///
+    /// # Errors
+    /// The arguments do not fit the schema.
+    fn parse(&self, call: &Call) -> Result<AnyCall, BadCall>;
+
+    /// Returns a call as the chat shows it, although it cannot be parsed. `line` has its name and its subject.
+    fn shown_unread(&self, line: &str) -> Option<ShownCall>;
+}
+
+/// A tool of co's own.
+pub(super) struct BuiltIn {
+    pub spec: ToolSpec,
+    pub parse: fn(&Call) -> Result<AnyCall, BadCall>,
+    pub shown_unread: fn(&str) -> Option<ShownCall>,
+}
+
+impl Tool for BuiltIn {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn parse(&self, call: &Call) -> Result<AnyCall, BadCall> {
+        (self.parse)(call)
+    }
+
+    fn shown_unread(&self, line: &str) -> Option<ShownCall> {
+        (self.shown_unread)(line)
+    }
+}
 
 /// Arguments that are whole numbers.
 const NUMBERS: [&str; 9] = [

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use super::super::cancellable;
 use crate::audit::Record;
+use crate::cancellable;
 use crate::editor::LiveOutput;
 use crate::protocol::ToEditor;
 use crate::services::Services;

@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 
 use super::commit_message::{CANCELLED, CommitEvent, CommitWriter, changes};
 use crate::chat::Chat;
-use crate::chat::turn::Reply;
 use crate::protocol::{Asker, Commit, CommitPlace, NoticeLevel, Question, RunOptions};
 use crate::text::one_line;
+use crate::tool::permissions::Reply;
 use crate::workspace::own_git::{GitCommand, OwnGit};
 use co_policy::rules::shell_join;
 

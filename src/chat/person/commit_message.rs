@@ -8,12 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chat::contexts::left_out;
 use crate::chat::message::WorkDirs;
-use crate::chat::turn::{Reply, RequestHistory, whole_text};
+use crate::chat::turn::{RequestHistory, whole_text};
 use crate::chat::{Chat, instructions, prompt};
 use crate::error;
 use crate::protocol::{CommitPlace, NoticeLevel, Question, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::text::start_of;
+use crate::tool::permissions::Reply;
 use crate::workspace::judge::workspace_of;
 use crate::workspace::own_git::{GitCommand, OwnGit, PLAIN_DIFF};
 use co_exec::size_text;

@@ -8,9 +8,9 @@ use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
 use crate::chat::jobs::Jobs;
 use crate::chat::retell;
-use crate::chat::turn::Permissions;
 use crate::protocol::{ChatState, Choice, NoticeLevel};
 use crate::store::{self, ChatSummary};
+use crate::tool::permissions::Permissions;
 use co_llm::transcript;
 
 impl Chat {
@@ -29,9 +29,10 @@ impl Chat {
             return self.say("that is this chat");
         }
         let id = id.to_owned();
+        let tools = self.tools.clone();
         let open = move || {
             let (log, loaded) = services.store.open(&id)?;
-            let resumed = retell::resumed(&loaded.items, services.config.show_reasoning);
+            let resumed = retell::resumed(&loaded.items, services.config.show_reasoning, &tools);
             Ok::<_, store::Error>((log, loaded, resumed))
         };
         match blocking(open).await {

@@ -3,12 +3,12 @@
 use tokio::sync::oneshot;
 
 use crate::chat::Chat;
-use crate::chat::turn::{Allowance, Reply};
 use crate::editor::Editor;
 use crate::protocol::{
     Answer, ChangesReview, FileChange, NoticeLevel, Question, QuestionAnswer, ReviewText, Scope,
     ToEditor, TrustQuestion,
 };
+use crate::tool::permissions::{Allowance, Reply};
 
 pub struct OpenQuestions {
     editor: Editor,

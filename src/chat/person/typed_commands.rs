@@ -9,18 +9,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
+use crate::cancellable;
+use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
 use crate::chat::person::command::{PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
-use crate::chat::{Chat, cancellable};
 use crate::error;
 use crate::protocol::RunOptions;
 use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
 use crate::text::{code, short};
-use crate::tool::ToolCall;
+use crate::tool::command::request::CommandRequest;
 use crate::tool::event::{CallEnd, CallEvent};
-use crate::tool::shell::CommandRequest;
 use co_exec::{Caller, Confinement, Screen, Streams};
 use co_llm::transcript::{Decision, Item};
 use co_policy::Verdict;
@@ -372,9 +372,9 @@ fn last_tried(items: &[Item]) -> Option<(usize, CommandRequest)> {
         Item::Call(call) if call.id == *id => Some(call),
         _ => None,
     })?;
-    match (ToolCall::parse(call), edited) {
-        (Ok(ToolCall::Shell(request)), Some(command)) => Some((at, request.edited(command))),
-        (Ok(ToolCall::Shell(request)), None) => Some((at, request)),
-        _ => None,
-    }
+    let request = CommandRequest::parse(call).ok()?;
+    Some(match edited {
+        Some(command) => (at, request.edited(command)),
+        None => (at, request),
+    })
 }

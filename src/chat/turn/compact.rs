@@ -11,7 +11,6 @@ use super::Turn;
 use super::event::Halt;
 use super::step::{NO_ANSWER_TOKENS, system};
 use crate::protocol::ChatState;
-use crate::tool;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{Item, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
@@ -40,25 +39,25 @@ impl Turn {
         let (text, reduced) = self.summary(&items).await?;
         if reduced {
             // Prompts from before the summary are sent as they are, perhaps with what the provider refused.
-            self.record(Item::Reduced).await?;
+            self.chat.record(Item::Reduced).await?;
         }
         let keep = keep + usize::from(reduced);
-        self.record(Item::Summary { text, keep }).await?;
-        self.show(ChatEvent::Summarised).await
+        self.chat.record(Item::Summary { text, keep }).await?;
+        Ok(self.chat.show(ChatEvent::Summarised).await?)
     }
 
     /// Asks for the summary. After a refusal, it asks in the reduced form, and then with less and less of the chat. Returns true with
     /// the summary if it did so.
     async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
-        let (system, tools) = (system(items), tool::specs());
+        let (system, tools) = (system(items), self.tools.specs());
         let fit = budget.fit(&system, &tools, items);
         let mut request = ModelRequest {
             system,
             items: Arc::from(fit.items.as_slice()),
             tools,
             may_call: false,
-            cache_key: Some(self.transcript_id.clone()),
+            cache_key: Some(self.context.transcript_id.clone()),
             room: Some(budget.window.saturating_sub(fit.tokens)),
         };
         let (mut tokens, mut reduced) = (fit.tokens, false);
@@ -95,11 +94,16 @@ impl Turn {
     async fn written(&mut self, request: ModelRequest) -> Result<String, Halt> {
         let mut backoff = Backoff::new();
         loop {
-            self.state(ChatState::Thinking, "summing up earlier turns")
+            self.chat
+                .state(ChatState::Thinking, "summing up earlier turns")
                 .await?;
-            let cancel = self.cancel.clone();
+            let cancel = self.context.cancel.clone();
             let mut usage = Usage::default();
-            let answer = whole_text(Arc::clone(&self.provider), request.clone(), &mut usage);
+            let answer = whole_text(
+                Arc::clone(&self.context.provider),
+                request.clone(),
+                &mut usage,
+            );
             let answer = tokio::select! {
                 () = cancel.cancelled() => Err(Halt::Cancelled),
                 // The start of a summary is of use too.

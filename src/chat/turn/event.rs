@@ -3,9 +3,10 @@
 use tokio::sync::oneshot;
 
 use super::super::events::ChatEvent;
-use super::super::jobs::JobRequest;
-use super::permissions::{Allowance, Reply};
 use crate::protocol::{ChatState, Question};
+use crate::tool::context;
+use crate::tool::jobs::list::JobListRequest;
+use crate::tool::permissions::{Allowance, Reply};
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
 
@@ -28,7 +29,7 @@ pub(in crate::chat) enum TurnEvent {
     /// A permission that the person gave with `always`.
     Allow(Allowance),
     /// A request about jobs.
-    Job(JobRequest),
+    Job(JobListRequest),
     Usage(Usage),
     /// The part of the model's window that the last request filled, in percent.
     WindowUsed(u64),
@@ -49,4 +50,13 @@ pub(super) enum Halt {
     Guarded,
     /// The transcript file cannot be written, so nothing more may happen.
     Unrecorded,
+}
+
+impl From<context::Halt> for Halt {
+    fn from(halt: context::Halt) -> Self {
+        match halt {
+            context::Halt::Cancelled => Self::Cancelled,
+            context::Halt::Unrecorded => Self::Unrecorded,
+        }
+    }
 }

@@ -197,12 +197,13 @@ impl Turn {
                 if remedies.named {
                     self.learn_window(request.tokens, limit);
                 }
-                self.note(match fault {
-                    Fault::TooLarge { .. } if remedies.named => TOO_LARGE,
-                    _ if remedies.named => TOO_LONG,
-                    _ => MAYBE_TOO_LONG,
-                })
-                .await?;
+                self.chat
+                    .note(match fault {
+                        Fault::TooLarge { .. } if remedies.named => TOO_LARGE,
+                        _ if remedies.named => TOO_LONG,
+                        _ => MAYBE_TOO_LONG,
+                    })
+                    .await?;
             }
             Remedy::Reduce => {
                 remedies.reduced = true;
@@ -223,7 +224,7 @@ impl Turn {
             None if taken < too_long => (taken / 4 * 5).max(least).min(too_long),
             None => least,
         };
-        self.provider.learn_window(Some(window));
+        self.context.provider.learn_window(Some(window));
     }
 
     /// Learns from a request that the provider took. Records what was added to it, so that the next request begins like this one.
@@ -234,13 +235,13 @@ impl Turn {
             match request.tokens < too_long {
                 true => self.learn_window(too_long, request.limit),
                 // Length was not the reason.
-                false => self.provider.learn_window(None),
+                false => self.context.provider.learn_window(None),
             }
         }
         for item in request.added {
             match item {
-                Item::Note { text, once } => self.tell_model(text, once).await?,
-                item => self.record(item).await?,
+                Item::Note { text, once } => self.chat.tell_model(text, once).await?,
+                item => self.chat.record(item).await?,
             }
         }
         match request.reduction {
@@ -248,7 +249,7 @@ impl Turn {
                 let words = format!(
                     "the provider takes the chat so far in a reduced form only: {reduction}"
                 );
-                self.note(&words).await
+                Ok(self.chat.note(&words).await?)
             }
             None => Ok(()),
         }

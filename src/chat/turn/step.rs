@@ -8,18 +8,23 @@ use futures::StreamExt;
 use super::super::events::ChatEvent;
 use super::super::prompt;
 use super::Turn;
-use super::call::ProposedCall;
 use super::event::{Halt, TurnEvent};
 use super::refusal::{FailedRequest, PendingRequest, Remedies};
 use super::thought::LiveThought;
 use crate::protocol::ChatState;
-use crate::tool;
 use co_llm::retry::Backoff;
-use co_llm::transcript::{self, Item, Surroundings, Usage};
+use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Stop};
 
 /// The most calls in one step. co refuses the rest.
 pub(super) const MAX_CALLS: usize = 16;
+
+/// A call that the model asked for.
+pub(super) struct ProposedCall {
+    pub call: Call,
+    /// The error in its arguments, for the model.
+    pub unread: Option<String>,
+}
 
 /// The model's answer in one step.
 pub(super) struct StepAnswer {
@@ -109,8 +114,8 @@ impl Turn {
     /// Returns the request and its estimated tokens.
     async fn request(&mut self, may_call: bool) -> Result<(ModelRequest, u64), Halt> {
         let budget = self.budget().await?;
-        let tools = tool::specs();
-        self.send(TurnEvent::TakeSteering).await?;
+        let tools = self.tools.specs();
+        self.chat.send(TurnEvent::TakeSteering).await?;
         let mut items = self.snapshot().await?;
         let mut prompt = system(&items);
         let mut fit = budget.fit(&prompt, &tools, &items);
@@ -123,8 +128,8 @@ impl Turn {
         }
         if !fit.shortened.is_empty() {
             let texts = fit.shortened;
-            self.record(Item::Shortened { texts }).await?;
-            self.show(ChatEvent::TextsShortened).await?;
+            self.chat.record(Item::Shortened { texts }).await?;
+            self.chat.show(ChatEvent::TextsShortened).await?;
         }
         let request = ModelRequest {
             system: prompt,
@@ -132,7 +137,7 @@ impl Turn {
             items: Arc::from(fit.items),
             tools,
             may_call,
-            cache_key: Some(self.transcript_id.clone()),
+            cache_key: Some(self.context.transcript_id.clone()),
         };
         self.window_used(fit.tokens).await?;
         Ok((request, fit.tokens))
@@ -143,9 +148,9 @@ impl Turn {
         request: ModelRequest,
         progress: &mut StepProgress,
     ) -> Result<(), Halt> {
-        self.state(ChatState::Thinking, "").await?;
-        let cancel = self.cancel.clone();
-        let provider = Arc::clone(&self.provider);
+        self.chat.state(ChatState::Thinking, "").await?;
+        let cancel = self.context.cancel.clone();
+        let provider = Arc::clone(&self.context.provider);
         let stream = tokio::select! {
             () = cancel.cancelled() => return Err(Halt::Cancelled),
             stream = provider.stream(request) => stream.map_err(Halt::Fault)?,
@@ -183,13 +188,13 @@ impl Turn {
             Delta::Text(text) => {
                 if !progress.speaking {
                     progress.speaking = true;
-                    self.state(ChatState::Streaming, "").await?;
+                    self.chat.state(ChatState::Streaming, "").await?;
                 }
                 progress.kept = true;
-                self.send(TurnEvent::Text(text)).await?;
+                self.chat.send(TurnEvent::Text(text)).await?;
             }
             Delta::Usage(usage) => progress.usage = usage,
-            Delta::Notice(text) => self.note(&text).await?,
+            Delta::Notice(text) => self.chat.note(&text).await?,
             Delta::Stop(stop) => progress.stop = Some(stop),
             Delta::BadCall { detail, .. } => {
                 if let Some(asked) = progress.calls.last_mut() {
@@ -206,13 +211,13 @@ impl Turn {
 
     /// Shows a piece of a thought, if the settings show thoughts.
     async fn think(&self, piece: &str, progress: &mut StepProgress) -> Result<(), Halt> {
-        if !self.services.config.show_reasoning {
+        if !self.context.services.config.show_reasoning {
             return Ok(());
         }
-        let new = || LiveThought::new(self.services.id());
+        let new = || LiveThought::new(self.context.services.id());
         let thought = progress.thought.get_or_insert_with(new);
         for event in thought.push(piece) {
-            self.show(event).await?;
+            self.chat.show(event).await?;
         }
         Ok(())
     }
@@ -224,7 +229,7 @@ impl Turn {
             .take()
             .map_or_else(Vec::new, LiveThought::end)
         {
-            self.show(event).await?;
+            self.chat.show(event).await?;
         }
         Ok(())
     }
@@ -239,13 +244,15 @@ impl Turn {
                     call: call.clone(),
                     unread: None,
                 });
-                self.record(Item::Call(call)).await
+                Ok(self.chat.record(Item::Call(call)).await?)
             }
             Item::Reasoning { text, signature } => {
-                self.record(Item::Reasoning { text, signature }).await?;
+                self.chat
+                    .record(Item::Reasoning { text, signature })
+                    .await?;
                 self.end_thought(progress).await
             }
-            other => self.record(other).await,
+            other => Ok(self.chat.record(other).await?),
         }
     }
 
@@ -266,8 +273,8 @@ impl Turn {
     /// Tells the chat how full the model's window is.
     async fn window_used(&self, tokens: u64) -> Result<(), Halt> {
         let window = self.budget().await?.window.max(1);
-        self.send(TurnEvent::WindowUsed(tokens * 100 / window))
-            .await
+        let used = TurnEvent::WindowUsed(tokens * 100 / window);
+        Ok(self.chat.send(used).await?)
     }
 
     /// Waits before the next try and shows the person the seconds.
@@ -279,10 +286,11 @@ impl Turn {
                 return Ok(());
             }
             let seconds = left.as_millis().div_ceil(1000);
-            self.state(ChatState::Retrying, format!("in {seconds} s: {fault}"))
+            self.chat
+                .state(ChatState::Retrying, format!("in {seconds} s: {fault}"))
                 .await?;
             tokio::select! {
-                () = self.cancel.cancelled() => return Err(Halt::Cancelled),
+                () = self.context.cancel.cancelled() => return Err(Halt::Cancelled),
                 () = tokio::time::sleep(left.min(Duration::from_secs(1))) => {}
             }
         }

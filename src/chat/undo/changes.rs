@@ -7,7 +7,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::Chat;
-use super::super::turn::Reply;
 use super::plan::Plan;
 use super::texts::{call_words, entries};
 use super::{UndoEvent, UndoTask};
@@ -20,6 +19,7 @@ use crate::protocol::{
     ChangesReview, FileChange, HunkAnswer, NoticeLevel, ToEditor, with_first_parts,
 };
 use crate::text::one_line;
+use crate::tool::permissions::Reply;
 use crate::workspace::edits::accepted_hunks;
 use co_edit::Hunk;
 

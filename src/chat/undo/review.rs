@@ -14,7 +14,6 @@ use super::plan::Plan;
 use super::texts::call_words;
 use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
-use crate::chat::turn::Reply;
 use crate::checkpoint::{
     By, KeptAnswer, MOST_REVIEW_BYTES, OpenFile, OpenPart, Overlap, PartKind, Record, Round, Store,
     Undo, Verdict, files, shown,
@@ -24,6 +23,7 @@ use crate::protocol::{
 };
 use crate::services::Services;
 use crate::text::one_line;
+use crate::tool::permissions::Reply;
 use crate::workspace::edits::lines_as_text;
 
 /// The most lines of a part in a prompt.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::{
-    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files,
+    self, By, ChangedFile, Record, Store, TurnChanges, Undo, UndoResult, files, named,
 };
 use crate::protocol::{Change, QuickfixEntry};
 use crate::text::{MOST_NAMED, one_line, short};
@@ -210,17 +210,6 @@ pub(super) fn note(done: &UndoResult, by: &By) -> String {
         ));
     }
     note
-}
-
-/// Returns some of the paths, and the number of the others.
-pub(in crate::chat) fn named(mut paths: Vec<String>) -> String {
-    let more = paths.len().saturating_sub(MOST_NAMED);
-    paths.truncate(MOST_NAMED);
-    let paths = paths.join(", ");
-    match more {
-        0 => paths,
-        more => format!("{paths} and {} more", files(more)),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::buffers::OpenBuffers;
-use crate::tool::ToolCall;
 use crate::workspace::files::{Deadline, PathFilter};
 use crate::workspace::judge::{Judge, JudgeConfig};
 use co_policy::{PolicySettings, Verdict};
@@ -111,11 +110,7 @@ impl Place {
 
 fn parse(name: &str, arguments: Value) -> Result<FileQuery, String> {
     let call = Call::new("1", name, arguments);
-    match ToolCall::parse(&call) {
-        Ok(ToolCall::File(look)) => Ok(look),
-        Ok(other) => panic!("{other:?} is no look"),
-        Err(bad) => Err(bad.0),
-    }
+    FileQuery::parse(&call).map_err(|bad| bad.0)
 }
 
 #[test]

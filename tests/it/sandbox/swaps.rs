@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use co::buffers::OpenBuffers;
 use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Undo};
-use co::tool::{ToolCall, edit};
+use co::tool::edit;
+use co::tool::query::FileQuery;
 use co::workspace::edits::{SeenTexts, propose};
 use co::workspace::files::attached::{self, Attached};
 use co::workspace::files::{Deadline, FileScope};
@@ -138,9 +139,7 @@ fn reads_lead_nowhere() {
     let (judge, cwd) = (swaps.judge(), swaps.scene.ws.clone());
     let look = |name: &str, arguments: Value| {
         let call = Call::new("1", name, arguments);
-        let Ok(ToolCall::File(query)) = ToolCall::parse(&call) else {
-            panic!("{call:?}");
-        };
+        let query = FileQuery::parse(&call).unwrap();
         let scope = FileScope {
             path: query.place(&judge, &cwd).ok()?,
             open: OpenBuffers::new(),

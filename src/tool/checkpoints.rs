@@ -1,18 +1,15 @@
-//! The checkpoints of a turn: the files before and after each call that may change them.
+//! The checkpoints of calls: the files before and after each call that may change them.
 
 use std::sync::Arc;
 
-use super::super::jobs::checkpoint::{JobCheckpoint, append_record, try_append};
-use super::Turn;
-use super::call::{AllowedCommand, ParsedCall};
-use super::call_queue::QueuedCall;
-use super::trial::Trial;
+use super::context::CallContext;
+use super::jobs::checkpoint::{JobCheckpoint, append_record, try_append};
 use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;
 
 /// The files before a command or another call.
-pub(super) struct CallCheckpoint {
+pub struct CallCheckpoint {
     by: By,
     /// The error is the reason why there is no checkpoint.
     window: Result<Window, String>,
@@ -26,27 +23,10 @@ pub(super) struct EditCheckpoint {
     before: Option<EditedFiles>,
 }
 
-impl Turn {
-    /// Takes a checkpoint before a command, or another call during which a job may change files.
-    pub(super) async fn checkpoint(
-        &self,
-        next: &QueuedCall,
-        decision: &Decision,
-    ) -> Option<CallCheckpoint> {
-        let approved = decision.lets_run() && *decision != Decision::Unasked;
-        let (what, decision) = match &next.known {
-            // What a trial changed is recorded when it is kept.
-            Ok(ParsedCall::Command(_)) if matches!(&next.trial, Trial::Ended(it) if !it.tried.summary.runs_again) =>
-            {
-                return None;
-            }
-            Ok(ParsedCall::Command(it)) if approved && it.cannot_run.is_none() => {
-                (it.request.text(), decision.clone())
-            }
-            Ok(ParsedCall::JobInput(it)) if approved => (it.request.line(), decision.clone()),
-            Ok(ParsedCall::Job(request)) => (request.line(), Decision::Unasked),
-            _ => return None,
-        };
+impl CallContext {
+    /// Takes a checkpoint before a call during which files may change. `what` is the call in words. A call that is not approved changes
+    /// nothing itself, but a job may meanwhile.
+    pub async fn checkpoint(&self, what: String, decision: Decision) -> Option<CallCheckpoint> {
         let is_read = decision == Decision::Unasked;
         let window = async {
             match self.services.checkpoints.missing(self.judge.root()) {
@@ -73,9 +53,10 @@ impl Turn {
     pub(super) async fn job_checkpoint(
         &self,
         job: u64,
-        allowed: &AllowedCommand,
+        command: &str,
+        decision: &Decision,
     ) -> Option<JobCheckpoint> {
-        if allowed.decision == Decision::Unasked {
+        if *decision == Decision::Unasked {
             return None;
         }
         let (window, head) = tokio::join!(self.begin_window(Workspace::begin_job), self.head());
@@ -86,8 +67,8 @@ impl Turn {
             services: Arc::clone(&self.services),
             transcript_id: self.transcript_id.clone(),
             by: By::Call {
-                what: format!("job {job}: {}", allowed.request.text()),
-                decision: allowed.decision.clone(),
+                what: format!("job {job}: {command}"),
+                decision: decision.clone(),
                 command: true,
             },
         })
@@ -117,7 +98,7 @@ impl Turn {
     }
 
     /// Records the changes since a checkpoint, even if the turn is cancelled.
-    pub(super) async fn keep_changes(&self, checkpoint: CallCheckpoint) {
+    pub async fn keep_changes(&self, checkpoint: CallCheckpoint) {
         let CallCheckpoint { by, window, head } = checkpoint;
         let end = move || match window {
             Ok(window) => window.end(),
@@ -226,7 +207,7 @@ impl Turn {
     fn record_of(&self, by: By, found: CallChanges, planned: bool) -> Record {
         Record {
             planned,
-            turn: self.number,
+            turn: self.turn,
             by,
             workspace: self.judge.root().to_owned(),
             changes: found.changes,

@@ -8,7 +8,7 @@ use co_exec::secrets;
 use co_exec::{Confinement, Program, ShownSecrets};
 
 /// Returns the hidden secrets that a command names. The list is empty if the confinement hides none.
-pub(super) async fn named(
+pub(crate) async fn named(
     services: &Services,
     confinement: &Confinement,
     cwd: &Path,
@@ -48,7 +48,7 @@ pub async fn open_named(
 }
 
 /// Returns the confinement with these secrets open, if it is the workspace level or a container.
-pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
+pub(crate) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
     if let Confinement::Workspace { shown, .. }
     | Confinement::Container {
         shown,
@@ -64,7 +64,7 @@ pub(super) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confi
 }
 
 /// Returns the sentence about these secrets for the question about a command; none if there are no secrets.
-pub(super) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
+pub(crate) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
     let name = |path: &PathBuf| {
         let shown = path.strip_prefix(workspace).unwrap_or(path);
         let name = code(&shown.display().to_string());

@@ -3,10 +3,7 @@
 use co_exec::{CommandOutcome, RunningCommand};
 
 /// Waits for the outcome of a command. Cancels it if `cancelled` is ready first.
-///
-/// A running turn has its own loop, in `turn/run.rs`: if the command ends while the turn handles an answer, the turn must
-/// complete that first.
-pub async fn outcome(
+pub(crate) async fn outcome(
     command: RunningCommand,
     cancelled: impl Future<Output = ()>,
 ) -> CommandOutcome {

@@ -9,7 +9,7 @@ use co_exec::CommandOutcome;
 use co_policy::secret_names;
 
 /// Advice on a command that the system or the confinement refused to run.
-pub(super) const NOT_EXECUTED: &str =
+pub(crate) const NOT_EXECUTED: &str =
     "Do not repeat this command: it may not be executed here. Try another way.";
 
 /// Advice on a command that failed at the read-only level.
@@ -32,7 +32,7 @@ const MAY_NOT_EXECUTE: i32 = 126;
 
 /// The conditions that a command ran under.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Conditions {
+pub struct Conditions {
     /// The confinement in a few words.
     pub confinement: Option<&'static str>,
     /// The network of a command at the workspace level.
@@ -58,7 +58,7 @@ pub(super) struct Conditions {
 impl Conditions {
     /// Returns advice for the model about an outcome. There is none about a command that succeeded or was cancelled, unless
     /// its output is withheld.
-    pub(super) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
+    pub(crate) fn advice(&self, outcome: &CommandOutcome) -> Option<String> {
         if outcome.withheld {
             // After a trial, co asks the person without another call.
             (self.level != "trial").then(|| WITHHELD.to_owned())
@@ -79,13 +79,13 @@ impl Conditions {
     }
 
     /// Returns a sentence about the confinement of an approved command, if it may have caused a failure.
-    pub(super) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
+    pub(crate) fn hint(&self, outcome: &CommandOutcome) -> Option<String> {
         let is_meant = !self.confined && !outcome.withheld;
         is_meant.then(|| confinement_hint::hint(outcome, self.network))?
     }
 
     /// Returns true if running without approval may have caused a failure, or the output is withheld.
-    pub(super) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
+    pub(crate) fn may_be_to_blame(&self, outcome: &CommandOutcome) -> bool {
         match outcome.timed_out {
             _ if outcome.withheld => true,
             true => self.unasked,

@@ -1,4 +1,4 @@
-//! The tool `run_shell_command`, which runs one command through the executor.
+//! The arguments of `run_shell_command`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::event::{ExecMode, ShownCall};
-use super::schema::{self, BadCall};
+use crate::tool::event::{ExecMode, ShownCall};
+use crate::tool::schema::{self, BadCall};
 use co_exec::{Caller, CommandSpec, Confinement, Program, Streams, TerminalSize};
 use co_llm::ToolSpec;
+use co_llm::transcript::Call;
 use co_policy::rules;
 
 /// The tool's name.
@@ -69,7 +70,7 @@ pub struct ExecContext {
 }
 
 /// Returns the tool's description for a model.
-pub(super) fn spec() -> ToolSpec {
+pub(in crate::tool) fn spec() -> ToolSpec {
     let description = "Runs one command and returns its output (standard output and error together) and how it ended. \
         Each command runs in a fresh bash: cd and variables do not carry over to the next one. \
         When the command ends, co also ends everything it left running. \
@@ -125,9 +126,15 @@ pub(super) fn spec() -> ToolSpec {
 }
 
 impl CommandRequest {
-    pub(super) fn parse(arguments: serde_json::Value) -> Result<Self, BadCall> {
-        let arguments: ShellArguments = serde_json::from_value(arguments)
-            .map_err(|error| BadCall(format!("The arguments of {NAME} do not fit: {error}.")))?;
+    /// Parses a call.
+    ///
+    /// # Errors
+    /// The arguments do not fit, or it is of another tool.
+    pub(crate) fn parse(call: &Call) -> Result<Self, BadCall> {
+        if call.name != NAME {
+            return Err(BadCall::of_another_tool(call));
+        }
+        let arguments: ShellArguments = schema::arguments(call)?;
         let program = match (arguments.cmd, arguments.argv) {
             (Some(cmd), None) if !cmd.trim().is_empty() => Program::Shell(cmd),
             (None, Some(argv)) if argv.first().is_some_and(|name| !name.is_empty()) => {
@@ -264,7 +271,7 @@ mod tests {
     const CEILING: Duration = Duration::from_secs(600);
 
     fn parse(arguments: serde_json::Value) -> Result<CommandRequest, String> {
-        CommandRequest::parse(arguments).map_err(|bad| bad.0)
+        CommandRequest::parse(&Call::new("1", NAME, arguments)).map_err(|bad| bad.0)
     }
 
     #[test]

@@ -1,55 +1,83 @@
-//! One job of a chat, as a turn reads it, types to it and ends it.
+//! The jobs of a chat, as a call starts them, reads them, types to them and ends them. The chat owns the list.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::super::advice::Conditions;
+use super::checkpoint::JobCheckpoint;
+use crate::audit::Record;
 use crate::services::running_jobs::JobControl;
+use crate::tool::command::conditions::Conditions;
 use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
 
 /// A job that prints nothing for this time has settled.
 const SETTLE_PAUSE: Duration = Duration::from_millis(500);
 
+/// A request of a call to the list of jobs of its chat.
+pub enum JobListRequest {
+    /// Asks if one more job may run.
+    CheckRoom(oneshot::Sender<Result<(), String>>),
+    /// Asks for the number of a new job.
+    NewNumber(oneshot::Sender<Result<u64, String>>),
+    /// Adds a job that has started.
+    Started(Box<StartedJob>, oneshot::Sender<JobView>),
+    Find(u64, oneshot::Sender<Result<JobView, String>>),
+    /// The model has been told that the job ended.
+    EndTold(u64),
+}
+
+/// A job that has just started.
+pub struct StartedJob {
+    pub number: u64,
+    pub command: String,
+    pub cwd: PathBuf,
+    pub conditions: Conditions,
+    /// The audit line for the job's outcome.
+    pub record: Record,
+    pub job: co_exec::RunningCommand,
+    /// None if the job may change no file, or if there is no undo.
+    pub checkpoint: Option<JobCheckpoint>,
+}
+
 /// A job of the chat. It does not keep the job running.
 #[derive(Debug, Clone)]
-pub(in crate::chat) struct JobView {
+pub struct JobView {
     pub number: u64,
     pub command: String,
     /// The start of its command.
     pub short: String,
     pub cwd: PathBuf,
     pub conditions: Conditions,
-    pub(super) reading: Arc<OutputReading>,
-    pub(super) control: JobControl,
-    pub(super) cancel: CancellationToken,
-    pub(super) began: Instant,
-    pub(super) end: watch::Receiver<Option<Arc<CommandOutcome>>>,
+    pub(crate) reading: Arc<OutputReading>,
+    pub(crate) control: JobControl,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) began: Instant,
+    pub(crate) end: watch::Receiver<Option<Arc<CommandOutcome>>>,
 }
 
 impl JobView {
     /// Returns true until the job's end is known.
-    pub(in crate::chat) fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         self.end.borrow().is_none()
     }
 
     /// Returns the outcome if the job has ended.
-    pub(in crate::chat) fn outcome(&self) -> Option<Arc<CommandOutcome>> {
+    pub(crate) fn outcome(&self) -> Option<Arc<CommandOutcome>> {
         self.end.borrow().clone()
     }
 
     /// Waits for the end of the job.
-    pub(in crate::chat) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         let mut end = self.end.clone();
         // It fails if the job's task has ended, and then the job has ended too.
         let _ = end.wait_for(Option::is_some).await;
     }
 
     /// Waits until the job prints something new and then pauses, or until it ends, but no longer than `most`.
-    pub(in crate::chat) async fn settled(&self, most: Duration) {
+    pub(crate) async fn settled(&self, most: Duration) {
         let settled = async {
             self.reading.settled(SETTLE_PAUSE).await;
             if self.reading.is_over() {
@@ -60,7 +88,7 @@ impl JobView {
     }
 
     /// Ends the job and its processes.
-    pub(in crate::chat) async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.cancel.cancel();
         self.ended().await;
     }
@@ -69,7 +97,7 @@ impl JobView {
     ///
     /// # Errors
     /// The input is full or closed.
-    pub(in crate::chat) fn write(&self, text: &str, close: bool) -> Result<(), InputError> {
+    pub(crate) fn write(&self, text: &str, close: bool) -> Result<(), InputError> {
         // The return key of a terminal sends `\r`.
         let text = match self.control.is_terminal() {
             true => text.replace('\n', "\r"),
@@ -79,12 +107,12 @@ impl JobView {
     }
 
     /// Returns the start of a typed line that has no end yet.
-    pub(in crate::chat) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.control.line()
     }
 
     /// Returns the output from line `since` on; with none, the output since the last reading.
-    pub(in crate::chat) async fn read(&self, since: Option<u64>) -> Option<NewOutput> {
+    pub(crate) async fn read(&self, since: Option<u64>) -> Option<NewOutput> {
         let reading = Arc::clone(&self.reading);
         let read = tokio::task::spawn_blocking(move || match since {
             None => reading.next(),
@@ -94,7 +122,7 @@ impl JobView {
     }
 
     /// Returns the job's state for the model.
-    pub(in crate::chat) fn status(&self, outcome: Option<&CommandOutcome>) -> String {
+    pub(crate) fn status(&self, outcome: Option<&CommandOutcome>) -> String {
         let Some(outcome) = outcome else {
             return format!(
                 "[job {} runs, for {} s so far, {}]",
@@ -118,7 +146,7 @@ impl JobView {
     }
 
     /// Returns the line about the job's end.
-    pub(in crate::chat) fn end_line(&self) -> String {
+    pub(crate) fn end_line(&self) -> String {
         let outcome = self.outcome();
         let how = outcome
             .as_ref()
@@ -135,7 +163,7 @@ impl JobView {
     }
 
     /// Returns true if the job failed and the sandbox may be the cause.
-    pub(in crate::chat) fn failed_confined(&self) -> bool {
+    pub(crate) fn failed_confined(&self) -> bool {
         let outcome = self.outcome();
         outcome.is_some_and(|it| self.conditions.may_be_to_blame(&it))
     }

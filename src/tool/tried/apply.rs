@@ -13,7 +13,7 @@ use crate::workspace::edits;
 ///
 /// # Errors
 /// `on_disk` failed, and nothing was changed.
-pub(in crate::chat) async fn apply(
+pub(crate) async fn apply(
     services: &Services,
     root: &Path,
     mut undo: Undo,

@@ -10,19 +10,19 @@ use crate::services::Services;
 use crate::workspace::judge::Judge;
 
 /// The checkpoint of an approved job. If it is dropped, the changes of the job are not recorded.
-pub(in crate::chat) struct JobCheckpoint {
-    pub(in crate::chat) services: Arc<Services>,
-    pub(in crate::chat) transcript_id: String,
-    pub(in crate::chat) judge: Arc<Judge>,
-    pub(in crate::chat) by: By,
-    pub(in crate::chat) window: Window,
+pub struct JobCheckpoint {
+    pub(crate) services: Arc<Services>,
+    pub(crate) transcript_id: String,
+    pub(crate) judge: Arc<Judge>,
+    pub(crate) by: By,
+    pub(crate) window: Window,
     /// Git's HEAD at the start of the job.
-    pub(in crate::chat) head: Option<Head>,
+    pub(crate) head: Option<Head>,
 }
 
 impl JobCheckpoint {
     /// Records the changes of the job as changes of a turn.
-    pub(in crate::chat) async fn end(self, turn: usize) {
+    pub(crate) async fn end(self, turn: usize) {
         let Self {
             services,
             transcript_id,
@@ -56,7 +56,7 @@ impl JobCheckpoint {
 }
 
 /// Adds a record to those of a chat. Notifies the person if that fails.
-pub(in crate::chat) async fn append_record(services: &Services, chat: String, record: Record) {
+pub(crate) async fn append_record(services: &Services, chat: String, record: Record) {
     if let Err(error) = try_append(services, chat, record).await {
         services.notice(
             NoticeLevel::Warn,
@@ -71,7 +71,7 @@ pub(in crate::chat) async fn append_record(services: &Services, chat: String, re
 ///
 /// # Errors
 /// It cannot be written.
-pub(in crate::chat) async fn try_append(
+pub(crate) async fn try_append(
     services: &Services,
     chat: String,
     record: Record,

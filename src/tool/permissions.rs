@@ -23,7 +23,7 @@ pub enum Reply {
 
 /// A permission that `always` gives.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::chat) enum Allowance {
+pub enum Allowance {
     Rule(co_policy::Pattern),
     /// A rule for the workspace of the question. The chat may work elsewhere by now.
     Saved(PathBuf, co_policy::Pattern),
@@ -36,7 +36,7 @@ pub(in crate::chat) enum Allowance {
 
 /// The permissions of a chat that the person gave so far.
 #[derive(Debug, Clone, Default)]
-pub(in crate::chat) struct Permissions {
+pub struct Permissions {
     pub rules: Vec<co_policy::Pattern>,
     pub everything: bool,
     /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
@@ -49,14 +49,34 @@ pub(in crate::chat) struct Permissions {
 
 impl Permissions {
     /// Returns true if all calls run without approval, except those that the deny rules could not check.
-    pub(in crate::chat) fn confirms(&self, services: &Services) -> bool {
+    pub fn confirms(&self, services: &Services) -> bool {
         self.everything || services.config.auto_confirm
     }
 
+    /// Adds a permission.
+    pub fn add(&mut self, allowance: &Allowance) {
+        match allowance {
+            Allowance::Job(job) => self.jobs.push(*job),
+            Allowance::Everything => self.everything = true,
+            Allowance::TryFirst(_) => self.tries_first = true,
+            Allowance::Rule(rule) | Allowance::Saved(_, rule) => self.rules.push(rule.clone()),
+        }
+    }
+
     /// Adds commands that failed in the sandbox.
-    pub(in crate::chat) fn learn(&mut self, failed: Vec<String>) {
+    pub fn learn(&mut self, failed: Vec<String>) {
         let known = |command: &String| self.failed_confined.contains(command);
         let new: Vec<_> = failed.into_iter().filter(|it| !known(it)).collect();
         self.failed_confined.extend(new);
     }
+}
+
+/// What a turn remembers from call to call.
+#[derive(Debug, Clone, Default)]
+pub struct TurnMemory {
+    pub permissions: Permissions,
+    /// The number of calls of the turn that have ended.
+    pub calls_ended: usize,
+    /// The model was told that the confinement may have caused a failure.
+    pub hinted: bool,
 }

@@ -1,10 +1,12 @@
 //! A command that has run as a trial, of the model or of the person: what the question about it shows, and what is kept of it.
 
+mod apply;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::undo::apply::apply;
+pub(crate) use self::apply::apply;
 use crate::blocking::blocking;
 use crate::checkpoint::{self, By, ChangedFile, Checkpoints, Store, Undo, UndoResult, files};
 use crate::protocol::{Change, HunkAnswer, TrialSummary};

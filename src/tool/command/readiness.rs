@@ -28,7 +28,7 @@ const WITHOUT_ENGINE: &[&str] = &[
 ];
 
 /// Returns the engine that one of these simple commands needs; none if they need none.
-pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
+pub(crate) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
     commands.iter().find_map(|words| {
         let name = Path::new(words.first()?).file_name()?.to_str()?;
         let engine = match name {
@@ -52,7 +52,7 @@ pub(super) fn engine(commands: &[Vec<String>]) -> Option<&'static str> {
 ///
 /// # Errors
 /// The engine does not answer. The text has the engine's words and the next step.
-pub(super) async fn wait(
+pub(crate) async fn wait(
     services: &Services,
     commands: &[Vec<String>],
     environment: &[(OsString, OsString)],
@@ -103,7 +103,7 @@ pub(super) async fn wait(
 }
 
 /// Returns a sentence with the number of containers that `compose up -d` reports as started; none for other commands.
-pub(super) fn started(command: &str, outcome: &CommandOutcome) -> Option<String> {
+pub(crate) fn started(command: &str, outcome: &CommandOutcome) -> Option<String> {
     let detached = [" -d", " --detach"]
         .iter()
         .any(|option| command.contains(option));

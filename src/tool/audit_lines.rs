@@ -1,15 +1,15 @@
 //! The audit lines of a call. The first has the command, the verdict and the decision and is written before the call
 //! runs. The second has the outcome.
 
-use super::Turn;
 use super::call::JudgedCall;
+use super::context::CallContext;
 use crate::audit::Record;
 use crate::services::audit_task;
-use co_llm::transcript::{Call, Decision};
+use co_llm::transcript::Decision;
 
 /// The outcome of a call.
 #[derive(Clone, Copy)]
-pub(super) enum CallOutcome<'a> {
+pub enum CallOutcome<'a> {
     /// The call did not run.
     Nothing,
     Command(&'a co_exec::CommandOutcome),
@@ -19,11 +19,11 @@ pub(super) enum CallOutcome<'a> {
     Typed(&'a str, &'static str),
 }
 
-impl Turn {
+impl CallContext {
     /// Writes the decision on a call that will run. The line is in the file when this returns.
     pub(super) async fn audit_decision(
         &self,
-        call: &Call,
+        call: &str,
         judged: &JudgedCall,
         (decision, level): (&Decision, &str),
     ) -> Record {
@@ -34,9 +34,9 @@ impl Turn {
     }
 
     /// Writes the outcome of a call.
-    pub(super) fn audit(
+    pub fn audit(
         &self,
-        call: &Call,
+        call: &str,
         judged: &JudgedCall,
         decision: &Decision,
         came_to: CallOutcome<'_>,
@@ -58,11 +58,11 @@ impl Turn {
         audit_task::write(&self.services, record, spill);
     }
 
-    fn line(&self, call: &Call, judged: &JudgedCall, decision: &Decision, level: &str) -> Record {
+    fn line(&self, call: &str, judged: &JudgedCall, decision: &Decision, level: &str) -> Record {
         Record {
             time: Record::now(),
             chat: self.transcript_id.clone(),
-            call: call.id.clone(),
+            call: call.to_owned(),
             command: judged.command.clone(),
             segments: judged.segments.clone(),
             verdict: judged.verdict.word().to_owned(),

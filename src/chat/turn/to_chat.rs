@@ -1,0 +1,80 @@
+//! The way from a turn and its calls to their chat.
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::events::ChatEvent;
+use super::event::TurnEvent;
+use crate::protocol::ChatState;
+use crate::tool::context::{CallHost, Halt};
+use crate::tool::event::CallEvent;
+use crate::tool::jobs::list::JobListRequest;
+use co_exec::Caller;
+use co_llm::transcript::Item;
+
+/// Sends the messages of a turn to its chat. If the chat has ended, each of its functions fails as after a cancellation.
+#[derive(Clone)]
+pub(in crate::chat) struct ToChat(pub(in crate::chat) mpsc::Sender<TurnEvent>);
+
+impl ToChat {
+    pub(super) async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
+        self.0.send(event).await.map_err(|_| Halt::Cancelled)
+    }
+
+    pub(super) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
+        self.send(TurnEvent::Show(event.into())).await
+    }
+
+    pub(super) async fn state(
+        &self,
+        state: ChatState,
+        detail: impl Into<String>,
+    ) -> Result<(), Halt> {
+        self.send(TurnEvent::State(state, detail.into())).await
+    }
+
+    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
+    pub(super) async fn record(&self, item: Item) -> Result<(), Halt> {
+        let (done, written) = oneshot::channel();
+        self.send(TurnEvent::Record(item, done)).await?;
+        match written.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(())) => Err(Halt::Unrecorded),
+            Err(_) => Err(Halt::Cancelled),
+        }
+    }
+
+    /// Records and shows a notice for the person.
+    pub(super) async fn note(&self, text: &str) -> Result<(), Halt> {
+        let text = text.to_owned();
+        self.record(Item::Notice { text: text.clone() }).await?;
+        let caller = Caller::Agent;
+        self.show(ChatEvent::Notice { text, caller }).await
+    }
+
+    /// Records a note for the model. With `once`, a retry of the answer does not send the note again.
+    pub(super) async fn tell_model(&self, text: String, once: bool) -> Result<(), Halt> {
+        let shown = ChatEvent::ToldModel(text.clone());
+        self.record(Item::Note { text, once }).await?;
+        self.show(shown).await
+    }
+}
+
+#[async_trait]
+impl CallHost for ToChat {
+    async fn record(&self, item: Item) -> Result<(), Halt> {
+        Self::record(self, item).await
+    }
+
+    async fn show(&self, event: CallEvent) -> Result<(), Halt> {
+        Self::show(self, event).await
+    }
+
+    async fn runs(&self, what: String) -> Result<(), Halt> {
+        self.state(ChatState::Running, what).await
+    }
+
+    async fn job(&self, request: JobListRequest) -> Result<(), Halt> {
+        self.send(TurnEvent::Job(request)).await
+    }
+}

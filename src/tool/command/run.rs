@@ -1,0 +1,465 @@
+//! Runs an allowed command: records the decision, starts it, shows its output and makes the outcome for the model.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::conditions::{Conditions, NOT_EXECUTED};
+use super::request::{CommandRequest, ExecContext};
+use super::{JudgedCommand, readiness, secret_access};
+use crate::audit::Record;
+use crate::cancellable;
+use crate::error;
+use crate::protocol::PlannedCommand;
+use crate::text::short;
+use crate::tool::audit_lines::CallOutcome;
+use crate::tool::call::{Approved, CANCELLED, CallResult, JudgedCall, RunningCall, joined};
+use crate::tool::context::{CallContext, Halt};
+use crate::tool::event::CallEvent;
+use crate::tool::jobs::call::JobReport;
+use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
+use crate::workspace::confinement::{self, level};
+use co_exec::secrets::redact::RedactedText;
+use co_exec::{CommandOutcome, CommandSpec, Confinement, RunningCommand, ShownSecrets};
+use co_llm::transcript::{Decision, Item, ShownPart};
+use co_policy::{Grant, Pattern, Verdict};
+
+/// The output of a command that printed nothing and succeeded.
+const NO_OUTPUT: &str = "(no output)";
+
+/// A command that may run.
+pub(super) struct AllowedCommand {
+    pub request: CommandRequest,
+    pub exec: ExecContext,
+    pub judged: JudgedCall,
+    /// The person replaced the model's command.
+    pub edited: bool,
+    pub approved: Approved,
+}
+
+/// A command that has started.
+pub(super) enum StartedCommand {
+    Foreground(RunningCommand),
+    /// A job of the chat.
+    Background(Box<JobView>),
+    /// It did not start: the reason.
+    Not(String),
+    Cancelled,
+}
+
+impl JudgedCommand {
+    /// Runs the command in the confinement that the decision means.
+    pub(super) async fn run(
+        self,
+        edited: bool,
+        context: Arc<CallContext>,
+        approved: Approved,
+    ) -> Result<RunningCall, Halt> {
+        let unasked = approved.decision() == Decision::Unasked;
+        let confinement = match unasked {
+            true => Ok(self.unasked_confinement(&context)),
+            false => self.approved_confinement(&context, &approved).await,
+        };
+        let confinement = match confinement {
+            Ok(confinement) => confinement,
+            Err(why) => {
+                approved.record(&context).await?;
+                let decision = approved.decision();
+                context.audit(&approved.id, &self.judged, &decision, CallOutcome::Nothing);
+                approved.show(&context).await?;
+                return Ok(CallResult::not_run(why).at_once());
+            }
+        };
+        let allowed = AllowedCommand {
+            exec: ExecContext {
+                cwd: self.cwd,
+                confinement,
+                unasked,
+            },
+            request: self.request,
+            judged: self.judged,
+            edited,
+            approved,
+        };
+        let started = allowed.start(&context).await?;
+        Ok(Box::pin(
+            async move { allowed.finish(started, &context).await },
+        ))
+    }
+
+    fn unasked_confinement(&self, context: &CallContext) -> Confinement {
+        match self.judged.verdict {
+            // It was judged where the kernel confines nothing.
+            Verdict::Allow(Grant::Unconfined) => Confinement::Plain,
+            _ => context.services.probe.for_unasked(&context.workspace),
+        }
+    }
+
+    /// Returns the confinement of a command that the person or their rule allowed, when the command can run in it.
+    ///
+    /// # Errors
+    /// It cannot, for this reason.
+    async fn approved_confinement(
+        &self,
+        context: &CallContext,
+        approved: &Approved,
+    ) -> Result<Confinement, String> {
+        let services = &context.services;
+        let confinement = services.probe.for_approved(|| &context.workspace).await;
+        let confinement = match confinement.map_err(|refused| refused.to_string())? {
+            confinement if may_open(&approved.decision(), &self.request.text()) => {
+                secret_access::open(confinement, self.opens.clone())
+            }
+            confinement => confinement,
+        };
+        if confinement == Confinement::Plain {
+            let environment = services.executor.agent_environment();
+            let ready = readiness::wait(services, &self.judged.words, &environment);
+            context.unless_cancelled(ready).await.unwrap_or(Ok(()))?;
+        }
+        Ok(confinement)
+    }
+}
+
+impl AllowedCommand {
+    /// Records the decision, then starts the command.
+    pub(super) async fn start(&self, context: &CallContext) -> Result<StartedCommand, Halt> {
+        let Self {
+            request, approved, ..
+        } = self;
+        approved.record(context).await?;
+        if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
+            return Ok(StartedCommand::Not(why));
+        }
+        context.load_secret_values().await;
+        // The person may have cancelled meanwhile.
+        if context.cancel.is_cancelled() {
+            return Ok(StartedCommand::Cancelled);
+        }
+        let number = match request.mode.background {
+            false => None,
+            true => match context.jobs(JobListRequest::NewNumber).await? {
+                Ok(number) => Some(number),
+                Err(why) => return Ok(StartedCommand::Not(why)),
+            },
+        };
+        let spec = request.spec(self.exec.clone(), self.ceiling(context));
+        let level = level(&self.exec.confinement);
+        let decided = (&approved.decision(), level);
+        let record = context
+            .audit_decision(&approved.id, &self.judged, decided)
+            .await;
+        if let Some(number) = number {
+            return self.start_job(context, spec, (number, record)).await;
+        }
+        let running = context.services.executor.start_on(spec, request.streams());
+        Ok(match context.unless_cancelled(running).await {
+            Err(_) => StartedCommand::Cancelled,
+            Ok(Ok(running)) => StartedCommand::Foreground(running),
+            Ok(Err(error)) => StartedCommand::Not(not_started(&error)),
+        })
+    }
+
+    /// Records a job's start, then starts it and gives it to the chat.
+    async fn start_job(
+        &self,
+        context: &CallContext,
+        spec: CommandSpec,
+        (number, record): (u64, Record),
+    ) -> Result<StartedCommand, Halt> {
+        let command = self.request.text();
+        let item = Item::JobStarted {
+            job: number,
+            call: self.approved.id.clone(),
+            command: co_policy::printable(&short(&command)),
+        };
+        context.host.record(item).await?;
+        let started = match context.cancel.is_cancelled() {
+            true => Err(CANCELLED.to_owned()),
+            false => {
+                let executor = &context.services.executor;
+                let started = executor.start_on(spec, self.request.streams()).await;
+                started.map_err(|error| not_started(&error))
+            }
+        };
+        let job = match started {
+            Ok(job) => job,
+            Err(why) => {
+                let first = why.lines().next().unwrap_or_default();
+                let item = Item::JobEnded {
+                    job: number,
+                    text: format!("job {number} was not started: {first}"),
+                    told: true,
+                };
+                context.host.record(item).await?;
+                return Ok(StartedCommand::Not(why));
+            }
+        };
+        let decision = self.approved.decision();
+        let started_job = StartedJob {
+            checkpoint: context.job_checkpoint(number, &command, &decision).await,
+            number,
+            command: co_policy::printable(&command),
+            cwd: self.exec.cwd.clone(),
+            conditions: self.conditions(context),
+            record,
+            job,
+        };
+        let job = context
+            .jobs(|reply| JobListRequest::Started(Box::new(started_job), reply))
+            .await?;
+        Ok(StartedCommand::Background(Box::new(job)))
+    }
+
+    /// Shows the output of a command until its end, and returns the outcome.
+    async fn finish(
+        self,
+        started: StartedCommand,
+        context: &CallContext,
+    ) -> Result<CallResult, Halt> {
+        if !matches!(started, StartedCommand::Cancelled) {
+            self.approved.show(context).await?;
+        }
+        match started {
+            StartedCommand::Foreground(running) => Ok(self.follow(running, context).await?.1),
+            StartedCommand::Background(job) => self.first_output(&job, context).await,
+            StartedCommand::Not(why) => {
+                self.audit_nothing(context);
+                Ok(CallResult::not_run(why))
+            }
+            StartedCommand::Cancelled => Ok(CallResult::answer(CANCELLED)),
+        }
+    }
+
+    /// Returns the first output of a job that has started.
+    async fn first_output(&self, job: &JobView, context: &CallContext) -> Result<CallResult, Halt> {
+        context.host.runs(self.request.text()).await?;
+        let mut lead = format!("[job {} was started]\n", job.number);
+        if self.edited {
+            let ran = self.request.text();
+            lead = format!("The person changed the command; what was started is:\n{ran}\n\n{lead}");
+        }
+        let report = JobReport {
+            lead,
+            ..JobReport::default()
+        };
+        report.first(context, job).await
+    }
+
+    /// Shows the output of a command until its end, and audits the outcome. Returns it with the result of the call.
+    pub(super) async fn follow(
+        &self,
+        running: RunningCommand,
+        context: &CallContext,
+    ) -> Result<(CommandOutcome, CallResult), Halt> {
+        let services = &context.services;
+        let command = self.request.text();
+        let listed = (services.foreground).add(context.chat, services.id(), &command);
+        context.host.runs(command).await?;
+        let started = Instant::now();
+        let outcome = show_until_done(running, context).await?;
+        drop(listed);
+        let conditions = self.conditions(context);
+        let hint = conditions.hint(&outcome);
+        let hint = hint.filter(|_| self.approved.may_hint);
+        let (told, output) = self.for_model(&outcome, hint.as_deref(), context).await;
+        let short = outcome.timed_out && conditions.unasked;
+        let setting = if short { ": unasked_timeout" } else { "" };
+        let started_containers = readiness::started(&self.request.text(), &outcome);
+        let more = started_containers.unwrap_or_default();
+        let failed =
+            conditions.may_be_to_blame(&outcome) && self.approved.decision() == Decision::Unasked;
+        let result = CallResult {
+            ok: outcome.ok(),
+            spill: outcome.spill.clone(),
+            failed_confined: failed.then(|| self.request.text()),
+            hinted: hint.is_some(),
+            shown: ShownPart {
+                output,
+                status: joined(&[&format!("{}{setting}", outcome.status()), &more]),
+                exceptions: Some(joined(&[
+                    &format!("{}{setting}", outcome.exceptions()),
+                    &more,
+                ])),
+                took: outcome.took(),
+                notice: hint,
+                tried: self.approved.decision() == Decision::Tried,
+            },
+            ..told.into()
+        };
+        let (id, decision) = (&self.approved.id, &self.approved.decision());
+        let ended = CallOutcome::Command(&outcome);
+        context.audit(id, &self.judged, decision, ended);
+        tracing::debug!(call = id, wall = ?started.elapsed(), "a call ended");
+        Ok((outcome, result))
+    }
+
+    /// Returns the outcome for the model, without secrets and with advice, and the place of the output in it.
+    async fn for_model(
+        &self,
+        outcome: &CommandOutcome,
+        hint: Option<&str>,
+        context: &CallContext,
+    ) -> (RedactedText, [usize; 2]) {
+        let redacted = context.redact_for_model(&outcome.output).await;
+        let (RedactedText { mut text, hidden }, mut output) = place_output(outcome, redacted);
+        if self.edited {
+            let ran = self.request.text();
+            let lead = format!("The person changed the command; what ran is:\n{ran}\n\n");
+            output = output.map(|at| at + lead.len());
+            text.insert_str(0, &lead);
+        }
+        let hint = hint.map(|hint| format!("It ran {hint}."));
+        let advice = self.conditions(context).advice(outcome);
+        for line in hint.into_iter().chain(advice) {
+            text.push('\n');
+            text.push_str(&line);
+        }
+        (RedactedText { text, hidden }, output)
+    }
+
+    /// Returns the conditions that a command runs under.
+    pub(super) fn conditions(&self, context: &CallContext) -> Conditions {
+        let services = &context.services;
+        let ceiling = services.config.max_timeout();
+        let limit = self.request.limit(self.ceiling(context));
+        Conditions {
+            confinement: confinement::words(&self.exec.confinement),
+            network: services.config.sandbox_network,
+            confined: self.exec.unasked,
+            hides: match &self.exec.confinement {
+                Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
+                    *shown != ShownSecrets::Everything
+                }
+                Confinement::Trial { .. } => true,
+                _ => false,
+            },
+            approved_confinement: services.probe.name(),
+            level: level(&self.exec.confinement),
+            asked: self.request.timeout,
+            limit,
+            unasked: limit != self.request.limit(ceiling),
+            ceiling,
+        }
+    }
+
+    /// Returns the longest time that a command may take. It is shorter for a command that runs without approval, unless that
+    /// is a job.
+    fn ceiling(&self, context: &CallContext) -> Duration {
+        let config = &context.services.config;
+        let most = config.max_timeout();
+        let unasked = self.approved.decision() == Decision::Unasked;
+        match unasked && !self.request.mode.background {
+            true => most.min(config.unasked_timeout),
+            false => most,
+        }
+    }
+
+    /// Writes the audit line of a command that did not run.
+    pub(super) fn audit_nothing(&self, context: &CallContext) {
+        let (id, decision) = (&self.approved.id, &self.approved.decision());
+        context.audit(id, &self.judged, decision, CallOutcome::Nothing);
+    }
+
+    /// Returns the command as the hooks of plugins get it.
+    fn for_hooks(&self, context: &CallContext) -> PlannedCommand {
+        PlannedCommand {
+            chat: context.chat,
+            command: self.request.text(),
+            cwd: self.exec.cwd.display().to_string(),
+            unasked: self.exec.unasked,
+            job: None,
+        }
+    }
+}
+
+async fn show_until_done(
+    running: RunningCommand,
+    context: &CallContext,
+) -> Result<CommandOutcome, Halt> {
+    let block = context.services.id();
+    let started = CallEvent::OutputStarted {
+        block,
+        screen: running.screen(),
+    };
+    context.host.show(started).await?;
+    let outcome = cancellable::outcome(running, context.cancel.cancelled()).await;
+    context.host.show(CallEvent::OutputEnded { block }).await?;
+    Ok(outcome)
+}
+
+/// Returns true if the person allowed this very command, and so the secrets that it names.
+fn may_open(decision: &Decision, command: &str) -> bool {
+    match decision {
+        Decision::Approved => true,
+        Decision::Rule { rule } => *rule == Pattern::exact(command).to_string(),
+        _ => false,
+    }
+}
+
+/// Returns the outcome of a command for the model, and the place of the program's output in it.
+fn place_output(
+    outcome: &co_exec::CommandOutcome,
+    redacted: Result<RedactedText, String>,
+) -> (RedactedText, [usize; 2]) {
+    let redacted = match redacted {
+        Ok(redacted) => redacted,
+        Err(withheld) => return (format!("[{withheld}]\n").into(), [0, 0]),
+    };
+    if redacted.text.trim().is_empty() {
+        return (NO_OUTPUT.to_owned().into(), [0, 0]);
+    }
+    let status = outcome.output.get(outcome.printed..).unwrap_or_default();
+    let output = redacted.text.strip_suffix(status);
+    let end = output.unwrap_or(&redacted.text).len();
+    (redacted, [0, end])
+}
+
+/// Returns the result of a command that could not start. The person sees the first line.
+fn not_started(error: &co_exec::Error) -> String {
+    let why = error::text_of(error).plain();
+    match error.is_permission() {
+        true => format!("{why}\n{NOT_EXECUTED}"),
+        false => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_to_the_command_itself_opens_secrets() {
+        let rule = |rule: Pattern| Decision::Rule {
+            rule: rule.to_string(),
+        };
+        let command = "cat .env && ls";
+        assert!(may_open(&Decision::Approved, command));
+        assert!(may_open(&rule(Pattern::exact(command)), command));
+        assert!(!may_open(&rule(Pattern::prefix(["cat"])), "cat .env"));
+        for decision in [Decision::AutoConfirm, Decision::Unasked] {
+            assert!(!may_open(&decision, command));
+        }
+    }
+
+    #[test]
+    fn only_the_output_of_a_program_counts_as_output() {
+        let outcome = co_exec::CommandOutcome {
+            output: "a\n[exit 1]\n".to_owned(),
+            printed: 2,
+            ..co_exec::CommandOutcome::default()
+        };
+        let placed = |redacted| {
+            let (RedactedText { text, .. }, [start, end]) = place_output(&outcome, redacted);
+            (text[start..end].to_owned(), text)
+        };
+        let (output, text) = placed(Ok(outcome.output.clone().into()));
+        assert_eq!((output.as_str(), text), ("a\n", outcome.output.clone()));
+        let (output, text) = placed(Err("output withheld: why".to_owned()));
+        assert_eq!(
+            (output.as_str(), text.as_str()),
+            ("", "[output withheld: why]\n")
+        );
+        let (output, text) = placed(Ok(String::new().into()));
+        assert_eq!((output.as_str(), text.as_str()), ("", NO_OUTPUT));
+    }
+}

@@ -1,0 +1,172 @@
+//! The surroundings of a call: what its turn has, and the way from the call to its chat.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::event::CallEvent;
+use super::jobs::list::{JobListRequest, JobView};
+use crate::buffers::{Buffers, OpenBuffers};
+use crate::protocol::PlannedCommand;
+use crate::services::{Services, withheld};
+use crate::workspace::edits::{EditRange, SeenTexts};
+use crate::workspace::judge::Judge;
+use co_exec::secrets::redact::RedactedText;
+use co_llm::Provider;
+use co_llm::transcript::Item;
+
+/// The longest time that a cancelled turn waits for redacted output.
+const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The reason why a call ends its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    Cancelled,
+    /// The transcript file cannot be written, so nothing more may happen.
+    Unrecorded,
+}
+
+/// The chat of a call.
+#[async_trait]
+pub trait CallHost: Send + Sync {
+    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
+    async fn record(&self, item: Item) -> Result<(), Halt>;
+
+    async fn show(&self, event: CallEvent) -> Result<(), Halt>;
+
+    /// Tells the person in a line what runs.
+    async fn runs(&self, what: String) -> Result<(), Halt>;
+
+    /// Sends a request to the list of jobs.
+    async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
+}
+
+/// What a turn has for its calls. It stays the same while a call runs; changed settings make a new one.
+#[derive(Clone)]
+pub struct CallContext {
+    /// The number of the chat.
+    pub chat: u64,
+    /// The transcript's id in the store.
+    pub transcript_id: String,
+    /// The number of earlier turns of the chat.
+    pub turn: usize,
+    pub services: Arc<Services>,
+    pub provider: Arc<dyn Provider>,
+    pub judge: Arc<Judge>,
+    pub workspace: PathBuf,
+    pub cwd: PathBuf,
+    /// The texts of files that the model has read.
+    pub seen_texts: SeenTexts,
+    /// The lines that the person asked to change.
+    pub range: Option<EditRange>,
+    pub host: Arc<dyn CallHost>,
+    pub cancel: CancellationToken,
+}
+
+impl CallContext {
+    /// Waits for work, unless the turn is cancelled.
+    ///
+    /// # Errors
+    /// The turn is cancelled.
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Halt::Cancelled),
+            done = work => Ok(done),
+        }
+    }
+
+    /// Returns the buffers of Neovim, for requests that end with the turn.
+    pub fn buffers(&self) -> Buffers {
+        (self.services.buffers).of_turn(self.chat, self.cancel.clone())
+    }
+
+    /// Returns the loaded buffers of some files, which are real paths.
+    pub async fn read_buffers<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> OpenBuffers {
+        self.buffers().read(files).await
+    }
+
+    /// Returns the reason why a plugin refuses a command. Returns none if the turn is cancelled meanwhile.
+    pub(super) async fn plugin_refusal(&self, command: PlannedCommand) -> Option<String> {
+        let refusal = self.unless_cancelled(self.services.buffers.refusal(command));
+        let why = refusal.await.ok().flatten();
+        why.map(|why| format!("a plugin refuses it: {why}"))
+    }
+
+    /// Returns a text without secrets, for the model. A cancelled turn waits only a short time for it.
+    ///
+    /// # Errors
+    /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
+    pub async fn redact_for_model(&self, text: &str) -> Result<RedactedText, String> {
+        // If a program supplies the key of the provider, co knows the key only after the first request.
+        let keys = self.provider.secrets();
+        let redact = self.services.redact_for_model(&self.workspace, text, &keys);
+        in_time(&self.cancel, redact).await
+    }
+
+    /// Reads the values of secrets before a command may change them.
+    pub(super) async fn load_secret_values(&self) {
+        if self.services.config.redact {
+            let load = self.services.load_secret_values(&self.workspace);
+            // If the turn is cancelled, nothing runs that could change them.
+            self.unless_cancelled(load).await.ok();
+        }
+    }
+
+    /// Sends a request to the list of jobs, and returns the reply.
+    pub(super) async fn jobs<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> JobListRequest,
+    ) -> Result<T, Halt> {
+        let (reply, answer) = oneshot::channel();
+        self.host.job(request(reply)).await?;
+        answer.await.map_err(|_| Halt::Cancelled)
+    }
+
+    /// Returns the job with a number. The inner error is a text for the model.
+    pub(super) async fn find_job(&self, number: u64) -> Result<Result<JobView, String>, Halt> {
+        self.jobs(|reply| JobListRequest::Find(number, reply)).await
+    }
+}
+
+/// Waits for a redacted text, but only a short time after the turn is cancelled.
+async fn in_time(
+    cancel: &CancellationToken,
+    redact: impl Future<Output = Result<RedactedText, String>>,
+) -> Result<RedactedText, String> {
+    let late = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(REDACTION_TIMEOUT).await;
+    };
+    tokio::select! {
+        text = redact => text,
+        () = late => Err(withheld("the turn was cancelled")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancelled_turn_waits_a_short_time_for_redacted_output() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let soon = async {
+            tokio::task::yield_now().await;
+            Ok("text".to_owned().into())
+        };
+        assert_eq!(in_time(&cancel, soon).await.unwrap().text, "text");
+        assert_eq!(
+            in_time(&cancel, std::future::pending()).await,
+            Err(
+                "output withheld: co could not check it for secrets (the turn was cancelled)"
+                    .to_owned()
+            )
+        );
+    }
+}
