@@ -153,7 +153,7 @@ impl ContextReader {
     async fn read(&self, query: ContextQuery) -> Result<ContextRead, NoContext> {
         match query {
             ContextQuery::File { path } => self.file(self.cwd.join(path)).await,
-            ContextQuery::Text { paths, text } => {
+            ContextQuery::Text { paths, text, lines } => {
                 let cwd = self.cwd.clone();
                 let files = blocking(move || {
                     let paths = paths
@@ -162,7 +162,7 @@ impl ContextReader {
                     Ok::<_, String>(paths.collect::<Vec<_>>())
                 });
                 self.check(&files.await?, text.len(), &text).await?;
-                Ok(ContextRead::default())
+                self.lines_of_part(lines).await
             }
             ContextQuery::Diff => self.diff().await,
             ContextQuery::Commit { revision } => {
@@ -178,6 +178,23 @@ impl ContextReader {
                 more,
             } => self.places(definitions, references, more).await,
         }
+    }
+
+    /// Returns the whole lines for a part of them, if they have a secret: the redactor would not know half of it.
+    async fn lines_of_part(&self, lines: Option<String>) -> Result<ContextRead, NoContext> {
+        let Some(lines) = lines else {
+            return Ok(ContextRead::default());
+        };
+        let (services, root) = (&self.services, self.judge.root());
+        let redacted = services.redact_for_model(root, &lines, &[]).await?;
+        Ok(match redacted.hidden {
+            0 => ContextRead::default(),
+            _ => ContextRead {
+                text: Some(redacted.text),
+                note: Some("whole lines, because they have a secret".to_owned()),
+                ..ContextRead::default()
+            },
+        })
     }
 
     async fn file(&self, path: PathBuf) -> Result<ContextRead, NoContext> {

@@ -230,7 +230,13 @@ pub enum ContextQuery {
     /// That of a file, or the image in it.
     File { path: String },
     /// A text that the editor has of files. The backend only checks that the model may be sent it.
-    Text { paths: Vec<String>, text: String },
+    Text {
+        paths: Vec<String>,
+        text: String,
+        /// The whole lines of which `text` is a part.
+        #[serde(default)]
+        lines: Option<String>,
+    },
     /// The changes that git knows, staged and not.
     Diff,
     /// A commit of git, or another object.

@@ -645,7 +645,7 @@ pub struct TrustQuestion {
 /// A context of a prompt, or the reason why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ContextRead {
-    /// None for an image, and for a text that the editor has.
+    /// None for an image, and for a text that the editor has and may send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The bytes of the whole file, of which `text` may be the start.

@@ -85,6 +85,7 @@ local function selected_part(buf)
       name = ('@selection %s:%s%s'):format(name, range, mode == 'v' and '' or ' (a block)'),
       text = table.concat(lines, '\n'),
       files = files_of({ buf }),
+      lines = limit.lines(buf, from[2], to[2]),
     }
   end)
 end
@@ -379,10 +380,13 @@ local function check(slot, read, done)
     return done(context, slot.missing)
   end
   local text = printable.head(context.text, limit.LONGEST)
-  local query = { kind = 'text', paths = context.files, text = text }
+  local query = { kind = 'text', paths = context.files, text = text, lines = context.lines }
   read(slot.word, query, function(answer)
     if answer.cancelled or answer.problem then
       return done(nil, answer.problem)
+    elseif answer.text then
+      context.name = ('%s (%s)'):format(context.name, answer.note or '')
+      context.text = answer.text
     end
     done(context)
   end)

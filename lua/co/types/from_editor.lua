@@ -8,6 +8,7 @@
 ---@field image? co.Image
 ---@field size? integer bytes of the whole text, if `text` is a part of it; never sent
 ---@field files? string[] the files that the editor's text is from, which the backend checks; never sent
+---@field lines? string the whole lines of which `text` is a part, which the backend checks too; never sent
 
 ---@class (exact) co.Image
 ---@field media_type string such as `image/png`
@@ -111,6 +112,7 @@
 ---@field path? string with `file`
 ---@field paths? string[] with `text`: the files that the text is from
 ---@field text? string with `text`: what the editor has of these files; with `search`: the text to find
+---@field lines? string with `text`: the whole lines of which it is a part
 ---@field revision? string with `commit`
 ---@field definitions? co.ServerPlace[] with `places`: those of a name
 ---@field references? co.ServerPlace[] with `places`

@@ -44,7 +44,7 @@ fn messages() -> Vec<Value> {
         json!({ "type": "command", "chat": 1, "name": "!", "args": "ls", "cwd": "/", "options": options }),
         json!({ "type": "write_commit", "chat": 1, "cwd": "/", "directory": "/d", "variables": [["GIT_DIR", "/g"]] }),
         query(json!({ "kind": "file", "path": "/a" })),
-        query(json!({ "kind": "text", "paths": ["/a"], "text": "t" })),
+        query(json!({ "kind": "text", "paths": ["/a"], "text": "t", "lines": "l" })),
         query(json!({ "kind": "diff" })),
         query(json!({ "kind": "commit", "revision": "HEAD" })),
         query(json!({ "kind": "search", "text": "t" })),

@@ -197,6 +197,31 @@ fn a_buffer_of_a_link_out_of_the_workspace_is_asked_about() {
     assert!(sent(&scene, 1).contains("far away"));
 }
 
+/// The redactor knows whole secrets.
+#[test]
+fn a_selection_of_half_a_secret_is_its_lines_without_it() {
+    let workspace = Workspace::new();
+    workspace.write(".env", "API_TOKEN=sword-Qx71-fish-9032\n");
+    workspace.write("notes.txt", "the pin is sword-Qx71-fish-9032\nall else\n");
+    let scene = answering(workspace);
+    scene.command("edit notes.txt");
+    scene.type_keys("gg2wvj:<C-u>Co see @selection<CR>");
+    let first = sent(&scene, 0);
+    assert!(!first.contains("Qx71"), "{first}");
+    scene.command("call cursor(1, 14)");
+    scene.type_keys("vee:<C-u>Co see @selection<CR>");
+    let half = sent(&scene, 1);
+    assert!(!half.contains("Qx71"), "{half}");
+    assert!(half.contains("the pin is "), "{half}");
+    assert!(
+        half.contains("whole lines, because they have a secret"),
+        "{half}"
+    );
+    scene.type_keys("2G0ve:<C-u>Co see @selection<CR>");
+    let other = sent(&scene, 2);
+    assert!(other.contains("all") && !other.contains("else"), "{other}");
+}
+
 #[test]
 fn the_files_of_quickfix_entries_are_asked_about_together() {
     let workspace = Workspace::new();
