@@ -310,6 +310,7 @@ describe('completion', function()
       '/restart!',
       '/resume',
       '/retry',
+      '/review',
       '/rewind',
       '/rules',
     }, complete(nvim, 'Co /r'))
