@@ -155,7 +155,7 @@ class ModulesTest(unittest.TestCase):
             "crates/co-exec/src/regular.rs": "opens files of settings, outside a workspace",
             "crates/co-exec/src/container/mounts.rs": "an own directory with closed files",
             "crates/co-exec/src/container/owner.rs": "/proc",
-            "crates/co-exec/src/container/remote.rs": "the configuration of the engine; a new file that tests an engine",
+            "crates/co-exec/src/container/remote.rs": "the configuration of the engine",
             "crates/co-exec/src/directory_lock.rs": own,
             "crates/co-exec/src/inherited.rs": "/proc",
             "crates/co-exec/src/limits.rs": "/proc",

@@ -368,6 +368,26 @@ impl Dir {
         fs::set_permissions(name_of(&file), Permissions::from_mode(mode))
     }
 
+    /// Changes the mode of a file to the one that `change` returns for it; none is no change. Returns none if there is no file, or no
+    /// change.
+    ///
+    /// # Errors
+    /// As for [`Self::set_mode`].
+    pub(crate) fn change_mode(
+        &self,
+        name: &OsStr,
+        change: impl FnOnce(&Node) -> Option<u32>,
+    ) -> io::Result<Option<()>> {
+        let Some(file) = found(self.beneath(Path::new(name), NAMED))? else {
+            return Ok(None);
+        };
+        // Both of the same file: another one may have the name at any moment.
+        let Some(mode) = change(&Node::of(&file)?) else {
+            return Ok(None);
+        };
+        fs::set_permissions(name_of(&file), Permissions::from_mode(mode)).map(Some)
+    }
+
     /// Makes a file under a temporary name in this directory, and opens it. The umask takes from `mode`.
     ///
     /// # Errors
@@ -531,6 +551,11 @@ impl<'a> Unfinished<'a> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
+    /// Returns its temporary name.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// Gives it a name in its directory, and replaces the file or link that has the name.
     ///
     /// # Errors
@@ -604,12 +629,20 @@ pub fn text_resolved(path: &Path) -> io::Result<String> {
 /// # Errors
 /// It cannot be opened, or a part of the path has become a link.
 pub(crate) fn open_o_path(real: &Path) -> rustix::io::Result<OwnedFd> {
-    let (top, below) = split_real(real)?;
-    let file = top.beneath(below, NAMED)?;
+    let file = open_place(real)?;
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
         FileType::Symlink => Err(Errno::LOOP),
         _ => Ok(file),
     }
+}
+
+/// Opens a file of any kind or a link with `O_PATH`, by a path in a real directory.
+///
+/// # Errors
+/// It cannot be opened, or a part of the path above it has become a link.
+pub(crate) fn open_place(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let (top, below) = split_real(path)?;
+    top.beneath(below, NAMED)
 }
 
 /// Opens `/`, and returns it with the rest of a real path.

@@ -1,11 +1,12 @@
 //! Finds out if an engine has the workspace. An engine of another machine mounts a directory of that machine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use super::WORKSPACE_INSIDE;
 use super::fault::{EngineFault, FaultKind};
 use super::instance::Container;
+use crate::beneath::Dir;
 use crate::environment::Variables;
 use crate::process::env;
 
@@ -36,18 +37,18 @@ pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
     if !may_be_remote(&container.engine.env) {
         return Ok(());
     }
-    let name = format!(".co-probe-{:016x}", fastrand::u64(..));
-    let file = container.workspace().0.join(&name);
-    if File::create_new(&file).is_err() {
+    let Ok(workspace) = Dir::open(&container.workspace().0) else {
+        return Ok(());
+    };
+    let Ok((probe, _)) = workspace.make_unfinished(".co-probe-", 0o600) else {
         // Nothing tells then.
         return Ok(());
-    }
-    let inside = format!("{WORKSPACE_INSIDE}/{name}");
+    };
+    let inside = format!("{WORKSPACE_INSIDE}/{}", probe.name());
     let script = "test -e \"$1\" && echo here || echo missing";
     let args = ["exec", &container.name, "sh", "-c", script, "co", &inside];
     let found = container.call(&args).await;
-    // It may be gone with its directory.
-    let _ = fs::remove_file(&file);
+    drop(probe);
     match found?.trim() {
         "missing" => Err(container.fault(
             FaultKind::Mount,

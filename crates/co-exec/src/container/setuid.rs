@@ -118,13 +118,13 @@ impl Look {
             match kind {
                 FileType::Directory => dirs.push(name),
                 FileType::RegularFile => {
-                    if let Some(node) = dir.node(&name)?.filter(|node| self.is_meant(node)) {
-                        let list = match dir.set_mode(&name, node.mode & !SETUID) {
-                            Ok(()) => &mut self.cleared,
-                            Err(_) => &mut self.refused,
-                        };
-                        list.push(at.join(&name));
-                    }
+                    let clear = |node: &Node| self.is_meant(node).then_some(node.mode & !SETUID);
+                    let list = match dir.change_mode(&name, clear) {
+                        Ok(None) => continue,
+                        Ok(Some(())) => &mut self.cleared,
+                        Err(_) => &mut self.refused,
+                    };
+                    list.push(at.join(&name));
                 }
                 _ => {}
             }
