@@ -217,7 +217,7 @@ fn no_secret_comes_out_beside_a_program_that_moves_it() {
                 give(&workspace, runner);
                 let mut mover = Command::new("python3");
                 let mover = mover.args(["-c", moves]).current_dir(workspace.path());
-                let mut mover = mover.spawn().unwrap();
+                let mover = proc::Killed(mover.spawn().unwrap());
                 for level in [&[][..], &["--read-only"]] {
                     let line = "for i in 1 2 3 4 5 6 7 8 9; do cat .env app/.env app2/.env 2> /dev/null; done";
                     let args = [level, &[line]].concat();
@@ -235,8 +235,7 @@ fn no_secret_comes_out_beside_a_program_that_moves_it() {
                         "{engine:?} {runner:?}: {done:?}"
                     );
                 }
-                mover.kill().unwrap();
-                mover.wait().unwrap();
+                drop(mover);
                 let secrets = ["app/.env", "app2/.env"].map(|name| workspace.read(name));
                 let is_there = |text: &Option<String>| text.as_deref() == Some("KEY=hunter2\n");
                 assert!(secrets.iter().any(is_there), "{secrets:?}");

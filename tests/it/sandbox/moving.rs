@@ -350,7 +350,7 @@ fn a_launcher_without_an_executor_starts_nothing_if_a_secret_moved() {
                     ("", Some(126))
                 );
                 assert!(
-                    said.contains("app/.env was moved or replaced before it could be hidden"),
+                    said.contains("app/.env was moved or replaced before it could be protected"),
                     "{said}"
                 );
             }

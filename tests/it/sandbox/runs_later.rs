@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
+use super::hostile::python;
 use super::machine::Machine;
 use super::scene::stdout;
-use crate::support::{BACKEND, DEADLINE};
+use crate::support::{BACKEND, DEADLINE, proc};
 
 /// The ways in which a command could make a repository if there is none.
 const INIT: &[&str] = &[
@@ -278,4 +279,34 @@ fn a_configuration_that_git_cannot_read_is_refused_in_time() {
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(told.contains("git cannot read its configuration"), "{told}");
     assert!(machine.exec(&ws, &["--read-only"], "true").status.success());
+}
+
+/// Moves the directory of hooks, as fast as it can.
+const MOVES: &str = "import os
+while True:
+    os.rename('.git/hooks', '.git/hooks2')
+    os.rename('.git/hooks2', '.git/hooks')";
+
+#[test]
+fn no_hook_is_planted_untold_beside_a_program_that_moves_them() {
+    for machine in Machine::all() {
+        let ws = machine.repository("ws");
+        machine.bash(&ws, "mkdir -p .git/hooks");
+        let mut mover = machine.command(python(), &ws);
+        let mover = proc::Killed(mover.args(["-c", MOVES]).spawn().unwrap());
+        let pid = i32::try_from(mover.0.id()).unwrap();
+        for _ in 0..8 {
+            let plant = "for i in $(seq 200); do echo x > .git/hooks/pre-commit; done 2> /dev/null";
+            let done = machine.write(&ws, plant);
+            proc::stop(pid);
+            let told = String::from_utf8_lossy(&done.stderr).into_owned();
+            let hooks = [".git/hooks", ".git/hooks2"].map(|name| ws.join(name).join("pre-commit"));
+            for hook in hooks.iter().filter(|hook| hook.exists()) {
+                assert!(told.contains("other programs run"), "{told}");
+                fs::remove_file(hook).unwrap();
+            }
+            let pid = nix::unistd::Pid::from_raw(pid);
+            nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).unwrap();
+        }
+    }
 }

@@ -129,6 +129,16 @@ fn field(status: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
+/// A process that is killed when this is dropped.
+pub(crate) struct Killed(pub(crate) std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Ends `pid` at once.
 pub(crate) fn kill9(pid: i32) {
     let pid = nix::unistd::Pid::from_raw(pid);

@@ -1,5 +1,6 @@
 //! Starts commands in containers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Executor, MAX_SURVEYS};
@@ -151,7 +152,7 @@ impl Executor {
             let place = (workspace.as_path(), *read_only);
             let survey = secrets.as_ref().map(SecretWatch::before);
             let protected = launcher.protected(place, shown, &env, survey)?;
-            let mut watched = WatchedPaths::new(protected.watched.clone());
+            let mut watched = WatchedPaths::new(protected.watched.clone(), &BTreeSet::new());
             if !read_only {
                 watched = watched.with_repositories(launcher.surveys(), workspace);
             }

@@ -41,9 +41,13 @@ struct RepositoryWatch {
 type Trace = (PathBuf, String);
 
 impl WatchedPaths {
-    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
+    /// Watches paths. What is at those in `absent` counts as new.
+    pub(crate) fn new(paths: Vec<PathBuf>, absent: &BTreeSet<PathBuf>) -> Self {
         let traced = paths.into_iter().map(|path| {
-            let traces = traces(&path);
+            let traces = match absent.contains(&path) {
+                true => BTreeSet::new(),
+                false => traces(&path),
+            };
             (path, traces)
         });
         Self {
@@ -68,12 +72,16 @@ impl WatchedPaths {
         self
     }
 
-    /// Returns the paths at which there is something new.
+    /// Returns the paths at which there is something new, and those of which something was moved away: it may come back.
     pub(crate) fn changed(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
         for (path, before) in &self.traced {
             let now = traces(path);
             changed.extend(now.difference(before).map(|(named, _)| named.clone()));
+            let was_there = before.iter().any(|(named, _)| named == path);
+            if now.is_empty() && was_there && !git::is_todo(path) {
+                changed.push(path.clone());
+            }
         }
         let new = self.repositories.iter().flat_map(RepositoryWatch::made);
         for repository in new {
@@ -193,13 +201,8 @@ mod tests {
         fs::write(&stays, "").unwrap();
         let todo = git.join("rebase-merge/git-rebase-todo");
         fs::write(&todo, "pick 1\nexec make test\n").unwrap();
-        let watched = WatchedPaths::new(vec![
-            made.clone(),
-            replaced.clone(),
-            stays.clone(),
-            todo.clone(),
-            git.clone(),
-        ]);
+        let paths = [&made, &replaced, &stays, &todo, &git].map(Clone::clone);
+        let watched = WatchedPaths::new(paths.into(), &BTreeSet::new());
         fs::write(&todo, "exec make test\npick 2\n").unwrap();
         fs::write(&stays, "changed by the person").unwrap();
         assert_eq!(watched.changed(), Vec::<PathBuf>::new());
@@ -208,7 +211,8 @@ mod tests {
         fs::rename(top.path().join("new"), &replaced).unwrap();
         fs::write(&todo, "exec touch x\n").unwrap();
         symlink("/home/a/.bashrc", git.join("logs/HEAD")).unwrap();
-        let named = [made, replaced, todo, git.join("logs/HEAD")];
+        fs::rename(&stays, top.path().join("away")).unwrap();
+        let named = [made, replaced, stays, todo, git.join("logs/HEAD")];
         assert_eq!(watched.changed(), named);
     }
 }

@@ -69,6 +69,8 @@ pub(super) struct FoundPaths {
     pub env: Vec<(OsString, OsString)>,
     /// Paths to compare when the command has ended.
     pub watched: Vec<PathBuf>,
+    /// Those of them that nothing protects, because they are missing.
+    pub absent: BTreeSet<PathBuf>,
     /// Protected names that do not exist and need a placeholder.
     pub missing: Vec<PathBuf>,
 }

@@ -10,7 +10,7 @@ use nix::sched::CloneFlags;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, FilterConfig};
-use super::mounts::HideError;
+use super::mounts::ProtectError;
 use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
 use super::start_gate::LauncherGate;
 use super::support::SandboxSupport;
@@ -85,7 +85,7 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, enters the namespaces of the plan and hides secrets. Returns the locks of a
+/// Closes all files except the standard streams, enters the namespaces of the plan, and protects what the command must not change or read. Returns the locks of a
 /// trial.
 fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
     let gate = plan.gate.map(LauncherGate::inherited).transpose();
@@ -104,15 +104,15 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
             .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
         mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
     }
-    let hidden = mounts::hide(&mounts.hidden);
-    match (gate, &hidden) {
+    let protected = mounts::hold(mounts).and_then(|()| mounts::hide(&mounts.hidden));
+    match (gate, &protected) {
         (Some(gate), Ok(())) => gate
             .pass()
             .map_err(|e| format!("nobody waits for it ({e})"))?,
-        (Some(gate), Err(HideError::Moved(path))) => gate.refuse(path),
+        (Some(gate), Err(ProtectError::Moved(path))) => gate.refuse(path),
         _ => {}
     }
-    hidden.map_err(|error| error.to_string())?;
+    protected.map_err(|error| error.to_string())?;
     plan.limits.set_in_namespace()?;
     Ok(locks)
 }

@@ -421,6 +421,7 @@ impl Launcher {
             mounts,
             env,
             watched,
+            absent,
             missing,
         } = self.grants.find(grant_request)?;
         let overlays = mounts.iter().flat_map(|mounts| &mounts.overlays);
@@ -429,10 +430,6 @@ impl Launcher {
         let layer = layer.transpose()?;
         let memory = mounts.as_ref().and_then(|mounts| mounts.memory.as_ref());
         let memory = memory.map(|dir| dir.path.0.clone());
-        let mut watched = WatchedPaths::new(watched);
-        if grant_request.level == SandboxLevel::Workspace {
-            watched = watched.with_repositories(&self.surveys, grant_request.workspace);
-        }
         let placeholders = Placeholders::place(&missing).map_err(|(path, error)| {
             let path = path.display();
             SandboxRefusal::Unable(format!(
@@ -440,6 +437,11 @@ impl Launcher {
                  sandbox_backend = \"subprocess\""
             ))
         })?;
+        // Placeholders are no change.
+        let mut watched = WatchedPaths::new(watched, &absent);
+        if grant_request.level == SandboxLevel::Workspace {
+            watched = watched.with_repositories(&self.surveys, grant_request.workspace);
+        }
         let mut limits = request.limits;
         if grant_request.level == SandboxLevel::ReadOnly && !grant_request.namespaces {
             // Its temporary directory is on a disk.

@@ -2,14 +2,16 @@
 //! protected, secrets cannot be opened, and an overlay may take the changes of a directory.
 
 use std::ffi::CString;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::libc;
 use nix::sched::CloneFlags;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, StatVfsMountFlags, StatxAttributes, StatxFlags, statx,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
@@ -18,26 +20,26 @@ use rustix::mount::{
 
 use crate::beneath;
 
-use super::plan::{HiddenPaths, Mounts, Overlay};
+use super::plan::{HiddenPaths, Mounts, Overlay, PathBytes};
 use super::restriction;
 
-/// The reason why not all secrets are hidden.
+/// The reason why not all is protected from the command.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HideError {
-    #[error("{} was moved or replaced before it could be hidden", .0.display())]
+pub(super) enum ProtectError {
+    #[error("{} was moved or replaced before it could be protected", .0.display())]
     Moved(PathBuf),
-    #[error("secrets cannot be hidden ({0})")]
+    #[error("secrets and what runs later cannot be protected ({0})")]
     System(#[from] io::Error),
 }
 
-impl From<Errno> for HideError {
+impl From<Errno> for ProtectError {
     fn from(error: Errno) -> Self {
         Self::System(error.into())
     }
 }
 
 /// Enters a new mount namespace and makes it read-only, except for the paths in `mounts`. The next child of this
-/// process is also in the namespaces `others`. Does not hide secrets; see [`hide`].
+/// process is also in the namespaces `others`. Does not protect what is in writable paths; see [`hold`] and [`hide`].
 ///
 /// # Errors
 /// The kernel or its settings refuse a step. If that step is the overlay, the error is a reason for a person. Otherwise it is
@@ -74,15 +76,41 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         mount("co", &dir.path.0, "tmpfs", flags, &*CString::new(bounds)?)?;
     }
-    for path in &mounts.pinned {
+    Ok(())
+}
+
+/// Mounts what the command must not rename, or not change, on itself.
+///
+/// # Errors
+/// The system refuses, or another program has moved a path, or has put a link in the way. Then it may come back unprotected.
+pub(super) fn hold(mounts: &Mounts) -> Result<(), ProtectError> {
+    for path in mounts.pinned.iter().chain(&mounts.held) {
         bind(&path.0)?;
     }
     for path in &mounts.held {
-        if bind(&path.0)? {
-            set(&path.0, libc::MOUNT_ATTR_RDONLY, Reach::Here)?;
-        }
+        // The system refuses if another file is there now.
+        let done = set(&path.0, libc::MOUNT_ATTR_RDONLY, Reach::Here);
+        done.map_err(|_| ProtectError::Moved(path.0.clone()))?;
     }
-    Ok(())
+    let is_mounted = |place: &OwnedFd| {
+        let facts = statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+        Ok(facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+    };
+    let is_read_only = |place: &OwnedFd| {
+        let flags = rustix::fs::fstatvfs(place)?.f_flag;
+        Ok(flags.contains(StatVfsMountFlags::RDONLY))
+    };
+    let check = |paths: &[PathBytes], holds: &dyn Fn(&OwnedFd) -> rustix::io::Result<bool>| {
+        for path in paths {
+            if !holds(&place_at(&path.0)?)? {
+                return Err(ProtectError::Moved(path.0.clone()));
+            }
+        }
+        Ok(())
+    };
+    check(&mounts.pinned, &is_mounted)?;
+    check(&mounts.held, &is_mounted)?;
+    check(&mounts.held, &is_read_only)
 }
 
 /// Mounts an overlay. Other programs see no change.
@@ -120,7 +148,7 @@ fn mount_overlay(overlay: &Overlay) -> io::Result<()> {
 /// # Errors
 /// The system refuses, or a path does not lead to its secret any more: another program has removed it, has moved a directory
 /// above it, or has put a link in the way. Then the secret may come back under any name, and would be open.
-pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
+pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), ProtectError> {
     let Some(by) = hidden.by.as_ref().filter(|_| !hidden.paths.is_empty()) else {
         return Ok(());
     };
@@ -148,13 +176,13 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
         let cover = if kind.is_dir() { &dir } else { &file };
         match mount_bind(cover, by_descriptor(&secret)) {
             // It was removed just now.
-            Err(Errno::NOENT) => return Err(HideError::Moved((*path).to_owned())),
+            Err(Errno::NOENT) => return Err(ProtectError::Moved((*path).to_owned())),
             mounted => mounted?,
         }
     }
     for path in &paths {
         if rustix::fs::fstat(secret_at(path)?)?.st_dev != masks {
-            return Err(HideError::Moved((*path).to_owned()));
+            return Err(ProtectError::Moved((*path).to_owned()));
         }
     }
     unmount(&by.0, UnmountFlags::DETACH)?;
@@ -162,12 +190,21 @@ pub(super) fn hide(hidden: &HiddenPaths) -> Result<(), HideError> {
 }
 
 /// Opens a secret as a mount point, through no link.
-fn secret_at(path: &Path) -> Result<OwnedFd, HideError> {
-    match beneath::open_o_path(path) {
+fn secret_at(path: &Path) -> Result<OwnedFd, ProtectError> {
+    unless_moved(beneath::open_o_path(path), path)
+}
+
+/// Opens a path as a mount point. It may be a link, and no part above it.
+fn place_at(path: &Path) -> Result<OwnedFd, ProtectError> {
+    unless_moved(beneath::open_place(path), path)
+}
+
+fn unless_moved<T>(done: rustix::io::Result<T>, path: &Path) -> Result<T, ProtectError> {
+    match done {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {
-            Err(HideError::Moved(path.to_owned()))
+            Err(ProtectError::Moved(path.to_owned()))
         }
-        opened => Ok(opened?),
+        done => Ok(done?),
     }
 }
 
@@ -184,25 +221,12 @@ fn unshare(namespaces: CloneFlags) -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Does nothing if
-/// it no longer exists. Mounts below it stay.
-fn bind(path: &Path) -> io::Result<bool> {
-    let Some(place) = mount_point(path)? else {
-        return Ok(false);
-    };
+/// Mounts a path of the workspace on itself, so that a command cannot rename, remove or replace it. Mounts below it stay.
+fn bind(path: &Path) -> Result<(), ProtectError> {
+    let place = place_at(path)?;
     let here = by_descriptor(&place);
-    mount_bind_recursive(&here, &here)?;
-    Ok(true)
-}
-
-/// Opens a path as a mount point. Returns none if nothing is there.
-fn mount_point(path: &Path) -> io::Result<Option<OwnedFd>> {
-    match place(path) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        place => Ok(Some(place?)),
-    }
+    // It may have been removed just now.
+    unless_moved(mount_bind_recursive(&here, &here), path)
 }
 
 /// Opens a path as a mount point.

@@ -20,6 +20,6 @@ pub enum HidingRefusal {
     NotSurveyed(PathBuf),
     #[error("co cannot hide the secrets in {}, because that takes {rules} rules", workspace.display())]
     TooManyRules { workspace: PathBuf, rules: usize },
-    #[error("co cannot hide {}, because it was moved or replaced each time before the command could start: end the program that does that", .0.display())]
+    #[error("co cannot protect {}, because it was moved or replaced each time before the command could start: end the program that does that", .0.display())]
     Moving(PathBuf),
 }

@@ -1,5 +1,5 @@
-//! The gate at the start of a command: its launcher says that all secrets are hidden, or that one has moved, and then waits until it
-//! may start the command.
+//! The gate at the start of a command: its launcher says that all is protected, or what has moved, and then waits until it may start the
+//! command.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -13,8 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::plan::LOWEST_DESCRIPTOR;
 use crate::inherited;
 
-/// The message that all secrets are hidden, and the answer that the command may start. Another message is the path of a secret that
-/// has moved.
+/// The message that all is protected, and the answer that the command may start. Another message is the path of what has moved.
 const READY: &[u8] = b".";
 
 /// The gate in the process that starts the launcher.
@@ -50,8 +49,8 @@ impl StartGate {
         self.launchers.as_raw_fd()
     }
 
-    /// Waits until all secrets are hidden. Then runs `prepare`, and lets the launcher start the command. Returns the path of a secret
-    /// that has moved; none if the command starts, or the launcher failed for another reason, which it prints.
+    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command. Returns the path of what has
+    /// moved; none if the command starts, or the launcher failed for another reason, which it prints.
     ///
     /// # Errors
     /// The launcher cannot be reached.
@@ -82,7 +81,7 @@ impl LauncherGate {
         self.0.as_fd()
     }
 
-    /// Says that all secrets are hidden, and waits until the command may start.
+    /// Says that all is protected, and waits until the command may start.
     ///
     /// # Errors
     /// It may not, because the process that started the launcher gave it up.
@@ -91,7 +90,7 @@ impl LauncherGate {
         self.0.read_exact(&mut [0; READY.len()])
     }
 
-    /// Says that a secret has moved.
+    /// Says what has moved.
     pub(super) fn refuse(mut self, path: &Path) {
         // If nobody hears it, the message on standard error is left.
         let _told = self.0.write_all(path.as_os_str().as_bytes());

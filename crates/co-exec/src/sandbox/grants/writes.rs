@@ -42,7 +42,6 @@ pub(super) fn add(
             around(path, Right::Write, &kept.secrets, grants, &mut Vec::new());
         }
         // A protected file is no longer protected once somebody outside replaces it.
-        let held = protected.all.iter().filter(|it| it.is_file());
         let git_dir = kept.real.join(".git");
         let git_dir = layout.outside().unwrap_or(&git_dir);
         let git_dir = git_dir.join("HEAD").is_file().then_some(git_dir);
@@ -50,10 +49,11 @@ pub(super) fn add(
             .later
             .iter()
             .chain(&protected.limits.watched)
-            .chain(held);
+            .chain(&protected.all);
         let watched: BTreeSet<&Path> = watched.map(PathBuf::as_path).chain(git_dir).collect();
         found.watched = watched.into_iter().map(Path::to_owned).collect();
-        found.mounts = Some(protected.mounts(kept, writable, request.tmp));
+        let (mounts, absent) = protected.mounts(kept, writable, request.tmp);
+        (found.mounts, found.absent) = (Some(mounts), absent);
         found.missing = protected.limits.obeyed;
     } else {
         let mut avoid = kept.secrets.clone();
@@ -104,7 +104,13 @@ impl ProtectedWrites {
         Ok(Self { limits, later, all })
     }
 
-    fn mounts(&self, kept: &WorkspacePaths, mut writable: Vec<PathBuf>, tmp: &Path) -> Mounts {
+    /// Returns the mounts, and the protected paths that nothing holds, because they are missing.
+    fn mounts(
+        &self,
+        kept: &WorkspacePaths,
+        mut writable: Vec<PathBuf>,
+        tmp: &Path,
+    ) -> (Mounts, BTreeSet<PathBuf>) {
         let roots = writable.clone();
         writable.extend(self.limits.writable.iter().cloned());
         writable.push(tmp.to_owned());
@@ -113,8 +119,11 @@ impl ProtectedWrites {
         held.extend(kept.secrets.iter().filter(|path| below(path)).cloned());
         // co puts placeholders in place of missing configuration before the command starts.
         let there = |path: &PathBuf| path.symlink_metadata().is_ok();
-        held.retain(|path| there(path) || self.limits.obeyed.contains(path));
-        let mut pinned: BTreeSet<PathBuf> = self.limits.pinned.iter().cloned().collect();
+        let is_held = |path: &PathBuf| there(path) || self.limits.obeyed.contains(path);
+        let (held, absent): (BTreeSet<_>, BTreeSet<_>) = held.into_iter().partition(is_held);
+        let held: BTreeSet<PathBuf> = held.iter().map(|path| in_real_directory(path)).collect();
+        let pinned = self.limits.pinned.iter().filter(|path| there(path));
+        let mut pinned: BTreeSet<PathBuf> = pinned.map(|path| in_real_directory(path)).collect();
         for path in &held {
             // A command cannot rename entries of a protected directory, and a mount there would be writable.
             let above = path.ancestors().skip(1);
@@ -125,13 +134,21 @@ impl ProtectedWrites {
                     .map(Path::to_owned),
             );
         }
-        Mounts {
+        let mounts = Mounts {
             writable: texts(&writable),
             pinned: texts(&pinned),
             held: texts(&held),
             ..Mounts::default()
-        }
+        };
+        (mounts, absent)
     }
+}
+
+/// Returns a path with the links above it resolved.
+fn in_real_directory(path: &Path) -> PathBuf {
+    let above = path.parent().and_then(|dir| dir.canonicalize().ok());
+    let real = above.zip(path.file_name());
+    real.map_or_else(|| path.to_owned(), |(dir, name)| dir.join(name))
 }
 
 fn texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBytes> {

@@ -79,6 +79,8 @@ impl Launcher {
             missing.retain(|path| *path != repository);
             watched.push(repository);
         }
+        // Placeholders come later, and are no change.
+        watched.retain(|path| !missing.contains(path));
         missing.retain(|path| path.starts_with(workspace));
         Ok(ProtectedPaths {
             pinned: inside(mounts.pinned),
