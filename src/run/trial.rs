@@ -83,7 +83,13 @@ pub(super) async fn begin(services: &Services, cwd: PathBuf) -> Result<TrialPlac
             "your commands run in a container here, which has no trials: {FOR_REAL}"
         ));
     }
-    let real = blocking(move || cwd.canonicalize());
+    let real = blocking(move || {
+        let advice = |error| {
+            let place = cwd.display();
+            format!("{place} cannot be entered ({error}): go to a directory that exists")
+        };
+        cwd.canonicalize().map_err(advice)
+    });
     let judge = services.judge(&workspace_of(&real.await?));
     let checked = Arc::clone(&judge);
     let checked = blocking(move || checked.check_trial()).await;
