@@ -12,6 +12,7 @@ pub mod edit;
 pub mod event;
 pub mod jobs;
 pub mod permissions;
+pub mod plan;
 pub mod query;
 pub mod rename;
 pub mod schema;
@@ -43,7 +44,7 @@ impl ToolSet {
             .chain(jobs::tools())
             .chain(query::tools())
             .chain(edit::tools())
-            .chain([rename::tool()]);
+            .chain([rename::tool(), plan::tool()]);
         Self::new(tools.map(|tool| -> Box<dyn Tool> { Box::new(tool) }))
     }
 

@@ -137,7 +137,11 @@ impl Chat {
             TurnEvent::Record(item, done) => {
                 self.flush().await;
                 self.answering &= !matches!(item, Item::Outcome(_));
+                let is_call = matches!(item, Item::Call(_));
                 let written = self.recorder.record(item).await;
+                if is_call {
+                    self.find_plan();
+                }
                 // It fails if the turn was cancelled meanwhile.
                 done.send(if written { Ok(()) } else { Err(()) }).ok();
             }

@@ -31,11 +31,11 @@ mod loop_limits;
 mod observed;
 mod order;
 mod parts;
+mod plan;
 mod prompt_files;
 mod questions;
 mod queue;
 mod refusals;
-
 mod resumed;
 mod retry;
 mod review;

@@ -325,7 +325,7 @@ fn file_like(
     };
     let mut file = FileText::decode(&store.get(blob)?).map_err(io::Error::other)?;
     let blob = if file.as_str() == text {
-        blob.clone()
+        *blob
     } else {
         file.apply_hunks(&hunks(file.as_str(), text));
         store.put(&file.encode().map_err(io::Error::other)?)?

@@ -30,6 +30,7 @@ fn state(chat: u64, state: ChatState) -> ToEditor {
         chosen: false,
         unusual: Vec::new(),
         open: None,
+        plan: None,
     }
 }
 

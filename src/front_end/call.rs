@@ -62,6 +62,7 @@ enum CallKind {
     Query,
     Edit,
     Job,
+    Plan,
     Thought,
 }
 
@@ -100,6 +101,11 @@ impl CallView {
             ChatEvent::Call(CallEvent::Begun(ShownCall::Edit(words))) => {
                 view(CallKind::Edit, CallState::Waits, words)
             }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Plan(steps))) => {
+                let mut call = view(CallKind::Plan, CallState::Waits, "plan");
+                call.remarks.clone_from(steps);
+                call
+            }
             ChatEvent::Call(CallEvent::Begun(ShownCall::Job { words, typed })) => {
                 let mut call = view(CallKind::Job, CallState::Waits, words);
                 call.lead = lead(typed.as_deref().unwrap_or_default().lines());
@@ -126,6 +132,11 @@ impl CallView {
             (false, true) => vec!["in the background".to_owned()],
             (true, true) => vec!["in a terminal, in the background".to_owned()],
         };
+    }
+
+    /// Returns whether it shows the steps of the model's work.
+    pub(super) fn is_plan(&self) -> bool {
+        self.kind == CallKind::Plan
     }
 
     /// Adds a query to those that this call shows, if it shows only queries that have succeeded.
@@ -243,7 +254,9 @@ impl CallView {
     fn end(&mut self, end: &CallEnd, full: bool) {
         self.ended = true;
         self.state = match end.ok && self.state != CallState::Failed {
-            true if matches!(self.kind, CallKind::Look | CallKind::Query) => CallState::Looks,
+            true if matches!(self.kind, CallKind::Look | CallKind::Query | CallKind::Plan) => {
+                CallState::Looks
+            }
             true => CallState::Done,
             false => CallState::Failed,
         };

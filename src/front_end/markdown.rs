@@ -42,6 +42,8 @@ pub(super) struct Page {
     calls: u64,
     /// The last call of the model, and its number.
     call: Option<(u64, CallView)>,
+    /// The call that shows the steps of the model's work, in this turn.
+    plan: Option<u64>,
     /// The running commands that the person typed, with their numbers and the numbers of their outputs.
     typed: Vec<(u64, u64, CallView)>,
 }
@@ -113,6 +115,7 @@ impl Page {
             full,
             calls: 0,
             call: None,
+            plan: None,
             typed: Vec::new(),
         }
     }
@@ -121,7 +124,9 @@ impl Page {
     pub(super) fn add(&mut self, event: &ChatEvent) -> Vec<Edit> {
         let mut separated = None;
         match event {
-            ChatEvent::TurnStarted => (self.in_turn, self.headed) = (true, false),
+            ChatEvent::TurnStarted => {
+                (self.in_turn, self.headed, self.plan) = (true, false, None);
+            }
             ChatEvent::Text(text) => {
                 self.call = None;
                 let mut piece = self.heading();
@@ -184,6 +189,13 @@ impl Page {
         if typed.is_none() {
             piece.text.push_str(&self.close_code());
         }
+        if let Some(number) = self.plan.filter(|_| call.is_plan()) {
+            // The text after it begins a line of its own.
+            (self.last, self.held) = (Last::Call, 0);
+            let line = call.line(self.full);
+            self.call = Some((number, call));
+            return vec![Edit::Call(number, line)];
+        }
         if let Some((number, before)) = &mut self.call
             && self.last == Last::Call
             && *number == self.calls
@@ -197,6 +209,9 @@ impl Page {
         (self.last, self.breaks, self.held) = (Last::Call, 1, 0);
         self.calls += 1;
         let line = call.line(self.full);
+        if call.is_plan() {
+            self.plan = Some(self.calls);
+        }
         match typed {
             Some(block) => self.typed.push((self.calls, block, call)),
             None => self.call = Some((self.calls, call)),
@@ -328,7 +343,7 @@ fn appended(piece: Piece) -> Vec<Edit> {
 /// Returns the text of a whole transcript. The page becomes its end.
 pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptText {
     let mut all = TranscriptText::default();
-    let mut output = (0, "");
+    let (mut output, mut numbers) = ((0, ""), Vec::new());
     for event in events {
         match event {
             ChatEvent::AnswerStarted => {
@@ -357,12 +372,15 @@ pub(super) fn transcript(events: &[ChatEvent], page: &mut Page) -> TranscriptTex
                     all.push(piece);
                 }
                 Edit::SeparateAnswer => all.separate_answer(),
-                Edit::Call(number, line) if number == output.0 => all.set_call(line),
-                Edit::Call(number, line) => {
-                    all.end_call(&mut output);
-                    output = (number, "");
-                    all.begin_call(line);
-                }
+                Edit::Call(number, line) => match numbers.iter().position(|it| *it == number) {
+                    Some(at) => all.calls[at].line = line,
+                    None => {
+                        all.end_call(&mut output);
+                        output = (number, "");
+                        numbers.push(number);
+                        all.begin_call(line);
+                    }
+                },
             }
         }
         if !text.is_empty() {
@@ -406,12 +424,6 @@ impl TranscriptText {
             line,
         });
         self.push_text("\n");
-    }
-
-    fn set_call(&mut self, line: CallLine) {
-        if let Some(call) = self.calls.last_mut() {
-            call.line = line;
-        }
     }
 
     /// Adds the output of the last call.
@@ -641,6 +653,33 @@ mod tests {
         let calls: Vec<_> = told.calls.iter().map(|call| call.row).collect();
         assert_eq!((calls, told.answer), (vec![5, 7], Some(9)));
         assert_eq!(told.rows, text.matches('\n').count());
+    }
+
+    #[test]
+    fn a_plan_is_one_block_of_its_turn() {
+        let plan = |step: &str| {
+            let shown = ShownCall::Plan(vec![step.to_owned()]);
+            [CallEvent::Begun(shown).into(), ended_well()]
+        };
+        let turn = |first: &str, last: &str| {
+            [ChatEvent::TurnStarted, ChatEvent::AnswerStarted]
+                .into_iter()
+                .chain(plan(first))
+                .chain([event_text("I do it.")])
+                .chain(plan(last))
+                .chain([event_text("Done.")])
+        };
+        let events: Vec<_> = turn("[ ] a", "[x] a")
+            .chain(turn("[ ] b", "[x] b"))
+            .collect();
+        let told = transcript(&events, &mut Page::new(false));
+        let steps: Vec<_> = told
+            .calls
+            .iter()
+            .map(|call| &call.line.remarks[0])
+            .collect();
+        assert_eq!(steps, ["[x] a", "[x] b"]);
+        assert!(told.text.contains("I do it.\nDone."), "{}", told.text);
     }
 
     fn ended_well() -> ChatEvent {

@@ -79,6 +79,9 @@ pub enum ToEditor {
         /// None if the person has answered all changes.
         #[serde(skip_serializing_if = "Option::is_none")]
         open: Option<OpenSummary>,
+        /// The numbers of the completed steps and of all steps of the model's plan; none if no step is open.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        plan: Option<[u16; 2]>,
     },
     /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },

@@ -24,6 +24,8 @@ pub enum ShownCall {
     Query(String),
     /// A call that changes files, in words such as `edit src/main.rs`.
     Edit(String),
+    /// The steps of the model's work, a line for each.
+    Plan(Vec<String>),
     /// A call about a job, in words, and the text that it types.
     Job {
         words: String,

@@ -86,6 +86,10 @@ describe('the winbar', function()
     same(' ready · 9 changes in 2 files%<', text({ open = open }, 40))
   end)
 
+  it('says how far the plan of the model is', function()
+    same(' ready · plan 3/7%<', text({ plan = { 3, 7 } }))
+  end)
+
   it('is cut from its end, where the least important parts are', function()
     local fields = {
       unusual = { 'edits allowed' },

@@ -104,6 +104,7 @@
 ---@field unusual? string[] what the person allowed or chose, in a few words each
 ---@field chosen? boolean the model is not that of the settings
 ---@field open? co.OpenSummary nil: the person has answered all changes
+---@field plan? integer[] the numbers of the completed steps and of all steps of the plan, nil if no step is open
 
 --- The changes that the person has not answered yet, in short.
 ---@class (exact) co.OpenSummary

@@ -65,6 +65,7 @@ impl Chat {
 
     /// Shows another transcript in place of the one on the screen.
     pub(in crate::chat) async fn show_resumed(&mut self, resumed: ChatEvent) {
+        self.find_plan();
         // Lua gets the file's id before the text.
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });

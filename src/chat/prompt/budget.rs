@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use self::texts::Texts;
 use super::output_frame::framed;
+use crate::tool::plan::WorkPlan;
 use co_llm::ToolSpec;
 use co_llm::transcript::{self, Context, Item, Shortened};
 
@@ -41,7 +42,7 @@ impl Budget {
     /// `items` is the whole transcript. This function applies the summaries in it, and gives each call exactly
     /// one result.
     pub fn fit(&self, system: &str, tools: &[ToolSpec], items: &[Item]) -> Fit {
-        let (whole, _) = transcript::repair(transcript::view(items));
+        let (whole, _) = transcript::repair(with_plan(transcript::view(items), items));
         let mut texts = Texts::new(framed(whole), items);
         let fixed = tokens(system) + tools.iter().map(tool_tokens).sum::<u64>();
         let mut used = fixed + texts.told.iter().map(item_tokens).sum::<u64>();
@@ -117,6 +118,19 @@ impl Budget {
         }
         keep
     }
+}
+
+/// Adds the plan of the model to the summary that stands for it.
+fn with_plan(mut told: Vec<Item>, items: &[Item]) -> Vec<Item> {
+    let plan = WorkPlan::summed_up(items, &told);
+    let summary = told.iter_mut().find_map(|item| match item {
+        Item::Summary { text, .. } => Some(text),
+        _ => None,
+    });
+    if let (Some(plan), Some(text)) = (plan, summary) {
+        text.push_str(&format!("\n\nYour plan then:\n{}", plan.lines().join("\n")));
+    }
+    told
 }
 
 /// Returns true if the model wrote, thought or called something since the last summary.

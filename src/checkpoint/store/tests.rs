@@ -13,7 +13,7 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         before: None,
         after: Some(Entry::File {
             mode: 0o644,
-            blob: Some(blob.clone()),
+            blob: Some(*blob),
         }),
     };
     Record {

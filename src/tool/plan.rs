@@ -1,0 +1,210 @@
+//! The tool `update_plan`: the steps of the model's work, with their states. It changes nothing, so nobody is asked.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::call::{
+    AnyCall, Approved, CallResult, JudgedCall, PlannedCall, Resolution, RunningCall,
+};
+use super::context::{CallContext, Halt};
+use super::event::ShownCall;
+use super::permissions::TurnMemory;
+use super::schema::{self, BadCall, BuiltIn, arguments};
+use crate::text::{one_line, start_of};
+use co_llm::transcript::{Call, Item, ShownPart};
+
+/// The tool's name.
+const NAME: &str = "update_plan";
+
+/// The most steps of a plan, and the most bytes of one.
+const MOST_STEPS: usize = 30;
+const LONGEST_STEP: usize = 200;
+
+/// The steps of the model's work.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkPlan {
+    plan: Vec<WorkStep>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkStep {
+    step: String,
+    status: StepStatus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StepStatus {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// A call of this tool.
+struct PlanCall(WorkPlan);
+
+/// Returns the tool.
+pub(super) fn tool() -> BuiltIn {
+    let description = "Shows the person the steps of your work and how far you are; they see one list, which each call \
+        replaces. For work of three steps or more: call it when you begin, and whenever a step is done. At most one step is \
+        in_progress. Runs at once and changes nothing.";
+    let step = json!({
+        "type": "object",
+        "properties": {
+            "step": { "type": "string", "description": "The step in a few words." },
+            "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
+        },
+        "required": ["step", "status"],
+        "additionalProperties": false,
+    });
+    let properties = json!({
+        "plan": {
+            "type": "array",
+            "items": step,
+            "description": format!("All steps, in order, at most {MOST_STEPS}."),
+        },
+    });
+    BuiltIn {
+        spec: schema::spec(NAME, description.to_owned(), properties, &["plan"]),
+        parse: |call| WorkPlan::parse(call).map(|plan| AnyCall::other(PlanCall(plan))),
+        shown_unread: |_| None,
+    }
+}
+
+impl WorkPlan {
+    fn parse(call: &Call) -> Result<Self, BadCall> {
+        if call.name != NAME {
+            return Err(BadCall::of_another_tool(call));
+        }
+        let plan: Self = arguments(call)?;
+        match plan.plan.len() {
+            1..=MOST_STEPS => Ok(plan),
+            count => Err(BadCall(format!(
+                "A plan has 1 to {MOST_STEPS} steps, and this one has {count}."
+            ))),
+        }
+    }
+
+    /// Returns the last plan of a transcript; none if there is none.
+    pub fn last(items: &[Item]) -> Option<Self> {
+        Self::last_but(items, &HashSet::new())
+    }
+
+    /// Returns the last plan among the items that a summary stands for. `told` are the items that the model gets.
+    pub fn summed_up(items: &[Item], told: &[Item]) -> Option<Self> {
+        let told = told.iter().filter_map(|item| match item {
+            Item::Call(call) => Some(call.id.as_str()),
+            _ => None,
+        });
+        Self::last_but(items, &told.collect())
+    }
+
+    fn last_but(items: &[Item], but: &HashSet<&str>) -> Option<Self> {
+        items.iter().rev().find_map(|item| match item {
+            Item::Call(call) if !but.contains(call.id.as_str()) => Self::parse(call).ok(),
+            _ => None,
+        })
+    }
+
+    /// Returns the numbers of the completed steps and of all.
+    pub fn progress(&self) -> [u16; 2] {
+        let is_done = |it: &&WorkStep| it.status == StepStatus::Completed;
+        let done = self.plan.iter().filter(is_done).count();
+        // There are at most `MOST_STEPS`.
+        [done, self.plan.len()].map(|count| u16::try_from(count).unwrap_or(u16::MAX))
+    }
+
+    /// Returns the steps, a line for each.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |WorkStep { step, status }: &WorkStep| {
+            let sign = match status {
+                StepStatus::Pending => "[ ]",
+                StepStatus::InProgress => "[>]",
+                StepStatus::Completed => "[x]",
+            };
+            format!("{sign} {}", one_line(start_of(step, LONGEST_STEP)))
+        };
+        self.plan.iter().map(line).collect()
+    }
+}
+
+#[async_trait]
+impl PlannedCall for PlanCall {
+    fn shown(&self) -> ShownCall {
+        ShownCall::Plan(self.0.lines())
+    }
+
+    async fn judge(&mut self, _context: &CallContext, _memory: &TurnMemory) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn resolve(&self, _context: &CallContext, _memory: &TurnMemory) -> Resolution {
+        Resolution::Free
+    }
+
+    fn judged(&self) -> Option<&JudgedCall> {
+        None
+    }
+
+    async fn start(
+        self: Box<Self>,
+        _context: Arc<CallContext>,
+        _approved: Approved,
+    ) -> Result<RunningCall, Halt> {
+        let [done, all] = self.0.progress();
+        let result = CallResult {
+            ok: true,
+            shown: ShownPart::line(format!("{done}/{all}")),
+            ..CallResult::answer(format!("The person sees the plan: {done} of {all} done."))
+        };
+        Ok(result.at_once())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str, statuses: &[&str]) -> Call {
+        let steps = statuses.iter().enumerate();
+        let steps: Vec<_> = steps
+            .map(|(at, status)| json!({ "step": format!("do {at}"), "status": status }))
+            .collect();
+        Call::new(id, NAME, json!({ "plan": steps }))
+    }
+
+    #[test]
+    fn a_plan_is_shown_line_by_line() {
+        let plan = WorkPlan::parse(&call("1", &["completed", "in_progress", "pending"])).unwrap();
+        assert_eq!(plan.lines(), ["[x] do 0", "[>] do 1", "[ ] do 2"]);
+        assert_eq!(plan.progress(), [1, 3]);
+    }
+
+    #[test]
+    fn a_plan_has_steps_and_not_too_many() {
+        for count in [0, MOST_STEPS + 1] {
+            let bad = WorkPlan::parse(&call("1", &vec!["pending"; count])).unwrap_err();
+            assert!(bad.0.contains(&count.to_string()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_summary_stands_for_the_plan_before_what_the_model_gets() {
+        let items = [
+            Item::Call(call("1", &["pending"])),
+            Item::Call(call("2", &["in_progress"])),
+            Item::Call(call("3", &["completed"])),
+        ];
+        let progress = |told: &[Item]| WorkPlan::summed_up(&items, told).unwrap().lines();
+        assert_eq!(progress(&items[2..]), ["[>] do 0"]);
+        assert_eq!(progress(&[]), ["[x] do 0"]);
+        assert_eq!(WorkPlan::summed_up(&items, &items), None);
+        assert_eq!(WorkPlan::last(&items).unwrap().progress(), [1, 1]);
+    }
+}
