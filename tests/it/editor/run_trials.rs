@@ -188,3 +188,21 @@ fn of_two_trials_at_once_the_second_keeps_nothing_of_the_firsts() {
     scene.wait_shell("not kept: a.txt: it was changed later, in the same place");
     assert_eq!(scene.workspace.read("a.txt").unwrap(), "two\n");
 }
+
+#[test]
+fn what_is_kept_is_merged_into_a_buffer_with_unsaved_changes() {
+    let scene = Scene::new();
+    scene.workspace.write("a.txt", &numbers("0", "20"));
+    scene.type_keys(":edit a.txt<CR>Gccmine<Esc>gg");
+    scene.try_run("sed -i 's/^0$/first/' a.txt", "+ first");
+    scene.answer("y");
+    scene.wait_shell("tried: kept: 1 file; unsaved in its buffer: a.txt");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), numbers("0", "20"));
+    scene.wait_for("vim.fn.bufname() == 'a.txt'", "the focus to come back");
+    scene.type_keys(":write<CR>");
+    scene.wait_for("not vim.bo.modified", "the file");
+    assert_eq!(
+        scene.workspace.read("a.txt").unwrap(),
+        numbers("first", "mine")
+    );
+}
