@@ -39,7 +39,7 @@ pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
-pub use round::{AnsweredFile, OpenFile, OpenPart, PartKind, Round, Verdict};
+pub use round::{AnsweredFile, BaseFile, OpenFile, OpenPart, PartKind, Round, Verdict};
 pub use store::Store;
 pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};

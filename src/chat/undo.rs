@@ -3,6 +3,7 @@
 //! A separate task compares the files, asks the person and changes the files, because Neovim may answer slowly about its
 //! buffers.
 
+mod base;
 mod changes;
 mod count;
 mod plan;

@@ -15,6 +15,9 @@ use crate::shared_file;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptAnswer {
     pub workspace: PathBuf,
+    /// The commit of a review against a branch. Accepted parts are kept after its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The path in the workspace.
     pub path: PathBuf,
     /// The first line in the file, from 1, when the person gave the answer.

@@ -46,6 +46,16 @@ struct FileRound {
     since: Option<u64>,
 }
 
+/// A file in a commit of git.
+#[derive(Debug)]
+pub struct BaseFile {
+    pub path: PathBuf,
+    /// None if the commit does not have it.
+    pub text: Option<String>,
+    /// None if it has the mode that the file has now.
+    pub mode: Option<u32>,
+}
+
 /// A file with open changes.
 #[derive(Debug)]
 pub struct OpenFile {
@@ -117,6 +127,29 @@ impl Round {
                 By::Call { .. } | By::Redo => round.add(record, true, store)?,
                 By::Undo | By::TakenBack => round.add(record, false, store)?,
             }
+        }
+        Ok(round)
+    }
+
+    /// Returns the round whose baseline is a commit of git. All that changed since is open, whoever changed it.
+    ///
+    /// # Errors
+    /// The store cannot take a text.
+    pub fn since_base(files: Vec<BaseFile>, root: &Dir, store: &Store) -> io::Result<Self> {
+        let mut round = Self::default();
+        for BaseFile { path, text, mode } in files {
+            let seen = entry_at(root, &path, store)?;
+            let mode = mode.or(self::mode(&seen)).unwrap_or(0o644);
+            let blob = text.map(|it| store.put(it.as_bytes())).transpose()?;
+            let baseline = blob.map(|blob| Entry::File {
+                mode,
+                blob: Some(blob),
+            });
+            let file = FileRound {
+                seen,
+                ..FileRound::new(&path, baseline)
+            };
+            round.files.insert(path, file);
         }
         Ok(round)
     }

@@ -42,7 +42,7 @@ impl Chat {
             "redo" => self.undo(By::Redo, None, None),
             "rewind" => self.rewind(args).await,
             "changes" => self.changes().await,
-            "review" => self.review(),
+            "review" => self.review(args).await,
             "usage" => self.say(self.usage_words()),
             other => self.complain(format!(
                 "there is no command /{other}; :Co /help lists them"

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::Chat;
+use super::base::since_base;
 use super::plan::Plan;
 use super::texts::call_words;
 use super::{UndoEvent, UndoTask};
@@ -59,16 +60,35 @@ struct Review {
     works: Vec<OpenWork>,
     files: Vec<ReviewedFile>,
     gone: Vec<KeptAnswer>,
+    /// The kept answers of reviews with another base.
+    others: Vec<KeptAnswer>,
+    /// The commit with which the files are compared; none if that is what the person accepted.
+    base: Option<String>,
     /// The number of files that are left out because all together are too long.
     left_out: usize,
 }
 
 impl Chat {
-    /// Opens the review of the open changes.
-    pub(in crate::chat) fn review(&mut self) {
+    /// Opens the review of the open changes, or with `base NAME`, of those since a branch.
+    pub(in crate::chat) async fn review(&mut self, args: &str) {
         if self.running.is_some() {
             return self.complain("a turn is running; <C-c> cancels it");
         }
+        let base = match args.split_once(' ').unwrap_or((args, "")) {
+            ("", _) => None,
+            ("base", name) => Some(name.trim().to_owned()),
+            _ => return self.complain("/review takes no words but `base` and a branch"),
+        };
+        // The chat keeps the answers, also if it has not begun.
+        if base.is_some()
+            && !self
+                .recorder
+                .ready(&self.dirs, &format!("/review {args}"))
+                .await
+        {
+            return;
+        }
+        let base = base.map(|name| (self.dirs.workspace.clone(), name));
         let (answers, kept) = mpsc::unbounded_channel();
         match self.undo_task(By::TakenBack, None, None) {
             Some(task) => {
@@ -76,7 +96,7 @@ impl Chat {
                     open.answers = Some(answers);
                     open.command = "/review";
                 }
-                tokio::spawn(task.review_open(kept));
+                tokio::spawn(task.review_open(base, kept));
             }
             None => self.say("this chat has changed no file"),
         }
@@ -170,10 +190,14 @@ pub(super) async fn find_open(
 
 impl UndoTask {
     /// Lets the person review the open changes, and carries their answers out.
-    async fn review_open(self, mut kept: mpsc::UnboundedReceiver<FileAnswers>) {
+    async fn review_open(
+        self,
+        base: Option<(PathBuf, String)>,
+        mut kept: mpsc::UnboundedReceiver<FileAnswers>,
+    ) {
         let found = tokio::select! {
             () = self.cancel.cancelled() => return,
-            found = self.find_review() => found,
+            found = self.find_review(base) => found,
         };
         let mut review = match found {
             Ok((review, changes)) if !review.works.is_empty() => {
@@ -188,7 +212,7 @@ impl UndoTask {
             Ok((review, _)) => review,
             Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
-        let prompt = review.prompt();
+        let (prompt, kept) = (review.prompt(), review.kept_after_end());
         if review.works.is_empty() && prompt.is_none() {
             let none = "nothing to review: the chat has no change that you have not answered";
             self.services.answer(NoticeLevel::Info, none);
@@ -197,7 +221,7 @@ impl UndoTask {
         if !review.works.is_empty() {
             self.carry_out(&mut review).await;
         }
-        if let Err(why) = self.keep(Vec::new()).await {
+        if let Err(why) = self.keep(kept).await {
             self.services.answer(NoticeLevel::Warn, why);
         }
         if let Some(text) = prompt {
@@ -209,19 +233,69 @@ impl UndoTask {
     }
 
     /// Returns the review with the answers that were kept, and the changes of its files.
-    async fn find_review(&self) -> Result<(Review, Vec<FileChange>), String> {
+    async fn find_review(
+        &self,
+        base: Option<(PathBuf, String)>,
+    ) -> Result<(Review, Vec<FileChange>), String> {
         // An earlier review may not have written its last answer.
         if let Some(after) = &self.after {
             after.cancelled().await;
         }
-        let works = find_open(&self.services, &self.transcript).await?;
+        let (works, base) = match base {
+            None => (find_open(&self.services, &self.transcript).await?, None),
+            Some((root, name)) => self.find_since(root, &name).await?,
+        };
         let checkpoints = Arc::clone(&self.services.checkpoints);
         let chat = self.transcript.clone();
         let make = move || {
             let store = checkpoints.store()?;
-            Ok::<_, io::Error>(Review::of(works, checkpoints.kept_answers(&chat), &store))
+            Ok::<_, io::Error>(Review::of(
+                works,
+                base,
+                checkpoints.kept_answers(&chat),
+                &store,
+            ))
         };
         blocking(make).await
+    }
+
+    /// Returns the changes since a branch, and the commit with which the files are compared.
+    async fn find_since(
+        &self,
+        root: PathBuf,
+        name: &str,
+    ) -> Result<(Vec<OpenWork>, Option<String>), String> {
+        let base = since_base(&self.services, &root, name).await?;
+        if base.left_out > 0 {
+            let text = format!(
+                "not in the review, because they are no text: {}",
+                files(base.left_out)
+            );
+            self.services.answer(NoticeLevel::Warn, text);
+        }
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript.clone(),
+        );
+        let find = move || {
+            let records = checkpoints.records(&chat).into_iter();
+            let records: Vec<_> = records.filter(|it| it.workspace == root).collect();
+            let store = checkpoints.store()?;
+            let found = base.round.open_files(&records, &store);
+            let work = OpenWork {
+                workspace: root,
+                files: found,
+                round: base.round,
+                calls: (records.iter())
+                    .map(|it| call_words(it).unwrap_or_default())
+                    .collect(),
+                turns: records.iter().map(|it| it.turn).collect(),
+            };
+            Ok::<_, io::Error>(work)
+        };
+        let work = blocking(find).await?;
+        let works = Vec::from_iter((!work.files.is_empty()).then_some(work));
+        Ok((works, Some(base.commit)))
     }
 
     /// Shows the review and its quickfix list. Returns the channel with the answer; none if the chat has ended.
@@ -299,7 +373,10 @@ impl UndoTask {
             for file in review.files.iter().filter(|it| it.work == index) {
                 verdicts[file.file] = verdicts_of(&work.files[file.file], &file.answers);
             }
-            match self.answer_work(work, verdicts).await {
+            match self
+                .answer_work(work, verdicts, review.base.is_none())
+                .await
+            {
                 Ok(Some(plan)) => {
                     let before = std::mem::take(&mut said);
                     let end = if before.is_empty() { "" } else { "; " };
@@ -319,6 +396,7 @@ impl UndoTask {
         &self,
         work: OpenWork,
         verdicts: Vec<Vec<Verdict>>,
+        moves_baseline: bool,
     ) -> Result<Option<Plan>, String> {
         let paths: Vec<_> = (work.files.iter())
             .map(|it| work.workspace.join(&it.path))
@@ -342,7 +420,7 @@ impl UndoTask {
                 refused.extend(answered.refused);
                 accepted.extend(answered.accepted);
             }
-            if !accepted.is_empty() {
+            if moves_baseline && !accepted.is_empty() {
                 let by = By::Accepted { files: accepted };
                 let record = Record::of_person(last_turn, by, &work.workspace);
                 checkpoints.append(&chat, &record)?;
@@ -373,9 +451,11 @@ impl Review {
     /// Returns the review of open changes, and the changes of its files. `kept` are the answers that the person gave before.
     fn of(
         works: Vec<OpenWork>,
-        mut kept: Vec<KeptAnswer>,
+        base: Option<String>,
+        kept: Vec<KeptAnswer>,
         store: &Store,
     ) -> (Self, Vec<FileChange>) {
+        let (mut kept, others): (Vec<_>, Vec<_>) = kept.into_iter().partition(|it| it.base == base);
         let (mut files, mut changes, mut left_out) = (Vec::new(), Vec::new(), 0);
         let mut room = MOST_REVIEW_BYTES;
         for (work_index, work) in works.iter().enumerate() {
@@ -407,6 +487,8 @@ impl Review {
             works,
             files,
             gone: kept,
+            others,
+            base,
             left_out,
         };
         (review, changes)
@@ -433,19 +515,35 @@ impl Review {
 
     /// Returns the answers in the form in which they are kept.
     fn kept(&self) -> Vec<KeptAnswer> {
-        let mut kept = self.gone.clone();
+        let mut kept = self.others.clone();
+        kept.extend(self.gone.clone());
         for file in &self.files {
             let (work, open) = self.file(file);
             let parts = open.parts.iter().zip(&file.texts).zip(&file.answers);
             let given = parts.filter(|(_, answer)| **answer != open_part(answer.part));
             kept.extend(given.map(|((part, text), answer)| KeptAnswer {
                 workspace: work.workspace.clone(),
+                base: self.base.clone(),
                 path: open.path.clone(),
                 line: part.line,
                 part: co_edit::hash(text),
                 text: shortened(text),
                 answer: answer.clone(),
             }));
+        }
+        kept
+    }
+
+    /// Returns the answers that stay after the end of the review: what is accepted against a branch is no baseline.
+    fn kept_after_end(&self) -> Vec<KeptAnswer> {
+        let stays = |it: &KeptAnswer| {
+            let accepted = it.base == self.base && it.answer.accept == Some(true);
+            it.base != self.base || accepted && it.base.is_some()
+        };
+        let kept = self.kept().into_iter().filter(stays);
+        let mut kept: Vec<_> = kept.collect();
+        for it in kept.iter_mut().filter(|it| it.base == self.base) {
+            (it.answer.comment, it.answer.lines) = (None, None);
         }
         kept
     }

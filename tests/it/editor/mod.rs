@@ -27,6 +27,7 @@ mod random_keys;
 mod refusals;
 mod rename;
 mod resumed;
+mod review;
 mod run_options;
 mod run_trials;
 mod sandbox;
