@@ -4,8 +4,10 @@ use std::process::Command;
 
 /// The status and standard output of `co-nvim` with these arguments.
 fn said(args: &[&str]) -> (Option<i32>, String) {
+    let home = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_co-nvim"))
         .args(args)
+        .env("XDG_DATA_HOME", home.path())
         .output()
         .unwrap();
     (

@@ -49,11 +49,13 @@ fn mask(done: &Output, name: &str) -> u64 {
 /// A shell that entered a pid namespace leads its own group, in a session whose leader is not there.
 #[test]
 fn it_runs_where_its_session_has_no_id() {
+    let state = tempfile::tempdir().unwrap();
     let unshare = |line: &str| {
         let mut unshare = Command::new("unshare");
         unshare
             .args(["--map-root-user", "--pid", "--fork", "--mount-proc"])
             .args(["bash", "-c", line, BACKEND]);
+        unshare.env("XDG_STATE_HOME", state.path());
         unshare.stdin(Stdio::null()).output().unwrap()
     };
     if !unshare("true").status.success() {

@@ -51,12 +51,14 @@ fn json_tells_all_of_it() {
 
 #[test]
 fn no_descriptor_is_inherited() {
+    let state = tempfile::tempdir().unwrap();
     let output = Command::new("bash")
         .args([
             "-c",
             "exec 7</etc/passwd 8>/dev/null; exec \"$0\" exec 'ls /proc/self/fd'",
             BACKEND,
         ])
+        .env("XDG_STATE_HOME", state.path())
         .output()
         .unwrap();
     // Three streams, and the directory that ls reads.
@@ -83,7 +85,11 @@ fn nothing_of_the_backends_own_environment_or_input_passes() {
 
 #[tokio::test]
 async fn a_terminal_of_the_backends_own_is_out_of_reach() {
-    let command = format!("true </dev/tty && exec {BACKEND} exec 'true </dev/tty'");
+    let state = tempfile::tempdir().unwrap();
+    let command = format!(
+        "true </dev/tty && XDG_STATE_HOME={} exec {BACKEND} exec 'true </dev/tty'",
+        state.path().display()
+    );
     let bench = Bench::new();
     let outcome = bench.start_on(&command, TERMINAL).await.outcome().await;
     assert_eq!(outcome.exit, Some(1), "{}", outcome.output);
