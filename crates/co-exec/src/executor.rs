@@ -269,6 +269,7 @@ impl Executor {
             program: &spec.program,
             shell: spec.environment.shell(),
             cwd: &spec.cwd,
+            is_real_cwd: spec.caller == Caller::Agent,
             stdin: spec.stdin.as_deref(),
             streams,
             confinement: &spec.confinement,

@@ -192,7 +192,7 @@ impl CommandRequest {
     /// The directory that the model named does not exist or is outside of the workspace.
     pub fn place(&self, workspace: &Path, cwd: &Path) -> Result<PathBuf, co_exec::Error> {
         match &self.cwd {
-            None => Ok(cwd.to_owned()),
+            None => Ok(cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned())),
             Some(asked) => co_exec::confine_cwd(workspace, cwd, asked),
         }
     }

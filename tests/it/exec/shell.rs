@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use co_exec::{Error, Program, Streams};
+use co_exec::{Caller, CommandSpec, Confinement, Error, Program, Streams};
 
 use super::{Bench, TERMINAL};
 
@@ -214,4 +214,30 @@ async fn binary_output_is_in_the_file_alone() {
     let told = format!("[binary output, 3 bytes; all of it: {}]\n", file.display());
     assert_eq!((outcome.output, outcome.printed), (told, 0));
     assert_eq!(std::fs::read(file).unwrap(), b"a\0b");
+}
+
+#[tokio::test]
+async fn a_directory_of_a_model_that_has_become_a_link_is_not_entered() {
+    let bench = Bench::with_launcher(|_| {});
+    let outside = tempfile::tempdir().unwrap();
+    let cwd = bench.path().join("d");
+    std::os::unix::fs::symlink(outside.path(), &cwd).unwrap();
+    for confinement in bench.levels().into_iter().chain([Confinement::Plain]) {
+        let is_plain = confinement == Confinement::Plain;
+        let spec = CommandSpec {
+            cwd: cwd.clone(),
+            confinement,
+            ..bench.spec("touch ran")
+        };
+        let by_person = CommandSpec {
+            caller: Caller::Person,
+            ..spec.clone()
+        };
+        let error = bench.executor.start(spec).await.unwrap_err();
+        assert!(error.to_string().contains("/d"), "{error}");
+        assert!(!outside.path().join("ran").exists());
+        if is_plain {
+            assert!(bench.run_spec(by_person).await.ok());
+        }
+    }
 }

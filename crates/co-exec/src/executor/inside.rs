@@ -212,6 +212,7 @@ impl Executor {
             program: &Program::Argv(argv),
             shell: None,
             cwd: std::path::Path::new("/"),
+            is_real_cwd: true,
             stdin: spec.stdin.as_deref(),
             streams,
             confinement: &Confinement::Plain,

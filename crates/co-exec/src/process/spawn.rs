@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
+use crate::beneath::Dir;
 use crate::environment::Variables;
 
 /// A program with its arguments, environment, directory and streams.
@@ -21,7 +22,7 @@ pub(crate) struct SpawnRequest<'a> {
     /// The first argument is the program's absolute path.
     pub(crate) argv: &'a [OsString],
     pub(crate) env: &'a Variables,
-    pub(crate) cwd: &'a Path,
+    pub(crate) cwd: WorkingDirectory<'a>,
     pub(crate) stdin: &'a OwnedFd,
     /// Its standard output and standard error.
     pub(crate) output: &'a OwnedFd,
@@ -31,6 +32,23 @@ pub(crate) struct SpawnRequest<'a> {
     pub(crate) inherited: Vec<&'a OwnedFd>,
     /// True if both streams are a terminal, which becomes the terminal of the new session.
     pub(crate) terminal: bool,
+}
+
+/// The working directory of a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkingDirectory<'a> {
+    pub(crate) path: &'a Path,
+    /// True for a real path. If a part of it has become a link since it was resolved, the directory is not entered.
+    pub(crate) is_real: bool,
+}
+
+impl WorkingDirectory<'_> {
+    fn enter(self) -> io::Result<()> {
+        Ok(match self.is_real {
+            true => rustix::process::fchdir(Dir::open(self.path)?)?,
+            false => rustix::process::chdir(self.path)?,
+        })
+    }
 }
 
 /// Starts the program.
@@ -139,13 +157,16 @@ fn attributes() -> io::Result<PosixSpawnAttr> {
 /// Runs `work` in the directory `cwd`, because `posix_spawn` passes on the current directory of this process.
 ///
 /// No other code in this process may depend on its working directory.
-fn in_directory<T>(cwd: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn in_directory<T>(
+    cwd: WorkingDirectory<'_>,
+    work: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
     // This gives the thread its own directory. If the system refuses that, the whole process changes directory for
     // this time.
     let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let before = rustix::fs::open(".", flags, rustix::fs::Mode::empty());
-    rustix::process::chdir(cwd)?;
+    cwd.enter()?;
     let done = work();
     // The directory may be closed by now. The program has started anyway.
     let back = before.and_then(rustix::process::fchdir);

@@ -11,13 +11,14 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::beneath;
 use crate::command::{Confinement, Program};
 use crate::environment::Variables;
 use crate::error::Error;
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::process::mark::Mark;
-use crate::process::spawn::{self, SpawnRequest};
+use crate::process::spawn::{self, SpawnRequest, WorkingDirectory};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
 use crate::program_search::{is_program, search};
@@ -32,6 +33,8 @@ pub(crate) struct StartRequest<'a> {
     /// The shell and its flags for a [`Program::Shell`], if it is not bash.
     pub(crate) shell: Option<&'a [OsString]>,
     pub(crate) cwd: &'a Path,
+    /// True if `cwd` is a real path, no part of which may have become a link.
+    pub(crate) is_real_cwd: bool,
     pub(crate) stdin: Option<&'a [u8]>,
     pub(crate) streams: Streams,
     pub(crate) confinement: &'a Confinement,
@@ -156,7 +159,10 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
         spawn::start(&SpawnRequest {
             argv: &argv,
             env: &env,
-            cwd: request.cwd,
+            cwd: WorkingDirectory {
+                path: request.cwd,
+                is_real: request.is_real_cwd,
+            },
             stdin: &ends.stdin,
             output: &ends.write,
             error: error.as_ref(),
@@ -167,6 +173,10 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
     });
     let (pid, mark) = started.map_err(|source| match check_cwd(request.cwd) {
         Err(gone) => gone,
+        Ok(()) if beneath::is_link_error(&source) => Error::Cwd {
+            path: request.cwd.to_owned(),
+            source,
+        },
         Ok(()) if source.kind() == io::ErrorKind::ArgumentListTooLong => Error::TooLong,
         Ok(()) => Error::Spawn {
             program: name,
