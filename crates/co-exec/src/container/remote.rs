@@ -37,7 +37,7 @@ pub(super) async fn check(container: &Container) -> Result<(), EngineFault> {
     if !may_be_remote(&container.engine.env) {
         return Ok(());
     }
-    let Ok(workspace) = Dir::open(&container.workspace().0) else {
+    let Ok(workspace) = Dir::open(container.workspace().0) else {
         return Ok(());
     };
     let Ok((probe, _)) = workspace.make_unfinished(".co-probe-", 0o600) else {

@@ -44,10 +44,11 @@ pub(crate) struct WorkingDirectory<'a> {
 
 impl WorkingDirectory<'_> {
     fn enter(self) -> io::Result<()> {
-        Ok(match self.is_real {
+        match self.is_real {
             true => rustix::process::fchdir(Dir::open(self.path)?)?,
             false => rustix::process::chdir(self.path)?,
-        })
+        }
+        Ok(())
     }
 }
 
