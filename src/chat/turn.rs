@@ -2,12 +2,11 @@
 //! sends the chat all that should be recorded, shown or asked, and owns nothing that outlives it.
 
 mod calls;
-mod compact;
 mod event;
 mod loop_limits;
 mod queue;
 mod refusal;
-mod step;
+mod requests;
 mod thought;
 mod to_chat;
 
@@ -15,13 +14,13 @@ use std::sync::Arc;
 
 use tokio::sync::{oneshot, watch};
 
-pub(super) use self::compact::whole_text;
 use self::event::Halt;
 pub(super) use self::event::{Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
 use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
 pub(super) use self::queue::CallQueue;
 pub(super) use self::refusal::RequestHistory;
+pub(super) use self::requests::whole_text;
 pub(super) use self::to_chat::ToChat;
 use super::prompt::Budget;
 use crate::services::Services;

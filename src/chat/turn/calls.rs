@@ -14,7 +14,7 @@ use super::Turn;
 use super::event::{Halt, TurnEvent};
 use super::loop_limits::Repetition;
 use super::queue::{CallQuestion, CallQueue, CallState, QuestionEnd, QuestionState, QueuedCall};
-use super::step::{MAX_CALLS, ProposedCall};
+use super::requests::{MAX_CALLS, ProposedCall};
 use crate::protocol::{ChatState, HunkAnswer, Question, RefusedEdit};
 use crate::tool::call::{
     AfterTrial, AnyCall, Approved, CallResult, CommandSteps, EditedCommand, Resolution,

@@ -6,24 +6,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Turn;
-use super::event::Halt;
 use co_llm::transcript::Item;
 use co_llm::{Fault, ModelRequest};
 
 /// The most times that the request of one step is made shorter.
 const MAX_SHORTENED: usize = 4;
 /// A server's failure counts as a refusal if the same request failed so often.
-const FAILURES: usize = 2;
+pub(super) const FAILURES: usize = 2;
 
 /// The notice if the server refuses a request for its length.
-const TOO_LONG: &str =
+pub(super) const TOO_LONG: &str =
     "the chat is longer than the model's context window; co shortens it and asks again";
 /// The notice if the server refuses the bytes of a request, also without images.
-const TOO_LARGE: &str =
+pub(super) const TOO_LARGE: &str =
     "the request is larger than the provider takes; co shortens the chat and asks again";
 /// The notice if length may be the reason.
-const MAYBE_TOO_LONG: &str =
+pub(super) const MAYBE_TOO_LONG: &str =
     "the provider refused the longest request of this chat so far; co shortens it and asks again";
 
 /// The requests of one chat that one provider took and refused.
@@ -35,7 +33,7 @@ pub(in crate::chat) struct RequestHistory {
 }
 
 impl RequestHistory {
-    fn largest_taken(&self) -> u64 {
+    pub(super) fn largest_taken(&self) -> u64 {
         self.largest_taken.load(Ordering::Relaxed)
     }
 
@@ -69,23 +67,23 @@ pub(super) struct FailedRequest {
 /// The changes to the next request of a step, after refusals.
 #[derive(Debug, Default)]
 pub(super) struct Remedies {
-    note: Option<Item>,
-    reduced: bool,
+    pub(super) note: Option<Item>,
+    pub(super) reduced: bool,
     /// The number of times that the request was made shorter.
-    shortened: usize,
+    pub(super) shortened: usize,
     /// The estimated tokens of the last request that was too long.
-    too_long: Option<u64>,
+    pub(super) too_long: Option<u64>,
     /// The limit that the provider named then.
-    limit: Option<u64>,
+    pub(super) limit: Option<u64>,
     /// True if the provider said that length is the reason.
-    named: bool,
+    pub(super) named: bool,
     /// The number of times in a row that the server failed.
-    failures: usize,
+    pub(super) failures: usize,
 }
 
 /// A change of the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Remedy {
+pub(super) enum Remedy {
     /// A note tells the model of the refusal.
     Note,
     Shorten,
@@ -94,13 +92,13 @@ enum Remedy {
 
 /// A request whose answer has not begun.
 pub(super) struct PendingRequest {
-    tokens: u64,
+    pub(super) tokens: u64,
     /// Its last items, which the transcript does not have yet.
-    added: Vec<Item>,
+    pub(super) added: Vec<Item>,
     /// A sentence for the person about the changes of the reduced form.
-    reduction: Option<String>,
-    too_long: Option<u64>,
-    limit: Option<u64>,
+    pub(super) reduction: Option<String>,
+    pub(super) too_long: Option<u64>,
+    pub(super) limit: Option<u64>,
 }
 
 impl Remedies {
@@ -124,7 +122,7 @@ impl Remedies {
 
     /// Returns the next change after a refusal; none if no form is left to try. `length` is true if length may be the reason,
     /// `longest` if no request of this length was taken.
-    fn next(
+    pub(super) fn next(
         &self,
         fault: &Fault,
         request: FailedRequest,
@@ -153,111 +151,8 @@ impl Remedies {
     }
 }
 
-impl Turn {
-    /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no form is left to try.
-    pub(super) async fn answer_refusal(
-        &mut self,
-        fault: &Fault,
-        request: FailedRequest,
-        remedies: &mut Remedies,
-    ) -> Result<bool, Halt> {
-        let limit = fault.named_limit().filter(|it| *it < request.tokens);
-        let longest = request.tokens > self.history.largest_taken();
-        let length = longest
-            && remedies.too_long.is_none()
-            && (limit.is_some() || request.tokens > self.budget().await?.window / 2);
-        if fault.is_explained() {
-            if is_about_form(fault.words()) && remedies.reduce_once(fault, request) {
-                return Ok(true);
-            }
-            remedies.failures += 1;
-            if !length || remedies.failures < FAILURES {
-                return Ok(false);
-            }
-        } else if !fault.is_refusal() {
-            return Ok(false);
-        }
-        let longest = longest && self.history.largest_taken() > 0;
-        let Some(remedy) = remedies.next(fault, request, length, longest) else {
-            return Ok(false);
-        };
-        remedies.failures = 0;
-        let note = self.history.refused(fault.words());
-        match remedy {
-            Remedy::Note => remedies.note = Some(note),
-            Remedy::Shorten => {
-                remedies.named = match fault {
-                    Fault::TooLarge { .. } => remedies.reduced || !request.reducible,
-                    fault => matches!(fault, Fault::Overflow { .. }),
-                };
-                remedies.shortened += 1;
-                remedies.too_long = Some(request.tokens);
-                remedies.limit = limit;
-                self.window_limit = Some(limit.unwrap_or(request.tokens / 5 * 3));
-                if remedies.named {
-                    self.learn_window(request.tokens, limit);
-                }
-                self.chat
-                    .note(match fault {
-                        Fault::TooLarge { .. } if remedies.named => TOO_LARGE,
-                        _ if remedies.named => TOO_LONG,
-                        _ => MAYBE_TOO_LONG,
-                    })
-                    .await?;
-            }
-            Remedy::Reduce => {
-                remedies.reduced = true;
-                if !matches!(fault, Fault::TooLarge { .. }) || !request.reducible {
-                    remedies.note = Some(note);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Remembers for all chats that a request of so many tokens was too long for the model. Requests like those that it took may go on.
-    fn learn_window(&self, too_long: u64, limit: Option<u64>) {
-        let taken = self.history.largest_taken();
-        let least = too_long / 5 * 3;
-        let window = match limit {
-            Some(limit) => limit.max(taken),
-            None if taken < too_long => (taken / 4 * 5).max(least).min(too_long),
-            None => least,
-        };
-        self.context.provider.learn_window(Some(window));
-    }
-
-    /// Learns from a request that the provider took. Records what was added to it, so that the next request begins like this one.
-    pub(super) async fn taken(&mut self, request: PendingRequest) -> Result<(), Halt> {
-        self.history.took(request.tokens);
-        self.window_limit = None;
-        if let Some(too_long) = request.too_long {
-            match request.tokens < too_long {
-                true => self.learn_window(too_long, request.limit),
-                // Length was not the reason.
-                false => self.context.provider.learn_window(None),
-            }
-        }
-        for item in request.added {
-            match item {
-                Item::Note { text, once } => self.chat.tell_model(text, once).await?,
-                item => self.chat.record(item).await?,
-            }
-        }
-        match request.reduction {
-            Some(reduction) => {
-                let words = format!(
-                    "the provider takes the chat so far in a reduced form only: {reduction}"
-                );
-                Ok(self.chat.note(&words).await?)
-            }
-            None => Ok(()),
-        }
-    }
-}
-
 /// Returns true if the words of a failure are about what the reduced form leaves out, as those of a chat template are.
-fn is_about_form(words: &str) -> bool {
+pub(super) fn is_about_form(words: &str) -> bool {
     let words = words.to_lowercase();
     let parts = ["jinja", "template", "roles", "tool", "image"];
     parts.iter().any(|part| words.contains(part))
