@@ -23,6 +23,7 @@ mod undo;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -258,9 +259,9 @@ impl Chat {
         let (keys, workspace) = (keys.unwrap_or_default(), &self.dirs.workspace);
         let mut told = context.to_vec();
         for piece in &mut told {
-            let redact = self
-                .services
-                .redact_for_model(workspace, &piece.text, &keys);
+            let redact =
+                self.services
+                    .redact_for_model(workspace, &piece.text, &keys, Instant::now());
             piece.text = match redact.await {
                 Ok(redacted) => redacted.text,
                 Err(withheld) => format!("[{withheld}]\n"),

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
@@ -349,14 +349,16 @@ impl Services {
             .remove(workspace);
     }
 
-    /// Reads the values of the workspace's secrets, before a command may change them.
-    pub async fn load_secret_values(&self, workspace: &Path) {
-        let read = self.secret_values(workspace);
+    /// Reads the values of the workspace's secrets, before a command may change them: of those that are known if the command
+    /// can change none.
+    pub async fn load_secret_values(&self, workspace: &Path, may_change: bool) {
+        let read = self.secret_values(workspace, may_change.then(Instant::now));
         // The same failure withholds the output.
         blocking(move || read().map(|_| ())).await.ok();
     }
 
-    /// Returns a text for the model, without the secrets that are on disk now and without the keys in `more`.
+    /// Returns a text for the model, without the secrets that are on disk now and without the keys in `more`. The text was made
+    /// after the moment `since`.
     ///
     /// # Errors
     /// The secrets cannot be found. The error is a line for the model in place of the text.
@@ -365,12 +367,13 @@ impl Services {
         workspace: &Path,
         text: &str,
         more: &[String],
+        since: Instant,
     ) -> Result<RedactedText, String> {
         if !self.config.redact {
             return Ok(text.to_owned().into());
         }
         let (redactor, text) = (self.redactor.with(more), text.to_owned());
-        let read = self.secret_values(workspace);
+        let read = self.secret_values(workspace, Some(since));
         let redact = move || Ok::<_, String>(redactor.with_values(read()?).redact(&text));
         (blocking(redact).await).map_err(|why| withheld(&why))
     }
@@ -380,6 +383,7 @@ impl Services {
     fn secret_values(
         &self,
         workspace: &Path,
+        since: Option<Instant>,
     ) -> impl FnOnce() -> Result<Arc<Matcher>, String> + Send + 'static {
         let values = {
             let mut known = self.values.lock().unwrap_or_else(PoisonError::into_inner);
@@ -392,7 +396,7 @@ impl Services {
         };
         let judge = self.judge(workspace);
         move || {
-            let matcher = values.read(judge.tracked());
+            let matcher = values.read(since, judge.tracked());
             matcher.map_err(|error| error.to_string())
         }
     }

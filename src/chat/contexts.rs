@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -186,7 +187,9 @@ impl ContextReader {
             return Ok(ContextRead::default());
         };
         let (services, root) = (&self.services, self.judge.root());
-        let redacted = services.redact_for_model(root, &lines, &[]).await?;
+        let redacted = services
+            .redact_for_model(root, &lines, &[], Instant::now())
+            .await?;
         Ok(match redacted.hidden {
             0 => ContextRead::default(),
             _ => ContextRead {

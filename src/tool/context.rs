@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
@@ -15,6 +15,7 @@ use crate::protocol::PlannedCommand;
 use crate::services::{Services, withheld};
 use crate::workspace::edits::{EditRange, SeenTexts};
 use crate::workspace::judge::Judge;
+use co_exec::Confinement;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::Provider;
 use co_llm::transcript::Item;
@@ -97,21 +98,31 @@ impl CallContext {
         why.map(|why| format!("a plugin refuses it: {why}"))
     }
 
-    /// Returns a text without secrets, for the model. A cancelled turn waits only a short time for it.
+    /// Returns a text without secrets, for the model, which was made after the moment `since`. A cancelled turn waits only a
+    /// short time for it.
     ///
     /// # Errors
     /// The secrets cannot be found, or not in time. The error is a line for the model in place of the text.
-    pub async fn redact_for_model(&self, text: &str) -> Result<RedactedText, String> {
+    pub async fn redact_for_model(
+        &self,
+        text: &str,
+        since: Instant,
+    ) -> Result<RedactedText, String> {
         // If a program supplies the key of the provider, co knows the key only after the first request.
         let keys = self.provider.secrets();
-        let redact = self.services.redact_for_model(&self.workspace, text, &keys);
+        let redact = self
+            .services
+            .redact_for_model(&self.workspace, text, &keys, since);
         in_time(&self.cancel, redact).await
     }
 
     /// Reads the values of secrets before a command may change them.
-    pub(super) async fn load_secret_values(&self) {
+    pub(super) async fn load_secret_values(&self, confinement: &Confinement) {
         if self.services.config.redact {
-            let load = self.services.load_secret_values(&self.workspace);
+            let may_change = !matches!(confinement, Confinement::ReadOnly { .. });
+            let load = self
+                .services
+                .load_secret_values(&self.workspace, may_change);
             // If the turn is cancelled, nothing runs that could change them.
             self.unless_cancelled(load).await.ok();
         }

@@ -7,6 +7,7 @@ mod read;
 mod search;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use self::call::QueryCall;
 use super::call::AnyCall;
@@ -102,14 +103,19 @@ impl FileQuery {
         judge.judge_query(self.name(), self.path(), self.wanted(), cwd)
     }
 
-    /// Returns the real path of the query. From then on, the path is opened through no link.
+    /// Returns the real path of the query, which starts at the moment `started`. From then on, the path is opened through no link.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
     /// As [`Judge::query_place`].
-    pub fn place(&self, judge: &Judge, cwd: &Path) -> Result<PathBuf, FileQueryError> {
-        judge.query_place(self.path(), self.wanted(), cwd)
+    pub fn place(
+        &self,
+        judge: &Judge,
+        cwd: &Path,
+        started: Instant,
+    ) -> Result<PathBuf, FileQueryError> {
+        judge.query_place(self.path(), self.wanted(), cwd, started)
     }
 
     /// Returns the query in a line, for a person.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::edits::{self, EditPlace, EditRefused, EditRequest};
 use super::facts::{Sandbox, WorkspaceFacts};
@@ -174,7 +175,7 @@ impl Judge {
         let words = vec![tool.to_owned(), path.to_owned()];
         let own = self.own_problem(path, &self.facts.path(cwd, path));
         let problems: Vec<Reason> = self
-            .path_problem(path, wanted, cwd)
+            .path_problem(path, wanted, cwd, Instant::now())
             .into_iter()
             .chain(own)
             .collect();
@@ -198,7 +199,8 @@ impl Judge {
         }
     }
 
-    /// Returns the real path of a file query. From then on, the path is opened through no link.
+    /// Returns the real path of a file query, which starts at the moment `started`. From then on, the path is opened through no
+    /// link.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     ///
@@ -209,11 +211,12 @@ impl Judge {
         path: &str,
         wanted: PathUse,
         cwd: &Path,
+        started: Instant,
     ) -> Result<PathBuf, FileQueryError> {
         let real = cwd.join(path).canonicalize();
         let real =
             real.map_err(|error| FileQueryError(format!("Cannot look at {path}: {error}.")))?;
-        match self.problem_of(&real, wanted) {
+        match self.problem_of(&real, wanted, started) {
             Some(why) => Err(FileQueryError(format!("Refused: {why}."))),
             None => Ok(real),
         }
@@ -252,7 +255,9 @@ impl Judge {
             .as_ref()
             .is_some_and(|it| self.facts.root().join(&it.real) == self.rules_file);
         let own = self.own_problem(path, &fact).filter(|_| !rules);
-        let problems = self.path_problem(path, PathUse::ReadFile, cwd).or(own);
+        let now = Instant::now();
+        let problems = self.path_problem(path, PathUse::ReadFile, cwd, now);
+        let problems = problems.or(own);
         match (problems, fact.inside) {
             (Some(reason), _) => Err(refuse(&reason.text)),
             (None, None) => Err(refuse(&format!("`{path}` is outside the workspace"))),
@@ -266,7 +271,7 @@ impl Judge {
                 let real = self.facts.root().join(&inside.real);
                 let known = obeyed::reason(&inside.real).or_else(|| obeyed::reason(named));
                 Ok(EditPlace {
-                    obeyed: known.or_else(|| self.obeyed_link_to(&real)),
+                    obeyed: known.or_else(|| self.obeyed_link_to(&real, now)),
                     shown: inside.real.display().to_string(),
                     root: self.facts.root().to_owned(),
                     real,
@@ -278,9 +283,9 @@ impl Judge {
 
     /// Returns the reason why an edit asks because a link leads to the file, or to a directory above it, and others run or obey
     /// the link.
-    fn obeyed_link_to(&self, real: &Path) -> Option<String> {
+    fn obeyed_link_to(&self, real: &Path, since: Instant) -> Option<String> {
         let root = self.facts.root();
-        let survey = self.survey();
+        let survey = self.survey_since(since);
         let mut links = survey.links().filter_map(|link| {
             let below = link.strip_prefix(root).ok()?;
             let why = obeyed::reason(below)?;
@@ -330,16 +335,16 @@ impl Judge {
     ///
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn reading_problem(&self, real: &Path) -> Option<String> {
-        self.problem_of(real, PathUse::ReadFile)
+        self.problem_of(real, PathUse::ReadFile, Instant::now())
     }
 
-    fn problem_of(&self, real: &Path, wanted: PathUse) -> Option<String> {
+    fn problem_of(&self, real: &Path, wanted: PathUse, since: Instant) -> Option<String> {
         let root = self.facts.root();
         let Some(path) = real.to_str() else {
             return Some("its name is not UTF-8".to_owned());
         };
         let own = self.own_problem(path, &self.facts.path(root, path));
-        let problem = self.path_problem(path, wanted, root).or(own);
+        let problem = self.path_problem(path, wanted, root, since).or(own);
         problem.map(|reason| reason.text)
     }
 
@@ -359,7 +364,13 @@ impl Judge {
     }
 
     /// Returns the reason why a path may not be used unasked: it is outside the workspace, or a secret.
-    fn path_problem(&self, path: &str, wanted: PathUse, cwd: &Path) -> Option<Reason> {
+    fn path_problem(
+        &self,
+        path: &str,
+        wanted: PathUse,
+        cwd: &Path,
+        since: Instant,
+    ) -> Option<Reason> {
         let local = LocalFacts {
             facts: &self.facts,
             cwd,
@@ -367,7 +378,7 @@ impl Judge {
         paths::check(&local, path, wanted, &(0..0)).or_else(|| {
             let inside = self.facts.path(cwd, path).inside?;
             let real = self.facts.root().join(inside.real);
-            let why = if self.survey().covers(&real) {
+            let why = if self.survey_since(since).covers(&real) {
                 "may be a secret: it has another name, or cannot be listed"
             } else if repository::is_below_gits(self.facts.root(), &real) {
                 "is in a git directory"
@@ -439,6 +450,13 @@ impl Judge {
         self.readable_by(self.survey())
     }
 
+    /// Returns the same filter for a call that started at the moment `since`.
+    ///
+    /// It blocks on files: call it from `spawn_blocking`.
+    pub fn readable_since(self: &Arc<Self>, since: Instant) -> PathFilter {
+        self.readable_by(self.survey_since(since))
+    }
+
     /// Returns the same filter for a survey of this workspace.
     pub fn readable_by(self: &Arc<Self>, survey: Arc<Survey>) -> PathFilter {
         Arc::new(Readable {
@@ -460,7 +478,8 @@ impl Judge {
         let fact = self.facts.path(root, path);
         let inside = fact.inside.is_some();
         let own = self.own_problem(path, &fact);
-        inside && own.is_none() && self.path_problem(path, PathUse::Read, root).is_none()
+        let problem = || self.path_problem(path, PathUse::Read, root, Instant::now());
+        inside && own.is_none() && problem().is_none()
     }
 
     /// Returns the secrets of the workspace, with the files that it has.
@@ -468,6 +487,10 @@ impl Judge {
     /// It blocks on files: call it from `spawn_blocking`.
     pub fn survey(&self) -> Arc<Survey> {
         self.surveys().current(self.facts.root())
+    }
+
+    fn survey_since(&self, moment: Instant) -> Arc<Survey> {
+        self.surveys().since(self.facts.root(), moment)
     }
 
     /// Starts to watch the workspace in the background, so that later looks at it read only what has changed.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -198,7 +199,7 @@ impl CommitWriter {
             services.notice(NoticeLevel::Warn, note);
         }
         services.notice(NoticeLevel::Info, "the model writes the commit message");
-        let redact = |text| services.redact_for_model(&self.workspace, text, &keys);
+        let redact = |text| services.redact_for_model(&self.workspace, text, &keys, Instant::now());
         let request = CommitText {
             instructions: instructions::trusted(services, &self.dirs).await,
             conversation: redact(&self.conversation).await?.text,

@@ -1,5 +1,7 @@
 //! The draft of the next prompt, which stays on disk with the transcript, and the prompts of a resumed chat.
 
+use std::time::Instant;
+
 use crate::blocking::blocking;
 use crate::chat::Chat;
 use crate::protocol::{NoticeLevel, ToEditor};
@@ -23,9 +25,9 @@ impl Chat {
         }
         let keys = self.model.known().map(|provider| provider.secrets());
         let keys = keys.unwrap_or_default();
-        let redacted = self
-            .services
-            .redact_for_model(&self.dirs.workspace, text, &keys);
+        let redacted =
+            self.services
+                .redact_for_model(&self.dirs.workspace, text, &keys, Instant::now());
         let text = match redacted.await {
             Ok(redacted) => redacted.text,
             Err(why) => return self.draft_is_lost(&why),

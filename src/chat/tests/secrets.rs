@@ -1,5 +1,7 @@
 //! The values of a workspace's secrets, which no model sees.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use super::chat::{Chat, asks_for, call, done, says, tool};
@@ -228,7 +230,9 @@ async fn a_large_output_is_redacted() {
 async fn the_runtime_goes_on_while_a_text_is_redacted() {
     let chat = with_secrets([]);
     let text = format!("the token is {TOKEN}, in an ordinary line of output\n").repeat(20_000);
-    let redact = chat.services.redact_for_model(&chat.work, &text, &[]);
+    let redact = chat
+        .services
+        .redact_for_model(&chat.work, &text, &[], Instant::now());
     tokio::pin!(redact);
     // If the work were done by the runtime's only thread, it would end in one poll.
     let mut polls = 0;

@@ -130,7 +130,7 @@ impl AllowedCommand {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Ok(StartedCommand::Not(why));
         }
-        context.load_secret_values().await;
+        context.load_secret_values(&self.exec.confinement).await;
         // The person may have cancelled meanwhile.
         if context.cancel.is_cancelled() {
             return Ok(StartedCommand::Cancelled);
@@ -261,7 +261,9 @@ impl AllowedCommand {
         let conditions = self.conditions(context);
         let hint = conditions.hint(&outcome);
         let hint = hint.filter(|_| self.approved.may_hint);
-        let (told, output) = self.for_model(&outcome, hint.as_deref(), context).await;
+        let (told, output) = self
+            .for_model(&outcome, started, hint.as_deref(), context)
+            .await;
         let short = outcome.timed_out && conditions.unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let started_containers = readiness::started(&self.request.text(), &outcome);
@@ -297,10 +299,11 @@ impl AllowedCommand {
     async fn for_model(
         &self,
         outcome: &CommandOutcome,
+        started: Instant,
         hint: Option<&str>,
         context: &CallContext,
     ) -> (RedactedText, [usize; 2]) {
-        let redacted = context.redact_for_model(&outcome.output).await;
+        let redacted = context.redact_for_model(&outcome.output, started).await;
         let (RedactedText { mut text, hidden }, mut output) = place_output(outcome, redacted);
         if self.edited {
             let ran = self.request.text();

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 
@@ -125,7 +126,7 @@ pub(in crate::tool) async fn readable(
     match context.unless_cancelled(proposed).await {
         Err(_) => Err(CANCELLED.to_owned()),
         Ok(Ok(judged)) => Ok(judged),
-        Ok(Err(why)) => Err(match context.redact_for_model(&why).await {
+        Ok(Err(why)) => Err(match context.redact_for_model(&why, Instant::now()).await {
             Ok(redacted) => redacted.text,
             Err(withheld) => format!("[{withheld}]"),
         }),
@@ -323,7 +324,7 @@ async fn tell_change(
         true => co_policy::printable(&diff),
         false => String::new(),
     };
-    let redacted = context.redact_for_model(&diff).await;
+    let redacted = context.redact_for_model(&diff, Instant::now()).await;
     let RedactedText { text, hidden } = redacted.unwrap_or_else(|withheld| {
         lead.push_str(&format!("[{withheld}]\n"));
         RedactedText::default()

@@ -1,7 +1,7 @@
 //! Carries out the calls about jobs: reads a job, types to it or ends it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
@@ -257,7 +257,7 @@ impl JobReport {
         // Take the outcome first: then the output is complete if the job has ended.
         let outcome = job.outcome();
         let NewOutput { text, mut notes } = job.read(self.since).await.unwrap_or_default();
-        let redacted = context.redact_for_model(&text).await;
+        let redacted = context.redact_for_model(&text, Instant::now()).await;
         let RedactedText { text: new, hidden } = redacted.unwrap_or_else(|withheld| {
             notes.push(withheld);
             RedactedText::default()

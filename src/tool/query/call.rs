@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::task::{JoinError, JoinHandle};
@@ -115,8 +115,9 @@ impl PlannedCall for QueryCall {
         approved: Approved,
     ) -> Result<RunningCall, Halt> {
         approved.record(&context).await?;
-        let running = start_query(&context, &self.query);
-        Ok(Box::pin(self.finish(context, approved, running)))
+        let started = Instant::now();
+        let running = start_query(&context, &self.query, started);
+        Ok(Box::pin(self.finish(context, approved, running, started)))
     }
 }
 
@@ -126,6 +127,7 @@ impl QueryCall {
         context: Arc<CallContext>,
         approved: Approved,
         running: JoinHandle<Result<FileFacts, FileQueryError>>,
+        started: Instant,
     ) -> Result<CallResult, Halt> {
         context.host.runs(self.query.line()).await?;
         let found = wait_for_query(&context, running).await;
@@ -145,7 +147,7 @@ impl QueryCall {
             let outcome = CallOutcome::Look(&summary);
             context.audit(&approved.id, judged, &approved.decision(), outcome);
         }
-        let told = match context.redact_for_model(&text).await {
+        let told = match context.redact_for_model(&text, started).await {
             Ok(RedactedText { text, hidden }) => RedactedText {
                 text: format!("{text}[{summary}{hash}]"),
                 hidden,
@@ -163,10 +165,11 @@ impl QueryCall {
     }
 }
 
-/// Starts a query in a task of its own.
+/// Starts a query in a task of its own, at the moment `started`.
 fn start_query(
     context: &CallContext,
     query: &FileQuery,
+    started: Instant,
 ) -> JoinHandle<Result<FileFacts, FileQueryError>> {
     let judge = Arc::clone(&context.judge);
     let cwd = context.cwd.clone();
@@ -176,7 +179,7 @@ fn start_query(
     let query = query.clone();
     tokio::spawn(async move {
         let (place, asked, at) = (Arc::clone(&judge), query.clone(), cwd.clone());
-        let path = tokio::task::spawn_blocking(move || asked.place(&place, &at));
+        let path = tokio::task::spawn_blocking(move || asked.place(&place, &at, started));
         let path = unless_it_hangs(path).await?.unwrap_or_else(failed)?;
         let asking = ask_editor(&query, &path, &buffers);
         let (open, answer) = tokio::select! {
@@ -197,7 +200,7 @@ fn start_query(
                 path,
                 allowed: match editor {
                     Some(_) => Arc::new(move |file: &Path| judge.shows(file)),
-                    None => judge.readable(),
+                    None => judge.readable_since(started),
                 },
                 open,
                 editor,

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Place {
             "{look:?}: {verdict:?}"
         );
         let judge = Arc::clone(&self.judge);
-        let path = look.place(&judge, &self.work).unwrap();
+        let path = look.place(&judge, &self.work, Instant::now()).unwrap();
         let scope = FileScope {
             open: self.open.clone(),
             editor: None,

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
 use co::buffers::OpenBuffers;
 use co::checkpoint::{By, Change, Checkpoints, Entry, Overlap, Undo};
@@ -141,7 +142,7 @@ fn reads_lead_nowhere() {
         let call = Call::new("1", name, arguments);
         let query = FileQuery::parse(&call).unwrap();
         let scope = FileScope {
-            path: query.place(&judge, &cwd).ok()?,
+            path: query.place(&judge, &cwd, Instant::now()).ok()?,
             open: OpenBuffers::new(),
             editor: None,
             allowed: judge.readable(),

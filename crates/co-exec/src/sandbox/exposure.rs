@@ -22,7 +22,7 @@ use crate::secrets::{Survey, Surveys};
 const MAX_NAMED_SECRETS: usize = 10;
 
 /// The most surveys before a start, if secrets appear during each of them.
-const MAX_SURVEYS: usize = 3;
+const MAX_SURVEYS: usize = 4;
 
 /// The way in which secrets are closed to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) enum ClosedBy {
 /// The secrets of a workspace to close to a command.
 pub(crate) struct WatchedSecrets<'a> {
     pub(crate) workspace: &'a Path,
-    /// The survey by which they are closed.
+    /// The last survey, which may be out of date.
     pub(crate) before: Arc<Survey>,
     pub(crate) closed_by: ClosedBy,
     /// Those that the command may open.
@@ -103,10 +103,13 @@ impl SecretWatch {
             // Before the survey: what happens after this is noticed.
             let stamps = SecretStamps::of(&before, shown);
             let now = surveys.current(workspace);
+            let is_same = Arc::ptr_eq(&before, &now);
             let moved = first_difference(&before, &now);
             before = now;
             match moved {
-                None => break stamps,
+                // The first survey may lack directories, which then have no watch.
+                None if is_same || tries > 1 => break stamps,
+                None => tries += 1,
                 Some(_) if tries < MAX_SURVEYS => tries += 1,
                 Some(path) => return Err(HidingRefusal::Moving(path)),
             }

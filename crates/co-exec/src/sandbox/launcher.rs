@@ -351,6 +351,12 @@ impl Launcher {
     ///
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
+        let workspace = self.hides_secrets_of(confinement)?;
+        Some(self.surveys.current(workspace))
+    }
+
+    /// Returns the workspace whose secrets the confinement hides, if it hides any.
+    fn hides_secrets_of<'a>(&self, confinement: &'a Confinement) -> Option<&'a Path> {
         let workspace = match confinement {
             Confinement::ReadOnly { workspace } | Confinement::Trial { workspace, .. }
                 if self.check().is_ok() =>
@@ -365,7 +371,7 @@ impl Launcher {
             } if *shown != ShownSecrets::Everything => workspace,
             _ => return None,
         };
-        Some(self.surveys.current(workspace))
+        Some(workspace)
     }
 
     /// Returns the secrets to hide from a command, if the confinement hides any, and watches for others from then on.
@@ -378,9 +384,11 @@ impl Launcher {
         &self,
         confinement: &Confinement,
     ) -> Result<Option<SecretWatch>, HidingRefusal> {
-        let Some(before) = self.survey(confinement) else {
+        let Some(hidden) = self.hides_secrets_of(confinement) else {
             return Ok(None);
         };
+        // It is checked when the changes are watched.
+        let before = self.surveys.latest(hidden);
         let nothing = &ShownSecrets::Nothing;
         let (workspace, closed_by, shown) = match confinement {
             Confinement::Plain => return Ok(None),

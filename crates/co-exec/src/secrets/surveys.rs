@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::survey::{Extent, Survey};
 use crate::watcher::{Changes, Mark, Watchers};
@@ -28,6 +29,8 @@ struct Last {
     survey: Arc<Survey>,
     /// The moment at which the survey was true; none if nothing watched the workspace.
     mark: Option<Mark>,
+    /// The time of the last check that the survey is true; none before the first.
+    checked: Option<Instant>,
     /// True while a thread reads the rest of the workspace.
     goes_on: bool,
     /// The places where earlier surveys found secrets, and this one none. Some may be missing if there are many.
@@ -65,6 +68,7 @@ impl Surveys {
         if last.goes_on {
             return last.survey;
         }
+        let checked = Some(Instant::now());
         let Changes { mark, dirs } = self.watchers.changes(root, last.mark.as_ref());
         let dirs = dirs.filter(|_| !last.survey.cut);
         let known = match &dirs {
@@ -90,14 +94,30 @@ impl Surveys {
         }
         if Arc::ptr_eq(&known.survey, &survey) {
             known.mark = mark;
+            known.checked = checked;
             return survey;
         }
         *known = Last {
             goes_on: survey.cut && self.read_the_rest(root, &survey),
             mark,
+            checked,
             ..known.next(Arc::clone(&survey))
         };
         survey
+    }
+
+    /// Returns the last survey of the workspace `root` if it was checked after a moment, such as the start of a call. Otherwise
+    /// returns the current survey.
+    ///
+    /// The parts of one call share a check by that, because without a watcher it takes long. Blocks on files.
+    pub fn since(&self, root: &Path, moment: Instant) -> Arc<Survey> {
+        let is_checked = |last: &&Last| last.checked.is_some_and(|checked| checked >= moment);
+        let known = self.lock().get(root).filter(is_checked).cloned();
+        // A watcher tells at once.
+        match known.filter(|last| last.mark.is_none()) {
+            Some(last) => last.survey,
+            None => self.current(root),
+        }
     }
 
     /// Returns the last survey of the workspace `root` if it is complete, even if the workspace has changed since then.
@@ -165,6 +185,7 @@ impl Last {
         Self {
             closed_earlier: Arc::new(gone.take(MAX_EARLIER).cloned().collect()),
             mark: None,
+            checked: None,
             goes_on: false,
             survey,
         }
@@ -175,7 +196,7 @@ impl Last {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use proptest::prelude::*;
 
@@ -219,6 +240,21 @@ mod tests {
         fs::write(root.join("20/.env"), "x").unwrap();
         let files = [root.join("20/.env"), root.join("39/.env")];
         assert_eq!(complete(&surveys, &root).files, files);
+    }
+
+    #[test]
+    fn the_parts_of_a_call_share_a_check_and_the_next_call_makes_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let surveys = Surveys::default();
+        let begin = Instant::now();
+        assert!(surveys.since(&root, begin).is_empty());
+        fs::write(root.join(".env"), "x").unwrap();
+        assert!(surveys.since(&root, begin).is_empty());
+        assert_eq!(
+            surveys.since(&root, Instant::now()).files,
+            [root.join(".env")]
+        );
     }
 
     #[test]

@@ -64,15 +64,23 @@ impl Values {
         }
     }
 
-    /// Reads the secret files that have changed, and returns a matcher for all values so far. `tracked` are the paths
-    /// of the files that git tracks, below the workspace.
+    /// Reads the secret files that have changed, and returns a matcher for all values so far. The survey of the workspace was
+    /// checked after the moment `since`; if there is none, it is the last survey. `tracked` are the paths of the files that git
+    /// tracks, below the workspace.
     ///
     /// Blocks on files: call it from `spawn_blocking`.
     ///
     /// # Errors
     /// No matcher can be made for the values.
-    pub fn read(&self, tracked: Option<PathList>) -> Result<Arc<Matcher>, BuildError> {
-        let survey = self.surveys.current(&self.workspace);
+    pub fn read(
+        &self,
+        since: Option<Instant>,
+        tracked: Option<PathList>,
+    ) -> Result<Arc<Matcher>, BuildError> {
+        let survey = match since {
+            Some(moment) => self.surveys.since(&self.workspace, moment),
+            None => self.surveys.latest(&self.workspace),
+        };
         let root = (self.workspace.canonicalize()).unwrap_or_else(|_| self.workspace.clone());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let held = state.read_files(&git_configs(&root, &survey), &survey);
@@ -302,7 +310,7 @@ mod tests {
 
     /// Returns what is left of `text` in a workspace.
     fn left(values: &Values, tracked: Option<PathList>, text: &str) -> String {
-        let matcher = values.read(tracked).unwrap();
+        let matcher = values.read(Some(Instant::now()), tracked).unwrap();
         let redactor = crate::secrets::redact::Redactor::new(&[]).with_values(matcher);
         redactor.redact(text).text
     }
