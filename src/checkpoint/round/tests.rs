@@ -195,6 +195,33 @@ fn what_comes_back_is_open_again() {
     assert_eq!(scene.texts(), "a +1 -0\n 1\n@\n+2\n");
 }
 
+#[test]
+fn a_change_of_two_chats_names_the_other_one() {
+    let scene = Scene::new();
+    scene.write("a", "1\n2\n");
+    scene.edit("a", "1\nx\ny\nz\n2\nend\n");
+    let before = scene.workspace.before_edit(&[scene.at("a")]).unwrap();
+    scene.write("a", "other\n1\nx\nz\n2\nend\n");
+    let found = scene.workspace.after_edit(before);
+    let root = scene.workspace.root();
+    let record = Record {
+        changes: found.changes,
+        ..Record::of_person(0, call(false), root)
+    };
+    scene.checkpoints.append("other", &record).unwrap();
+    let others = scene.checkpoints.others(CHAT, root, None).into_iter();
+    let own = scene.checkpoints.records(CHAT).into_iter();
+    let records: Vec<_> = own.chain(others.map(|it| it.1)).collect();
+    let store = &scene.workspace.store;
+    let [file] = &scene.round().open_files(&records, store)[..] else {
+        panic!("one file is open");
+    };
+    let by: Vec<_> = file.parts.iter().map(|it| it.records.clone()).collect();
+    assert_eq!(by, [vec![1], vec![0]]);
+    let text = "~other\n 1\n@\n+x\n+z\n 2\n@\n+end\n";
+    assert_eq!(file.for_review(store).text.as_str(), text);
+}
+
 /// A line of a file, and whether the baseline and the present file have it.
 #[derive(Debug, Clone)]
 struct Line {
