@@ -1,7 +1,7 @@
 //! The tools that a model may call.
 //!
 //! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out. `chat::turn::calls` does
-//! these steps; it knows no tool. A chat has a [`ToolSet`].
+//! these steps; it knows commands from other calls, and no tool by its name. A chat has a [`ToolSet`].
 
 mod audit_lines;
 pub mod call;

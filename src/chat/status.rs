@@ -2,7 +2,7 @@
 
 use super::events::ChatEvent;
 use super::{Chat, Prompt};
-use crate::protocol::{ChatState, OpenSummary, ToEditor};
+use crate::protocol::{ChatState, OpenSummary, PlanProgress, ToEditor};
 use crate::tool::plan::WorkPlan;
 use crate::workspace::edits::EditRequest;
 use co_llm::transcript::Usage;
@@ -18,8 +18,8 @@ pub(super) struct Status {
     pub turn_usage: Usage,
     /// The used part of the model's window in percent.
     pub window_used: Option<u64>,
-    /// The numbers of the completed steps and of all steps of the model's plan; none if no step is open.
-    pub plan: Option<[u16; 2]>,
+    /// None if no step of the model's plan is open.
+    pub plan: Option<PlanProgress>,
     /// The changes that the person has not answered yet.
     pub open: Option<OpenSummary>,
 }
@@ -59,7 +59,7 @@ impl Chat {
     pub(super) fn find_plan(&mut self) {
         let plan = WorkPlan::last(self.recorder.items());
         let progress = plan.map(|plan| plan.progress());
-        self.status.plan = progress.filter(|[done, all]| done < all);
+        self.status.plan = progress.filter(|it| it.done < it.steps);
     }
 
     /// Returns what the person allowed or chose for this chat, in a few words each.

@@ -35,7 +35,7 @@ use co_llm::{Fault, Stop};
 
 /// A turn that runs or will run.
 pub(super) struct Turn {
-    /// What the calls of the turn get.
+    /// The context of its calls.
     pub context: Arc<CallContext>,
     pub chat: ToChat,
     pub tools: ToolSet,
@@ -198,10 +198,8 @@ impl Turn {
     /// Records the directories, the sandbox and the instructions of the chat, and tells the model about changes of them.
     async fn orient(&mut self) -> Result<(), Halt> {
         let services = Arc::clone(&self.context.services);
-        let isolation = tokio::select! {
-            () = self.context.cancel.cancelled() => return Err(Halt::Cancelled),
-            isolation = services.probe.isolation() => isolation,
-        };
+        let isolation = services.probe.isolation();
+        let isolation = self.context.unless_cancelled(isolation).await?;
         let now = self.surroundings(&isolation);
         let items = self.snapshot().await?;
         let told = transcript::last_surroundings(&items);
@@ -234,12 +232,11 @@ impl Turn {
     }
 
     async fn budget(&self) -> Result<Budget, Halt> {
-        tokio::select! {
-            () = self.context.cancel.cancelled() => Err(Halt::Cancelled),
-            window = self.context.provider.window() => Ok(Budget {
-                window: self.window_limit.map_or(window, |limit| limit.min(window)),
-            }),
-        }
+        let window = self.context.provider.window();
+        let window = self.context.unless_cancelled(window).await?;
+        Ok(Budget {
+            window: self.window_limit.map_or(window, |limit| limit.min(window)),
+        })
     }
 
     /// Tells the person which images the model cannot see.

@@ -79,9 +79,9 @@ pub enum ToEditor {
         /// None if the person has answered all changes.
         #[serde(skip_serializing_if = "Option::is_none")]
         open: Option<OpenSummary>,
-        /// The numbers of the completed steps and of all steps of the model's plan; none if no step is open.
+        /// None if no step of the model's plan is open.
         #[serde(skip_serializing_if = "Option::is_none")]
-        plan: Option<[u16; 2]>,
+        plan: Option<PlanProgress>,
     },
     /// The lines of the chat's changes that the person has not answered yet, in the place of those of the last message.
     OpenChanges { chat: u64, files: Vec<OpenLines> },
@@ -419,6 +419,15 @@ impl From<Usage> for TokenUse {
             at_least: usage.at_least,
         }
     }
+}
+
+/// The progress of the model's plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PlanProgress {
+    /// The number of completed steps.
+    pub done: u16,
+    /// The number of all steps.
+    pub steps: u16,
 }
 
 /// A call as the person sees it: a line, and lines below it.

@@ -1,6 +1,6 @@
 //! `:Co! ++try`: the command runs as a trial, and then the person answers what to keep of its changes.
 //!
-//! The chats share the code: `chat::tried` reads the changes and keeps them, and the question is that of a trial of a model.
+//! The chats share the code: `tool::tried` reads the changes and keeps them, and the question is that of a trial of a model.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

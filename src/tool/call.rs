@@ -18,7 +18,7 @@ use co_policy::{ApprovalQuestion, Grant, Verdict};
 /// The result of a call that was cancelled before it got a verdict or ran.
 pub const CANCELLED: &str = "Cancelled before it was run.";
 
-/// The result of a call that was not allowed and has no outcome when its turn ends.
+/// The result of a call that nobody answered before its turn ended.
 pub const CUT_OFF: &str = "cut off: the turn ended before this call was carried out";
 
 /// The result of a denied call.
@@ -29,15 +29,15 @@ pub type RunningCall = Pin<Box<dyn Future<Output = Result<CallResult, Halt>> + S
 
 /// A call with valid arguments.
 ///
-/// The turn judges it, asks the person if that is needed, and starts it. Before each of these steps, and after each other call of
-/// the turn, it is judged again: another call may have changed what it does.
+/// The turn judges it, asks the person if that is needed, and starts it. After each other call of its step, it is judged again: that
+/// call may have changed what it does.
 #[async_trait]
 pub trait PlannedCall: Send + Sync {
     /// Returns the call as the chat shows it.
     fn shown(&self) -> ShownCall;
 
-    /// Begins to collect facts that take time, and returns whether it has. Other calls do not wait for them: the call is judged when
-    /// [`Self::poll_facts`] is ready.
+    /// Begins to collect facts that take time, and returns whether it has. The questions about other calls do not wait for them. The
+    /// call is judged when [`Self::poll_facts`] is ready.
     fn collect_facts(&mut self, _context: &CallContext) -> bool {
         false
     }
@@ -56,10 +56,15 @@ pub trait PlannedCall: Send + Sync {
     /// Returns the verdict with the permissions of the person applied.
     fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution;
 
+    /// Returns whether the call changes nothing, whatever its arguments are.
+    fn only_looks(&self) -> bool {
+        false
+    }
+
     /// Returns the verdict, with what the audit file says of the call; none if it needs none.
     fn judged(&self) -> Option<&JudgedCall>;
 
-    /// Returns the question about the call, if [`Self::resolve`] says that the person is asked; none if it is never asked about.
+    /// Returns the question about the call. It is needed if [`Self::resolve`] says so; none for a call that is never asked about.
     fn question(
         &self,
         _context: &CallContext,
@@ -69,13 +74,18 @@ pub trait PlannedCall: Send + Sync {
         None
     }
 
-    /// Returns the words for changes of files that are made while the call runs; none if it changes none, or records them itself.
+    /// Returns the name under which `/undo` lists what files change while the call runs; none if none change, or the call records them
+    /// itself.
     fn changes_as(&self) -> Option<String> {
         None
     }
 
-    /// Returns the result of the call if the person or a rule refuses it; none for the usual one.
-    fn refused(&mut self, _decision: &Decision) -> Option<CallResult> {
+    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual one.
+    fn refused(
+        &mut self,
+        _decision: &Decision,
+        _hunks: Option<&[HunkAnswer]>,
+    ) -> Option<CallResult> {
         None
     }
 
@@ -155,7 +165,7 @@ pub enum AfterTrial {
 
 /// The verdict on a call with the permissions of the person applied.
 pub enum Resolution {
-    /// It needs no verdict, as it only reads what the model may know.
+    /// It runs without a verdict: it reads what the model may know, shows a plan, or ends a job.
     Free,
     Run(Decision),
     Refuse(Decision),
@@ -214,6 +224,10 @@ pub struct CallResult {
     pub ended_job: Option<u64>,
     /// The model was told that the confinement may have caused a failure.
     pub hinted: bool,
+    /// An output that the chat shows with the result.
+    pub output: Option<String>,
+    /// The effect of a call that ran and was then refused, for the audit file.
+    pub effect: Option<String>,
 }
 
 impl AnyCall {
@@ -297,8 +311,8 @@ impl Approved {
 }
 
 impl JudgedCall {
-    /// Returns a call that is no command: it uses files.
-    pub(super) fn of_files(command: String, verdict: Verdict) -> Self {
+    /// Returns the verdict on a call that is no command.
+    pub(super) fn plain(command: String, verdict: Verdict) -> Self {
         Self {
             command,
             segments: Vec::new(),
@@ -320,7 +334,7 @@ impl From<RedactedText> for CallResult {
 }
 
 impl CallResult {
-    /// Returns the result of a call that did not run. The person sees only the decision.
+    /// Returns a result with this text for the model. It counts as failed, and shows the person nothing.
     pub fn answer(text: impl Into<String>) -> Self {
         RedactedText::from(text.into()).into()
     }

@@ -25,7 +25,7 @@ use super::jobs::list::JobListRequest;
 use super::permissions::{Allowance, TurnMemory};
 use super::schema::BuiltIn;
 use crate::error;
-use crate::protocol::{Asker, Question};
+use crate::protocol::{Asker, HunkAnswer, Question};
 use crate::text::one_line;
 use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
@@ -188,8 +188,9 @@ impl PlannedCall for CommandCall {
         (!self.trial.is_to_keep()).then(|| self.current().text())
     }
 
-    fn refused(&mut self, decision: &Decision) -> Option<CallResult> {
-        self.trial.take().map(|ended| ended.refused(decision))
+    fn refused(&mut self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> Option<CallResult> {
+        let ended = self.trial.take()?;
+        Some(ended.refused(decision, hunks))
     }
 
     async fn start(
@@ -273,7 +274,7 @@ impl CommandSteps for CommandCall {
         };
         let edited = self.edited.is_some();
         self.trial = match command.try_out(id, edited, &context).await? {
-            TrialEnd::Cancelled(result) => return Ok(AfterTrial::Ended(Box::new(result))),
+            TrialEnd::Cancelled(result) => return Ok(AfterTrial::Ended(result)),
             TrialEnd::Failed(why) => Trial::Failed(why),
             TrialEnd::Ended(ended) if ended.tried.needs_no_answer() => {
                 return Ok(AfterTrial::Ended(Box::new(ended.result())));

@@ -1,4 +1,4 @@
-//! The surroundings of a call: what its turn has, and the way from the call to its chat.
+//! The context of a call: the services and data of its turn, and the way from the call to its chat.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub trait CallHost: Send + Sync {
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
 }
 
-/// What a turn has for its calls. It stays the same while a call runs; changed settings make a new one.
+/// The services and data of a turn for its calls. It stays the same while a call runs; changed settings make a new one.
 #[derive(Clone)]
 pub struct CallContext {
     /// The number of the chat.

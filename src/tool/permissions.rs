@@ -71,7 +71,7 @@ impl Permissions {
     }
 }
 
-/// What a turn remembers from call to call.
+/// The memory of a turn, from call to call.
 #[derive(Debug, Clone, Default)]
 pub struct TurnMemory {
     pub permissions: Permissions,

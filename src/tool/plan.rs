@@ -14,13 +14,14 @@ use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
+use crate::protocol::PlanProgress;
 use crate::text::{one_line, start_of};
 use co_llm::transcript::{Call, Item, ShownPart};
 
 /// The tool's name.
 const NAME: &str = "update_plan";
 
-/// The most steps of a plan, and the most bytes of one.
+/// The most steps of a plan, and the most bytes of a step that are shown.
 const MOST_STEPS: usize = 30;
 const LONGEST_STEP: usize = 200;
 
@@ -112,12 +113,16 @@ impl WorkPlan {
         })
     }
 
-    /// Returns the numbers of the completed steps and of all.
-    pub fn progress(&self) -> [u16; 2] {
+    /// Returns the number of completed steps, and of all.
+    pub fn progress(&self) -> PlanProgress {
         let is_done = |it: &&WorkStep| it.status == StepStatus::Completed;
         let done = self.plan.iter().filter(is_done).count();
         // There are at most `MOST_STEPS`.
-        [done, self.plan.len()].map(|count| u16::try_from(count).unwrap_or(u16::MAX))
+        let number = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        PlanProgress {
+            done: number(done),
+            steps: number(self.plan.len()),
+        }
     }
 
     /// Returns the steps, a line for each.
@@ -148,6 +153,10 @@ impl PlannedCall for PlanCall {
         Resolution::Free
     }
 
+    fn only_looks(&self) -> bool {
+        true
+    }
+
     fn judged(&self) -> Option<&JudgedCall> {
         None
     }
@@ -157,11 +166,11 @@ impl PlannedCall for PlanCall {
         _context: Arc<CallContext>,
         _approved: Approved,
     ) -> Result<RunningCall, Halt> {
-        let [done, all] = self.0.progress();
+        let PlanProgress { done, steps } = self.0.progress();
         let result = CallResult {
             ok: true,
-            shown: ShownPart::line(format!("{done}/{all}")),
-            ..CallResult::answer(format!("The person sees the plan: {done} of {all} done."))
+            shown: ShownPart::line(format!("{done}/{steps}")),
+            ..CallResult::answer(format!("The person sees the plan: {done} of {steps} done."))
         };
         Ok(result.at_once())
     }
@@ -183,7 +192,7 @@ mod tests {
     fn a_plan_is_shown_line_by_line() {
         let plan = WorkPlan::parse(&call("1", &["completed", "in_progress", "pending"])).unwrap();
         assert_eq!(plan.lines(), ["[x] do 0", "[>] do 1", "[ ] do 2"]);
-        assert_eq!(plan.progress(), [1, 3]);
+        assert_eq!(plan.progress(), PlanProgress { done: 1, steps: 3 });
     }
 
     #[test]
@@ -205,6 +214,6 @@ mod tests {
         assert_eq!(progress(&items[2..]), ["[>] do 0"]);
         assert_eq!(progress(&[]), ["[x] do 0"]);
         assert_eq!(WorkPlan::summed_up(&items, &items), None);
-        assert_eq!(WorkPlan::last(&items).unwrap().progress(), [1, 1]);
+        assert_eq!(WorkPlan::last(&items).unwrap().progress().done, 1);
     }
 }

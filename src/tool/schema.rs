@@ -126,7 +126,7 @@ pub(super) fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> 
     })
 }
 
-/// Returns a tool whose arguments are an object with these properties (JSON Schema), of which `required` must be given.
+/// Returns the description of a tool whose arguments are an object with these properties (JSON Schema), of which `required` must be given.
 pub(super) fn spec(
     name: &str,
     description: String,

@@ -87,7 +87,7 @@ describe('the winbar', function()
   end)
 
   it('says how far the plan of the model is', function()
-    same(' ready · plan 3/7%<', text({ plan = { 3, 7 } }))
+    same(' ready · plan 3/7%<', text({ plan = { done = 3, steps = 7 } }))
   end)
 
   it('is cut from its end, where the least important parts are', function()

@@ -135,7 +135,7 @@ function M.text(state, isolation, width, cwd)
     parts[#parts] = cells(parts) > width and short or long
   end
   if state.plan then
-    parts[#parts + 1] = ('plan %d/%d'):format(state.plan[1], state.plan[2])
+    parts[#parts + 1] = ('plan %d/%d'):format(state.plan.done, state.plan.steps)
   end
   if state.confinement ~= '' and state.confinement ~= 'unconfined' then
     parts[#parts + 1] = 'approved: ' .. state.confinement

@@ -162,7 +162,8 @@ end
 ---@return string?
 local function problem_of(file)
   local stat = vim.uv.fs_stat(file)
-  if file == '' or stat and stat.type ~= 'file' then
+  -- Another name could be one that Neovim runs, such as `term://`.
+  if file:sub(1, 1) ~= '/' or stat and stat.type ~= 'file' then
     return file .. ' is not a regular file'
   elseif stat and vim.fn.filereadable(file) == 0 then
     return file .. ' cannot be read'

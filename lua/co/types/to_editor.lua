@@ -104,9 +104,13 @@
 ---@field unusual? string[] what the person allowed or chose, in a few words each
 ---@field chosen? boolean the model is not that of the settings
 ---@field open? co.OpenSummary nil: the person has answered all changes
----@field plan? integer[] the numbers of the completed steps and of all steps of the plan, nil if no step is open
+---@field plan? co.PlanProgress nil: no step of the model's plan is open
 
 --- The changes that the person has not answered yet, in short.
+---@class (exact) co.PlanProgress
+---@field done integer the number of completed steps
+---@field steps integer the number of all steps
+
 ---@class (exact) co.OpenSummary
 ---@field changes integer
 ---@field files integer

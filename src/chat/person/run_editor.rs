@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Take};
 use tokio::net::{UnixListener, UnixStream};
@@ -33,6 +34,9 @@ const GIT_VARIABLES: [&str; 3] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"];
 
 /// The most bytes of a request, with all its parts.
 const LONGEST_REQUEST: u64 = 16 << 10;
+
+/// The pause after a connection that failed, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The start of the answer if the person has closed the file, and if the program must fail.
 const CLOSED: &str = "closed";
@@ -92,7 +96,15 @@ impl EditorSocket {
             let mut editors = JoinSet::new();
             loop {
                 tokio::select! {
-                    Ok((stream, _)) = listener.accept() => {
+                    accepted = listener.accept() => {
+                        let stream = match accepted {
+                            Ok((stream, _)) => stream,
+                            Err(error) => {
+                                tracing::warn!(%error, "an editor of a command could not connect");
+                                tokio::time::sleep(ACCEPT_PAUSE).await;
+                                continue;
+                            }
+                        };
                         let (buffers, command, time) = (buffers.clone(), command.clone(), time.clone());
                         editors.spawn(async move {
                             if let Err(error) = answer(stream, &buffers, command, &time).await {
@@ -101,7 +113,6 @@ impl EditorSocket {
                         });
                     }
                     Some(_) = editors.join_next() => {}
-                    else => return,
                 }
             }
         });

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::chat::{Chat, asks_for, says};
-use crate::protocol::ToEditor;
+use crate::protocol::{PlanProgress, ToEditor};
 use co_llm::scripted::Part;
 
 fn plan(id: &str, statuses: &[&str]) -> Vec<Part> {
@@ -15,7 +15,7 @@ fn plan(id: &str, statuses: &[&str]) -> Vec<Part> {
 }
 
 /// Returns the progress that the winbar shows.
-fn plan_of(chat: &Chat) -> Option<[u16; 2]> {
+fn plan_of(chat: &Chat) -> Option<PlanProgress> {
     let mut states = chat.seen.iter().rev();
     states.find_map(pick!(ToEditor::State { plan, .. } => *plan))?
 }
@@ -30,7 +30,7 @@ async fn nobody_is_asked_about_a_plan_and_its_progress_is_told() {
     assert_eq!(chat.turn("go").await, "done");
     assert_eq!(chat.asks(), 0);
     chat.assert_told("2", "1 of 2 done");
-    assert_eq!(plan_of(&chat), Some([1, 2]));
+    assert_eq!(plan_of(&chat), Some(PlanProgress { done: 1, steps: 2 }));
     // No step is open.
     chat.model.push(plan("3", &["completed", "completed"]));
     assert_eq!(chat.turn_with("go on", says("ok")).await, "done");

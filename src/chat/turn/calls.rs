@@ -2,7 +2,7 @@
 //! run one by one. The results are recorded in the order of the calls.
 //!
 //! The turn sends all questions to the person at once, except those about calls that collect facts and about commands that co tries
-//! first. After each call, it judges the calls that wait again, repeats changed questions and withdraws unneeded ones.
+//! first. After each call, it judges again the calls that wait, repeats changed questions and withdraws unneeded ones.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -39,7 +39,7 @@ const ASKED_AGAIN: &str =
 const NOT_UTF8: &str =
     "it is not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// A call that runs in parallel with others.
+/// A call of the parallel part of a step.
 enum ParallelCall {
     Running(QueuedCall, RunningCall),
     /// A call that does not run.
@@ -100,7 +100,8 @@ impl Turn {
             CallState::Invalid(_) | CallState::Refused(..) => true,
             CallState::Judged(planned, _) => {
                 let resolution = planned.call().resolve(&self.context, &self.memory);
-                matches!(resolution, Resolution::Run(Decision::Unasked))
+                planned.call().only_looks()
+                    || matches!(resolution, Resolution::Run(Decision::Unasked))
             }
             _ => false,
         }
@@ -125,24 +126,27 @@ impl Turn {
             let finished = self.finish_begun(call).await;
             done = done.and(finished);
         }
-        done.and_then(|()| self.unless_cancelled())
+        done.and_then(|()| self.check_cancelled())
     }
 
     async fn begin(&mut self, mut next: QueuedCall) -> Result<ParallelCall, Halt> {
-        match std::mem::replace(&mut next.state, CallState::Judging) {
-            CallState::Judged(planned, _) => {
-                let approved = self.approved(&next.call, Some(Decision::Unasked), None);
-                let running = planned
-                    .into_call()
-                    .start(Arc::clone(&self.context), approved);
-                let running = running.await?;
-                Ok(ParallelCall::Running(next, running))
-            }
-            state => {
-                next.state = state;
-                Ok(ParallelCall::Stopped(next))
-            }
-        }
+        let CallState::Judged(planned, _) = &next.state else {
+            return Ok(ParallelCall::Stopped(next));
+        };
+        let decision = match planned.call().resolve(&self.context, &self.memory) {
+            Resolution::Free => None,
+            Resolution::Run(decision) => Some(decision),
+            Resolution::Refuse(_) | Resolution::Ask(_) => return Ok(ParallelCall::Stopped(next)),
+        };
+        let state = std::mem::replace(&mut next.state, CallState::Judging);
+        let CallState::Judged(planned, _) = state else {
+            return Err(Halt::Cancelled);
+        };
+        let approved = self.approved(&next.call, decision, None);
+        let running = planned
+            .into_call()
+            .start(Arc::clone(&self.context), approved);
+        Ok(ParallelCall::Running(next, running.await?))
     }
 
     async fn finish_begun(&mut self, call: ParallelCall) -> Result<(), Halt> {
@@ -158,7 +162,7 @@ impl Turn {
 
     async fn run_one_by_one(&mut self) -> Result<(), Halt> {
         loop {
-            self.unless_cancelled()?;
+            self.check_cancelled()?;
             self.renew();
             // The last call may have changed files that the verdicts depend on.
             self.judge_queue().await;
@@ -189,7 +193,7 @@ impl Turn {
         }
     }
 
-    fn unless_cancelled(&self) -> Result<(), Halt> {
+    fn check_cancelled(&self) -> Result<(), Halt> {
         match self.context.cancel.is_cancelled() {
             true => Err(Halt::Cancelled),
             false => Ok(()),
@@ -233,7 +237,13 @@ impl Turn {
             CallState::Proposed(_)
             | CallState::Collecting(..)
             | CallState::Collected(..)
-            | CallState::Judging => return Err(Halt::Cancelled),
+            | CallState::Judging => {
+                tracing::error!(
+                    call = next.call.id,
+                    "a call was to run before it was judged"
+                );
+                return Err(Halt::Cancelled);
+            }
         };
         let answer = match (answer, &mut planned) {
             // Only a question after a trial offers it.
@@ -253,7 +263,9 @@ impl Turn {
         let decision = self.decision(&planned, question.as_ref(), answer).await?;
         if let Some(decision) = decision.as_ref().filter(|it| !it.lets_run()) {
             let asked = question.is_some();
-            return self.refuse(&next.call, planned, decision, asked).await;
+            return self
+                .refuse(&next.call, planned, (decision, hunks), asked)
+                .await;
         }
         let checkpoint = self.checkpoint(&planned, decision.as_ref()).await;
         let approved = self.approved(&next.call, decision, hunks);
@@ -274,7 +286,7 @@ impl Turn {
         let running = planned.into_call().start(context, approved).await?;
         let result = self.follow(running).await?;
         self.conclude(call, result).await?;
-        self.unless_cancelled()
+        self.check_cancelled()
     }
 
     /// Waits for the result of work on a call. Meanwhile, takes the answers about other calls.
@@ -324,7 +336,7 @@ impl Turn {
         &mut self,
         call: &Call,
         mut planned: AnyCall,
-        decision: &Decision,
+        (decision, hunks): (&Decision, Option<Vec<HunkAnswer>>),
         asked: bool,
     ) -> Result<(), Halt> {
         let item = Item::Decision {
@@ -332,16 +344,17 @@ impl Turn {
             decision: decision.clone(),
         };
         self.chat.record(item).await?;
+        let result = planned.call_mut().refused(decision, hunks.as_deref());
+        let effect = result.as_ref().and_then(|it| it.effect.as_deref());
+        let came_to = effect.map_or(CallOutcome::Nothing, CallOutcome::Look);
         if let Some(judged) = planned.call().judged() {
-            let nothing = CallOutcome::Nothing;
-            self.context.audit(&call.id, judged, decision, nothing);
+            self.context.audit(&call.id, judged, decision, came_to);
         }
         self.chat
             .show(CallEvent::Decision(decision.clone()))
             .await?;
-        let result = planned.call_mut().refused(decision);
         if *decision == Decision::Withdrawn && result.is_none() {
-            self.unless_cancelled().inspect_err(|_| {
+            self.check_cancelled().inspect_err(|_| {
                 self.unanswered.extend(asked.then(|| call.id.clone()));
             })?;
         }
@@ -360,6 +373,8 @@ impl Turn {
             failed_confined,
             ended_job,
             hinted,
+            output,
+            effect: _,
         } = result;
         self.memory.hinted |= hinted;
         self.memory
@@ -384,6 +399,10 @@ impl Turn {
         self.chat.record(Item::Outcome(outcome)).await?;
         if let Some(job) = ended_job {
             self.context.job_end_told(job).await?;
+        }
+        if let Some(text) = output {
+            let block = self.context.services.id();
+            self.chat.show(CallEvent::Output { block, text }).await?;
         }
         Ok(self.chat.show(CallEvent::Ended(end)).await?)
     }
@@ -664,7 +683,7 @@ impl Turn {
             Reply::Reviewed(hunks) => Decision::Denied {
                 reason: edits::comments(&hunks),
             },
-            // The turn takes these answers before. The person can edit and try only commands, and this call is none.
+            // The turn has taken these answers already. The person can edit and try only commands, and this call is none.
             Reply::Edited(_) | Reply::Try { .. } | Reply::Real => Decision::Denied { reason: None },
         }))
     }
@@ -803,7 +822,7 @@ impl Turn {
             AfterTrial::Ended(result) => {
                 self.memory.calls_ended += 1;
                 self.conclude(&next.call, *result).await?;
-                self.unless_cancelled()?;
+                self.check_cancelled()?;
             }
         }
         Ok(true)

@@ -1,4 +1,4 @@
-//! The calls of a step that wait, and the questions about them. It knows the states of a call, and no kind of call.
+//! The calls of a step that wait, and the questions about them. It knows the states of a call, and of the kinds only commands.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -112,7 +112,7 @@ impl CallQuestion {
             && other.asked.computed_at == self.asked.computed_at
     }
 
-    /// Returns true if the answer holds after a new review: it is a denial, an edited command or a withdrawal.
+    /// Returns true if the answer holds however the call is judged again: it is a denial, an edited command or a withdrawal.
     pub(super) fn is_final(&self) -> bool {
         let QuestionState::Answered(answer) = &self.stage else {
             return false;
@@ -191,7 +191,7 @@ impl QueuedCall {
         }
     }
 
-    /// Judges the call. If it has to collect facts since the last call has ended, it is judged when it has them.
+    /// Judges the call. If another call has ended since it collected facts, it collects them again first.
     pub(super) async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) {
         let fresh = self.facts_at == Some(memory.calls_ended);
         let (mut planned, question) = match std::mem::replace(&mut self.state, CallState::Judging) {
@@ -254,7 +254,7 @@ impl CallQueue {
         self.0.front()
     }
 
-    /// Returns the next call to run.
+    /// Returns the next call.
     pub(super) fn next(&mut self) -> Option<&mut QueuedCall> {
         self.0.front_mut()
     }

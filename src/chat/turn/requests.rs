@@ -1,5 +1,5 @@
-//! The requests to the model: one for each step, with retries and changes after a refusal, whose answer is recorded as it arrives; and
-//! those for a summary, so that a long chat fits the context window. The transcript file and the screen keep all of a chat.
+//! The requests to the model: one for each step, with retries and changes after a refusal. Its answer is recorded as it arrives.
+//! Requests for summaries let a long chat fit the context window; the transcript file and the screen keep all of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const SUMMARY_REQUEST: &str = "Sum up our chat so far for yourself, so that you 
                    words, what was decided, which files and commands mattered and what came of them, which jobs still run, \
                    what is still open. Be brief and exact; leave out what no longer matters. Answer with text only.";
 
-/// The most requests for one summary. Each further one has less of the chat.
+/// The most requests for one summary. Later ones have less and less of the chat.
 const MAX_SUMMARY_TRIES: usize = 6;
 
 /// A call that the model asked for.
@@ -160,19 +160,11 @@ impl Turn {
         progress: &mut StepProgress,
     ) -> Result<(), Halt> {
         self.chat.state(ChatState::Thinking, "").await?;
-        let cancel = self.context.cancel.clone();
-        let provider = Arc::clone(&self.context.provider);
-        let stream = tokio::select! {
-            () = cancel.cancelled() => return Err(Halt::Cancelled),
-            stream = provider.stream(request) => stream.map_err(Halt::Fault)?,
-        };
-        let mut stream = co_llm::bounded(stream);
+        let context = Arc::clone(&self.context);
+        let stream = context.unless_cancelled(context.provider.stream(request));
+        let mut stream = co_llm::bounded(stream.await?.map_err(Halt::Fault)?);
         loop {
-            let delta = tokio::select! {
-                () = cancel.cancelled() => return Err(Halt::Cancelled),
-                delta = stream.next() => delta,
-            };
-            match delta {
+            match context.unless_cancelled(stream.next()).await? {
                 Some(Ok(delta)) => self.hear(delta, progress).await?,
                 Some(Err(fault)) => return Err(Halt::Fault(fault)),
                 None if progress.stop.is_some() => return Ok(()),
@@ -300,15 +292,13 @@ impl Turn {
             self.chat
                 .state(ChatState::Retrying, format!("in {seconds} s: {fault}"))
                 .await?;
-            tokio::select! {
-                () = self.context.cancel.cancelled() => return Err(Halt::Cancelled),
-                () = tokio::time::sleep(left.min(Duration::from_secs(1))) => {}
-            }
+            let pause = tokio::time::sleep(left.min(Duration::from_secs(1)));
+            self.context.unless_cancelled(pause).await?;
         }
     }
 }
 
-/// What follows a refusal.
+/// The answers to a refusal.
 impl Turn {
     /// Chooses the changes to the next request after a fault. Returns false if the fault is no refusal, or if no form is left to try.
     pub(super) async fn answer_refusal(
@@ -488,23 +478,16 @@ impl Turn {
             self.chat
                 .state(ChatState::Thinking, "summing up earlier turns")
                 .await?;
-            let cancel = self.context.cancel.clone();
             let mut usage = Usage::default();
-            let answer = whole_text(
-                Arc::clone(&self.context.provider),
-                request.clone(),
-                &mut usage,
-            );
-            let answer = tokio::select! {
-                () = cancel.cancelled() => Err(Halt::Cancelled),
-                // The start of a summary is of use too.
-                answer = answer => answer.map(|(text, _)| text).map_err(Halt::Fault),
-            };
+            let provider = Arc::clone(&self.context.provider);
+            let answer = whole_text(provider, request.clone(), &mut usage);
+            let answer = self.context.unless_cancelled(answer).await;
             // The tokens are used even if the request fails.
             self.used(usage).await?;
-            let fault = match answer {
-                Err(Halt::Fault(fault)) => fault,
-                done => return done,
+            let fault = match answer? {
+                Err(fault) => fault,
+                // The start of a summary is of use too.
+                Ok((text, _)) => return Ok(text),
             };
             match backoff.next(&fault) {
                 Some(pause) => self.wait(&fault, pause).await?,

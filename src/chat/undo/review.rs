@@ -195,6 +195,10 @@ impl UndoTask {
         base: Option<(PathBuf, String)>,
         mut kept: mpsc::UnboundedReceiver<FileAnswers>,
     ) {
+        let none = match &base {
+            None => "nothing to review: the chat has no change that you have not answered",
+            Some(_) => "nothing to review: no file differs from the merge base",
+        };
         let found = tokio::select! {
             () = self.cancel.cancelled() => return,
             found = self.find_review(base) => found,
@@ -214,12 +218,15 @@ impl UndoTask {
         };
         let (prompt, kept) = (review.prompt(), review.kept_after_end());
         if review.works.is_empty() && prompt.is_none() {
-            let none = "nothing to review: the chat has no change that you have not answered";
             self.services.answer(NoticeLevel::Info, none);
             return self.done(None).await;
         }
-        if !review.works.is_empty() {
-            self.carry_out(&mut review).await;
+        let all = review.kept();
+        if !review.works.is_empty() && !self.carry_out(&mut review).await {
+            // The answers come back with the next review.
+            return self.keep(all).await.unwrap_or_else(|why| {
+                self.services.answer(NoticeLevel::Warn, why);
+            });
         }
         if let Err(why) = self.keep(kept).await {
             self.services.answer(NoticeLevel::Warn, why);
@@ -310,7 +317,7 @@ impl UndoTask {
         });
         if review.left_out > 0 {
             let more = files(review.left_out);
-            let text = format!("too long for one review: {more} follow in the next one");
+            let text = format!("too long for one review: the next one has {more}");
             self.services.answer(NoticeLevel::Warn, text);
         }
         let (reply, answer) = oneshot::channel();
@@ -358,8 +365,9 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Moves the baseline, and takes the refused parts back.
-    async fn carry_out(&self, review: &mut Review) {
+    /// Moves the baseline, and takes the refused parts back. Returns false if that failed somewhere, and tells the person.
+    async fn carry_out(&self, review: &mut Review) -> bool {
+        let mut failed = false;
         let accepted = review.count(|it| it.accept == Some(true));
         let open = review.count(|it| it.accept.is_none());
         let mut said = Vec::new();
@@ -383,12 +391,16 @@ impl UndoTask {
                     self.apply(plan, &format!("{before}{end}")).await;
                 }
                 Ok(None) => {}
-                Err(why) => self.services.answer(NoticeLevel::Error, why),
+                Err(why) => {
+                    failed = true;
+                    self.services.answer(NoticeLevel::Error, why);
+                }
             }
         }
-        if !said.is_empty() {
+        if !failed && !said.is_empty() {
             self.services.answer(NoticeLevel::Info, said);
         }
+        !failed
     }
 
     /// Records what the person accepted. Returns the plan that takes the refused parts back; none if there are none.
@@ -468,7 +480,7 @@ impl Review {
                 room = rest;
                 let texts = part_texts(change.text.as_str());
                 let answers: Vec<_> = (texts.iter().enumerate())
-                    .map(|(at, text)| take_kept(&mut kept, work, file, text, at + 1))
+                    .map(|(at, _)| take_kept(&mut kept, work, file, &texts, at))
                     .collect();
                 change.calls = file.parts.iter().map(|it| work.call(it)).collect();
                 let is_answer = |it: &&PartAnswer| **it != open_part(it.part);
@@ -656,17 +668,30 @@ fn part_texts(review: &str) -> Vec<String> {
     parts.into_iter().map(text).collect()
 }
 
-/// Takes the answer to a part out of the kept ones.
+/// Takes the answer to the part at an index out of the kept ones. Of parts with the same lines, the nearest one to the line of an answer
+/// gets it.
 fn take_kept(
     kept: &mut Vec<KeptAnswer>,
     work: &OpenWork,
     file: &OpenFile,
-    text: &str,
-    part: usize,
+    texts: &[String],
+    index: usize,
 ) -> PartAnswer {
+    let text = &texts[index];
     let hash = co_edit::hash(text);
-    let is_it =
-        |it: &KeptAnswer| it.workspace == work.workspace && it.path == file.path && it.part == hash;
+    let nearest = |line: usize| {
+        let parts = file.parts.iter().zip(texts).enumerate();
+        let same = parts.filter(|(_, (_, other))| *other == text);
+        same.min_by_key(|(_, (part, _))| part.line.abs_diff(line))
+            .map(|(at, _)| at)
+    };
+    let is_it = |it: &KeptAnswer| {
+        it.workspace == work.workspace
+            && it.path == file.path
+            && it.part == hash
+            && nearest(it.line) == Some(index)
+    };
+    let part = index + 1;
     match kept.iter().position(is_it) {
         Some(at) => PartAnswer {
             part,

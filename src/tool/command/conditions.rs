@@ -1,4 +1,4 @@
-//! Advice for the model about a command that failed.
+//! The conditions that a command runs under, and the advice for the model that follows from them.
 
 use std::path::Path;
 use std::time::Duration;

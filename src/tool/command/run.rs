@@ -47,7 +47,7 @@ pub(super) enum StartedCommand {
 }
 
 impl JudgedCommand {
-    /// Runs the command in the confinement that the decision means.
+    /// Runs the command in the confinement that belongs to the decision.
     pub(super) async fn run(
         self,
         edited: bool,
@@ -257,12 +257,13 @@ impl AllowedCommand {
         context.host.runs(command).await?;
         let started = Instant::now();
         let outcome = show_until_done(running, context).await?;
+        let ended = Instant::now();
         drop(listed);
         let conditions = self.conditions(context);
         let hint = conditions.hint(&outcome);
         let hint = hint.filter(|_| self.approved.may_hint);
         let (told, output) = self
-            .for_model(&outcome, started, hint.as_deref(), context)
+            .for_model(&outcome, ended, hint.as_deref(), context)
             .await;
         let short = outcome.timed_out && conditions.unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
@@ -270,27 +271,15 @@ impl AllowedCommand {
         let more = started_containers.unwrap_or_default();
         let failed =
             conditions.may_be_to_blame(&outcome) && self.approved.decision() == Decision::Unasked;
-        let result = CallResult {
-            ok: outcome.ok(),
-            spill: outcome.spill.clone(),
-            failed_confined: failed.then(|| self.request.text()),
-            hinted: hint.is_some(),
-            shown: ShownPart {
-                output,
-                status: joined(&[&format!("{}{setting}", outcome.status()), &more]),
-                exceptions: Some(joined(&[
-                    &format!("{}{setting}", outcome.exceptions()),
-                    &more,
-                ])),
-                took: outcome.took(),
-                notice: hint,
-                tried: self.approved.decision() == Decision::Tried,
-            },
-            ..told.into()
-        };
+        let mut result = result_of(&outcome, told, [setting, &more]);
+        result.failed_confined = failed.then(|| self.request.text());
+        result.hinted = hint.is_some();
+        result.shown.output = output;
+        result.shown.notice = hint;
+        result.shown.tried = self.approved.decision() == Decision::Tried;
         let (id, decision) = (&self.approved.id, &self.approved.decision());
-        let ended = CallOutcome::Command(&outcome);
-        context.audit(id, &self.judged, decision, ended);
+        let came_to = CallOutcome::Command(&outcome);
+        context.audit(id, &self.judged, decision, came_to);
         tracing::debug!(call = id, wall = ?started.elapsed(), "a call ended");
         Ok((outcome, result))
     }
@@ -328,7 +317,7 @@ impl AllowedCommand {
         Conditions {
             confinement: confinement::words(&self.exec.confinement),
             network: services.config.sandbox_network,
-            confined: self.exec.unasked,
+            confined: self.exec.unasked && self.exec.confinement != Confinement::Plain,
             hides: match &self.exec.confinement {
                 Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
                     *shown != ShownSecrets::Everything
@@ -399,6 +388,28 @@ fn may_open(decision: &Decision, command: &str) -> bool {
     }
 }
 
+/// Returns the result of a command for the model and the person, with a suffix of its status and a further remark.
+fn result_of(
+    outcome: &CommandOutcome,
+    told: RedactedText,
+    [suffix, more]: [&str; 2],
+) -> CallResult {
+    CallResult {
+        ok: outcome.told_ok(),
+        spill: outcome.spill.clone(),
+        shown: ShownPart {
+            status: joined(&[&format!("{}{suffix}", outcome.status()), more]),
+            exceptions: Some(joined(&[
+                &format!("{}{suffix}", outcome.exceptions()),
+                more,
+            ])),
+            took: outcome.took(),
+            ..ShownPart::default()
+        },
+        ..told.into()
+    }
+}
+
 /// Returns the outcome of a command for the model, and the place of the program's output in it.
 fn place_output(
     outcome: &co_exec::CommandOutcome,
@@ -442,6 +453,20 @@ mod tests {
         for decision in [Decision::AutoConfirm, Decision::Unasked] {
             assert!(!may_open(&decision, command));
         }
+    }
+
+    #[test]
+    fn the_end_of_a_withheld_output_is_told_in_one_way() {
+        let ok = |exit, withheld| {
+            let outcome = CommandOutcome {
+                exit: Some(exit),
+                withheld,
+                ..CommandOutcome::default()
+            };
+            result_of(&outcome, RedactedText::default(), ["", ""]).ok
+        };
+        assert_eq!([0, 1].map(|exit| ok(exit, false)), [true, false]);
+        assert_eq!(ok(0, true), ok(1, true));
     }
 
     #[test]

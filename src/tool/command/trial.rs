@@ -24,7 +24,7 @@ use co_policy::Sort;
 /// The remark for the person about a trial of which nothing is kept.
 const DROPPED: &str = "its changes are dropped";
 
-/// The trial of a command that waits for its turn.
+/// The trial of a command that waits to run.
 #[derive(Default)]
 pub(super) enum Trial {
     #[default]
@@ -36,7 +36,7 @@ pub(super) enum Trial {
     Ended(Box<EndedTrial>),
 }
 
-/// A trial that has ended, and its question.
+/// A trial that has ended, and the result of its command.
 pub(super) struct EndedTrial {
     pub tried: TriedCommand,
     result: CallResult,
@@ -48,7 +48,7 @@ pub(super) enum TrialEnd {
     /// It could not run, or co could not read what it changed: the reason.
     Failed(String),
     /// The turn was cancelled.
-    Cancelled(CallResult),
+    Cancelled(Box<CallResult>),
 }
 
 impl Trial {
@@ -168,7 +168,7 @@ impl JudgedCommand {
                 return Ok(TrialEnd::Failed(why));
             }
             StartedCommand::Cancelled => {
-                return Ok(TrialEnd::Cancelled(CallResult::answer(CANCELLED)));
+                return Ok(TrialEnd::Cancelled(Box::new(CallResult::answer(CANCELLED))));
             }
         };
         allowed.approved.show(context).await?;
@@ -178,7 +178,7 @@ impl JudgedCommand {
         Ok(match context.unless_cancelled(read).await {
             Err(_) => {
                 let told = "It ran as a trial, and what it changed is dropped.";
-                TrialEnd::Cancelled(result.told(told).noted(DROPPED))
+                TrialEnd::Cancelled(Box::new(result.told(told).noted(DROPPED)))
             }
             Ok(Err(why)) => TrialEnd::Failed(why),
             Ok(Ok(tried)) => TrialEnd::Ended(Box::new(EndedTrial { tried, result })),
@@ -197,16 +197,15 @@ impl JudgedCommand {
         context.audit_decision(id, &self.judged, decided).await;
         approved.show(context).await?;
         let hunks = approved.hunks;
-        let answer = hunks.as_deref().and_then(edits::answer_in_words);
         let comments = hunks.as_deref().and_then(edits::comments);
         let by = By::Call {
             what: self.request.text(),
             decision: decision.clone(),
             command: false,
         };
-        let (told, noted) = keep_accepted(by, &mut ended.tried, hunks, context).await;
-        let noted = [Some(noted), answer].into_iter().flatten();
-        let noted = noted.collect::<Vec<_>>().join(" · ");
+        let kept = keep_accepted(by, &mut ended.tried, hunks.clone(), context);
+        let (told, noted) = kept.await;
+        let noted = with_answer(noted, hunks.as_deref());
         let mut result = ended.result.told(&told).noted(&noted);
         if let Some(comments) = comments {
             let said = format!("✎ {}", one_line(&comments));
@@ -219,7 +218,7 @@ impl JudgedCommand {
 
 impl EndedTrial {
     /// Returns the result of a command whose changes the person or a rule refused.
-    pub(super) fn refused(self, decision: &Decision) -> CallResult {
+    pub(super) fn refused(self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> CallResult {
         let why = refusal(decision);
         let told = match (decision, self.tried.summary.runs_again) {
             (Decision::Withdrawn, _) => {
@@ -230,7 +229,11 @@ impl EndedTrial {
             }
             (_, false) => format!("It ran as a trial, and what it changed is dropped. {why}"),
         };
-        self.result.told(&told).noted(DROPPED)
+        let noted = with_answer(DROPPED.to_owned(), hunks);
+        CallResult {
+            effect: Some(noted.clone()),
+            ..self.result.told(&told).noted(&noted)
+        }
     }
 
     /// Returns the result of a trial that needs no answer.
@@ -260,6 +263,14 @@ impl EndedTrial {
         let noted =
             format!("tried: it changed only ignored files, {unchanged}; /real runs it for real");
         (told, noted)
+    }
+}
+
+/// Adds the person's answer in a review to a remark.
+fn with_answer(noted: String, hunks: Option<&[HunkAnswer]>) -> String {
+    match hunks.and_then(edits::answer_in_words) {
+        None => noted,
+        Some(answer) => format!("{noted} · {answer}"),
     }
 }
 

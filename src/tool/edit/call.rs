@@ -16,7 +16,7 @@ use crate::tool::call::{
     RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
-use crate::tool::event::{CallEvent, ShownCall};
+use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
 use crate::workspace::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
@@ -329,22 +329,13 @@ async fn tell_change(
         lead.push_str(&format!("[{withheld}]\n"));
         RedactedText::default()
     });
-    if !text.is_empty() {
-        let block = context.services.id();
-        context
-            .host
-            .show(CallEvent::Output {
-                block,
-                text: text.clone(),
-            })
-            .await?;
-    }
     if let Some(answer) = &review.answer {
         summary.push_str(&format!(" · {answer}"));
     }
     let output = [lead.len(), lead.len() + text.len()];
     let result = CallResult {
         ok: true,
+        output: (!text.is_empty()).then(|| text.clone()),
         shown: ShownPart {
             output,
             notice: (review.comments).map(|it| format!("✎ {}", one_line(&it))),
@@ -541,7 +532,7 @@ fn review(
     Ok(JudgedEdit {
         line: request.line(),
         rules: vec![Pattern::exact(&command)],
-        judged: JudgedCall::of_files(command, verdict),
+        judged: JudgedCall::plain(command, verdict),
         proposals: vec![proposal],
     })
 }

@@ -15,7 +15,7 @@ use crate::tool::call::{
     RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
-use crate::tool::event::{CallEvent, ShownCall};
+use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
 use crate::workspace::confinement::READ_ONLY;
 use co_exec::NewOutput;
@@ -248,7 +248,7 @@ impl JobReport {
         job: &JobView,
     ) -> Result<CallResult, Halt> {
         watch(context, job, FIRST_OUTPUT_TIMEOUT).await;
-        let failed = job.outcome().is_some_and(|outcome| !outcome.ok());
+        let failed = job.outcome().is_some_and(|outcome| !outcome.told_ok());
         Self { failed, ..self }.tell(context, job).await
     }
 
@@ -281,16 +281,12 @@ impl JobReport {
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
             ..ShownPart::default()
         };
-        if !new.is_empty() {
-            let block = context.services.id();
-            let output = CallEvent::Output { block, text: new };
-            context.host.show(output).await?;
-        }
         let text = format!("{}{text}{status}", self.lead);
         let result = CallResult {
             ok: !self.failed,
             spill,
             shown,
+            output: (!new.is_empty()).then_some(new),
             ..RedactedText { text, hidden }.into()
         };
         Ok(match outcome {
@@ -324,7 +320,7 @@ async fn judge_typed(
     let verdict = verdict
         .map_err(|_| CANCELLED)?
         .map_err(|error| format!("The text could not be judged ({error}), so it was not typed."))?;
-    Ok(JudgedCall::of_files(typed(text, close), verdict))
+    Ok(JudgedCall::plain(typed(text, close), verdict))
 }
 
 /// Returns the confinement of a job in a word.

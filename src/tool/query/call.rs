@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use super::FileQuery;
 use crate::buffers::{Buffers, OpenBuffers};
-use crate::protocol::EditorAnswer;
+use crate::protocol::{EditorAnswer, HunkAnswer};
 use crate::tool::audit_lines::CallOutcome;
 use crate::tool::call::{
     Approved, CANCELLED, CallResult, JudgedCall, PlannedCall, Resolution, RunningCall,
@@ -65,7 +65,7 @@ impl PlannedCall for QueryCall {
         let verdict = verdict.map_err(|_| CANCELLED)?.map_err(|error| {
             format!("The call could not be judged ({error}), so it was not run.")
         })?;
-        self.judged = Some(JudgedCall::of_files(self.query.line(), verdict));
+        self.judged = Some(JudgedCall::plain(self.query.line(), verdict));
         Ok(())
     }
 
@@ -100,7 +100,15 @@ impl PlannedCall for QueryCall {
         self.judged.as_ref()
     }
 
-    fn refused(&mut self, decision: &Decision) -> Option<CallResult> {
+    fn only_looks(&self) -> bool {
+        true
+    }
+
+    fn refused(
+        &mut self,
+        decision: &Decision,
+        _hunks: Option<&[HunkAnswer]>,
+    ) -> Option<CallResult> {
         let Decision::Forbidden { why } = decision else {
             return None;
         };

@@ -1,5 +1,6 @@
 //! Carries out the calls that rename a symbol by the person's language server. A rename is a change of several files, each of
-//! which is judged as an edit. The other calls of its step do not wait for the language server.
+//! which is judged as an edit. The questions about the other calls of its step do not wait for the
+//! language server.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -173,7 +174,7 @@ fn review(
     Ok(JudgedEdit {
         line: request.line(),
         proposals,
-        judged: JudgedCall::of_files(request.line(), verdict),
+        judged: JudgedCall::plain(request.line(), verdict),
         rules,
     })
 }
