@@ -27,7 +27,7 @@
 //! | [`paths`] | the directories of co's files |
 //!
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
-//! waits for files. [`text`] makes short, printable forms of texts, and [`cancellable`] waits for a command that can be cancelled.
+//! waits for files. `text` makes short, printable forms of texts, and `cancellable` waits for a command that can be cancelled.
 
 pub mod app;
 pub mod audit;

@@ -44,7 +44,7 @@ pub struct Record {
     /// The changes were about to be made. The next record of the chat says what came of them; without one, co was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub planned: bool,
-    /// The seconds since 1970. [`append`] sets it; older versions of co wrote none.
+    /// The seconds since 1970. `append` sets it; older versions of co wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }

@@ -19,7 +19,8 @@ struct BaseLine<'a> {
 /// The lines that differ between `base` and `seen` still differ afterwards, unless the edit is about them:
 /// - A line that only `base` has stays in the result. If the edit adds the same line there, the result has it once.
 /// - A line that only `seen` has is not in the result.
-/// - A line that the edit adds is in the result, behind the lines that only `base` has there.
+/// - A line that the edit adds is in the result, behind the lines that only `base` has there; a line that replaces others is before
+///   those that follow these.
 pub fn carry(base: &str, seen: &str, now: &str) -> String {
     // The last line break is not a part of a line here: else a line that follows would change the one above.
     let [base, seen, now] = [base, seen, now].map(Ending::of);
@@ -32,7 +33,9 @@ pub fn carry(base: &str, seen: &str, now: &str) -> String {
         // Lines that only the base has may stand at the end of the edit too.
         let inside = |it: &BaseLine| it.place < edit.at.end + usize::from(!it.shared);
         let end = before + rest[before..].partition_point(inside);
-        merge(&rest[before..end], &edit.text, &mut result);
+        // What is inserted goes behind them, what replaces lines before them.
+        let behind = (!edit.at.is_empty()).then_some(edit.at.end);
+        merge(&rest[before..end], &edit.text, behind, &mut result);
         rest = &rest[end..];
     }
     result.extend(rest.iter().map(|it| it.text));
@@ -88,15 +91,18 @@ fn base_lines<'a>(base: &'a str, seen: &str) -> Vec<BaseLine<'a>> {
     lines.collect()
 }
 
-/// Writes the lines of the base in the place of an edit, with those that the edit adds.
-fn merge(base: &[BaseLine], added: &str, result: &mut String) {
+/// Writes the lines of the base in the place of an edit, with those that the edit adds. The lines that only the base has at the place
+/// `behind` go behind these.
+fn merge(base: &[BaseLine], added: &str, behind: Option<usize>, result: &mut String) {
     let old: String = base.iter().map(|it| it.text).collect();
     let kept = hunks(&old, added).into_iter().map(|hunk| {
         let stay = base[hunk.at.clone()].iter().filter(|it| !it.shared);
-        let stay: String = stay.map(|it| it.text).collect();
+        let (last, first): (Vec<_>, Vec<_>) = stay.partition(|it| Some(it.place) == behind);
+        let [first, last] =
+            [first, last].map(|all| all.iter().map(|it| it.text).collect::<String>());
         Hunk {
             at: hunk.at,
-            text: stay + &hunk.text,
+            text: first + &hunk.text + &last,
         }
     });
     result.push_str(&apply_hunks(&old, &kept.collect::<Vec<_>>()));
@@ -121,6 +127,10 @@ mod tests {
             ("a\nb\n", "a\nb\nx\ny\n", "a\nb\n", "a\nb\n"),
             ("a\nb\nc\n", "a\nc\n", "a\nx\nc\n", "a\nb\nx\nc\n"),
             ("", "x\ny\n", "x\nme\ny\n", "me\n"),
+            // Directly above.
+            ("a\nb\nc\n", "a\nb\nC\n", "a\nx\nC\n", "a\nx\nc\n"),
+            ("a\nb\nc\n", "a\nc\n", "A\nc\n", "A\nb\nc\n"),
+            ("x\nb\n", "x\n", "y\nb\n", "y\nb\n"),
             // What was changed is as before again.
             ("a\nb\nc\n", "a\nc\n", "a\nb\nc\n", "a\nb\nc\n"),
             ("a\nb\nc\n", "a\nB\nc\n", "a\nb\nc\n", "a\nb\nc\n"),

@@ -138,7 +138,7 @@ local function watch(edit)
     abort(buf)
   end, 'abort the command that waits for this file')
   api.nvim_clear_autocmds({ group = group, buffer = buf })
-  api.nvim_create_autocmd({ 'BufHidden', 'BufDelete', 'BufWipeout', 'BufWritePost' }, {
+  api.nvim_create_autocmd({ 'BufHidden', 'BufUnload', 'BufDelete', 'BufWipeout', 'BufWritePost' }, {
     group = group,
     buffer = buf,
     callback = function()

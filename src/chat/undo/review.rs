@@ -432,17 +432,19 @@ impl UndoTask {
                 refused.extend(answered.refused);
                 accepted.extend(answered.accepted);
             }
+            refused.extend(work.round.directories_of(&refused));
+            let root = &work.workspace;
+            let undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
+            // The answers to a file that stays as it is are not carried out.
+            accepted.retain(|file| undo.kept.iter().all(|(path, _)| *path != file.path));
             if moves_baseline && !accepted.is_empty() {
                 let by = By::Accepted { files: accepted };
-                let record = Record::of_person(last_turn, by, &work.workspace);
+                let record = Record::of_person(last_turn, by, root);
                 checkpoints.append(&chat, &record)?;
             }
             if refused.is_empty() {
                 return Ok(None);
             }
-            refused.extend(work.round.directories_of(&refused));
-            let root = &work.workspace;
-            let undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
             let kept = undo.kept.iter();
             let reasons =
                 kept.map(|(path, why)| one_line(&format!("{} stays: {why}", path.display())));
