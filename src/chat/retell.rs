@@ -241,14 +241,18 @@ impl<'a> Retelling<'a> {
             .shown
             .clone()
             .unwrap_or_else(|| shown_before(outcome, reads_files));
-        let decision = self.tried.remove(id).flatten();
+        let tried = self.tried.remove(id);
+        // Its output, even an empty one, tells that it ran again.
+        let ran_again = tried.is_some() && !shown.tried;
+        let decision = tried.flatten();
         let mut decision = decision.map(|it| CallEvent::Decision(it.clone()).into());
         if !shown.tried {
             self.events.extend(decision.take());
         }
         let [first, end] = shown.output;
         match outcome.text.get(first..end) {
-            None | Some("") => {}
+            None => {}
+            Some("") if !ran_again => {}
             Some(text) => self.push(CallEvent::Output {
                 block: 0,
                 text: text.to_owned(),
@@ -290,4 +294,41 @@ impl<'a> Retelling<'a> {
 fn last_line(text: &str) -> &str {
     let line = text.trim_end().lines().next_back().unwrap_or_default();
     line.trim_start_matches('[').trim_end_matches(']')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_ran_for_real_after_its_trial_shows_that() {
+        let outputs = |tried: bool| {
+            let decided = |decision| Item::Decision {
+                call: "1".to_owned(),
+                decision,
+            };
+            let shown = ShownPart {
+                tried,
+                ..ShownPart::default()
+            };
+            let items = [
+                Item::Call(Call::new(
+                    "1",
+                    "run_shell_command",
+                    serde_json::json!({"cmd": "a"}),
+                )),
+                decided(Decision::Tried),
+                decided(Decision::Approved),
+                Item::Outcome(Outcome {
+                    shown: Some(shown),
+                    ..Outcome::new("1", "", true)
+                }),
+            ];
+            let events = calls_after(&items, 0, &ToolSet::built_in());
+            let is_output =
+                |it: &&ChatEvent| matches!(it, ChatEvent::Call(CallEvent::Output { .. }));
+            events.iter().filter(is_output).count()
+        };
+        assert_eq!([true, false].map(outputs), [0, 1]);
+    }
 }
