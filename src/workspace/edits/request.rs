@@ -5,13 +5,13 @@ use co_edit::Edit;
 use co_policy::Pattern;
 
 /// The names of the tools that change files, as rules know them.
-pub const EDIT: &str = "edit_file";
-pub const WRITE: &str = "write_file";
-pub const DELETE: &str = "delete_file";
-pub const MOVE: &str = "move_file";
+pub const NAMES: [&str; 4] = co_policy::rules::EDIT_TOOLS;
 
-/// All of these names.
-pub const NAMES: [&str; 4] = [EDIT, WRITE, DELETE, MOVE];
+/// Each of these names.
+pub const EDIT: &str = NAMES[0];
+pub const WRITE: &str = NAMES[1];
+pub const DELETE: &str = NAMES[2];
+pub const MOVE: &str = NAMES[3];
 
 /// A change of files, as the model asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
