@@ -264,10 +264,13 @@ impl Expected {
             }
         };
         let mut is_added = false;
+        // What the person writes in place of lines stands where the last of them stood.
+        let replaces = by_person && start < end;
         for mut line in std::mem::take(&mut self.lines) {
-            if line.now {
+            let was_there = line.now;
+            if was_there {
                 // Before the first line that stays.
-                if place == end {
+                if place == end && !replaces {
                     new(&mut lines, count);
                     is_added = true;
                 }
@@ -278,6 +281,10 @@ impl Expected {
                 place += 1;
             }
             lines.push(line);
+            if was_there && place == end && replaces {
+                new(&mut lines, count);
+                is_added = true;
+            }
         }
         if !is_added {
             new(&mut lines, count);
