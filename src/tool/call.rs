@@ -342,7 +342,8 @@ impl CallResult {
     /// Returns the result of a call that did not run, for a reason. The person sees its first line.
     pub fn not_run(why: impl Into<String>) -> Self {
         let why = why.into();
-        let shown = why.lines().next().unwrap_or_default();
+        let first = why.lines().next().unwrap_or_default();
+        let shown = first.strip_prefix("Not run: ").unwrap_or(first);
         Self {
             shown: ShownPart::line(format!("not run: {shown}")),
             ..Self::answer(why)

@@ -83,7 +83,7 @@ async fn of_more_than_sixteen_calls_the_rest_is_refused_to_the_model() {
     for id in ["17", "18"] {
         chat.assert_told(id, "at most 16 calls");
     }
-    chat.assert_shown("✗ echo number 17  not run: Not run: at most 16");
+    chat.assert_shown("✗ echo number 17  not run: at most 16");
 }
 
 #[tokio::test]
