@@ -142,6 +142,11 @@ impl CallContext {
     pub(super) async fn find_job(&self, number: u64) -> Result<Result<JobView, String>, Halt> {
         self.jobs(|reply| JobListRequest::Find(number, reply)).await
     }
+
+    /// Tells the list of jobs that the model has read a job's end.
+    pub async fn job_end_told(&self, job: u64) -> Result<(), Halt> {
+        self.host.job(JobListRequest::EndTold(job)).await
+    }
 }
 
 /// Waits for a redacted text, but only a short time after the turn is cancelled.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) mod call;
 
-use self::call::EditCall;
+use self::call::ChangeCall;
 use super::call::AnyCall;
 use super::event::{ShownCall, in_words};
 use super::schema::{self, BadCall, BuiltIn, arguments};
@@ -58,7 +58,7 @@ struct MoveArguments {
 pub(super) fn tools() -> [BuiltIn; 4] {
     specs().map(|spec| BuiltIn {
         spec,
-        parse: |call| parse(call).map(|request| AnyCall::other(EditCall::new(request))),
+        parse: |call| parse(call).map(|request| AnyCall::other(ChangeCall::new(request))),
         shown_unread,
     })
 }

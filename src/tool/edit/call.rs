@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -31,9 +32,36 @@ use co_policy::{ApprovalQuestion, Pattern, Verdict};
 const LONGEST_DIFF: usize = 16 << 10;
 
 /// A call that changes files.
-pub(super) struct EditCall {
-    request: EditRequest,
+pub(in crate::tool) struct ChangeCall<S> {
+    source: S,
     judged: Option<JudgedEdit>,
+}
+
+/// Proposes the change of a call.
+#[async_trait]
+pub(in crate::tool) trait ChangeSource: Send + Sync {
+    /// Returns the call in a line, for the person.
+    fn line(&self) -> String;
+
+    /// As [`PlannedCall::collect_facts`].
+    fn collect_facts(&mut self, _context: &CallContext) -> bool {
+        false
+    }
+
+    /// As [`PlannedCall::poll_facts`].
+    fn poll_facts(&mut self, _task: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// Proposes the change and judges it. Changes nothing.
+    ///
+    /// # Errors
+    /// It cannot be made. The text is for the model, and may show lines of a file.
+    async fn propose(
+        &self,
+        context: &CallContext,
+        memory: &TurnMemory,
+    ) -> Result<JudgedEdit, String>;
 }
 
 /// A change of files, with its verdict.
@@ -47,21 +75,19 @@ pub(in crate::tool) struct JudgedEdit {
     pub rules: Vec<Pattern>,
 }
 
-impl EditCall {
-    pub(super) fn new(request: EditRequest) -> Self {
-        Self {
-            request,
-            judged: None,
-        }
+#[async_trait]
+impl ChangeSource for EditRequest {
+    fn line(&self) -> String {
+        Self::line(self)
     }
 
-    async fn propose_and_judge(
+    async fn propose(
         &self,
         context: &CallContext,
         memory: &TurnMemory,
     ) -> Result<JudgedEdit, String> {
-        let request = self.request.clone();
-        let located = context.with_judge(move |judge, cwd| {
+        let request = self.clone();
+        let located = with_judge(context, move |judge, cwd| {
             let places = judge.edit_places(&request, cwd)?;
             Ok((request, places))
         });
@@ -75,25 +101,54 @@ impl EditCall {
             check_range(range.as_ref(), &reviewed)?;
             Ok(reviewed)
         };
-        context.with_judge(review).await
+        with_judge(context, review).await
+    }
+}
+
+impl<S> ChangeCall<S> {
+    pub(in crate::tool) fn new(source: S) -> Self {
+        Self {
+            source,
+            judged: None,
+        }
     }
 }
 
 #[async_trait]
-impl PlannedCall for EditCall {
+impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
     fn shown(&self) -> ShownCall {
-        super::shown(&self.request.line())
+        super::shown(&self.source.line())
+    }
+
+    fn collect_facts(&mut self, context: &CallContext) -> bool {
+        self.source.collect_facts(context)
+    }
+
+    fn poll_facts(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        self.source.poll_facts(task)
     }
 
     async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String> {
         self.judged = None;
-        let proposed = self.propose_and_judge(context, memory);
-        self.judged = Some(readable(context, proposed).await?);
-        Ok(())
+        let proposed = self.source.propose(context, memory);
+        let proposed = context.unless_cancelled(proposed).await;
+        match proposed.map_err(|_| CANCELLED)? {
+            Ok(judged) => {
+                self.judged = Some(judged);
+                Ok(())
+            }
+            Err(why) => Err(match context.redact_for_model(&why, Instant::now()).await {
+                Ok(redacted) => redacted.text,
+                Err(withheld) => format!("[{withheld}]"),
+            }),
+        }
     }
 
     fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution {
-        resolve(self.judged.as_ref(), context, memory)
+        match &self.judged {
+            Some(edit) => Resolution::of(&edit.judged.verdict, None, context, memory),
+            None => Resolution::Refuse(Decision::Withdrawn),
+        }
     }
 
     fn judged(&self) -> Option<&JudgedCall> {
@@ -114,65 +169,23 @@ impl PlannedCall for EditCall {
         context: Arc<CallContext>,
         approved: Approved,
     ) -> Result<RunningCall, Halt> {
-        Ok(change_files(self.judged, context, approved))
+        Ok(match self.judged {
+            Some(edit) => Box::pin(async move { edit.make(&context, approved).await }),
+            None => CallResult::answer(CANCELLED).at_once(),
+        })
     }
 }
 
-/// Returns the result of proposing a change. An error shows lines of a file, so secrets are removed from it.
-pub(in crate::tool) async fn readable(
+/// Does work about a change that blocks on files. The error is a text for the model.
+pub(in crate::tool) async fn with_judge<T: Send + 'static>(
     context: &CallContext,
-    proposed: impl Future<Output = Result<JudgedEdit, String>>,
-) -> Result<JudgedEdit, String> {
-    match context.unless_cancelled(proposed).await {
-        Err(_) => Err(CANCELLED.to_owned()),
-        Ok(Ok(judged)) => Ok(judged),
-        Ok(Err(why)) => Err(match context.redact_for_model(&why, Instant::now()).await {
-            Ok(redacted) => redacted.text,
-            Err(withheld) => format!("[{withheld}]"),
-        }),
-    }
-}
-
-/// Returns the verdict on a change with the permissions of the person applied.
-pub(in crate::tool) fn resolve(
-    judged: Option<&JudgedEdit>,
-    context: &CallContext,
-    memory: &TurnMemory,
-) -> Resolution {
-    match judged {
-        Some(edit) => Resolution::of(&edit.judged.verdict, None, context, memory),
-        None => Resolution::Refuse(Decision::Withdrawn),
-    }
-}
-
-/// Returns the rest of an approved call that changes files.
-pub(in crate::tool) fn change_files(
-    judged: Option<JudgedEdit>,
-    context: Arc<CallContext>,
-    approved: Approved,
-) -> RunningCall {
-    match judged {
-        Some(edit) => Box::pin(async move { edit.make(&context, approved).await }),
-        None => CallResult::answer(CANCELLED).at_once(),
-    }
-}
-
-impl CallContext {
-    /// Does work about a change that blocks on files. The error is a text for the model.
-    pub(in crate::tool) async fn with_judge<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
-    ) -> Result<T, String> {
-        work_with_judge(Arc::clone(&self.judge), self.cwd.clone(), work).await
-    }
+    work: impl FnOnce(&Judge, &Path) -> Result<T, EditRefused> + Send + 'static,
+) -> Result<T, String> {
+    work_with_judge(Arc::clone(&context.judge), context.cwd.clone(), work).await
 }
 
 impl JudgedEdit {
-    pub(in crate::tool) fn question(
-        &self,
-        context: &CallContext,
-        asking: &ApprovalQuestion,
-    ) -> AskedQuestion {
+    fn question(&self, context: &CallContext, asking: &ApprovalQuestion) -> AskedQuestion {
         let reasons = asking.reasons.iter().map(|reason| &reason.text);
         let notes = self.proposals.iter().flat_map(|it| &it.notes);
         let reasons: Vec<_> = reasons.chain(notes).map(|it| one_line(it)).collect();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::list::{JobListRequest, JobView};
+use super::list::JobView;
 use super::{JobAction, JobRequest, typed};
 use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
@@ -328,12 +328,5 @@ fn confinement_of(job: &JobView) -> &'static str {
     match job.conditions.confined {
         true => READ_ONLY,
         false => job.conditions.approved_confinement,
-    }
-}
-
-impl CallContext {
-    /// Tells the list of jobs that the model has read a job's end.
-    pub async fn job_end_told(&self, job: u64) -> Result<(), Halt> {
-        self.host.job(JobListRequest::EndTold(job)).await
     }
 }

@@ -1,6 +1,5 @@
 //! Carries out the calls that rename a symbol by the person's language server. A rename is a change of several files, each of
-//! which is judged as an edit. The questions about the other calls of its step do not wait for the
-//! language server.
+//! which is judged as an edit. The questions about the other calls of its step do not wait for the language server.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -13,28 +12,22 @@ use tokio_util::task::AbortOnDropHandle;
 use super::RenameRequest;
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
-use crate::tool::call::{
-    Approved, AskedQuestion, CANCELLED, JudgedCall, PlannedCall, Resolution, RunningCall,
-};
-use crate::tool::context::{CallContext, Halt};
-use crate::tool::edit::call::{
-    JudgedEdit, change_files, check_range, readable, resolve, work_with_judge,
-};
-use crate::tool::event::ShownCall;
+use crate::tool::call::{CANCELLED, JudgedCall};
+use crate::tool::context::CallContext;
+use crate::tool::edit::call::{ChangeSource, JudgedEdit, check_range, with_judge, work_with_judge};
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
 use crate::workspace::judge::Judge;
 use co_edit::CharacterUnit;
-use co_policy::{ApprovalQuestion, Pattern, Reason, Verdict};
+use co_policy::{Pattern, Reason, Verdict};
 
 /// The answer of the editor, or a text for the model.
 type ServerAnswer = Result<EditorAnswer, String>;
 
-/// A call that renames a symbol.
-pub(super) struct RenameCall {
+/// The change of a call that renames a symbol.
+pub(super) struct Rename {
     request: RenameRequest,
     edits: ServerEdits,
-    judged: Option<JudgedEdit>,
 }
 
 /// The edits of a language server. They are awaited while other calls of the step run.
@@ -45,52 +38,19 @@ enum ServerEdits {
     Came(ServerAnswer),
 }
 
-impl RenameCall {
+impl Rename {
     pub(super) fn new(request: RenameRequest) -> Self {
         Self {
             request,
             edits: ServerEdits::None,
-            judged: None,
         }
-    }
-
-    async fn propose(
-        &self,
-        context: &CallContext,
-        memory: &TurnMemory,
-    ) -> Result<JudgedEdit, String> {
-        let ServerEdits::Came(answer) = &self.edits else {
-            return Err(CANCELLED.to_owned());
-        };
-        let (answer, request) = (answer.clone()?, self.request.clone());
-        let located = context.with_judge(move |judge, cwd| {
-            if let Some(problem) = &answer.problem {
-                return Err(request.refuse(problem));
-            }
-            let files = answer.files.iter();
-            let places = files.map(|it| judge.edit_place(&it.file, cwd));
-            let places = places.collect::<Result<Vec<_>, _>>();
-            let places = places.map_err(|why| request.refuse(why))?;
-            Ok((request, answer, places))
-        });
-        let (request, answer, places) = located.await?;
-        let files = places.iter().map(|place| place.real.as_path());
-        let open = context.read_buffers(files).await;
-        let (rules, range) = (memory.permissions.rules.clone(), context.range.clone());
-        let review = move |judge: &Judge, _: &Path| {
-            let reviewed = review(judge, &request, &answer, &places, &open, &rules);
-            let reviewed = reviewed.map_err(|why| request.refuse(why))?;
-            check_range(range.as_ref(), &reviewed)?;
-            Ok(reviewed)
-        };
-        context.with_judge(review).await
     }
 }
 
 #[async_trait]
-impl PlannedCall for RenameCall {
-    fn shown(&self) -> ShownCall {
-        crate::tool::edit::shown(&self.request.line())
+impl ChangeSource for Rename {
+    fn line(&self) -> String {
+        self.request.line()
     }
 
     fn collect_facts(&mut self, context: &CallContext) -> bool {
@@ -118,36 +78,36 @@ impl PlannedCall for RenameCall {
         })
     }
 
-    async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String> {
-        self.judged = None;
-        let proposed = self.propose(context, memory);
-        self.judged = Some(readable(context, proposed).await?);
-        Ok(())
-    }
-
-    fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution {
-        resolve(self.judged.as_ref(), context, memory)
-    }
-
-    fn judged(&self) -> Option<&JudgedCall> {
-        self.judged.as_ref().map(|it| &it.judged)
-    }
-
-    fn question(
+    async fn propose(
         &self,
         context: &CallContext,
-        _memory: &TurnMemory,
-        asking: &ApprovalQuestion,
-    ) -> Option<AskedQuestion> {
-        self.judged.as_ref().map(|it| it.question(context, asking))
-    }
-
-    async fn start(
-        self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        Ok(change_files(self.judged, context, approved))
+        memory: &TurnMemory,
+    ) -> Result<JudgedEdit, String> {
+        let ServerEdits::Came(answer) = &self.edits else {
+            return Err(CANCELLED.to_owned());
+        };
+        let (answer, request) = (answer.clone()?, self.request.clone());
+        let located = with_judge(context, move |judge, cwd| {
+            if let Some(problem) = &answer.problem {
+                return Err(request.refuse(problem));
+            }
+            let files = answer.files.iter();
+            let places = files.map(|it| judge.edit_place(&it.file, cwd));
+            let places = places.collect::<Result<Vec<_>, _>>();
+            let places = places.map_err(|why| request.refuse(why))?;
+            Ok((request, answer, places))
+        });
+        let (request, answer, places) = located.await?;
+        let files = places.iter().map(|place| place.real.as_path());
+        let open = context.read_buffers(files).await;
+        let (rules, range) = (memory.permissions.rules.clone(), context.range.clone());
+        let review = move |judge: &Judge, _: &Path| {
+            let reviewed = review(judge, &request, &answer, &places, &open, &rules);
+            let reviewed = reviewed.map_err(|why| request.refuse(why))?;
+            check_range(range.as_ref(), &reviewed)?;
+            Ok(reviewed)
+        };
+        with_judge(context, review).await
     }
 }
 
