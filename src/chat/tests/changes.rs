@@ -9,8 +9,8 @@ use co_llm::transcript::Item;
 
 const TEXT: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
 
-/// A chat with two turns: one changed `a` by an edit and made `dir/new`, the other one changed `a` by a command.
-async fn two_turns() -> Chat {
+/// A chat whose first turn changed two places of `a` and made `dir/new`. Its second turn adds a line to `a` by a command.
+pub(super) async fn first_turn() -> Chat {
     let edits = json!([{ "old": "2", "new": "two" }, { "old": "5", "new": "five" }]);
     let mut chat = Chat::new([
         vec![
@@ -28,13 +28,23 @@ async fn two_turns() -> Chat {
     ]);
     chat.write("a", TEXT);
     prepare(&chat);
-    for (prompt, calls) in [("first", 2), ("second", 1)] {
-        chat.say(prompt);
-        for _ in 0..calls {
-            chat.approve().await;
-        }
-        assert_eq!(chat.ended().await, "done");
+    turn(&mut chat, "first", 2).await;
+    chat
+}
+
+/// Takes a turn in which so many calls are approved.
+pub(super) async fn turn(chat: &mut Chat, prompt: &str, calls: usize) {
+    chat.say(prompt);
+    for _ in 0..calls {
+        chat.approve().await;
     }
+    assert_eq!(chat.ended().await, "done");
+}
+
+/// The same chat after its second turn.
+async fn two_turns() -> Chat {
+    let mut chat = first_turn().await;
+    turn(&mut chat, "second", 1).await;
     chat
 }
 

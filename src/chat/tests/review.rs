@@ -1,44 +1,9 @@
 //! The rounds of `/review`.
 
-use serde_json::json;
-
-use super::chat::{Chat, call, done, says, tool};
-use super::checkpoints::prepare;
+use super::changes::{first_turn, turn};
+use super::chat::Chat;
 use crate::chat::Msg;
 use crate::protocol::{Answer, ChangesReview, PartAnswer, ToEditor};
-
-const TEXT: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
-
-/// A chat whose first turn changed two places of `a` and made `dir/new`. Its second turn adds a line to `a`.
-async fn first_turn() -> Chat {
-    let edits = json!([{ "old": "2", "new": "two" }, { "old": "5", "new": "five" }]);
-    let mut chat = Chat::new([
-        vec![
-            tool("1", "edit_file", json!({ "path": "a", "edits": edits })),
-            tool(
-                "2",
-                "write_file",
-                json!({ "path": "dir/new", "text": "co\n" }),
-            ),
-            done(),
-        ],
-        says("Done."),
-        vec![call("3", "echo nine >> a"), done()],
-        says("Done."),
-    ]);
-    chat.write("a", TEXT);
-    prepare(&chat);
-    turn(&mut chat, "first", 2).await;
-    chat
-}
-
-async fn turn(chat: &mut Chat, prompt: &str, calls: usize) {
-    chat.say(prompt);
-    for _ in 0..calls {
-        chat.approve().await;
-    }
-    assert_eq!(chat.ended().await, "done");
-}
 
 async fn review(chat: &mut Chat) -> ChangesReview {
     chat.command("review", "");

@@ -575,7 +575,7 @@ impl Turn {
             if self.judge_collected().await {
                 self.put_questions().await?;
             }
-            if let Some(next) = self.queue.next() {
+            if let Some(next) = self.queue.get(0) {
                 let collects = next.state.is_collecting();
                 match next.state.question_mut() {
                     None if collects => {}
@@ -608,7 +608,7 @@ impl Turn {
 
     /// Returns the state of the next call in a cancelled turn. A call that was not judged yet has no answer.
     fn cancelled_next(&self) -> NextCall {
-        match self.queue.first() {
+        match self.queue.at(0) {
             Some(next) if next.state.is_collecting() => NextCall::Changed,
             _ => NextCall::Answered(QuestionEnd::Gone),
         }
@@ -762,7 +762,7 @@ impl Turn {
         &mut self,
         change: impl FnOnce(&mut dyn CommandSteps) -> T,
     ) -> Option<(String, T)> {
-        let next = self.queue.next()?;
+        let next = self.queue.get(0)?;
         let CallState::Judged(AnyCall::Command(command), question) = &mut next.state else {
             return None;
         };
@@ -799,14 +799,17 @@ impl Turn {
     async fn try_next(&mut self) -> Result<bool, Halt> {
         let answered =
             |question: &CallQuestion| matches!(question.stage, QuestionState::Answered(_));
-        let is_tried = self.queue.first().is_some_and(|next| match &next.state {
+        let is_tried = self.queue.at(0).is_some_and(|next| match &next.state {
             CallState::Judged(AnyCall::Command(command), question) => {
                 let answered = question.as_ref().is_some_and(answered);
                 command.is_tried_first(&self.context, &self.memory, answered)
             }
             _ => false,
         });
-        let Some(mut next) = self.queue.pop_if(is_tried) else {
+        if !is_tried {
+            return Ok(false);
+        }
+        let Some(mut next) = self.queue.pop() else {
             return Ok(false);
         };
         let state = std::mem::replace(&mut next.state, CallState::Judging);

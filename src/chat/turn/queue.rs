@@ -249,16 +249,6 @@ impl CallQueue {
         self.0.len()
     }
 
-    /// Returns the next call, to look at it.
-    pub(super) fn first(&self) -> Option<&QueuedCall> {
-        self.0.front()
-    }
-
-    /// Returns the next call.
-    pub(super) fn next(&mut self) -> Option<&mut QueuedCall> {
-        self.0.front_mut()
-    }
-
     /// Returns the call at a place of the queue, to look at it.
     pub(super) fn at(&self, index: usize) -> Option<&QueuedCall> {
         self.0.get(index)
@@ -281,11 +271,6 @@ impl CallQueue {
 
     pub(super) fn pop(&mut self) -> Option<QueuedCall> {
         self.0.pop_front()
-    }
-
-    /// Takes the next call if `wanted` is true.
-    pub(super) fn pop_if(&mut self, wanted: bool) -> Option<QueuedCall> {
-        wanted.then(|| self.0.pop_front()).flatten()
     }
 
     /// Puts a call back to the front.
