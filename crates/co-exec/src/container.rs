@@ -8,7 +8,6 @@
 mod control;
 mod create;
 mod engine;
-pub(crate) mod fault;
 mod inside;
 mod instance;
 mod limits;
@@ -17,13 +16,12 @@ mod owner;
 mod remote;
 mod runner;
 mod script;
-pub(crate) mod settings;
 mod setuid;
 
+pub use crate::error::engine::{EngineFault, FaultKind};
+pub use crate::settings::container::{ContainerSettings, is_engine, is_image, is_network, is_user};
 pub use engine::{Engine, check_engine};
-pub use fault::{EngineFault, FaultKind};
 pub use limits::missing_limits;
-pub use settings::{ContainerSettings, is_engine, is_image, is_network, is_user};
 
 pub(crate) use control::Control;
 pub(crate) use inside::{Inside, InsideRequest, OUTER_TIMEOUT_MARGIN};

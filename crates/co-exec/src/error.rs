@@ -1,13 +1,16 @@
 //! The errors of this crate, with texts for people.
 
+pub(crate) mod engine;
+pub(crate) mod refusal;
+
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use crate::container::fault::EngineFault;
-use crate::sandbox::refused::SandboxRefusal;
+use crate::error::engine::EngineFault;
+use crate::error::refusal::SandboxRefusal;
 
 /// The reason why a command did not start. The result of a command that ran is a
 /// [`CommandOutcome`](crate::CommandOutcome).

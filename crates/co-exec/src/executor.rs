@@ -1,5 +1,11 @@
 //! Starts commands, and ends all of them at shutdown.
 
+mod inside;
+mod limit_checks;
+pub(crate) mod running_command;
+mod start;
+pub(crate) mod supervisor;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +19,19 @@ use tokio_util::sync::CancellationToken;
 use crate::command::{Caller, CommandSpec, Confinement, UNTIL_IT_ENDS};
 use crate::container::{Containers, Inside};
 use crate::error::Error;
+use crate::error::refusal::HidingRefusal;
+use crate::executor::running_command::RunningCommand;
+use crate::executor::start::{StartRequest, StartedProcess};
+use crate::executor::supervisor::{CommandTasks, NewCommand};
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::output::{spill, status};
 use crate::process::cgroup::{Group, GroupsDirectory};
 use crate::process::env::{self, Sources};
-use crate::process::start::{self, StartRequest, StartedProcess};
 use crate::process::streams::Streams;
-use crate::process::supervisor::{CommandTasks, NewCommand};
 use crate::process::time_limit::TimeLimit;
 use crate::process::{children, command_processes, login, procfs};
-use crate::running_command::{self, RunningCommand};
-use crate::sandbox::{self, HidingRefusal, Launcher, SecretWatch};
+use crate::sandbox::{self, Launcher};
+use crate::secrets::exposure::SecretWatch;
 use crate::settings::ExecSettings;
 
 /// The most surveys of a workspace for one start, if its secrets move before they are hidden.
@@ -408,8 +416,6 @@ impl Executor {
         }
     }
 }
-
-mod inside;
 
 /// Reaps orphans as they end, while the executor exists.
 async fn sweep(inner: Weak<Inner>, mut child: tokio::signal::unix::Signal) {

@@ -3,16 +3,29 @@
 //! [`Executor::start`] starts the command of a [`CommandSpec`] and returns a [`RunningCommand`]. While it runs, its
 //! [`Screen`] shows what it prints. At the end, [`RunningCommand::outcome`] returns its [`CommandOutcome`].
 //!
-//! - `command`, `environment`, `settings`, `outcome`, `error`: the values that callers give and get.
-//! - `executor`, `running_command`: start a command, and follow it.
-//! - `program_search`, `timed_output`: programs on a PATH; programs of co's own with a time limit.
-//! - `process`: its processes, streams and limits; the watchdog that ends them if this process dies.
-//! - `output`: what it prints, for an editor, a terminal and a model.
-//! - [`sandbox`]: its confinement by Landlock, seccomp and mounts.
-//! - [`container`]: the engine, docker or podman, that runs containers.
-//! - [`beneath`], [`regular`]: the files of a workspace, below its handle and through no link; other files, by their paths.
-//! - [`watcher`]: the directories of a workspace that have changed.
-//! - [`secrets`], [`repository`]: the secret files of a workspace and its git directories, which the sandbox protects.
+//! A module may use those that stand below it in this list:
+//!
+//! | module | content |
+//! |---|---|
+//! | `executor` | starts commands, follows each to its end, and checks its bounds |
+//! | [`container`] | the engine, docker or podman, that runs containers |
+//! | [`sandbox`] | confinement by the kernel: Landlock, seccomp, mounts |
+//! | `output` | what a command prints, for an editor, a terminal and a model |
+//! | `process` | processes, groups, streams, terminals; the watchdog that ends them if this process dies |
+//! | [`secrets`] | the secret files of a workspace and their values |
+//! | [`watcher`] | the directories of a workspace that have changed |
+//! | [`repository`] | the git directories of a workspace, which the sandbox protects |
+//! | [`beneath`] | the files of a workspace, below its handle and through no link |
+//! | [`regular`] | other files, by their paths |
+//! | `outcome` | the result of a command |
+//! | `limits` | the limits of a command and of each of its processes |
+//! | `settings` | the settings, with their ranges |
+//! | `command` | a command to run |
+//! | `environment` | the source of its variables |
+//! | `error` | the reasons why a command did not start |
+//! | `timed_output` | programs of co's own with a time limit |
+//! | `program_search` | programs on a PATH |
+//! | `directory_lock`, `fork`, `inherited`, [`path_list`] | small parts that know no other module |
 //!
 //! The crate knows nothing of Neovim, models or approval. Of the policy it uses the names of
 //! secrets and of files that programs obey, and the functions that normalize paths and make texts printable.
@@ -39,7 +52,6 @@ mod process;
 mod program_search;
 pub mod regular;
 pub mod repository;
-mod running_command;
 pub mod sandbox;
 pub mod secrets;
 mod settings;
@@ -51,6 +63,8 @@ pub mod watcher;
 pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
+pub use executor::running_command::RunningCommand;
+pub use executor::supervisor::DRAIN_TIMEOUT;
 pub use executor::{Executor, ExecutorSetup};
 pub use limits::{ExceededLimit, Quota, size_text};
 pub use outcome::{BackgroundProcess, CommandOutcome, OutputGap};
@@ -65,12 +79,10 @@ pub use process::env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use process::input::{CommandInput, InputError};
 pub use process::pty::TerminalSize;
 pub use process::streams::Streams;
-pub use process::supervisor::DRAIN_TIMEOUT;
 pub use process::terminal::detach_terminal;
 pub use process::time_limit::{TimeHold, TimeLimit};
 pub use process::{privacy, watchdog};
 pub use program_search::search as find_program;
-pub use running_command::RunningCommand;
 pub use sandbox::Launcher;
 pub use settings::{ExecSettings, names_variables};
 pub use timed_output::timed_output;

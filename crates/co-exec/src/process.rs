@@ -1,7 +1,7 @@
 //! The processes of a command: how they start, what they share with this process, and how they end.
 //!
-//! [`start`] starts a command, [`supervisor`] follows it to its end, and [`command_processes`] finds and kills its processes.
-//! Nothing here knows what the output of a command means.
+//! [`spawn`] starts a process, and [`command_processes`] finds and kills those of a command.
+//! Nothing here knows what confines a command, or what its output means.
 
 pub(crate) mod cgroup;
 pub(crate) mod children;
@@ -10,7 +10,6 @@ pub(crate) mod cwd;
 pub(crate) mod disk_checks;
 pub(crate) mod env;
 pub(crate) mod input;
-pub(crate) mod limit_checks;
 pub(crate) mod login;
 pub(crate) mod mark;
 pub(crate) mod memory;
@@ -20,9 +19,7 @@ pub(crate) mod procfs;
 pub(crate) mod pty;
 pub(crate) mod shared_counters;
 pub(crate) mod spawn;
-pub(crate) mod start;
 pub(crate) mod streams;
-pub(crate) mod supervisor;
 pub(crate) mod terminal;
 pub(crate) mod time_limit;
 pub mod watchdog;

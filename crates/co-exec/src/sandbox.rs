@@ -6,7 +6,6 @@
 //! This module knows nothing of approval, output or time limits.
 
 mod appeared;
-mod exposure;
 mod filter;
 mod git;
 mod grants;
@@ -19,7 +18,6 @@ mod names;
 mod pid_namespace;
 mod placeholder;
 mod plan;
-pub(crate) mod refused;
 mod removal;
 mod restriction;
 mod rules;
@@ -31,18 +29,17 @@ mod trial;
 mod variables;
 mod wrapped;
 
+pub use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 pub use launch::launch_main;
 pub use launcher::Launcher;
 pub use layer::{LAYER_CACHES, LAYER_FILES};
 pub use names::SYSTEM as SYSTEM_PLACES;
-pub use refused::{HidingRefusal, SandboxRefusal};
 pub use removal::Removals;
 pub use support::SandboxSupport;
 pub use tmp::{PrivateTmp, prune_in};
 pub use wrapped::ConfinedCommand;
 
 pub(crate) use appeared::WatchedPaths;
-pub(crate) use exposure::SecretWatch;
 pub(crate) use launcher::{LaunchRequest, ProtectedPaths};
 pub(crate) use placeholder::Placeholders;
 pub(crate) use tmp::prune;

@@ -2,10 +2,11 @@
 //!
 //! `names` (of co-policy) decides by name alone, [`content`] by what a file contains. [`survey()`] walks a workspace
 //! once, and [`Surveys`] keeps what it finds; the sandbox hides these files. [`Values`] reads their values, and [`redact`] removes these from
-//! text for a model. Nothing here decides about commands.
+//! text for a model. `exposure` finds secrets that appeared while a command ran. Nothing here decides about commands.
 
 pub(crate) mod config_credential;
 pub mod content;
+pub(crate) mod exposure;
 mod extract;
 mod matcher;
 mod named;

@@ -1,11 +1,13 @@
 //! The settings of the executor, with their defaults and ranges.
 
+pub(crate) mod container;
+
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::container::settings::ContainerSettings;
 use crate::error::Error;
+use crate::settings::container::ContainerSettings;
 
 /// Variables that contain the paths of toolchains.
 pub(crate) const TOOLCHAINS: &[&str] = &[

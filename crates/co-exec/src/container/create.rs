@@ -6,7 +6,7 @@ use super::WORKSPACE_INSIDE;
 use super::instance::Container;
 use super::mounts::{self, Masks};
 use super::owner::{LABEL, Owner};
-use super::settings::ContainerSettings;
+use crate::settings::container::ContainerSettings;
 
 /// The most processes of a container.
 pub(super) const MAX_PROCESSES: u64 = 256;

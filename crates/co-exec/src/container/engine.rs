@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::fault::{EngineFault, FaultKind};
-use super::settings::ContainerSettings;
 use crate::environment::Variables;
+use crate::error::engine::{EngineFault, FaultKind};
 use crate::process::{children, env};
 use crate::program_search;
+use crate::settings::container::ContainerSettings;
 
 /// The engines that are looked for on PATH, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::control::{self, Control, Reports};
-use super::fault::{EngineFault, FaultKind};
 use super::instance::Container;
 use super::script::{END, LEFT, RUN, script};
 use super::setuid;
 use crate::command::Program;
 use crate::environment::Variables;
+use crate::error::engine::{EngineFault, FaultKind};
 use crate::limits::ExceededLimit;
 use crate::outcome::BackgroundProcess;
 use crate::regular::ChangeTime;
-use crate::sandbox::{SecretWatch, WatchedPaths};
+use crate::sandbox::WatchedPaths;
+use crate::secrets::exposure::SecretWatch;
 
 /// The time by which the supervisor's own time-out is later than the one inside.
 pub(crate) const OUTER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::WORKSPACE_INSIDE;
 use super::engine::Engine;
-use super::fault::{EngineFault, FaultKind};
 use super::mounts::{self, Cover};
-use super::settings::ContainerSettings;
+use crate::error::engine::{EngineFault, FaultKind};
 use crate::sandbox::{Placeholders, ProtectedPaths};
+use crate::settings::container::ContainerSettings;
 
 /// The use of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use super::create;
 use super::engine::Engine;
-use super::fault::EngineFault;
-use super::settings::ContainerSettings;
+use crate::error::engine::EngineFault;
+use crate::settings::container::ContainerSettings;
 
 /// Prints what holds the shell that runs it. It needs no program.
 const SCRIPT: &str = r#"

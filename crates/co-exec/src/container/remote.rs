@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use super::WORKSPACE_INSIDE;
-use super::fault::{EngineFault, FaultKind};
 use super::instance::Container;
 use crate::beneath::Dir;
 use crate::environment::Variables;
+use crate::error::engine::{EngineFault, FaultKind};
 use crate::process::env;
 
 /// Returns whether the engine's client may use an engine of another machine, by its variables and configuration.

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::create;
 use super::engine::Engine;
-use super::fault::{EngineFault, FaultKind};
 use super::instance::{Container, ContainerUse};
 use super::mounts::{self, Masks};
 use super::owner::{LABEL, Owner};
 use super::remote;
-use super::settings::ContainerSettings;
 use crate::environment::Variables;
+use crate::error::engine::{EngineFault, FaultKind};
 use crate::sandbox::{Placeholders, ProtectedPaths};
+use crate::settings::container::ContainerSettings;
 
 /// The prefix of all names.
 const NAME_PREFIX: &str = "co-runner-";

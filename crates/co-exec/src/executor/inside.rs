@@ -8,12 +8,14 @@ use crate::command::{CommandSpec, Confinement, Program, UNTIL_IT_ENDS};
 use crate::container::{Container, ContainerUse, Control, Inside, InsideRequest};
 use crate::environment::Variables;
 use crate::error::Error;
+use crate::error::refusal::{HidingRefusal, SandboxRefusal};
+use crate::executor::running_command::RunningCommand;
+use crate::executor::start::{self, StartRequest};
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::env::{self, Sources};
-use crate::process::start::{self, StartRequest};
 use crate::process::streams::Streams;
-use crate::running_command::RunningCommand;
-use crate::sandbox::{HidingRefusal, ProtectedPaths, SandboxRefusal, SecretWatch, WatchedPaths};
+use crate::sandbox::{ProtectedPaths, WatchedPaths};
+use crate::secrets::exposure::SecretWatch;
 
 /// The tries to start a command. Before each but the first, its container is made to run again.
 const MAX_TRIES: usize = 2;

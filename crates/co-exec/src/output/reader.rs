@@ -4,7 +4,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -12,10 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output::capture::{BLOCK_BYTES, Capture};
 use crate::output::spill::{FinishedFile, Spill};
+use crate::process::pty::RETRY_INTERVAL;
 use crate::settings::ExecSettings;
 
-/// The pause before a terminal that no program has open is tried again.
-pub(crate) const TERMINAL_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The most bytes of output that have no spill file.
 const MAX_UNSPILLED_BYTES: u64 = 16 << 10;
 /// The most reads before other tasks may run: about a millisecond of a flood.
@@ -139,7 +137,7 @@ impl OutputReader {
                     Step::Nothing if closed => {
                         tokio::select! {
                             () = stop.cancelled() => return,
-                            () = tokio::time::sleep(TERMINAL_RETRY_INTERVAL) => break,
+                            () = tokio::time::sleep(RETRY_INTERVAL) => break,
                         }
                     }
                     Step::Nothing => break,
@@ -216,7 +214,7 @@ impl OutputReader {
                 Ok(Ok(0) | Err(_)) => return,
                 Ok(Ok(_)) => tokio::task::yield_now().await,
                 // As above: the terminal counts as ready although it has no output.
-                Err(_) if closed => tokio::time::sleep(TERMINAL_RETRY_INTERVAL).await,
+                Err(_) if closed => tokio::time::sleep(RETRY_INTERVAL).await,
                 Err(_) => {}
             }
         }
@@ -232,7 +230,7 @@ mod tests {
 
     use super::*;
     use crate::process::pty::TerminalSize;
-    use crate::process::{pty, start};
+    use crate::process::{pty, streams};
 
     /// A terminal that all programs had closed, which was seen, and that one has opened again.
     async fn reopened() -> (OutputReader, OwnedFd) {
@@ -243,7 +241,7 @@ mod tests {
         .unwrap();
         let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
         rustix::io::ioctl_fionbio(&own, true).unwrap();
-        let output = start::register(own, Interest::READABLE).unwrap();
+        let output = streams::register(own, Interest::READABLE).unwrap();
         drop(terminal);
         let seen = output.readable().await.unwrap();
         assert!(seen.ready().is_read_closed());

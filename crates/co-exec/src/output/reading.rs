@@ -10,7 +10,7 @@ use crate::output::model::{self, ModelText};
 use crate::output::reader::SharedOutput;
 use crate::output::spill;
 use crate::output::text::Encoding;
-use crate::sandbox::SecretWatch;
+use crate::secrets::exposure::SecretWatch;
 
 /// New output of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

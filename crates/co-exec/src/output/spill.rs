@@ -22,8 +22,6 @@ const BYTES_PER_TIMEOUT: u64 = 100 << 20;
 /// The most bytes of the lines that are shown of a file. A message to the editor has at most 16 MiB.
 const MOST_SHOWN: usize = 12 << 20;
 const SUFFIX: &str = "out";
-/// Ends the name of the file that holds the last part while a command prints.
-const TAIL_SUFFIX: &str = "tail";
 
 /// Returns the path of the file for the output of a command.
 pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
@@ -181,7 +179,7 @@ pub(crate) fn prune(dir: &Path, age: Duration, total: u64) {
     };
     let ours = |path: &Path| {
         path.extension()
-            .is_some_and(|it| it == SUFFIX || it == TAIL_SUFFIX)
+            .is_some_and(|it| it == SUFFIX || it == file::TAIL_SUFFIX)
     };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
         .flatten()

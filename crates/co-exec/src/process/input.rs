@@ -9,7 +9,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::output::reader::TERMINAL_RETRY_INTERVAL;
 use crate::process::pty::{self, TerminalSize};
 use crate::process::streams::Streams;
 
@@ -158,7 +157,7 @@ async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(Err(error)) => return Err(error),
             // A terminal that no program has open may accept nothing, and yet always counts as ready.
-            Err(_) if closed => tokio::time::sleep(TERMINAL_RETRY_INTERVAL).await,
+            Err(_) if closed => tokio::time::sleep(pty::RETRY_INTERVAL).await,
             Err(_) => {}
         }
     }

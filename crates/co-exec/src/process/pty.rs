@@ -2,9 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+
+/// The pause before a terminal that no program has open is tried again.
+pub(crate) const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The size of a terminal, in cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]

@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::process::pty::{self, TerminalSize};
 
@@ -56,6 +58,14 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
         output,
         input,
     })
+}
+
+/// Registers a descriptor with the runtime.
+#[expect(unsafe_code, reason = "the safe forms are deprecated")]
+pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
+    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
+    registered.map_err(|error| error.into_parts().1)
 }
 
 /// Opens `/dev/null`.

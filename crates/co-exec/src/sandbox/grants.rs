@@ -20,9 +20,10 @@ use std::time::{Duration, Instant, SystemTime};
 use super::plan::{
     Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
 };
-use super::{HidingRefusal, SandboxRefusal, git, names, tmp};
+use super::{git, names, tmp};
 use crate::beneath;
 use crate::command::ShownSecrets;
+use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::secrets::{Survey, config_credential};
 
 /// The time after which paths outside the listed directories are looked up again.

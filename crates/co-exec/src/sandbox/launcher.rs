@@ -10,14 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::appeared::WatchedPaths;
-use super::exposure::{ClosedBy, SecretWatch, WatchedSecrets};
 use super::grants::{FoundPaths, GrantRequest, Grants, TrialPlaces};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{
     ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, SandboxLevel,
 };
-use super::refused::{HidingRefusal, SandboxRefusal};
 use super::removal::Removals;
 use super::start_gate::StartGate;
 use super::support::SandboxSupport;
@@ -27,8 +25,10 @@ use super::wrapped::ConfinedCommand;
 use super::{LAUNCH, names, tmp};
 use crate::command::{Confinement, ShownSecrets};
 use crate::environment::Variables;
+use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
+use crate::secrets::exposure::{ClosedBy, SecretWatch, WatchedSecrets};
 use crate::secrets::{Survey, Surveys};
 
 pub(crate) use protected::ProtectedPaths;

@@ -7,9 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::plan::{Overlay, PathBytes};
-use super::refused::SandboxRefusal;
 use super::removal::remove_tree;
 use crate::directory_lock::{lock, open, unlock};
+use crate::error::refusal::SandboxRefusal;
 
 /// The directory in a layer of the files that a trial changed, in the form of Linux's overlay file system.
 pub const LAYER_FILES: &str = "upper";

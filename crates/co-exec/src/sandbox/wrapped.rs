@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::appeared::WatchedPaths;
-use super::exposure::SecretWatch;
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{PlanFile, SandboxLevel};
 use super::start_gate::StartGate;
 use super::tmp::PrivateTmp;
+use crate::secrets::exposure::SecretWatch;
 
 /// A command line that starts a confined command, and the files that exist for it.
 #[derive(Debug)]

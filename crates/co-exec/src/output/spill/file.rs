@@ -13,6 +13,9 @@ use rustix::fs::FallocateFlags;
 
 use crate::outcome::OutputGap;
 
+/// Ends the name of the file that holds the last part while a command prints.
+pub(super) const TAIL_SUFFIX: &str = "tail";
+
 /// The bytes of the line between the two parts.
 const MAX_NOTE_BYTES: usize = 120;
 /// The most bytes by which a cut is moved to the end of a line.
@@ -237,7 +240,7 @@ impl Ring {
 
 /// Returns the name of the second file.
 fn tail_path(path: &Path) -> PathBuf {
-    path.with_extension(super::TAIL_SUFFIX)
+    path.with_extension(TAIL_SUFFIX)
 }
 
 fn open(path: &Path) -> io::Result<File> {

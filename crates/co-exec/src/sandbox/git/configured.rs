@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::super::{SandboxRefusal, support};
+use super::super::support;
+use crate::error::refusal::SandboxRefusal;
 use crate::program_search;
 use crate::repository::{self, Dirs};
 use crate::timed_output::timed_output;

@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
-use super::super::{HidingRefusal, SandboxRefusal, layer, names, tmp};
+use super::super::{layer, names, tmp};
 use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 
 /// The directories of a trial; see [`Confinement::Trial`](crate::command::Confinement::Trial).
 #[derive(Clone, Copy)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use co_policy::obeyed;
 
-use super::super::SandboxRefusal;
 use super::super::git::{self, ConfiguredPaths, Layout, SearchLimits};
 use super::super::plan::{Grant, Mounts, PathBytes, Right};
 use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
+use crate::error::refusal::SandboxRefusal;
 
 /// The paths that are protected while a command writes.
 struct ProtectedWrites {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Launcher;
 use crate::command::ShownSecrets;
 use crate::environment::Variables;
-use crate::sandbox::SandboxRefusal;
+use crate::error::refusal::SandboxRefusal;
 use crate::sandbox::grants::{FoundPaths, GrantRequest};
 use crate::sandbox::plan::{PathBytes, SandboxLevel};
 use crate::secrets::Survey;

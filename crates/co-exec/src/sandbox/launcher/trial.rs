@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::Launcher;
-use crate::sandbox::{SandboxRefusal, SandboxSupport};
+use crate::error::refusal::SandboxRefusal;
+use crate::sandbox::support::SandboxSupport;
 
 impl Launcher {
     /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials.

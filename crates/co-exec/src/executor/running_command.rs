@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::executor::supervisor::{NewCommand, Supervisor};
 use crate::outcome::CommandOutcome;
 use crate::output::feed::Feed;
 use crate::output::reader::SharedOutput;
@@ -12,7 +13,6 @@ use crate::output::reading::OutputReading;
 use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::CommandInput;
-use crate::process::supervisor::{NewCommand, Supervisor};
 use crate::process::time_limit::TimeLimit;
 use crate::sandbox::ConfinedCommand;
 

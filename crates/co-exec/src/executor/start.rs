@@ -15,6 +15,7 @@ use crate::beneath;
 use crate::command::{Confinement, Program};
 use crate::environment::Variables;
 use crate::error::Error;
+use crate::error::refusal::SandboxRefusal;
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::process::mark::Mark;
@@ -22,7 +23,8 @@ use crate::process::spawn::{self, SpawnRequest, WorkingDirectory};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
 use crate::program_search::{is_program, search};
-use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher, SandboxRefusal, SecretWatch};
+use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher};
+use crate::secrets::exposure::SecretWatch;
 
 /// The paths of bash that are tried before PATH, because the command was judged for bash.
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
@@ -189,7 +191,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
     let watched = watch(pid, output, input).and_then(|watched| {
         let reports = reports.map(|fd| {
             rustix::io::ioctl_fionbio(&fd, true)?;
-            register(fd, Interest::READABLE)
+            streams::register(fd, Interest::READABLE)
         });
         Ok((watched, reports.transpose()?))
     });
@@ -222,16 +224,9 @@ fn watch(
     for fd in std::iter::once(&output).chain(&input) {
         rustix::io::ioctl_fionbio(fd, true)?;
     }
-    let input = input.map(|it| register(it, Interest::WRITABLE));
-    let readable = |it| register(it, Interest::READABLE);
+    let input = input.map(|it| streams::register(it, Interest::WRITABLE));
+    let readable = |it| streams::register(it, Interest::READABLE);
     Ok((readable(ended)?, readable(output)?, input.transpose()?))
-}
-
-#[expect(unsafe_code, reason = "the safe forms are deprecated")]
-pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open, and the same descriptor, until the `AsyncFd` that owns it is dropped.
-    let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
-    registered.map_err(|error| error.into_parts().1)
 }
 
 fn check_cwd(cwd: &Path) -> Result<(), Error> {

@@ -25,7 +25,7 @@ const NOT_ROOT: &str = "1000:1000";
 
 impl ContainerSettings {
     /// Returns the user inside.
-    pub(super) fn user(&self) -> String {
+    pub(crate) fn user(&self) -> String {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         match self.user.as_str() {
             "auto" if uid.is_root() => NOT_ROOT.to_owned(),

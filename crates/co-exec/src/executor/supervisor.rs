@@ -16,6 +16,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
+use crate::executor::limit_checks::LimitChecks;
+use crate::executor::start::StartedProcess;
 use crate::limits::{CommandLimits, ExceededLimit};
 use crate::outcome::{BackgroundProcess, CommandOutcome};
 use crate::output::model;
@@ -25,16 +27,10 @@ use crate::process::cgroup::Group;
 use crate::process::children;
 use crate::process::command_processes::{CommandProcesses, STOP_GRACE_PERIOD};
 use crate::process::disk_checks::{DirectoryLimits, Excess};
-use crate::process::limit_checks::LimitChecks;
-use crate::process::start::StartedProcess;
 use crate::process::streams::Streams;
 use crate::process::time_limit::TimeLimit;
 use crate::sandbox::ConfinedCommand;
 use crate::settings::ExecSettings;
-
-mod inside;
-
-use inside::ended_inside;
 
 /// The time without output after which a command that has ended counts as finished.
 const OUTPUT_IDLE_TIME: Duration = Duration::from_millis(50);
@@ -214,6 +210,51 @@ impl Supervisor {
             self.keep();
         }
         outcome
+    }
+
+    /// Ends a command inside its container, unless it has ended by itself, and the engine's client. Returns the cause, and
+    /// the processes that the command left.
+    async fn end_inside(
+        &mut self,
+        cause: Cause,
+        wall: Duration,
+    ) -> (Cause, Vec<BackgroundProcess>) {
+        let Some(inside) = &self.inside else {
+            return (cause, Vec::new());
+        };
+        let mut left = Vec::new();
+        let cause = match cause {
+            Cause::Exit if inside.timed_out(inside.reports().code, wall) => Cause::TimedOut,
+            cause => cause,
+        };
+        if cause == Cause::Exit {
+            left = inside.left().await;
+        }
+        let keeps = cause == Cause::Exit && self.caller == Caller::Person;
+        if cause != Cause::Exit || !left.is_empty() && !keeps {
+            inside.end().await;
+        }
+        // Docker's client goes on for two seconds if a process that was left may still print.
+        let pause = if keeps && !left.is_empty() {
+            REMAINING_OUTPUT_TIMEOUT
+        } else {
+            DRAIN_TIMEOUT
+        };
+        let client = tokio::time::timeout(pause, self.ended.readable())
+            .await
+            .is_ok();
+        if client {
+            self.processes.set_exited();
+        }
+        if !client && left.is_empty() && cause == Cause::Exit {
+            // It did not tell of what it left.
+            inside.end().await;
+        }
+        self.reader.finish(DRAIN_TIMEOUT).await;
+        if self.processes.any_runs() {
+            self.end_processes(STOP_GRACE_PERIOD).await;
+        }
+        (cause, left)
     }
 
     async fn wait(&mut self) -> Cause {
@@ -483,6 +524,14 @@ impl Supervisor {
             // The other holders of the token learn that there is nothing left to end.
             cancel.cancel();
         });
+    }
+}
+
+/// Waits until a command inside a container has ended; for ever if there is none.
+async fn ended_inside(inside: Option<&Inside>) {
+    match inside {
+        Some(inside) => inside.ended().await,
+        None => std::future::pending().await,
     }
 }
 

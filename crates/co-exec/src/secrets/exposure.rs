@@ -12,30 +12,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::AtFlags;
 
 use self::names::{INDEX, Look, NameWatch, Places};
-use super::refused::HidingRefusal;
 use crate::beneath::Dir;
 use crate::command::ShownSecrets;
+use crate::error::refusal::HidingRefusal;
 use crate::regular::FileStamp;
 use crate::secrets::{Survey, Surveys};
+
+pub(crate) use names::ClosedBy;
 
 /// The most secrets that are named.
 const MAX_NAMED_SECRETS: usize = 10;
 
 /// The most surveys before a start, if secrets appear during each of them.
 const MAX_SURVEYS: usize = 4;
-
-/// The way in which secrets are closed to a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClosedBy {
-    /// Reading is granted around them, so what appears beside a secret is closed too.
-    Rules,
-    /// A mount over an overlay covers each of them. It stays if the file below is removed.
-    OverlayMounts,
-    /// A mount covers each of them, and the command changes nothing in the workspace.
-    Mounts,
-    /// A mount covers each of them, and the command itself may make others.
-    WritableMounts,
-}
 
 /// The secrets of a workspace to close to a command.
 pub(crate) struct WatchedSecrets<'a> {
