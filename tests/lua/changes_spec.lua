@@ -242,7 +242,8 @@ describe('a review in rounds', function()
         { type = 'changes', id = 7, chat = 1, round = true, files = files }
       ) --[[@as number[] ]]
     )
-    yes(opened < 100, ('it opened in %.1f ms'):format(opened))
-    yes(slowest < 10, ('a key took %.1f ms'):format(slowest))
+    -- About 40 ms and 2 ms on an idle machine. The bounds are for a slow one that does other things meanwhile.
+    yes(opened < 1000, ('it opened in %.1f ms'):format(opened))
+    yes(slowest < 200, ('a key took %.1f ms'):format(slowest))
   end)
 end)

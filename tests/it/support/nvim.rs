@@ -300,6 +300,10 @@ impl Nvim {
     }
 }
 
+/// What the person asked for takes the focus however late, until they press a key: the machine of the tests may be slow.
+const AWAITS_LONG: &str =
+    "lua local focus = require('co.ui.focus') focus.awaited = focus.is_waiting";
+
 impl Drop for Nvim {
     fn drop(&mut self) {
         let below = self.descendants();
@@ -317,6 +321,7 @@ fn command(options: &Options, home: &Path, mark: &str) -> Command {
     command.args(["--embed", "--clean", "-n"]);
     if options.plugin {
         command.args(["--cmd", &format!("set runtimepath^={ROOT}")]);
+        command.args(["--cmd", AWAITS_LONG]);
     }
     command.args(&options.args).env_clear();
     for name in ["config", "data", "state", "cache", "runtime"] {
