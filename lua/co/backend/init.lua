@@ -217,8 +217,8 @@ end
 --- Starts the backend if none runs. A backend that is about to end takes no messages: a notice says so.
 ---@return boolean running
 function M.start()
-  -- Neovim waits at its end for all processes, also for one that starts then.
-  if vim.v.exiting ~= vim.NIL then
+  -- Neovim waits at its end for all processes, also for one that starts then. If a signal ends Neovim, a draft may need one.
+  if vim.v.exiting ~= vim.NIL and vim.v.dying == 0 then
     return false
   end
   -- This sends settings that changed.

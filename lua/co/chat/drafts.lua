@@ -25,6 +25,10 @@ local MOST_WAIT = 2000
 ---@type table<co.Chat, true>
 local due = setmetatable({}, { __mode = 'k' })
 
+-- The drafts as they were when they were last saved. A signal that ends Neovim empties the buffers before any event.
+---@type table<co.Chat, string>
+local typed = setmetatable({}, { __mode = 'k' })
+
 -- The numbers of drafts of chats that the backend has not yet dealt with.
 ---@type table<integer, integer>
 local unsaved = {}
@@ -66,7 +70,8 @@ end
 ---@param chat co.Chat
 function M.save(chat)
   if not ends and registry.get(chat.id) == chat and buffer.alive(chat.prompt.buf) then
-    send_draft(chat, chat.prompt:draft_text(), false)
+    typed[chat] = chat.prompt:draft_text()
+    send_draft(chat, typed[chat], false)
   end
 end
 
@@ -86,9 +91,10 @@ end
 --- Saves all drafts, as Neovim may end now. Prompts that wait for their turn become part of them.
 local function save_all()
   for _, chat in ipairs(registry.all()) do
-    if buffer.alive(chat.prompt.buf) then
+    local draft = buffer.alive(chat.prompt.buf) and chat.prompt:draft_text()
+    draft = draft or vim.v.dying > 0 and typed[chat]
+    if draft then
       local parts = vim.list_extend({}, chat.waiting_prompts)
-      local draft = chat.prompt:draft_text()
       parts[#parts + 1] = draft ~= '' and draft or nil
       send_draft(chat, table.concat(parts, '\n'), true)
     end
@@ -99,8 +105,10 @@ local function save_all()
   end)
 end
 
---- Waits until the backend has dealt with all drafts: if it is ended, it may not read its last messages.
-local function wait()
+--- Saves all drafts, as no `ExitPre` comes before an end by a signal. Waits until the backend has dealt with them: if it is
+--- ended, it may not read its last messages.
+local function save_and_wait()
+  save_all()
   ends = true
   vim.wait(MOST_WAIT, function()
     return not next(unsaved) or not backend.status().running
@@ -141,7 +149,7 @@ function M.watch()
   local group = api.nvim_create_augroup('co.drafts', {})
   api.nvim_create_autocmd('ExitPre', { group = group, callback = save_all })
   -- Not earlier: if a window closes in a wait before Neovim has decided to end, `:qa` does nothing.
-  api.nvim_create_autocmd('VimLeavePre', { group = group, callback = wait })
+  api.nvim_create_autocmd('VimLeavePre', { group = group, callback = save_and_wait })
 end
 
 return M

@@ -91,5 +91,8 @@ fn a_question_about_half_a_million_lines_is_there_at_once_and_shows_all_with_d()
     let slowest = scene.lua("return _G.slowest", json!([])).as_f64().unwrap();
     let fill_time = scene.lua(FILL_TIME, json!([])).as_f64().unwrap();
     // All in one step would take at least twenty times as long.
-    assert!(slowest < 4.0 * fill_time, "{slowest} s, a fill {fill_time} s");
+    assert!(
+        slowest < 4.0 * fill_time,
+        "{slowest} s, a fill {fill_time} s"
+    );
 }

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::support::http::{Gate, Reply};
@@ -244,6 +246,30 @@ fn a_draft_of_a_chat_that_has_not_begun_is_a_chat() {
     scene.type_keys(":qa<CR>");
     scene.wait_exit();
     assert!(!scene.chats()[0].with_extension("draft").exists());
+}
+
+#[test]
+fn a_signal_that_ends_neovim_loses_no_draft() {
+    let draft = "not sent yet";
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let mut scene = Scene::new();
+        scene.type_keys(":Co<CR>");
+        scene.wait_mode("n");
+        scene.type_keys(&format!("i{draft}<Esc>"));
+        scene.wait_text(draft);
+        scene.lua("vim.g.typed_at = vim.fn.reltime()", json!([]));
+        // A draft is saved after a pause.
+        scene.wait_for(
+            "vim.fn.reltimefloat(vim.fn.reltime(vim.g.typed_at)) > 1",
+            "a pause",
+        );
+        kill(Pid::from_raw(scene.pid()), signal).unwrap();
+        scene.wait_exit();
+        let id = scene.chat_id();
+        scene.restart();
+        scene.co(&format!("/resume {id}"));
+        scene.wait_for(&format!("{PROMPT} == 'not sent yet'"), "the draft");
+    }
 }
 
 #[test]
