@@ -1,6 +1,6 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec`, `co_policy` and `co_edit`:
+//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
 //!
 //! | module | content |
 //! |---|---|

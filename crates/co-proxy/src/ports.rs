@@ -1,0 +1,35 @@
+//! A port of this machine that the command reaches at its own loopback interface.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tokio::net::TcpStream;
+
+use crate::proxy::Shared;
+use crate::refusal::Refusal;
+use crate::target::{Host, Target};
+use crate::tunnel;
+
+/// Connects the command to a port of this machine, and copies until both ends have closed.
+pub(crate) async fn forward(shared: &Shared, mut client: TcpStream, port: u16) {
+    let target = Target {
+        host: Host::Address(Ipv4Addr::LOCALHOST.into()),
+        port,
+    };
+    let connected = match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
+        Ok(stream) => Ok(stream),
+        Err(error) => (TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await).map_err(|_| error),
+    };
+    match connected {
+        Ok(stream) => {
+            let mut upstream = shared.traffic.count(&target, stream);
+            tunnel::copy(&mut client, &mut upstream).await;
+        }
+        Err(source) => {
+            let why = Refusal::Unreachable {
+                target: target.clone(),
+                source,
+            };
+            shared.traffic.refuse(&target, why.to_string());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Accepts the connections of a command, within limits.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::outer::OuterProxy;
+use crate::setup::{Decider, ProxyLimits, ProxySetup, Resolver};
+use crate::traffic::{TargetTraffic, Traffic};
+use crate::{ports, requests};
+
+/// The pause after the system refused to accept a connection, for lack of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The proxy of one command. Dropping it ends all its connections.
+pub struct Proxy {
+    traffic: Traffic,
+    _listeners: Vec<AbortOnDropHandle<()>>,
+}
+
+/// The state that the connections of a command share.
+pub(crate) struct Shared {
+    pub(crate) decider: Arc<dyn Decider>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) outer: OuterProxy,
+    pub(crate) limits: ProxyLimits,
+    pub(crate) traffic: Traffic,
+    connections: Arc<Semaphore>,
+}
+
+/// The use of a listening socket.
+#[derive(Debug, Clone, Copy)]
+enum Service {
+    Proxy,
+    /// A port of this machine.
+    Port(u16),
+}
+
+impl Proxy {
+    /// Starts to accept connections. Call it within a tokio runtime with I/O and time drivers.
+    ///
+    /// # Errors
+    /// The system refuses one of the sockets.
+    pub fn start(setup: ProxySetup) -> io::Result<Self> {
+        let traffic = Traffic::new(setup.limits.targets);
+        let shared = Arc::new(Shared {
+            decider: setup.decider,
+            resolver: setup.resolver,
+            outer: setup.outer,
+            limits: setup.limits,
+            traffic: traffic.clone(),
+            connections: Arc::new(Semaphore::new(setup.limits.connections)),
+        });
+        let ports = setup.ports.into_iter();
+        let ports = ports.map(|it| (it.listener, Service::Port(it.port)));
+        let all = std::iter::once((setup.listener, Service::Proxy)).chain(ports);
+        let listeners = all.map(|(listener, service)| {
+            listener.set_nonblocking(true)?;
+            let listener = TcpListener::from_std(listener)?;
+            let accepting = accept(listener, service, Arc::clone(&shared));
+            Ok(AbortOnDropHandle::new(tokio::spawn(accepting)))
+        });
+        Ok(Self {
+            traffic,
+            _listeners: listeners.collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Returns the targets that the command wanted, in the order in which it first wanted them.
+    pub fn traffic(&self) -> Vec<TargetTraffic> {
+        self.traffic.all()
+    }
+}
+
+/// Accepts connections for ever. If the command has as many as it may, the others wait in the kernel's queue.
+async fn accept(listener: TcpListener, service: Service, shared: Arc<Shared>) {
+    let mut tasks = JoinSet::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // One that waits for its turn keeps the next one in the kernel's queue.
+                let permit = Arc::clone(&shared.connections).acquire_owned().await;
+                let Ok(permit) = permit else {
+                    return;
+                };
+                let shared = Arc::clone(&shared);
+                tasks.spawn(async move {
+                    let _permit = permit;
+                    serve(stream, service, &shared).await;
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection of a command was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, service: Service, shared: &Arc<Shared>) {
+    // Small messages of a handshake go out at once.
+    let _ = stream.set_nodelay(true);
+    match service {
+        Service::Proxy => requests::serve(stream, shared).await,
+        Service::Port(port) => ports::forward(shared, stream, port).await,
+    }
+}

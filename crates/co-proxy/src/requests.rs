@@ -1,0 +1,266 @@
+//! The requests of a command: CONNECT, and those of plain HTTP. Each is decided anew.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{
+    CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, Uri, client, server};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::proxy::Shared;
+use crate::refusal::Refusal;
+use crate::route::Stream;
+use crate::target::Target;
+use crate::tunnel::{BUFFER, TLS_PORT, Tunnel};
+
+const HTTP_PORT: u16 = 80;
+
+/// The headers that are for the proxy, not for the server behind it, beside those that `Connection` names.
+const FOR_PROXY: [HeaderName; 7] = [
+    CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+const OLD_FOR_PROXY: [&str; 2] = ["keep-alive", "proxy-connection"];
+
+type ProxyBody = BoxBody<Bytes, hyper::Error>;
+
+/// The body of a server's response, with the task that reads it from its connection.
+struct ServerBody {
+    body: Incoming,
+    _connection: AbortOnDropHandle<()>,
+}
+
+/// Serves one connection of a command until it ends.
+pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
+    let tunnel = Arc::new(Mutex::new(None));
+    let service = service_fn(|request| {
+        let (shared, tunnel) = (Arc::clone(shared), Arc::clone(&tunnel));
+        async move { Ok::<_, Infallible>(answer(request, &shared, &tunnel).await) }
+    });
+    let connection = server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.limits.head)
+        .half_close(true)
+        .max_buf_size(BUFFER)
+        .preserve_header_case(true)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection of a command broke");
+    }
+    let tunnel = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(tunnel) = tunnel {
+        Tunnel::run(tunnel, shared).await;
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    shared: &Arc<Shared>,
+    tunnel: &Mutex<Option<Tunnel>>,
+) -> Response<ProxyBody> {
+    let answered = if request.method() == Method::CONNECT {
+        open_tunnel(request, shared).await.map(|opened| {
+            *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            Response::new(Empty::new().map_err(|never| match never {}).boxed())
+        })
+    } else {
+        forward(request, shared).await
+    };
+    answered.unwrap_or_else(|refusal| refused(&refusal))
+}
+
+/// Returns the response to a request that is not carried out. Its text is for a person.
+fn refused(refusal: &Refusal) -> Response<ProxyBody> {
+    let text = Full::from(format!("co: {refusal}\n"));
+    let mut response = Response::new(text.map_err(|never| match never {}).boxed());
+    *response.status_mut() = refusal.status();
+    let headers = response.headers_mut();
+    headers.insert(
+        "content-type",
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    // A refused client may go on with the body of its request.
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+impl Shared {
+    /// Asks whether the command may reach a target.
+    async fn decide(&self, target: &Target) -> Result<(), Refusal> {
+        let decided = self.decider.decide(target).await;
+        decided.map_err(|why| Refusal::Denied {
+            target: target.clone(),
+            why,
+        })
+    }
+
+    /// Notes that the command did not reach a target, if that was not permitted.
+    fn note<T>(&self, target: &Target, tried: Result<T, Refusal>) -> Result<T, Refusal> {
+        if let Err(refusal) = &tried
+            && refusal.is_denial()
+        {
+            self.traffic.refuse(target, refusal.to_string());
+        }
+        tried
+    }
+}
+
+/// Connects to the target of a CONNECT, if that is allowed.
+async fn open_tunnel(
+    mut request: Request<Incoming>,
+    shared: &Arc<Shared>,
+) -> Result<Tunnel, Refusal> {
+    let authority = request.uri().authority().ok_or(Refusal::NoProxyRequest)?;
+    let target = Target::parse(authority.as_str(), None)?;
+    let connected = async {
+        shared.decide(&target).await?;
+        shared.connect(&target).await
+    };
+    let stream = shared.note(&target, connected.await)?;
+    Ok(Tunnel {
+        upstream: shared.traffic.count(&target, stream),
+        client: hyper::upgrade::on(&mut request),
+        target,
+    })
+}
+
+/// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
+async fn forward(
+    mut request: Request<Incoming>,
+    shared: &Arc<Shared>,
+) -> Result<Response<ProxyBody>, Refusal> {
+    let target = plain_target(&request)?;
+    let sent = async {
+        shared.decide(&target).await?;
+        let outer = shared.outer.hop("http", &target)?;
+        let stream = match &outer {
+            None => shared.connect_directly(&target).await?,
+            Some(hop) => shared.connect_to_outer(hop, &target).await?,
+        };
+        remove_for_proxy(request.headers_mut());
+        // The server's "100 Continue" is ours: hyper has sent it to the client.
+        request.headers_mut().remove(EXPECT);
+        request
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        match outer {
+            None => {
+                let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
+                *request.uri_mut() = path.parse::<Uri>().map_err(|_| Refusal::NoProxyRequest)?;
+            }
+            Some(hop) => {
+                if let Some(authorization) = hop.authorization {
+                    request
+                        .headers_mut()
+                        .insert(PROXY_AUTHORIZATION, authorization);
+                }
+            }
+        }
+        let stream: Box<dyn Stream> = Box::new(stream);
+        let counted = shared.traffic.count(&target, stream);
+        let failed = |source| Refusal::NoAnswer {
+            target: target.clone(),
+            source,
+        };
+        let (mut sender, connection) = client::conn::http1::Builder::new()
+            .max_buf_size(BUFFER)
+            .preserve_header_case(true)
+            .handshake(TokioIo::new(counted))
+            .await
+            .map_err(failed)?;
+        let connection = AbortOnDropHandle::new(tokio::spawn(async move {
+            // The response ends with it.
+            let _ = connection.await;
+        }));
+        let response = sender.send_request(request).await.map_err(failed)?;
+        Ok((response, connection))
+    };
+    let (mut response, connection) = shared.note(&target, sent.await)?;
+    remove_for_proxy(response.headers_mut());
+    Ok(response.map(|body| {
+        ServerBody {
+            body,
+            _connection: connection,
+        }
+        .boxed()
+    }))
+}
+
+/// Returns the target of a request of plain HTTP.
+fn plain_target(request: &Request<Incoming>) -> Result<Target, Refusal> {
+    let uri = request.uri();
+    if uri.scheme_str() != Some("http") {
+        return Err(Refusal::NoProxyRequest);
+    }
+    let authority = uri.authority().ok_or(Refusal::NoProxyRequest)?;
+    let target = Target::parse(authority.as_str(), Some(HTTP_PORT))?;
+    let mut hosts = request.headers().get_all(HOST).into_iter();
+    if let Some(named) = hosts.next() {
+        let named = named.to_str().ok();
+        let named = named.and_then(|it| Target::parse(it, Some(HTTP_PORT)).ok());
+        if named.as_ref() != Some(&target) || hosts.next().is_some() {
+            return Err(Refusal::HostHeader(target));
+        }
+    }
+    if target.port == TLS_PORT {
+        return Err(Refusal::PlainOn443(target));
+    }
+    Ok(target)
+}
+
+/// Removes the headers that are for the proxy only. So no other protocol can be agreed on with the server.
+fn remove_for_proxy(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // It names the length of the body, and hyper needs it.
+        .filter(|name| *name != hyper::header::CONTENT_LENGTH && *name != HOST)
+        .collect();
+    for name in named.iter().chain(&FOR_PROXY) {
+        headers.remove(name);
+    }
+    for name in OLD_FOR_PROXY {
+        headers.remove(name);
+    }
+}
+
+impl Body for ServerBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

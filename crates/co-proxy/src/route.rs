@@ -1,0 +1,170 @@
+//! From an allowed target to a connection.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, PROXY_AUTHORIZATION};
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::address;
+use crate::outer::OuterHop;
+use crate::proxy::Shared;
+use crate::refusal::Refusal;
+use crate::target::{Host, Target};
+
+/// A connection in both directions.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Shared {
+    /// Connects to an allowed target, for bytes of any protocol.
+    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, Refusal> {
+        match self.outer.hop("https", target)? {
+            Some(hop) => self.connect_through(&hop, target).await,
+            None => Ok(Box::new(self.connect_directly(target).await?)),
+        }
+    }
+
+    /// Connects to an allowed target: to an address that was checked.
+    pub(crate) async fn connect_directly(&self, target: &Target) -> Result<TcpStream, Refusal> {
+        let addresses = self.checked_addresses(target).await?;
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in addresses {
+            match connect(SocketAddr::new(address, target.port), self.limits.connect).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(Refusal::Unreachable {
+            target: target.clone(),
+            source: last,
+        })
+    }
+
+    /// Returns the addresses of a target that the command may reach. An address that the person allowed needs no check.
+    async fn checked_addresses(&self, target: &Target) -> Result<Vec<IpAddr>, Refusal> {
+        let name = match &target.host {
+            Host::Address(address) => return Ok(vec![*address]),
+            Host::Name(name) => name,
+        };
+        let found = tokio::time::timeout(self.limits.connect, self.resolver.resolve(name)).await;
+        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let found = found.map_err(|source| Refusal::Unresolved {
+            target: target.clone(),
+            source,
+        })?;
+        let mut refused = None;
+        let mut checked = Vec::new();
+        for address in found {
+            match address::special(address) {
+                Some(special) if !self.decider.allows_address(address, target.port) => {
+                    refused = Some((address, special));
+                }
+                _ => checked.push(address),
+            }
+        }
+        match (checked.is_empty(), refused) {
+            (false, _) => Ok(checked),
+            (true, Some((address, special))) => Err(Refusal::Special {
+                target: target.clone(),
+                address,
+                special,
+            }),
+            (true, None) => Err(Refusal::Unresolved {
+                target: target.clone(),
+                source: io::ErrorKind::NotFound.into(),
+            }),
+        }
+    }
+
+    /// Connects to the person's proxy.
+    pub(crate) async fn connect_to_outer(
+        &self,
+        hop: &OuterHop,
+        target: &Target,
+    ) -> Result<TcpStream, Refusal> {
+        // The person chose it, so its address may be any.
+        let limit = self.limits.connect;
+        let connected = match &hop.proxy.host {
+            Host::Address(address) => {
+                connect(SocketAddr::new(*address, hop.proxy.port), limit).await
+            }
+            Host::Name(name) => {
+                let connecting = TcpStream::connect((name.as_str(), hop.proxy.port));
+                timely(connecting, limit).await
+            }
+        };
+        connected.map_err(|error| hop.refusal(target, error.to_string()))
+    }
+
+    /// Connects to a target through the person's proxy, which resolves its name.
+    async fn connect_through(
+        &self,
+        hop: &OuterHop,
+        target: &Target,
+    ) -> Result<Box<dyn Stream>, Refusal> {
+        let stream = self.connect_to_outer(hop, target).await?;
+        let asked = ask_outer(stream, hop, target);
+        let answered = tokio::time::timeout(self.limits.connect, asked).await;
+        let answered = answered.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        answered.map_err(|why| hop.refusal(target, why))
+    }
+}
+
+impl OuterHop {
+    fn refusal(&self, target: &Target, why: String) -> Refusal {
+        Refusal::Outer {
+            proxy: self.proxy.to_string(),
+            target: target.clone(),
+            why,
+        }
+    }
+}
+
+/// Asks the person's proxy for a connection to a target.
+async fn ask_outer(
+    stream: TcpStream,
+    hop: &OuterHop,
+    target: &Target,
+) -> Result<Box<dyn Stream>, String> {
+    let told = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(told)?;
+    let connection = AbortOnDropHandle::new(tokio::spawn(connection.with_upgrades()));
+    let mut request = Request::builder()
+        .method(Method::CONNECT)
+        .uri(target.to_string())
+        .header(HOST, target.to_string());
+    if let Some(authorization) = &hop.authorization {
+        request = request.header(PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request.body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| error.to_string())?;
+    let response = sender.send_request(request).await.map_err(told)?;
+    if !response.status().is_success() {
+        return Err(format!("it answers {}", response.status()));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(told)?;
+    drop(connection);
+    Ok(Box::new(TokioIo::new(upgraded)))
+}
+
+async fn connect(address: SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+    timely(TcpStream::connect(address), limit).await
+}
+
+async fn timely<T>(
+    connecting: impl Future<Output = io::Result<T>>,
+    limit: Duration,
+) -> io::Result<T> {
+    let connected = tokio::time::timeout(limit, connecting).await;
+    connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}

@@ -1,0 +1,129 @@
+//! A proxy of the person behind ours, and TLS on port 443 through it: its port can be any.
+
+use super::tls::client_hello;
+use super::*;
+use crate::hello::ALERT;
+
+/// The person's proxy: keeps the heads of requests, and sends back what comes after a CONNECT.
+async fn outer(
+    status: &'static str,
+) -> (OuterProxy, Arc<Mutex<Vec<String>>>, AbortOnDropHandle<()>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&heads);
+    let task = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let kept = Arc::clone(&kept);
+            tokio::spawn(async move {
+                let head = head(&mut stream).await;
+                kept.lock().unwrap().push(head);
+                let answer = format!("HTTP/1.1 {status}\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                let (mut from, mut to) = stream.into_split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+        }
+    });
+    let url = format!("http://me:secret@127.0.0.1:{port}");
+    let variables = [("ALL_PROXY".into(), url.into())];
+    let outer = OuterProxy::from_environment(&variables);
+    (outer, heads, AbortOnDropHandle::new(task))
+}
+
+fn behind(outer: OuterProxy) -> Scene {
+    Scene::new(Parts {
+        outer,
+        names: Vec::new(),
+        ..Parts::default()
+    })
+}
+
+#[tokio::test]
+async fn connections_go_through_the_proxy_of_the_person() {
+    let (outer, heads, _task) = outer("200 OK").await;
+    let scene = behind(outer);
+    let mut tunnel = scene.tunnel("good.example:7").await.unwrap();
+    tunnel.write_all(b"there and back").await.unwrap();
+    let mut back = [0; 14];
+    tunnel.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"there and back");
+    let head = heads.lock().unwrap().remove(0);
+    assert!(
+        head.starts_with("CONNECT good.example:7 HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.to_lowercase()
+            .contains("proxy-authorization: basic bwu6c2vjcmv0"),
+        "{head}"
+    );
+    assert!(scene.tunnel("bad.example:7").await.is_err());
+    assert!(
+        heads.lock().unwrap().is_empty(),
+        "it is not asked about what is refused"
+    );
+}
+
+#[tokio::test]
+async fn plain_requests_go_whole_to_the_proxy_of_the_person() {
+    let (outer, heads, _task) = outer("200 OK").await;
+    let scene = behind(outer);
+    let request = "GET http://good.example/a HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: Basic own\r\n\r\n";
+    let mut client = scene.client().await;
+    client.write_all(request.as_bytes()).await.unwrap();
+    assert!(head(&mut client).await.starts_with("HTTP/1.1 200 OK"));
+    let head = heads.lock().unwrap().remove(0);
+    assert!(
+        head.starts_with("GET http://good.example/a HTTP/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.to_lowercase().contains("basic bwu6c2vjcmv0") && !head.contains("own"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_person_that_refuses_is_named() {
+    let (outer, _heads, _task) = outer("407 Proxy Authentication Required").await;
+    let answer = behind(outer).tunnel("good.example:7").await.unwrap_err();
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(
+        answer.contains("does not connect to good.example:7: it answers 407"),
+        "{answer}"
+    );
+    assert!(!answer.contains("secret"), "{answer}");
+}
+
+#[tokio::test]
+async fn on_port_443_the_name_must_be_that_of_the_connect() {
+    let (outer, _heads, _task) = outer("200 OK").await;
+    let scene = behind(outer);
+    let mut tunnel = scene.tunnel("good.example:443").await.unwrap();
+    let hello = client_hello("good.example");
+    tunnel.write_all(&hello).await.unwrap();
+    let mut back = vec![0; hello.len()];
+    tunnel.read_exact(&mut back).await.unwrap();
+    assert_eq!(back, hello);
+    drop(tunnel);
+    for first in [
+        client_hello("bad.example"),
+        client_hello("1.2.3.4"),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+    ] {
+        let before = scene.traffic()[0].sent;
+        let mut tunnel = scene.tunnel("good.example:443").await.unwrap();
+        tunnel.write_all(&first).await.unwrap();
+        let answer = rest(&mut tunnel).await;
+        assert_eq!(answer, String::from_utf8_lossy(ALERT));
+        scene.wait_for(|all| all[0].refused.is_some()).await;
+        let after = &scene.traffic()[0];
+        assert_eq!(after.sent, before, "nothing went out");
+        assert!(
+            after.refused.as_deref().unwrap().starts_with("the TLS to")
+                || after.refused.as_deref().unwrap().contains("takes TLS only")
+        );
+    }
+}

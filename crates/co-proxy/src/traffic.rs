@@ -1,0 +1,148 @@
+//! The targets that a command reached or was refused, with their bytes.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::target::Target;
+
+/// The traffic of a command with one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetTraffic {
+    pub target: Target,
+    /// The bytes that went there and came back. Those of TLS are counted as they were encrypted.
+    pub sent: u64,
+    pub received: u64,
+    /// True if a connection was made.
+    pub reached: bool,
+    /// The reason why a connection was refused, the last one if there are several.
+    pub refused: Option<String>,
+}
+
+/// All targets of a command. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Traffic {
+    targets: Arc<Mutex<Targets>>,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct Targets {
+    order: Vec<Target>,
+    known: HashMap<Target, (Arc<Bytes>, Option<String>)>,
+}
+
+/// The bytes of one target.
+#[derive(Debug, Default)]
+struct Bytes {
+    sent: AtomicU64,
+    received: AtomicU64,
+    connections: AtomicU64,
+}
+
+/// A connection whose bytes are counted: what is written was sent, what is read was received.
+#[derive(Debug)]
+pub(crate) struct Counted<S> {
+    stream: S,
+    bytes: Arc<Bytes>,
+}
+
+impl Traffic {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            targets: Arc::default(),
+            most,
+        }
+    }
+
+    /// Counts the bytes of a connection that was made to a target.
+    pub(crate) fn count<S>(&self, target: &Target, stream: S) -> Counted<S> {
+        let bytes = self.change(target, |(bytes, _)| Arc::clone(bytes));
+        let bytes = bytes.unwrap_or_default();
+        bytes.connections.fetch_add(1, Ordering::Relaxed);
+        Counted { stream, bytes }
+    }
+
+    /// Notes that a connection was refused.
+    pub(crate) fn refuse(&self, target: &Target, why: String) {
+        self.change(target, |(_, refused)| *refused = Some(why));
+    }
+
+    /// Returns the targets in the order in which they were wanted first.
+    pub(crate) fn all(&self) -> Vec<TargetTraffic> {
+        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |target: &Target| {
+            let (bytes, refused) = targets.known.get(target)?;
+            Some(TargetTraffic {
+                target: target.clone(),
+                sent: bytes.sent.load(Ordering::Relaxed),
+                received: bytes.received.load(Ordering::Relaxed),
+                reached: bytes.connections.load(Ordering::Relaxed) > 0,
+                refused: refused.clone(),
+            })
+        };
+        targets.order.iter().filter_map(of).collect()
+    }
+
+    /// Changes the entry of a target. Returns none if there are too many targets already.
+    fn change<T>(
+        &self,
+        target: &Target,
+        change: impl FnOnce(&mut (Arc<Bytes>, Option<String>)) -> T,
+    ) -> Option<T> {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let targets = &mut *targets;
+        if !targets.known.contains_key(target) {
+            if targets.order.len() >= self.most {
+                return None;
+            }
+            targets.order.push(target.clone());
+        }
+        Some(change(targets.known.entry(target.clone()).or_default()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        let read = buffer.filled().len() - before;
+        this.bytes
+            .received
+            .fetch_add(read as u64, Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = polled {
+            this.bytes.sent.fetch_add(written as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,74 @@
+//! Copies bytes between a command and a target that it asked for by CONNECT.
+
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
+
+use crate::hello::{ALERT, Hello};
+use crate::proxy::Shared;
+use crate::refusal::Refusal;
+use crate::route::Stream;
+use crate::target::Target;
+use crate::traffic::Counted;
+
+/// The port at which the first message must be one of TLS that names the host.
+pub(crate) const TLS_PORT: u16 = 443;
+
+/// The bytes that wait in each direction of a connection.
+pub(crate) const BUFFER: usize = 64 << 10;
+
+/// A connection that was allowed and made, before the command learns it.
+pub(crate) struct Tunnel {
+    pub(crate) target: Target,
+    pub(crate) upstream: Counted<Box<dyn Stream>>,
+    pub(crate) client: OnUpgrade,
+}
+
+impl Tunnel {
+    /// Copies until both ends have closed.
+    pub(crate) async fn run(self, shared: &Shared) {
+        let Self {
+            target,
+            mut upstream,
+            client,
+        } = self;
+        let Ok(client) = client.await else {
+            return;
+        };
+        let mut client = TokioIo::new(client);
+        if target.port == TLS_PORT {
+            let read = tokio::time::timeout(shared.limits.head, Hello::read(&mut client)).await;
+            let hello = read.ok().and_then(Result::ok).flatten();
+            let refusal = match hello {
+                Some(hello) if hello.is_for(&target.host) => {
+                    if upstream.write_all(&hello.bytes).await.is_err() {
+                        return;
+                    }
+                    None
+                }
+                Some(hello) => Some(Refusal::OtherName {
+                    target: target.clone(),
+                    name: hello.name,
+                }),
+                None => Some(Refusal::NoTls(target.clone())),
+            };
+            if let Some(refusal) = refusal {
+                shared.traffic.refuse(&target, refusal.to_string());
+                // The client may be gone.
+                let _ = client.write_all(ALERT).await;
+                let _ = client.shutdown().await;
+                return;
+            }
+        }
+        copy(&mut client, &mut upstream).await;
+    }
+}
+
+/// Copies in both directions until both ends have closed, or one fails.
+pub(crate) async fn copy(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) {
+    // A connection that breaks is the end of it, which both ends see.
+    let _ = copy_bidirectional_with_sizes(client, upstream, BUFFER, BUFFER).await;
+}
