@@ -21,6 +21,11 @@ impl Chat {
         if self.typed.any_runs() {
             return self.complain("a command of yours still runs; <C-c> ends it, then /resume");
         }
+        if self.queue.is_held() {
+            return self.complain(
+                "prompts of this chat wait; /steer sends the first, /stop drops them, then /resume",
+            );
+        }
         if id.is_empty() {
             return self.choose("resume", "Resume").await;
         }

@@ -206,3 +206,22 @@ async fn after_a_new_prompt_a_cancel_means_the_turn_alone() {
     chat.command("steer", "");
     assert_eq!(chat.ended().await, "done", "the third was not given up");
 }
+
+#[tokio::test]
+async fn a_prompt_that_waits_goes_to_no_other_chat() {
+    let mut chat = Chat::new([says("earlier"), vec![text("I"), Part::Hang]]);
+    assert_eq!(chat.turn("the earlier chat").await, "done");
+    let earlier = chat.id();
+    chat.again().await;
+    chat.say("first");
+    chat.state(ChatState::Streaming).await;
+    chat.say("second");
+    chat.send(Msg::Cancel);
+    assert_eq!(chat.ended().await, "cancelled");
+    let (_, said) = chat.noticed().await;
+    assert!(said.starts_with("queued prompts wait"), "{said}");
+    let waits = "prompts of this chat wait";
+    chat.command_fails("resume", &earlier, waits).await;
+    chat.send(Msg::Cancel);
+    chat.resume(&earlier).await;
+}
