@@ -163,6 +163,7 @@ impl Chat {
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
             }
+            self.show_if_it_asks();
         }
         self.cancel.cancel();
         self.questions.withdraw_all_but(None);

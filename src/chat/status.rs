@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub window_used: Option<u64>,
     /// None if no step of the model's plan is open.
     pub plan: Option<PlanProgress>,
+    /// A question waits although no turn runs, such as the one of `/commit`.
+    asks: bool,
     /// The changes that the person has not answered yet.
     pub open: Option<OpenSummary>,
 }
@@ -62,11 +64,21 @@ impl Chat {
         self.status.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Returns what the person allowed or chose for this chat, in a few words each.
+    /// Shows the state again if now a question waits while no turn runs, or no longer.
+    pub(super) fn show_if_it_asks(&mut self) {
+        let asks = self.running.is_none() && self.questions.any();
+        if asks != self.status.asks {
+            self.status.asks = asks;
+            self.show_state();
+        }
+    }
+
+    /// Returns what waits in this chat or is not as usual, because the person allowed or chose it, in a few words each.
     fn unusual(&self) -> Vec<String> {
         let edits = EditRequest::every_edit();
         let may_edit = edits.iter().all(|it| self.permissions.rules.contains(it));
         let words = [
+            (self.status.asks, "a question waits"),
             // co asks only about a few commands, such as those that it cannot read.
             (self.permissions.confirms(&self.services), "ASKS NOTHING"),
             (may_edit, "edits allowed"),

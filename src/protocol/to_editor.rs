@@ -74,7 +74,7 @@ pub enum ToEditor {
         title: String,
         /// The model is not that of the settings.
         chosen: bool,
-        /// The things that the person allowed or chose, in a few words each, such as `ASKS NOTHING`.
+        /// The things that wait, or that the person allowed or chose, in a few words each, such as `ASKS NOTHING`.
         unusual: Vec<String>,
         /// None if the person has answered all changes.
         #[serde(skip_serializing_if = "Option::is_none")]

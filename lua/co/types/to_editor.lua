@@ -101,7 +101,7 @@
 ---@field taken_prompts integer number of prompts that no longer wait
 ---@field transcript? string the id of the transcript
 ---@field title? string empty before the first prompt
----@field unusual? string[] what the person allowed or chose, in a few words each
+---@field unusual? string[] what waits or is not as usual, in a few words each
 ---@field chosen? boolean the model is not that of the settings
 ---@field open? co.OpenSummary nil: the person has answered all changes
 ---@field plan? co.PlanProgress nil: no step of the model's plan is open

@@ -98,6 +98,11 @@ impl OpenQuestions {
         self.open.iter().any(|open| open.id == id)
     }
 
+    /// Returns true if a question waits for an answer.
+    pub fn any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Withdraws a question that needs no answer any more.
     pub fn withdraw(&mut self, id: u64) {
         if let Some(index) = self.open.iter().position(|open| open.id == id) {

@@ -144,6 +144,7 @@ fn asked(message: &str) -> Scene {
         "git commit, with all changes of tracked files",
         "with M notes.txt",
         "not  ? new.txt",
+        "ready · a question waits",
     ] {
         scene.wait_text(text);
     }
@@ -192,6 +193,7 @@ fn a_no_and_a_later_change_make_no_commit() {
     scene.wait_text("with all changes of tracked files");
     scene.answer("n");
     scene.wait_no_text("with all changes of tracked files");
+    scene.wait_no_text("a question waits");
     let last = scene.workspace.git(&["log", "-1", "--format=%s"]);
     assert_eq!(last, "Begin\n");
 }
