@@ -13,6 +13,7 @@
 //! The crate knows no command, no rule and no question.
 
 mod address;
+mod context;
 mod hello;
 mod outer;
 mod ports;

@@ -7,7 +7,7 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper_util::client::proxy::matcher::{Builder, Matcher};
 
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::target::Target;
 
 const HTTP_PORT: u16 = 80;
@@ -58,7 +58,11 @@ impl OuterProxy {
     ///
     /// # Errors
     /// Ours cannot connect through that one.
-    pub(crate) fn hop(&self, scheme: &str, target: &Target) -> Result<Option<OuterHop>, Refusal> {
+    pub(crate) fn hop(
+        &self,
+        scheme: &str,
+        target: &Target,
+    ) -> Result<Option<OuterHop>, ProxyRefusal> {
         let Ok(uri) = format!("{scheme}://{target}/").parse::<Uri>() else {
             return Ok(None);
         };
@@ -69,7 +73,7 @@ impl OuterProxy {
         let unusable = || {
             let uri = hop.uri();
             let (scheme, host) = (uri.scheme_str(), uri.host());
-            Refusal::OuterKind(format!(
+            ProxyRefusal::OuterKind(format!(
                 "{}://{}",
                 scheme.unwrap_or_default(),
                 host.unwrap_or_default()

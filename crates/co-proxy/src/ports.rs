@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::net::TcpStream;
 
-use crate::proxy::Shared;
-use crate::refusal::Refusal;
+use crate::context::ProxyContext;
+use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 use crate::tunnel;
 
 /// Connects the command to a port of this machine, and copies until both ends have closed.
-pub(crate) async fn forward(shared: &Shared, mut client: TcpStream, port: u16) {
+pub(crate) async fn forward(context: &ProxyContext, mut client: TcpStream, port: u16) {
     let target = Target {
         host: Host::Address(Ipv4Addr::LOCALHOST.into()),
         port,
@@ -21,15 +21,15 @@ pub(crate) async fn forward(shared: &Shared, mut client: TcpStream, port: u16) {
     };
     match connected {
         Ok(stream) => {
-            let mut upstream = shared.traffic.count(&target, stream);
+            let mut upstream = context.traffic.count(&target, stream);
             tunnel::copy(&mut client, &mut upstream).await;
         }
         Err(source) => {
-            let why = Refusal::Unreachable {
+            let why = ProxyRefusal::Unreachable {
                 target: target.clone(),
                 source,
             };
-            shared.traffic.refuse(&target, why.to_string());
+            context.traffic.refuse(&target, why.to_string());
         }
     }
 }

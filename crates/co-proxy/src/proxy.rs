@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::outer::OuterProxy;
-use crate::setup::{Decider, ProxyLimits, ProxySetup, Resolver};
+use crate::context::ProxyContext;
+use crate::setup::ProxySetup;
 use crate::traffic::{TargetTraffic, Traffic};
 use crate::{ports, requests};
 
@@ -21,16 +21,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Proxy {
     traffic: Traffic,
     _listeners: Vec<AbortOnDropHandle<()>>,
-}
-
-/// The state that the connections of a command share.
-pub(crate) struct Shared {
-    pub(crate) decider: Arc<dyn Decider>,
-    pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) outer: OuterProxy,
-    pub(crate) limits: ProxyLimits,
-    pub(crate) traffic: Traffic,
-    connections: Arc<Semaphore>,
 }
 
 /// The use of a listening socket.
@@ -48,21 +38,26 @@ impl Proxy {
     /// The system refuses one of the sockets.
     pub fn start(setup: ProxySetup) -> io::Result<Self> {
         let traffic = Traffic::new(setup.limits.targets);
-        let shared = Arc::new(Shared {
+        let context = Arc::new(ProxyContext {
             decider: setup.decider,
             resolver: setup.resolver,
             outer: setup.outer,
             limits: setup.limits,
             traffic: traffic.clone(),
-            connections: Arc::new(Semaphore::new(setup.limits.connections)),
         });
+        let connections = Arc::new(Semaphore::new(setup.limits.connections));
         let ports = setup.ports.into_iter();
         let ports = ports.map(|it| (it.listener, Service::Port(it.port)));
         let all = std::iter::once((setup.listener, Service::Proxy)).chain(ports);
         let listeners = all.map(|(listener, service)| {
             listener.set_nonblocking(true)?;
             let listener = TcpListener::from_std(listener)?;
-            let accepting = accept(listener, service, Arc::clone(&shared));
+            let accepting = accept(
+                listener,
+                service,
+                Arc::clone(&context),
+                Arc::clone(&connections),
+            );
             Ok(AbortOnDropHandle::new(tokio::spawn(accepting)))
         });
         Ok(Self {
@@ -78,21 +73,26 @@ impl Proxy {
 }
 
 /// Accepts connections for ever. If the command has as many as it may, the others wait in the kernel's queue.
-async fn accept(listener: TcpListener, service: Service, shared: Arc<Shared>) {
+async fn accept(
+    listener: TcpListener,
+    service: Service,
+    context: Arc<ProxyContext>,
+    connections: Arc<Semaphore>,
+) {
     let mut tasks = JoinSet::new();
     loop {
         while tasks.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
                 // One that waits for its turn keeps the next one in the kernel's queue.
-                let permit = Arc::clone(&shared.connections).acquire_owned().await;
+                let permit = Arc::clone(&connections).acquire_owned().await;
                 let Ok(permit) = permit else {
                     return;
                 };
-                let shared = Arc::clone(&shared);
+                let context = Arc::clone(&context);
                 tasks.spawn(async move {
                     let _permit = permit;
-                    serve(stream, service, &shared).await;
+                    serve(stream, service, &context).await;
                 });
             }
             Err(error) => {
@@ -103,11 +103,11 @@ async fn accept(listener: TcpListener, service: Service, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, service: Service, shared: &Arc<Shared>) {
+async fn serve(stream: TcpStream, service: Service, context: &Arc<ProxyContext>) {
     // Small messages of a handshake go out at once.
     let _ = stream.set_nodelay(true);
     match service {
-        Service::Proxy => requests::serve(stream, shared).await,
-        Service::Port(port) => ports::forward(shared, stream, port).await,
+        Service::Proxy => requests::serve(stream, context).await,
+        Service::Port(port) => ports::forward(context, stream, port).await,
     }
 }

@@ -9,7 +9,7 @@ use crate::target::{Target, TargetError};
 
 /// A request of a command that is not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum ProxyRefusal {
     #[error("{0}")]
     Target(#[from] TargetError),
     #[error(
@@ -57,7 +57,7 @@ pub(crate) enum Refusal {
     NoTls(Target),
 }
 
-impl Refusal {
+impl ProxyRefusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Target(_) | Self::NoProxyRequest | Self::HostHeader(_) | Self::PlainOn443(_) => {

@@ -19,8 +19,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::proxy::Shared;
-use crate::refusal::Refusal;
+use crate::context::ProxyContext;
+use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
 use crate::target::Target;
 use crate::tunnel::{BUFFER, TLS_PORT, Tunnel};
@@ -48,15 +48,15 @@ struct ServerBody {
 }
 
 /// Serves one connection of a command until it ends.
-pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
+pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
     let tunnel = Arc::new(Mutex::new(None));
     let service = service_fn(|request| {
-        let (shared, tunnel) = (Arc::clone(shared), Arc::clone(&tunnel));
-        async move { Ok::<_, Infallible>(answer(request, &shared, &tunnel).await) }
+        let (context, tunnel) = (Arc::clone(context), Arc::clone(&tunnel));
+        async move { Ok::<_, Infallible>(answer(request, &context, &tunnel).await) }
     });
     let connection = server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(shared.limits.head)
+        .header_read_timeout(context.limits.head)
         .half_close(true)
         .max_buf_size(BUFFER)
         .preserve_header_case(true)
@@ -67,28 +67,28 @@ pub(crate) async fn serve(stream: TcpStream, shared: &Arc<Shared>) {
     }
     let tunnel = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(tunnel) = tunnel {
-        Tunnel::run(tunnel, shared).await;
+        Tunnel::run(tunnel, context).await;
     }
 }
 
 async fn answer(
     request: Request<Incoming>,
-    shared: &Arc<Shared>,
+    context: &Arc<ProxyContext>,
     tunnel: &Mutex<Option<Tunnel>>,
 ) -> Response<ProxyBody> {
     let answered = if request.method() == Method::CONNECT {
-        open_tunnel(request, shared).await.map(|opened| {
+        open_tunnel(request, context).await.map(|opened| {
             *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
             Response::new(Empty::new().map_err(|never| match never {}).boxed())
         })
     } else {
-        forward(request, shared).await
+        forward(request, context).await
     };
     answered.unwrap_or_else(|refusal| refused(&refusal))
 }
 
 /// Returns the response to a request that is not carried out. Its text is for a person.
-fn refused(refusal: &Refusal) -> Response<ProxyBody> {
+fn refused(refusal: &ProxyRefusal) -> Response<ProxyBody> {
     let text = Full::from(format!("co: {refusal}\n"));
     let mut response = Response::new(text.map_err(|never| match never {}).boxed());
     *response.status_mut() = refusal.status();
@@ -102,18 +102,18 @@ fn refused(refusal: &Refusal) -> Response<ProxyBody> {
     response
 }
 
-impl Shared {
+impl ProxyContext {
     /// Asks whether the command may reach a target.
-    async fn decide(&self, target: &Target) -> Result<(), Refusal> {
+    async fn decide(&self, target: &Target) -> Result<(), ProxyRefusal> {
         let decided = self.decider.decide(target).await;
-        decided.map_err(|why| Refusal::Denied {
+        decided.map_err(|why| ProxyRefusal::Denied {
             target: target.clone(),
             why,
         })
     }
 
     /// Notes that the command did not reach a target, if that was not permitted.
-    fn note<T>(&self, target: &Target, tried: Result<T, Refusal>) -> Result<T, Refusal> {
+    fn note<T>(&self, target: &Target, tried: Result<T, ProxyRefusal>) -> Result<T, ProxyRefusal> {
         if let Err(refusal) = &tried
             && refusal.is_denial()
         {
@@ -126,17 +126,20 @@ impl Shared {
 /// Connects to the target of a CONNECT, if that is allowed.
 async fn open_tunnel(
     mut request: Request<Incoming>,
-    shared: &Arc<Shared>,
-) -> Result<Tunnel, Refusal> {
-    let authority = request.uri().authority().ok_or(Refusal::NoProxyRequest)?;
+    context: &Arc<ProxyContext>,
+) -> Result<Tunnel, ProxyRefusal> {
+    let authority = request
+        .uri()
+        .authority()
+        .ok_or(ProxyRefusal::NoProxyRequest)?;
     let target = Target::parse(authority.as_str(), None)?;
     let connected = async {
-        shared.decide(&target).await?;
-        shared.connect(&target).await
+        context.decide(&target).await?;
+        context.connect(&target).await
     };
-    let stream = shared.note(&target, connected.await)?;
+    let stream = context.note(&target, connected.await)?;
     Ok(Tunnel {
-        upstream: shared.traffic.count(&target, stream),
+        upstream: context.traffic.count(&target, stream),
         client: hyper::upgrade::on(&mut request),
         target,
     })
@@ -145,15 +148,15 @@ async fn open_tunnel(
 /// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
 async fn forward(
     mut request: Request<Incoming>,
-    shared: &Arc<Shared>,
-) -> Result<Response<ProxyBody>, Refusal> {
+    context: &Arc<ProxyContext>,
+) -> Result<Response<ProxyBody>, ProxyRefusal> {
     let target = plain_target(&request)?;
     let sent = async {
-        shared.decide(&target).await?;
-        let outer = shared.outer.hop("http", &target)?;
+        context.decide(&target).await?;
+        let outer = context.outer.hop("http", &target)?;
         let stream = match &outer {
-            None => shared.connect_directly(&target).await?,
-            Some(hop) => shared.connect_to_outer(hop, &target).await?,
+            None => context.connect_directly(&target).await?,
+            Some(hop) => context.connect_to_outer(hop, &target).await?,
         };
         remove_for_proxy(request.headers_mut());
         // The server's "100 Continue" is ours: hyper has sent it to the client.
@@ -164,7 +167,9 @@ async fn forward(
         match outer {
             None => {
                 let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
-                *request.uri_mut() = path.parse::<Uri>().map_err(|_| Refusal::NoProxyRequest)?;
+                *request.uri_mut() = path
+                    .parse::<Uri>()
+                    .map_err(|_| ProxyRefusal::NoProxyRequest)?;
             }
             Some(hop) => {
                 if let Some(authorization) = hop.authorization {
@@ -175,8 +180,8 @@ async fn forward(
             }
         }
         let stream: Box<dyn Stream> = Box::new(stream);
-        let counted = shared.traffic.count(&target, stream);
-        let failed = |source| Refusal::NoAnswer {
+        let counted = context.traffic.count(&target, stream);
+        let failed = |source| ProxyRefusal::NoAnswer {
             target: target.clone(),
             source,
         };
@@ -193,7 +198,7 @@ async fn forward(
         let response = sender.send_request(request).await.map_err(failed)?;
         Ok((response, connection))
     };
-    let (mut response, connection) = shared.note(&target, sent.await)?;
+    let (mut response, connection) = context.note(&target, sent.await)?;
     remove_for_proxy(response.headers_mut());
     Ok(response.map(|body| {
         ServerBody {
@@ -205,23 +210,23 @@ async fn forward(
 }
 
 /// Returns the target of a request of plain HTTP.
-fn plain_target(request: &Request<Incoming>) -> Result<Target, Refusal> {
+fn plain_target(request: &Request<Incoming>) -> Result<Target, ProxyRefusal> {
     let uri = request.uri();
     if uri.scheme_str() != Some("http") {
-        return Err(Refusal::NoProxyRequest);
+        return Err(ProxyRefusal::NoProxyRequest);
     }
-    let authority = uri.authority().ok_or(Refusal::NoProxyRequest)?;
+    let authority = uri.authority().ok_or(ProxyRefusal::NoProxyRequest)?;
     let target = Target::parse(authority.as_str(), Some(HTTP_PORT))?;
     let mut hosts = request.headers().get_all(HOST).into_iter();
     if let Some(named) = hosts.next() {
         let named = named.to_str().ok();
         let named = named.and_then(|it| Target::parse(it, Some(HTTP_PORT)).ok());
         if named.as_ref() != Some(&target) || hosts.next().is_some() {
-            return Err(Refusal::HostHeader(target));
+            return Err(ProxyRefusal::HostHeader(target));
         }
     }
     if target.port == TLS_PORT {
-        return Err(Refusal::PlainOn443(target));
+        return Err(ProxyRefusal::PlainOn443(target));
     }
     Ok(target)
 }

@@ -15,9 +15,9 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::address;
+use crate::context::ProxyContext;
 use crate::outer::OuterHop;
-use crate::proxy::Shared;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 
 /// A connection in both directions.
@@ -25,9 +25,9 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-impl Shared {
+impl ProxyContext {
     /// Connects to an allowed target, for bytes of any protocol.
-    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, Refusal> {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, ProxyRefusal> {
         match self.outer.hop("https", target)? {
             Some(hop) => self.connect_through(&hop, target).await,
             None => Ok(Box::new(self.connect_directly(target).await?)),
@@ -35,7 +35,10 @@ impl Shared {
     }
 
     /// Connects to an allowed target: to an address that was checked.
-    pub(crate) async fn connect_directly(&self, target: &Target) -> Result<TcpStream, Refusal> {
+    pub(crate) async fn connect_directly(
+        &self,
+        target: &Target,
+    ) -> Result<TcpStream, ProxyRefusal> {
         let addresses = self.checked_addresses(target).await?;
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in addresses {
@@ -44,21 +47,21 @@ impl Shared {
                 Err(error) => last = error,
             }
         }
-        Err(Refusal::Unreachable {
+        Err(ProxyRefusal::Unreachable {
             target: target.clone(),
             source: last,
         })
     }
 
     /// Returns the addresses of a target that the command may reach. An address that the person allowed needs no check.
-    async fn checked_addresses(&self, target: &Target) -> Result<Vec<IpAddr>, Refusal> {
+    async fn checked_addresses(&self, target: &Target) -> Result<Vec<IpAddr>, ProxyRefusal> {
         let name = match &target.host {
             Host::Address(address) => return Ok(vec![*address]),
             Host::Name(name) => name,
         };
         let found = tokio::time::timeout(self.limits.connect, self.resolver.resolve(name)).await;
         let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let found = found.map_err(|source| Refusal::Unresolved {
+        let found = found.map_err(|source| ProxyRefusal::Unresolved {
             target: target.clone(),
             source,
         })?;
@@ -74,12 +77,12 @@ impl Shared {
         }
         match (checked.is_empty(), refused) {
             (false, _) => Ok(checked),
-            (true, Some((address, special))) => Err(Refusal::Special {
+            (true, Some((address, special))) => Err(ProxyRefusal::Special {
                 target: target.clone(),
                 address,
                 special,
             }),
-            (true, None) => Err(Refusal::Unresolved {
+            (true, None) => Err(ProxyRefusal::Unresolved {
                 target: target.clone(),
                 source: io::ErrorKind::NotFound.into(),
             }),
@@ -91,7 +94,7 @@ impl Shared {
         &self,
         hop: &OuterHop,
         target: &Target,
-    ) -> Result<TcpStream, Refusal> {
+    ) -> Result<TcpStream, ProxyRefusal> {
         // The person chose it, so its address may be any.
         let limit = self.limits.connect;
         let connected = match &hop.proxy.host {
@@ -111,7 +114,7 @@ impl Shared {
         &self,
         hop: &OuterHop,
         target: &Target,
-    ) -> Result<Box<dyn Stream>, Refusal> {
+    ) -> Result<Box<dyn Stream>, ProxyRefusal> {
         let stream = self.connect_to_outer(hop, target).await?;
         let asked = ask_outer(stream, hop, target);
         let answered = tokio::time::timeout(self.limits.connect, asked).await;
@@ -121,8 +124,8 @@ impl Shared {
 }
 
 impl OuterHop {
-    fn refusal(&self, target: &Target, why: String) -> Refusal {
-        Refusal::Outer {
+    fn refusal(&self, target: &Target, why: String) -> ProxyRefusal {
+        ProxyRefusal::Outer {
             proxy: self.proxy.to_string(),
             target: target.clone(),
             why,

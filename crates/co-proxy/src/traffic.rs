@@ -34,12 +34,12 @@ pub(crate) struct Traffic {
 #[derive(Debug, Default)]
 struct Targets {
     order: Vec<Target>,
-    known: HashMap<Target, (Arc<Bytes>, Option<String>)>,
+    known: HashMap<Target, (Arc<TargetCounters>, Option<String>)>,
 }
 
-/// The bytes of one target.
+/// The counters of one target.
 #[derive(Debug, Default)]
-struct Bytes {
+struct TargetCounters {
     sent: AtomicU64,
     received: AtomicU64,
     connections: AtomicU64,
@@ -49,7 +49,7 @@ struct Bytes {
 #[derive(Debug)]
 pub(crate) struct Counted<S> {
     stream: S,
-    bytes: Arc<Bytes>,
+    bytes: Arc<TargetCounters>,
 }
 
 impl Traffic {
@@ -93,7 +93,7 @@ impl Traffic {
     fn change<T>(
         &self,
         target: &Target,
-        change: impl FnOnce(&mut (Arc<Bytes>, Option<String>)) -> T,
+        change: impl FnOnce(&mut (Arc<TargetCounters>, Option<String>)) -> T,
     ) -> Option<T> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let targets = &mut *targets;

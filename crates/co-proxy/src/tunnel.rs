@@ -4,9 +4,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes};
 
+use crate::context::ProxyContext;
 use crate::hello::{ALERT, Hello};
-use crate::proxy::Shared;
-use crate::refusal::Refusal;
+use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
 use crate::target::Target;
 use crate::traffic::Counted;
@@ -26,7 +26,7 @@ pub(crate) struct Tunnel {
 
 impl Tunnel {
     /// Copies until both ends have closed.
-    pub(crate) async fn run(self, shared: &Shared) {
+    pub(crate) async fn run(self, context: &ProxyContext) {
         let Self {
             target,
             mut upstream,
@@ -37,7 +37,7 @@ impl Tunnel {
         };
         let mut client = TokioIo::new(client);
         if target.port == TLS_PORT {
-            let read = tokio::time::timeout(shared.limits.head, Hello::read(&mut client)).await;
+            let read = tokio::time::timeout(context.limits.head, Hello::read(&mut client)).await;
             let hello = read.ok().and_then(Result::ok).flatten();
             let refusal = match hello {
                 Some(hello) if hello.is_for(&target.host) => {
@@ -46,14 +46,14 @@ impl Tunnel {
                     }
                     None
                 }
-                Some(hello) => Some(Refusal::OtherName {
+                Some(hello) => Some(ProxyRefusal::OtherName {
                     target: target.clone(),
                     name: hello.name,
                 }),
-                None => Some(Refusal::NoTls(target.clone())),
+                None => Some(ProxyRefusal::NoTls(target.clone())),
             };
             if let Some(refusal) = refusal {
-                shared.traffic.refuse(&target, refusal.to_string());
+                context.traffic.refuse(&target, refusal.to_string());
                 // The client may be gone.
                 let _ = client.write_all(ALERT).await;
                 let _ = client.shutdown().await;

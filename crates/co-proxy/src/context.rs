@@ -1,0 +1,16 @@
+//! What the connections of a command share.
+
+use std::sync::Arc;
+
+use crate::outer::OuterProxy;
+use crate::setup::{Decider, ProxyLimits, Resolver};
+use crate::traffic::Traffic;
+
+/// The state that the connections of a command share.
+pub(crate) struct ProxyContext {
+    pub(crate) decider: Arc<dyn Decider>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) outer: OuterProxy,
+    pub(crate) limits: ProxyLimits,
+    pub(crate) traffic: Traffic,
+}
