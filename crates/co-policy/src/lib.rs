@@ -5,6 +5,7 @@ pub mod bash;
 mod deny;
 pub mod facts;
 mod form;
+mod hosts;
 pub mod obeyed;
 pub mod paths;
 mod plain;
@@ -25,6 +26,7 @@ pub use assess::{Assessment, CommandAssessment, RuleCommand, assess, assess_argv
 pub use bash::MAX_CHARS;
 pub use deny::NAMES as DENY_RULES;
 pub use form::{CommandForm, FormOption};
+pub use hosts::{HostPattern, HostPatternError, HostRules, HostVerdict};
 pub use programs::Sort;
 pub use reason::Reason;
 pub use rules::{Pattern, PolicySettings};

@@ -1,0 +1,333 @@
+//! Rules about the hosts that commands may reach.
+
+use core::net::IpAddr;
+use std::fmt;
+use std::str::FromStr;
+
+/// The ports that an allow rule without a port covers: those of HTTP and HTTPS.
+const WEB_PORTS: [u16; 2] = [80, 443];
+
+/// The names of this machine's loopback interface. Programs reach it without a proxy.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// A rule about hosts: `example.org`, `*.example.org` for all names below it, or an address; with a port behind a colon or
+/// without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPattern {
+    /// In lower case, without a dot at the end. An address of IPv6 has brackets.
+    host: String,
+    /// It means all names below the host, but not the host.
+    below: bool,
+    port: Option<u16>,
+}
+
+/// A text is no rule about hosts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no rule about hosts: write it like example.org, *.example.org, example.org:8080 or 10.0.0.1:5432"
+)]
+pub struct HostPatternError(String);
+
+/// The rules about hosts of one workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostRules {
+    pub allow: Vec<HostPattern>,
+    pub deny: Vec<HostPattern>,
+}
+
+/// The result of the rules for a host and port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostVerdict<'a> {
+    Allowed(&'a HostPattern),
+    Denied(&'a HostPattern),
+    /// No rule covers it.
+    Ask,
+}
+
+impl HostPattern {
+    /// Returns the rule for exactly this host and port. The host is in the form of [`HostRules::verdict`].
+    pub fn exact(host: &str, port: u16) -> Self {
+        Self {
+            host: host.to_owned(),
+            below: false,
+            port: Some(port),
+        }
+    }
+
+    /// Returns the port of this machine's loopback interface that the rule names, if it names one.
+    pub fn loopback_port(&self) -> Option<u16> {
+        let is_loopback = !self.below && LOOPBACK.contains(&self.host.as_str());
+        self.port.filter(|_| is_loopback)
+    }
+
+    fn is_of(&self, host: &str) -> bool {
+        match self.below {
+            false => host == self.host,
+            true => {
+                let rest = host.strip_suffix(&self.host);
+                rest.is_some_and(|rest| rest.ends_with('.') && rest.len() > 1)
+            }
+        }
+    }
+
+    /// Returns whether it covers a port as an allow rule: without a port, only those of the web.
+    fn allows(&self, host: &str, port: u16) -> bool {
+        let covers = match self.port {
+            Some(own) => own == port,
+            None => WEB_PORTS.contains(&port),
+        };
+        covers && self.is_of(host)
+    }
+
+    /// Returns whether it covers a port as a deny rule: without a port, every one.
+    fn denies(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|own| own == port) && self.is_of(host)
+    }
+}
+
+impl HostRules {
+    /// Returns what the rules say about a host: a name in lower case without a dot at the end, or an address, with brackets if it
+    /// is one of IPv6. A deny rule wins.
+    pub fn verdict(&self, host: &str, port: u16) -> HostVerdict<'_> {
+        if let Some(rule) = self.deny.iter().find(|it| it.denies(host, port)) {
+            return HostVerdict::Denied(rule);
+        }
+        match self.allow.iter().find(|it| it.allows(host, port)) {
+            Some(rule) => HostVerdict::Allowed(rule),
+            None => HostVerdict::Ask,
+        }
+    }
+
+    /// Returns the ports of this machine's loopback interface that the rules allow, each once.
+    pub fn loopback_ports(&self) -> Vec<u16> {
+        let ports = self.allow.iter().filter_map(HostPattern::loopback_port);
+        let denied = |port: u16| self.deny.iter().any(|it| it.loopback_port() == Some(port));
+        let mut ports: Vec<u16> = ports.filter(|port| !denied(*port)).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+}
+
+impl FromStr for HostPattern {
+    type Err = HostPatternError;
+
+    fn from_str(text: &str) -> Result<Self, HostPatternError> {
+        let error = || HostPatternError(text.to_owned());
+        let trimmed = text.trim();
+        let (host, port) = match trimmed.rsplit_once(':') {
+            // The colons of an address of IPv6 without brackets.
+            Some((host, _)) if host.contains(':') && !host.ends_with(']') => (trimmed, None),
+            Some((host, port)) => (host, Some(port)),
+            None => (trimmed, None),
+        };
+        let port = match port {
+            None => None,
+            Some(port) if port.bytes().all(|it| it.is_ascii_digit()) => {
+                let port = port.parse().ok().filter(|port| *port > 0);
+                Some(port.ok_or_else(error)?)
+            }
+            Some(_) => return Err(error()),
+        };
+        let (below, host) = match host.strip_prefix("*.") {
+            Some(host) => (true, host),
+            None => (false, host),
+        };
+        let host = match address(host) {
+            Some(address) if !below => address,
+            Some(_) => return Err(error()),
+            None => name(host).ok_or_else(error)?,
+        };
+        Ok(Self { host, below, port })
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let below = if self.below { "*." } else { "" };
+        write!(to, "{below}{}", self.host)?;
+        match self.port {
+            Some(port) => write!(to, ":{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl serde::Serialize for HostPattern {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for HostPattern {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Returns an address in its usual form.
+fn address(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let address: IpAddr = inner.unwrap_or(text).parse().ok()?;
+    match address.to_canonical() {
+        IpAddr::V4(address) if inner.is_none() => Some(address.to_string()),
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(format!("[{address}]")),
+    }
+}
+
+/// Returns a name in its usual form.
+fn name(text: &str) -> Option<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let is_label = |label: &str| {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.bytes().all(is_allowed)
+    };
+    text.split('.')
+        .all(is_label)
+        .then(|| text.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(allow: &[&str], deny: &[&str]) -> HostRules {
+        let read = |texts: &[&str]| texts.iter().map(|it| it.parse().unwrap()).collect();
+        HostRules {
+            allow: read(allow),
+            deny: read(deny),
+        }
+    }
+
+    fn check(allow: &[&str], deny: &[&str], (host, port): (&str, u16), expected: &str) {
+        let rules = rules(allow, deny);
+        let found = match rules.verdict(host, port) {
+            HostVerdict::Allowed(rule) => format!("allowed by {rule}"),
+            HostVerdict::Denied(rule) => format!("denied by {rule}"),
+            HostVerdict::Ask => "ask".to_owned(),
+        };
+        assert_eq!(found, expected, "{allow:?} {deny:?} {host}:{port}");
+    }
+
+    #[test]
+    fn a_rule_covers_its_host_and_its_port() {
+        let one = &["Example.ORG."];
+        check(one, &[], ("example.org", 443), "allowed by example.org");
+        check(one, &[], ("example.org", 80), "allowed by example.org");
+        check(one, &[], ("example.org", 22), "ask");
+        check(one, &[], ("www.example.org", 443), "ask");
+        check(one, &[], ("badexample.org", 443), "ask");
+        let port = &["example.org:22"];
+        check(port, &[], ("example.org", 22), "allowed by example.org:22");
+        check(port, &[], ("example.org", 443), "ask");
+        let below = &["*.example.org"];
+        check(
+            below,
+            &[],
+            ("a.b.example.org", 443),
+            "allowed by *.example.org",
+        );
+        for other in [
+            "example.org",
+            "badexample.org",
+            ".example.org",
+            "example.org.evil.example",
+        ] {
+            check(below, &[], (other, 443), "ask");
+        }
+        let address = &["10.0.0.1", "::1", "[2001:DB8::1]:5432"];
+        check(address, &[], ("10.0.0.1", 80), "allowed by 10.0.0.1");
+        check(address, &[], ("[::1]", 80), "allowed by [::1]");
+        check(
+            address,
+            &[],
+            ("[2001:db8::1]", 5432),
+            "allowed by [2001:db8::1]:5432",
+        );
+    }
+
+    #[test]
+    fn a_deny_rule_wins_and_covers_every_port() {
+        let deny = &["*.example.org"];
+        check(
+            &["a.example.org:22"],
+            deny,
+            ("a.example.org", 22),
+            "denied by *.example.org",
+        );
+        check(
+            &["example.org"],
+            deny,
+            ("example.org", 443),
+            "allowed by example.org",
+        );
+        let port = &["a.example.org:25"];
+        check(
+            &["a.example.org"],
+            port,
+            ("a.example.org", 443),
+            "allowed by a.example.org",
+        );
+        check(
+            &["a.example.org:25"],
+            port,
+            ("a.example.org", 25),
+            "denied by a.example.org:25",
+        );
+    }
+
+    #[test]
+    fn ports_of_this_machine_are_known_before_a_command_starts() {
+        let allow = [
+            "localhost:8080",
+            "127.0.0.1:8080",
+            "[::1]:1",
+            "localhost",
+            "example.org:9",
+        ];
+        assert_eq!(rules(&allow, &[]).loopback_ports(), [1, 8080]);
+        assert_eq!(rules(&allow, &["localhost:8080"]).loopback_ports(), [1]);
+    }
+
+    #[test]
+    fn other_texts_are_no_rules() {
+        for text in [
+            "",
+            "*",
+            "*.",
+            "*.10.0.0.1",
+            "a.*.org",
+            "https://example.org",
+            "example.org/x",
+            "example.org:",
+            "example.org:0",
+            "example.org:x",
+            "example.org:65536",
+            "a b",
+            "[10.0.0.1]",
+            "[::1",
+            "user@example.org",
+            "10.0.0.0/8",
+            "a..b",
+        ] {
+            assert!(text.parse::<HostPattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_read_as_it_is_written() {
+        for text in [
+            "example.org",
+            "*.example.org:8080",
+            "10.0.0.1",
+            "[::1]:80",
+            "localhost:1",
+        ] {
+            let rule: HostPattern = text.parse().unwrap();
+            assert_eq!(rule.to_string(), text);
+        }
+        assert_eq!(HostPattern::exact("[::1]", 80), "[::1]:80".parse().unwrap());
+    }
+}
