@@ -7,6 +7,7 @@ mod start;
 pub(crate) mod supervisor;
 
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -208,8 +209,26 @@ impl Executor {
         spec: CommandSpec,
         streams: Streams,
     ) -> Result<RunningCommand, Error> {
-        if let Confinement::Container { .. } = spec.confinement {
-            return self.start_inside(&spec, streams).await;
+        let started = self.start_listening(spec, streams, &[]).await;
+        started.map(|(running, _)| running)
+    }
+
+    /// Starts a trial as [`Self::start_on`] does. Its own loopback interface has a listening socket at each of these ports. The
+    /// command can connect to them, and only the caller can accept.
+    ///
+    /// # Errors
+    /// The command did not start, and nothing of it ran. A command of another level has no loopback interface.
+    pub async fn start_listening(
+        &self,
+        spec: CommandSpec,
+        streams: Streams,
+        ports: &[u16],
+    ) -> Result<(RunningCommand, Vec<TcpListener>), Error> {
+        if let Confinement::Container { .. } = spec.confinement
+            && ports.is_empty()
+        {
+            let running = self.start_inside(&spec, streams).await?;
+            return Ok((running, Vec::new()));
         }
         let path = if self.settings.login_path {
             let path = self.inner.login_path.get_or_init(|| self.login_path());
@@ -220,12 +239,13 @@ impl Executor {
         let mut tries = 1;
         loop {
             let secrets = self.watch_secrets(&spec.confinement).await?;
-            let launched = self.launch(&spec, streams, (path, secrets))?;
+            let launched = self.launch(&spec, streams, (path, secrets), ports)?;
             let ((process, limits, group), timeout) = launched;
             match process.begin().await {
-                Ok(process) => {
+                Ok((process, listeners)) => {
                     let started = (process, limits, group);
-                    return Ok(self.supervise(&spec, streams, timeout, started, None));
+                    let running = self.supervise(&spec, streams, timeout, started, None);
+                    return Ok((running, listeners));
                 }
                 Err(_) if tries < MAX_SURVEYS => tries += 1,
                 Err(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
@@ -256,6 +276,7 @@ impl Executor {
         spec: &CommandSpec,
         streams: Streams,
         (path, secrets): (Option<&str>, Option<SecretWatch>),
+        ports: &[u16],
     ) -> Result<(LimitedProcess, Duration), Error> {
         let inner = &self.inner;
         if inner.root.is_cancelled() {
@@ -288,6 +309,7 @@ impl Executor {
             launcher: inner.launcher.as_ref(),
             reports: false,
             secrets,
+            ports,
         })?;
         Ok(((started, limits, group), timeout))
     }
@@ -308,7 +330,7 @@ impl Executor {
             streams,
             caller: spec.caller,
             timeout,
-            time_limit: TimeLimit::new(),
+            time_limit: TimeLimit::default(),
             limits,
             group,
             inside,
@@ -377,7 +399,7 @@ impl Executor {
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
         let spec = login::spec(&shell, home, token);
-        let path = match self.launch(&spec, Streams::Whole, (None, None)) {
+        let path = match self.launch(&spec, Streams::Whole, (None, None), &[]) {
             Ok((started, timeout)) => {
                 let running = self.supervise(&spec, Streams::Whole, timeout, started, None);
                 login::path(&running.outcome().await, token)

@@ -42,6 +42,7 @@ pub use wrapped::ConfinedCommand;
 pub(crate) use appeared::WatchedPaths;
 pub(crate) use launcher::{LaunchRequest, ProtectedPaths};
 pub(crate) use placeholder::Placeholders;
+pub(crate) use start_gate::GateEnd;
 pub(crate) use tmp::prune;
 
 /// The path of the running program. It stays valid if an update replaces the file, so the launcher is always of the

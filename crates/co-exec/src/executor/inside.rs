@@ -225,6 +225,7 @@ impl Executor {
             launcher: None,
             reports: !terminal,
             secrets: None,
+            ports: &[],
         })?;
         inside.watched = Arc::clone(watched);
         let control = started.reports.take().map(Control::read);

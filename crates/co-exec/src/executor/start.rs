@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ use crate::process::spawn::{self, SpawnRequest, WorkingDirectory};
 use crate::process::streams::{self, Streams};
 use crate::process::{children, env};
 use crate::program_search::{is_program, search};
-use crate::sandbox::{ConfinedCommand, LaunchRequest, Launcher};
+use crate::sandbox::{ConfinedCommand, GateEnd, LaunchRequest, Launcher};
 use crate::secrets::exposure::SecretWatch;
 
 /// The paths of bash that are tried before PATH, because the command was judged for bash.
@@ -50,6 +51,8 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) reports: bool,
     /// The secrets of the workspace to hide from the command.
     pub(crate) secrets: Option<SecretWatch>,
+    /// The ports of its own loopback interface that get a listening socket.
+    pub(crate) ports: &'a [u16],
 }
 
 /// A started process.
@@ -70,15 +73,15 @@ pub(crate) struct StartedProcess {
 }
 
 impl StartedProcess {
-    /// Waits until all secrets are hidden from the command, if it hides any, and then lets it start. If the wait is given up, the
-    /// process is killed.
+    /// Waits until all secrets are hidden from the command, if it hides any, and then lets it start. Returns it with the listening
+    /// sockets of its own network, one for each port that was asked for. If the wait is given up, the process is killed.
     ///
     /// # Errors
     /// A secret moved before it was hidden. The error is its path. The command did not start, and no process is left.
-    pub(crate) async fn begin(mut self) -> Result<Self, PathBuf> {
+    pub(crate) async fn begin(mut self) -> Result<(Self, Vec<TcpListener>), PathBuf> {
         let confined = self.confined.as_mut();
         let Some(gate) = confined.and_then(ConfinedCommand::take_gate) else {
-            return Ok(self);
+            return Ok((self, Vec::new()));
         };
         let mut given_up = KillOnDrop(Some(self.pid));
         let secrets = self.confined.as_ref().and_then(ConfinedCommand::secrets);
@@ -88,11 +91,17 @@ impl StartedProcess {
             // If it fails, what the command makes counts as made by others.
             let _done = tokio::task::spawn_blocking(starts).await;
         };
-        let moved = gate.open(prepare).await;
-        // Without a message, the outcome of the process has the reason.
-        let Ok(Some(path)) = moved else {
-            given_up.0 = None;
-            return Ok(self);
+        let path = match gate.open(prepare).await {
+            Ok(GateEnd::Moved(path)) => path,
+            // Without a message, the outcome of the process has the reason.
+            Err(_) | Ok(GateEnd::Failed) => {
+                given_up.0 = None;
+                return Ok((self, Vec::new()));
+            }
+            Ok(GateEnd::Started(listeners)) => {
+                given_up.0 = None;
+                return Ok((self, listeners));
+            }
         };
         // It ends by itself. A trial's layer is in use until then.
         let _ended = self.ended.readable().await;
@@ -139,6 +148,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             group: request.group,
             secrets: request.secrets,
             waits: true,
+            ports: request.ports,
             terminal,
         };
         let wrapped = launcher

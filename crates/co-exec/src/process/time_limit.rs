@@ -15,12 +15,14 @@ pub struct TimeLimit {
 #[derive(Debug)]
 pub struct TimeHold(watch::Sender<usize>);
 
-impl TimeLimit {
-    pub(crate) fn new() -> Self {
+impl Default for TimeLimit {
+    fn default() -> Self {
         let (holds, _) = watch::channel(0);
         Self { holds }
     }
+}
 
+impl TimeLimit {
     /// Stops the time of the command, until the last hold is dropped.
     pub fn hold(&self) -> TimeHold {
         self.holds.send_modify(|holds| *holds += 1);
@@ -57,7 +59,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_time_stands_still_while_it_is_held() {
         let second = Duration::from_secs(1);
-        let (limit, began) = (TimeLimit::new(), Instant::now());
+        let (limit, began) = (TimeLimit::default(), Instant::now());
         let expired = tokio::spawn(limit.clone().expired(10 * second));
         tokio::time::sleep(4 * second).await;
         let hold = limit.hold();

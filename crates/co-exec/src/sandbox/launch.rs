@@ -14,7 +14,7 @@ use super::mounts::ProtectError;
 use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
 use super::start_gate::LauncherGate;
 use super::support::SandboxSupport;
-use super::{LAUNCH, mounts, pid_namespace, rules, trial};
+use super::{LAUNCH, loopback, mounts, pid_namespace, rules, trial};
 use crate::inherited;
 use crate::process::{cgroup, spawn};
 
@@ -95,9 +95,11 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
     let Some(mounts) = &plan.mounts else {
         return Ok(Vec::new());
     };
-    let mut locks = Vec::new();
+    let (mut locks, mut listeners) = (Vec::new(), Vec::new());
     if plan.level == SandboxLevel::Trial {
         locks = trial::enter(mounts)?;
+        listeners = loopback::listen(&plan.ports)
+            .map_err(|e| format!("no socket for its way to the network ({e})"))?;
     } else {
         let pids = plan
             .processes
@@ -107,7 +109,7 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
     let protected = mounts::hold(mounts).and_then(|()| mounts::hide(&mounts.hidden));
     match (gate, &protected) {
         (Some(gate), Ok(())) => gate
-            .pass()
+            .pass(listeners)
             .map_err(|e| format!("nobody waits for it ({e})"))?,
         (Some(gate), Err(ProtectError::Moved(path))) => gate.refuse(path),
         _ => {}

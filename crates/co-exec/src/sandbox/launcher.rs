@@ -76,6 +76,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) secrets: Option<SecretWatch>,
     /// True if somebody opens the gate of the command when its secrets are hidden.
     pub(crate) waits: bool,
+    /// The ports of its own loopback interface that get a listening socket. Only a trial has such an interface.
+    pub(crate) ports: &'a [u16],
     /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
 }
@@ -204,6 +206,7 @@ impl Launcher {
             group: None,
             secrets: None,
             waits: false,
+            ports: &[],
             terminal: false,
         };
         self.prepare(&request, argv, env)
@@ -230,6 +233,10 @@ impl Launcher {
                 return Err(SandboxRefusal::Unable(why.to_owned()));
             }
         };
+        if !request.ports.is_empty() && level != SandboxLevel::Trial {
+            let why = "only a trial has a network of its own, with ports that co can watch";
+            return Err(SandboxRefusal::Unable(why.to_owned()));
+        }
         match level {
             SandboxLevel::Trial => self.check_trial(workspace)?,
             _ => self.check()?,
@@ -458,7 +465,9 @@ impl Launcher {
         }
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
         let hides = mounts.is_some() && grant_request.level.works();
-        let gate = (request.waits && hides && grant_request.survey.is_some()).then(StartGate::new);
+        let listens = !request.ports.is_empty();
+        let waits = hides && grant_request.survey.is_some() || listens;
+        let gate = (request.waits && waits).then(StartGate::new);
         let gate = gate.transpose().map_err(|error| {
             SandboxRefusal::Unable(format!(
                 "no socket to its launcher could be made ({error}): close a few files, or end a few programs"
@@ -478,6 +487,7 @@ impl Launcher {
             opened,
             mounts,
             gate: gate.as_ref().map(StartGate::number),
+            ports: request.ports.to_vec(),
             processes,
             limits,
             group: request.group.map(ControlGroup::from),
@@ -528,6 +538,7 @@ impl Launcher {
             opened: Vec::new(),
             mounts: None,
             gate: None,
+            ports: Vec::new(),
             processes: None,
             limits: request.limits,
             group: request.group.map(ControlGroup::from),

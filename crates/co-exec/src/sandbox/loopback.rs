@@ -1,7 +1,7 @@
 //! The loopback interface of a network namespace, which is down at first.
 
 use std::io;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use nix::libc;
@@ -36,4 +36,13 @@ pub(super) fn set_up() -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Returns a listening socket for each of these ports.
+///
+/// # Errors
+/// The kernel refuses one of them.
+pub(super) fn listen(ports: &[u16]) -> io::Result<Vec<TcpListener>> {
+    let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
+    ports.iter().map(bind).collect()
 }

@@ -35,6 +35,8 @@ pub(super) struct Plan {
     pub mounts: Option<Mounts>,
     /// The descriptor of the gate that the command passes when its secrets are hidden, if there is one.
     pub gate: Option<RawFd>,
+    /// The ports of the command's own loopback interface that get a listening socket, which the gate passes on.
+    pub ports: Vec<u16>,
     /// The PID namespace of the command, if it gets one, beside the mount namespace.
     pub processes: Option<PidNamespace>,
     pub limits: ProcessLimits,
@@ -283,6 +285,7 @@ mod tests {
             }],
             mounts: Some(Mounts::default()),
             gate: Some(11),
+            ports: vec![80],
             processes: Some(PidNamespace::default()),
             limits: ProcessLimits {
                 open_files: Some(64),
@@ -309,6 +312,7 @@ mod tests {
             opened: Vec::new(),
             mounts: None,
             gate: None,
+            ports: Vec::new(),
             processes: None,
             limits: ProcessLimits::default(),
             group: None,

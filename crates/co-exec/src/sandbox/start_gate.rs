@@ -1,14 +1,20 @@
 //! The gate at the start of a command: its launcher says that all is protected, or what has moved, and then waits until it may start the
-//! command.
+//! command. The gate also passes on the listening sockets of the command's own network.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use tokio::io::{AsyncWriteExt, Interest};
 
 use super::plan::LOWEST_DESCRIPTOR;
 use crate::inherited;
@@ -16,12 +22,29 @@ use crate::inherited;
 /// The message that all is protected, and the answer that the command may start. Another message is the path of what has moved.
 const READY: &[u8] = b".";
 
+/// The most listening sockets of one command.
+pub(super) const MAX_LISTENERS: usize = 32;
+
+/// The space for a message with that many descriptors.
+const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
+
 /// The gate in the process that starts the launcher.
 #[derive(Debug)]
 pub(crate) struct StartGate {
     own: UnixStream,
     /// Closed on exec, except in the launcher that gets it.
     launchers: OwnedFd,
+}
+
+/// The end of the wait at a gate.
+#[derive(Debug)]
+pub(crate) enum GateEnd {
+    /// The command starts. It has these listening sockets in its network namespace.
+    Started(Vec<TcpListener>),
+    /// The path of what has moved.
+    Moved(PathBuf),
+    /// The launcher failed for another reason, which it prints.
+    Failed,
 }
 
 /// The gate in the launcher.
@@ -49,22 +72,29 @@ impl StartGate {
         self.launchers.as_raw_fd()
     }
 
-    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command. Returns the path of what has
-    /// moved; none if the command starts, or the launcher failed for another reason, which it prints.
+    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command.
     ///
     /// # Errors
     /// The launcher cannot be reached.
-    pub(crate) async fn open(self, prepare: impl AsyncFnOnce()) -> io::Result<Option<PathBuf>> {
+    pub(crate) async fn open(self, prepare: impl AsyncFnOnce()) -> io::Result<GateEnd> {
         drop(self.launchers);
         let mut gate = tokio::net::UnixStream::from_std(self.own)?;
-        let mut message = Vec::new();
-        while message != READY && gate.read_buf(&mut message).await? > 0 {}
+        let (mut message, mut listeners) = (Vec::new(), Vec::new());
+        while message != READY {
+            let receive = || receive(gate.as_fd(), &mut message, &mut listeners);
+            if gate.async_io(Interest::READABLE, receive).await? == 0 {
+                break;
+            }
+        }
         if message == READY {
             prepare().await;
             gate.write_all(READY).await?;
-            return Ok(None);
+            return Ok(GateEnd::Started(listeners));
         }
-        Ok((!message.is_empty()).then(|| OsString::from_vec(message).into()))
+        Ok(match message.is_empty() {
+            true => GateEnd::Failed,
+            false => GateEnd::Moved(OsString::from_vec(message).into()),
+        })
     }
 }
 
@@ -81,12 +111,23 @@ impl LauncherGate {
         self.0.as_fd()
     }
 
-    /// Says that all is protected, and waits until the command may start.
+    /// Says that all is protected, passes the listening sockets on, and waits until the command may start.
     ///
     /// # Errors
     /// It may not, because the process that started the launcher gave it up.
-    pub(super) fn pass(mut self) -> io::Result<()> {
-        self.0.write_all(READY)?;
+    pub(super) fn pass(mut self, listeners: Vec<TcpListener>) -> io::Result<()> {
+        let listeners: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); SPACE];
+        let mut attached = SendAncillaryBuffer::new(&mut space);
+        if !listeners.is_empty() && !attached.push(SendAncillaryMessage::ScmRights(&listeners)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        sendmsg(
+            &self.0,
+            &[IoSlice::new(READY)],
+            &mut attached,
+            SendFlags::empty(),
+        )?;
         self.0.read_exact(&mut [0; READY.len()])
     }
 
@@ -95,4 +136,24 @@ impl LauncherGate {
         // If nobody hears it, the message on standard error is left.
         let _told = self.0.write_all(path.as_os_str().as_bytes());
     }
+}
+
+/// Receives a part of the launcher's message, and the sockets that are attached to it. Returns the number of bytes.
+fn receive(
+    gate: BorrowedFd<'_>,
+    message: &mut Vec<u8>,
+    listeners: &mut Vec<TcpListener>,
+) -> io::Result<usize> {
+    let mut bytes = [0; 4096];
+    let mut space = [MaybeUninit::uninit(); SPACE];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg(gate, &mut parts, &mut attached, RecvFlags::CMSG_CLOEXEC)?;
+    for received in attached.drain() {
+        if let RecvAncillaryMessage::ScmRights(sockets) = received {
+            listeners.extend(sockets.map(TcpListener::from));
+        }
+    }
+    message.extend_from_slice(&bytes[..received.bytes]);
+    Ok(received.bytes)
 }

@@ -91,6 +91,7 @@ impl SandboxSupport {
             opened: Vec::new(),
             mounts: overlay.as_ref().ok().map(ProbedOverlay::mounts),
             gate: None,
+            ports: Vec::new(),
             processes: None,
             limits: ProcessLimits::default(),
             group: None,

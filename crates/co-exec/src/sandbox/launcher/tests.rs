@@ -86,6 +86,7 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
     let mut env = vec![("NVIM".into(), "x".into())];
     let support = SandboxSupport::none("nothing");
     let request = LaunchRequest {
+        ports: &[],
         limits: ProcessLimits {
             open_files: Some(64),
             ..ProcessLimits::default()
