@@ -13,6 +13,7 @@
 //! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
 //! | [`checkpoint`] | the files before and after each call, to take changes back |
+//! | [`network`] | the hosts that a command reaches, by rule or by question |
 //! | [`workspace`] | one workspace: facts and verdicts of the policy, and how its files are read and changed |
 //! | [`nvim`] | the connection to Neovim |
 //! | [`buffers`] | the texts of Neovim's buffers, and questions about the editor |
@@ -42,6 +43,7 @@ pub mod editor;
 pub mod error;
 pub mod front_end;
 pub mod logging;
+pub mod network;
 pub mod nvim;
 pub mod paths;
 pub mod protocol;

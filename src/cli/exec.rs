@@ -2,11 +2,13 @@
 
 mod printer;
 mod request;
+mod terminal;
 mod trial;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,17 +16,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfinementSetting};
+use crate::network::{HostAccess, HostReport, MAX_LOOPBACK_PORTS, OpenAccess};
 use crate::paths::Paths;
 use crate::workspace::confinement::Isolation;
 use crate::workspace::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
-    ExecutorSetup, Launcher, RunningCommand, detach_terminal,
+    ExecutorSetup, Launcher, RunningCommand, Streams, detach_terminal,
 };
+use co_policy::HostRules;
 use printer::Ending;
 use request::ExecRequest;
-use trial::{Trial, Tried};
+use terminal::TerminalAsker;
+use trial::{Trial, Tried, say};
 
 pub(super) use request::{HELP, USAGE};
 
@@ -97,6 +102,10 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         sole: true,
         ..ExecutorSetup::new(machine.settings)
     };
+    let access = match host_access(&request) {
+        Ok(access) => access,
+        Err(why) => return fail(&why),
+    };
     let spec = CommandSpec {
         program: request.program,
         cwd: request.cwd,
@@ -105,7 +114,9 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         timeout: request.timeout.unwrap_or(max_timeout),
         confinement,
         environment: Environment::default(),
-        extra_env: Vec::new(),
+        extra_env: access
+            .as_ref()
+            .map_or_else(Vec::new, HostAccess::environment),
     };
     let executor = match Executor::new(setup) {
         Ok(executor) => executor,
@@ -119,13 +130,14 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     let (Ok(interrupt), Ok(terminate)) = told else {
         return fail("cannot hear signals");
     };
-    let (code, cancelled) = match executor.start(spec).await {
+    let asks = !request.json && terminal::is_there();
+    let (code, cancelled) = match start(&executor, spec, access.as_ref(), asks).await {
         Ok(running) => {
             let signals = (interrupt, terminate);
             let trial = trial.as_ref().map(|trial| (trial, &executor));
             follow(running, request.json, signals, trial).await
         }
-        Err(error) => (fail(&error.to_string()), false),
+        Err(why) => (fail(&why), false),
     };
     if request.caller == Caller::Person {
         executor.remove_containers().await;
@@ -140,6 +152,40 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         }
     }
     code
+}
+
+/// Returns the hosts that the command may reach, if the options allow any.
+fn host_access(request: &ExecRequest) -> Result<Option<HostAccess>, String> {
+    let rules = HostRules {
+        allow: request.allow_hosts.clone(),
+        deny: Vec::new(),
+    };
+    if rules.loopback_ports().len() > MAX_LOOPBACK_PORTS {
+        return Err(format!(
+            "a command reaches {MAX_LOOPBACK_PORTS} ports of this machine at most: give fewer --allow-host"
+        ));
+    }
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let access = || HostAccess::new(rules, &environment);
+    Ok((!request.allow_hosts.is_empty()).then(access))
+}
+
+/// Starts the command, and opens its way to the hosts that it may reach. If `asks`, a person can be asked about others.
+async fn start(
+    executor: &Executor,
+    spec: CommandSpec,
+    access: Option<&HostAccess>,
+    asks: bool,
+) -> Result<(RunningCommand, Option<OpenAccess>), String> {
+    let ports = access.map(HostAccess::ports).unwrap_or_default();
+    let started = executor.start_listening(spec, Streams::Whole, &ports).await;
+    let (running, listeners) = started.map_err(|error| error.to_string())?;
+    let asker = Arc::new(TerminalAsker { is_terminal: asks });
+    let open = access.map(|access| access.open(listeners, asker, running.time_limit()));
+    let open = open.transpose().map_err(|error| {
+        format!("its way to the network could not be opened ({error}): close a few files, or end a few programs")
+    })?;
+    Ok((running, open.flatten()))
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
@@ -169,7 +215,7 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
 
 /// Prints the output as it comes, or the outcome as JSON. Returns the exit status, and whether the command was cancelled.
 async fn follow(
-    running: RunningCommand,
+    (running, access): (RunningCommand, Option<OpenAccess>),
     json: bool,
     (mut interrupt, mut terminate): (Signal, Signal),
     trial: Option<(&Trial, &Executor)>,
@@ -205,6 +251,7 @@ async fn follow(
     let Ok(mut outcome) = outcome else {
         return (fail("the command's supervisor failed"), false);
     };
+    let hosts = access.map(OpenAccess::close);
     // After a cancellation, nobody wants to see or keep anything.
     let trial = trial.filter(|_| !outcome.cancelled);
     let mut tried = None;
@@ -224,6 +271,9 @@ async fn follow(
             let mut value = in_json(&outcome);
             if let Some(tried) = tried {
                 value["trial"] = tried.json();
+            }
+            if let Some(hosts) = &hosts {
+                value["hosts"] = hosts.json();
             }
             Ending {
                 status: None,
@@ -251,6 +301,9 @@ async fn follow(
         shown = shown => shown.unwrap_or(Ok(())),
         () = given_up => Ok(()),
     };
+    if let Some(hosts) = hosts.filter(|_| !json) {
+        tell_hosts(&hosts);
+    }
     let status = match &mut tried {
         Some(tried) if json => tried.status(),
         Some(tried) => tried.settle(told).await,
@@ -274,6 +327,16 @@ async fn follow(
     });
     // The caller must notice that the output is incomplete.
     (if code == 0 { 1 } else { code }, outcome.cancelled)
+}
+
+/// Says which hosts the command reached, and why it did not reach others.
+fn tell_hosts(hosts: &HostReport) {
+    for why in hosts.refusals() {
+        say(&format!("co-nvim: {why}"));
+    }
+    if let Some(reached) = hosts.reached() {
+        say(&format!("[{reached}]"));
+    }
 }
 
 fn in_json(outcome: &CommandOutcome) -> Value {

@@ -216,7 +216,6 @@ impl CallContext {
             unclear: found.unclear,
             unknown: found.unknown,
             at: None,
-            nanos: 0,
         }
     }
 }

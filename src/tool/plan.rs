@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{
-    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
+    AnyCall, Approved, CallResult, JudgedCall, PlannedCall, Resolution, RunningCall,
 };
-use super::context::CallContext;
+use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
@@ -47,6 +47,9 @@ enum StepStatus {
     Completed,
 }
 
+/// A call of this tool.
+struct PlanCall(WorkPlan);
+
 /// Returns the tool.
 pub(super) fn tool() -> BuiltIn {
     let description = "Shows the person the steps of your work and how far you are; they see one list, which each call \
@@ -70,7 +73,7 @@ pub(super) fn tool() -> BuiltIn {
     });
     BuiltIn {
         spec: schema::spec(NAME, description.to_owned(), properties, &["plan"]),
-        parse: |call| Ok(Box::new(WorkPlan::parse(call)?)),
+        parse: |call| WorkPlan::parse(call).map(|plan| AnyCall::other(PlanCall(plan))),
         shown_unread: |_| None,
     }
 }
@@ -137,37 +140,39 @@ impl WorkPlan {
 }
 
 #[async_trait]
-impl PlannedCall for WorkPlan {
+impl PlannedCall for PlanCall {
     fn shown(&self) -> ShownCall {
-        ShownCall::Plan(self.lines())
+        ShownCall::Plan(self.0.lines())
     }
 
-    async fn judge(
-        &self,
-        _context: &CallContext,
-        _memory: &TurnMemory,
-    ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall {
-            only_looks: true,
-            ..JudgedCall::free(self.clone())
-        })
+    async fn judge(&mut self, _context: &CallContext, _memory: &TurnMemory) -> Result<(), String> {
+        Ok(())
     }
-}
 
-#[async_trait]
-impl CallAction for WorkPlan {
-    async fn prepare(
+    fn resolve(&self, _context: &CallContext, _memory: &TurnMemory) -> Resolution {
+        Resolution::Free
+    }
+
+    fn only_looks(&self) -> bool {
+        true
+    }
+
+    fn judged(&self) -> Option<&JudgedCall> {
+        None
+    }
+
+    async fn start(
         self: Box<Self>,
-        _context: &Arc<CallContext>,
-        _decided: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
-        let PlanProgress { done, steps } = self.progress();
+        _context: Arc<CallContext>,
+        _approved: Approved,
+    ) -> Result<RunningCall, Halt> {
+        let PlanProgress { done, steps } = self.0.progress();
         let result = CallResult {
             ok: true,
             shown: ShownPart::line(format!("{done}/{steps}")),
             ..CallResult::answer(format!("The person sees the plan: {done} of {steps} done."))
         };
-        Ok(ReadyCall::new(None, None, std::future::ready(Ok(result))))
+        Ok(result.at_once())
     }
 }
 

@@ -8,6 +8,7 @@ use lexopt::{Arg::*, Parser};
 
 use crate::config::ConfinementSetting;
 use co_exec::{Caller, Program};
+use co_policy::{HostPattern, HostPatternError};
 
 /// The text of `co-nvim exec --help` below [`USAGE`].
 pub(in crate::cli) const HELP: &str = "\
@@ -22,6 +23,10 @@ CO_CLI_ variables).
                      when it has ended. Without network. --keep then makes these changes, --drop makes
                      none, and --ask asks on the terminal. The default is --ask on a terminal, else
                      --drop. Changes of ignored files and in .git are dropped
+  --allow-host HOST  with --try, the command may reach this host, such as example.org, *.example.org or
+                     example.org:8080, by HTTP and HTTPS through a proxy of co. Without a port, 80 and
+                     443 are meant. localhost:8080 is that port of this machine. Give it for each
+                     host. co asks about others on a terminal, and else refuses them
   --read-only        only reads and a private TMPDIR, no network
   --backend NAME     what holds it, sandbox_backend by default. landlock: writes only in the workspace,
                      network as sandbox_network says; docker: in a container; subprocess: all that
@@ -35,7 +40,7 @@ With --try, exits with 123 where not all could be kept that was to be: standard 
 
 /// The usage line of `co-nvim exec`.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
-    [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask]] [--input TEXT] [--json] COMMAND\n       \
+    [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask] [--allow-host HOST]...] [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// The parsed arguments.
@@ -50,6 +55,8 @@ pub(super) struct ExecRequest {
     pub(super) trial: bool,
     /// The fate of these changes, if an option says so.
     pub(super) after_trial: Option<AfterTrial>,
+    /// The hosts that a trial may reach.
+    pub(super) allow_hosts: Vec<HostPattern>,
     /// The confinement; none for that of the settings.
     pub(super) confinement: Option<ConfinementSetting>,
     pub(super) input: Option<String>,
@@ -77,6 +84,7 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         read_only: false,
         trial: false,
         after_trial: None,
+        allow_hosts: Vec::new(),
         confinement: None,
         input: None,
         json: false,
@@ -103,6 +111,7 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
             Long("drop") => after.push(AfterTrial::Drop),
             Long("ask") => after.push(AfterTrial::Ask),
             Long("try") => request.trial = true,
+            Long("allow-host") => request.allow_hosts.push(host(&value(&mut parser)?)?),
             Long("read-only") => request.read_only = true,
             Long("backend") => request.confinement = Some(confinement(&value(&mut parser)?)?),
             Long("input") => request.input = Some(value(&mut parser)?),
@@ -125,10 +134,18 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         ([after], true) => request.after_trial = Some(*after),
         (_, true) => return Err("give one of --keep, --drop and --ask".to_owned()),
     }
+    if !request.trial && !request.allow_hosts.is_empty() {
+        return Err("--allow-host needs --try".to_owned());
+    }
     if request.trial && (request.read_only || request.confinement.is_some()) {
         return Err("--try is a confinement: leave out --read-only and --backend".to_owned());
     }
     Ok(request)
+}
+
+fn host(text: &str) -> Result<HostPattern, String> {
+    let host = text.parse();
+    host.map_err(|error: HostPatternError| format!("--allow-host: {error}"))
 }
 
 fn value(parser: &mut Parser) -> Result<String, String> {
@@ -232,6 +249,11 @@ mod tests {
             (&["--drop", "a"], "need --try"),
             (&["--try", "--keep", "--drop", "a"], "give one of"),
             (&["--try", "--ask", "--json", "a"], "--keep or --drop"),
+            (&["--allow-host", "a.example", "a"], "needs --try"),
+            (
+                &["--try", "--allow-host", "https://a.example", "a"],
+                "is no rule about hosts",
+            ),
             (&["--try", "--read-only", "a"], "leave out --read-only"),
             (
                 &["--backend", "magic", "a"],

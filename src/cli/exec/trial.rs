@@ -1,16 +1,14 @@
 //! `co-nvim exec --try`: runs a command over a layer, shows what it changed, and keeps or drops that.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
-use super::Machine;
 use super::request::{AfterTrial, ExecRequest};
+use super::{Machine, terminal};
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{By, Checkpoints, Store, files};
 use crate::paths::Paths;
@@ -64,7 +62,7 @@ impl Trial {
     /// # Errors
     /// A sentence for the person: this system has no trials, or co cannot write its state.
     pub(super) fn begin(machine: &Machine, request: &ExecRequest) -> Result<Self, String> {
-        let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let is_terminal = terminal::is_there();
         let after = match request.after_trial {
             Some(AfterTrial::Ask) if !is_terminal => {
                 return Err("--ask needs a terminal: give --keep or --drop".to_owned());
@@ -295,21 +293,8 @@ fn judge(launcher: &Launcher, paths: &Paths, workspace: PathBuf, home: PathBuf) 
 
 /// Asks on the terminal. Returns false if a signal comes.
 async fn asks(question: &str, told: impl AsyncFnOnce()) -> bool {
-    // What was typed ahead was typed for the command, or for the shell.
-    let _dropped = tcflush(io::stdin(), QueueSelector::IFlush);
-    // If standard error is closed, nobody is there to answer.
-    let _shown = write!(io::stderr().lock(), "{question}");
-    let (answer, answered) = oneshot::channel();
-    // A thread of its own: the process ends without its end.
-    let reading = std::thread::Builder::new().spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        let yes = matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        // Nobody waits any more after a signal.
-        let _gone = answer.send(read.is_ok() && yes);
-    });
     tokio::select! {
-        answer = answered, if reading.is_ok() => answer.unwrap_or(false),
+        answer = terminal::yes(question) => answer,
         () = told() => {
             say("");
             false
@@ -317,7 +302,7 @@ async fn asks(question: &str, told: impl AsyncFnOnce()) -> bool {
     }
 }
 
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     // If standard error is closed, nobody can be told.
     let _shown = writeln!(io::stderr().lock(), "{line}");
 }

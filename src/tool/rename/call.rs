@@ -12,11 +12,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::RenameRequest;
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
-use crate::tool::call::CANCELLED;
+use crate::tool::call::{CANCELLED, JudgedCall};
 use crate::tool::context::CallContext;
-use crate::tool::edit::call::{
-    ChangeSource, ProposedChange, check_range, with_judge, work_with_judge,
-};
+use crate::tool::edit::call::{ChangeSource, JudgedEdit, check_range, with_judge, work_with_judge};
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
 use crate::workspace::judge::Judge;
@@ -84,7 +82,7 @@ impl ChangeSource for Rename {
         &self,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Result<ProposedChange, String> {
+    ) -> Result<JudgedEdit, String> {
         let ServerEdits::Came(answer) = &self.edits else {
             return Err(CANCELLED.to_owned());
         };
@@ -120,7 +118,7 @@ fn review(
     places: &[EditPlace],
     open: &OpenBuffers,
     chat_rules: &[Pattern],
-) -> Result<ProposedChange, EditRefused> {
+) -> Result<JudgedEdit, EditRefused> {
     let unit = answer.unit.unwrap_or(CharacterUnit::Utf16);
     let (mut proposals, mut rules, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
     for (edits, place) in answer.files.iter().zip(places) {
@@ -133,11 +131,10 @@ fn review(
     }
     let verdict =
         strictest(verdicts).ok_or_else(|| EditRefused("nothing would change".to_owned()))?;
-    Ok(ProposedChange {
+    Ok(JudgedEdit {
         line: request.line(),
         proposals,
-        command: request.line(),
-        verdict,
+        judged: JudgedCall::plain(request.line(), verdict),
         rules,
     })
 }

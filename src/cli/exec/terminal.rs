@@ -1,0 +1,95 @@
+//! Questions on the terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::termios::{QueueSelector, tcflush};
+use tokio::sync::oneshot;
+
+use crate::network::{HostAsker, named};
+use co_proxy::Target;
+
+/// The pause between two looks whether a question was withdrawn.
+const LOOK_INTERVAL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Asks about hosts on the terminal, if there is one.
+pub(super) struct TerminalAsker {
+    pub(super) is_terminal: bool,
+}
+
+#[async_trait]
+impl HostAsker for TerminalAsker {
+    async fn ask(&self, targets: &[Target]) -> Result<(), String> {
+        if !self.is_terminal {
+            return Err("no --allow-host allows it".to_owned());
+        }
+        let named: Vec<_> = targets.iter().map(named).collect();
+        let question = format!(
+            "the command wants to reach {}: allow? [y/N] ",
+            named.join(", ")
+        );
+        match yes(&question).await {
+            true => Ok(()),
+            false => Err("you refused it".to_owned()),
+        }
+    }
+}
+
+/// Tells a thread that its question was withdrawn.
+struct Withdrawal(Arc<AtomicBool>);
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns whether there is a person at a terminal who can be asked.
+pub(super) fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question. If the result is dropped, nothing that is typed later is read.
+pub(super) async fn yes(question: &str) -> bool {
+    // What was typed ahead was typed for the command, or for the shell.
+    let _dropped = tcflush(io::stdin(), QueueSelector::IFlush);
+    // If standard error is closed, nobody is there to answer.
+    let _shown = write!(io::stderr().lock(), "{question}");
+    let (answer, answered) = oneshot::channel();
+    let withdrawn = Arc::<AtomicBool>::default();
+    let _withdrawal = Withdrawal(Arc::clone(&withdrawn));
+    // A thread of its own: the process ends without its end.
+    let reading = std::thread::Builder::new().spawn(move || {
+        // Nobody waits any more after a signal.
+        let _gone =
+            answer.send(line(&withdrawn).is_some_and(|line| {
+                matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+            }));
+    });
+    reading.is_ok() && answered.await.unwrap_or(false)
+}
+
+/// Reads a line of standard input; none if the question is withdrawn before.
+fn line(withdrawn: &AtomicBool) -> Option<String> {
+    let input = io::stdin();
+    loop {
+        if withdrawn.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&LOOK_INTERVAL)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break,
+            Err(_) => return None,
+        }
+    }
+    let mut line = String::new();
+    input.lock().read_line(&mut line).ok()?;
+    Some(line)
+}

@@ -1,0 +1,275 @@
+//! Decides about the hosts of one command: by the rules, or by a question.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use co_exec::TimeLimit;
+use co_policy::{HostRules, HostVerdict};
+use co_proxy::{Decider, Target};
+
+/// The longest wait for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The time in which a command may want further hosts, which come into the same question.
+const GATHER_TIME: Duration = Duration::from_millis(100);
+
+/// The most hosts of one command that are asked about. So a command cannot ask for ever.
+const MAX_ASKED: usize = 100;
+
+/// The most hosts in one question.
+const MAX_TOGETHER: usize = 10;
+
+/// The requests that wait. The proxy has fewer connections.
+const QUEUE: usize = 64;
+
+/// Asks the person about hosts.
+#[async_trait]
+pub trait HostAsker: Send + Sync {
+    /// Asks whether the command may reach all of these. If the result is dropped, the question is withdrawn.
+    ///
+    /// # Errors
+    /// It may not: the reason, which the command reads.
+    async fn ask(&self, targets: &[Target]) -> Result<(), String>;
+}
+
+type HostAnswer = Result<(), String>;
+
+/// A target that waits for its answer.
+type Request = (Target, oneshot::Sender<HostAnswer>);
+
+/// Decides by rules, and asks about all other hosts, each once.
+pub(super) struct RuleDecider {
+    rules: HostRules,
+    requests: mpsc::Sender<Request>,
+    _questions: AbortOnDropHandle<()>,
+}
+
+/// The questions of one command: one at a time.
+struct Questions {
+    asker: Arc<dyn HostAsker>,
+    time_limit: TimeLimit,
+    answers: HashMap<Target, HostAnswer>,
+}
+
+impl RuleDecider {
+    pub(super) fn new(rules: HostRules, asker: Arc<dyn HostAsker>, time_limit: TimeLimit) -> Self {
+        let (requests, received) = mpsc::channel(QUEUE);
+        let questions = Questions {
+            asker,
+            time_limit,
+            answers: HashMap::new(),
+        };
+        Self {
+            rules,
+            requests,
+            _questions: AbortOnDropHandle::new(tokio::spawn(questions.run(received))),
+        }
+    }
+}
+
+#[async_trait]
+impl Decider for RuleDecider {
+    async fn decide(&self, target: &Target) -> Result<(), String> {
+        let host = target.host.to_string();
+        match self.rules.verdict(&host, target.port) {
+            HostVerdict::Allowed(_) => return Ok(()),
+            HostVerdict::Denied(rule) => return Err(format!("the rule `{rule}` denies it")),
+            HostVerdict::Ask => {}
+        }
+        let (reply, answer) = oneshot::channel();
+        let gone = || "the command has ended".to_owned();
+        let sent = self.requests.send((target.clone(), reply)).await;
+        sent.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    fn allows_address(&self, address: IpAddr, port: u16) -> bool {
+        let host = co_proxy::Host::Address(address.to_canonical()).to_string();
+        matches!(self.rules.verdict(&host, port), HostVerdict::Allowed(_))
+    }
+}
+
+impl Questions {
+    /// Answers requests until the command has ended.
+    async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut waiting: Vec<Request> = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                match requests.recv().await {
+                    Some(request) => waiting.push(request),
+                    None => return,
+                }
+            }
+            self.answer_known(&mut waiting);
+            if waiting.is_empty() {
+                continue;
+            }
+            // A hold keeps the time of the command from passing while the person reads.
+            let _hold = self.time_limit.hold();
+            tokio::time::sleep(GATHER_TIME).await;
+            while let Ok(request) = requests.try_recv() {
+                waiting.push(request);
+            }
+            self.answer_known(&mut waiting);
+            let mut targets: Vec<Target> = waiting.iter().map(|(it, _)| it.clone()).collect();
+            targets.sort();
+            targets.dedup();
+            targets.truncate(MAX_TOGETHER);
+            let answer = self.ask(&targets).await;
+            for target in targets {
+                self.answers.insert(target, answer.clone());
+            }
+            self.answer_known(&mut waiting);
+        }
+    }
+
+    async fn ask(&self, targets: &[Target]) -> HostAnswer {
+        if self.answers.len() >= MAX_ASKED {
+            return Err(format!(
+                "the command wants more than {MAX_ASKED} hosts that no rule names"
+            ));
+        }
+        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.asker.ask(targets)).await;
+        asked.unwrap_or_else(|_| {
+            Err(format!(
+                "nobody answered for {} s",
+                ANSWER_TIMEOUT.as_secs()
+            ))
+        })
+    }
+
+    /// Answers the requests whose targets are decided. Forgets those whose connections are gone.
+    fn answer_known(&self, waiting: &mut Vec<Request>) {
+        let all = std::mem::take(waiting);
+        for (target, reply) in all {
+            match self.answers.get(&target) {
+                // It does not matter if the connection is gone.
+                Some(answer) => drop(reply.send(answer.clone())),
+                None if reply.is_closed() => {}
+                None => waiting.push((target, reply)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Answers by a list, and keeps the questions.
+    #[derive(Default)]
+    struct ListAsker {
+        refuses: Vec<&'static str>,
+        silent: bool,
+        asked: Mutex<Vec<Vec<String>>>,
+    }
+
+    #[async_trait]
+    impl HostAsker for ListAsker {
+        async fn ask(&self, targets: &[Target]) -> HostAnswer {
+            let names: Vec<_> = targets.iter().map(Target::to_string).collect();
+            let refused = names.iter().any(|it| self.refuses.contains(&it.as_str()));
+            self.asked.lock().unwrap().push(names);
+            if self.silent {
+                std::future::pending::<()>().await;
+            }
+            match refused {
+                true => Err("the person refused it".to_owned()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap()
+    }
+
+    fn decider(asker: &Arc<ListAsker>) -> RuleDecider {
+        let rules = HostRules {
+            allow: vec!["good.example".parse().unwrap(), "10.0.0.1".parse().unwrap()],
+            deny: vec!["bad.example".parse().unwrap()],
+        };
+        RuleDecider::new(rules, asker.clone(), TimeLimit::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rule_decides_without_a_question() {
+        let asker = Arc::<ListAsker>::default();
+        let decider = decider(&asker);
+        assert_eq!(decider.decide(&target("good.example:443")).await, Ok(()));
+        let denied = decider.decide(&target("bad.example:443")).await;
+        assert_eq!(denied, Err("the rule `bad.example` denies it".to_owned()));
+        assert!(asker.asked.lock().unwrap().is_empty());
+        assert!(decider.allows_address("10.0.0.1".parse().unwrap(), 443));
+        assert!(decider.allows_address("::ffff:10.0.0.1".parse().unwrap(), 443));
+        assert!(!decider.allows_address("10.0.0.1".parse().unwrap(), 22));
+        assert!(!decider.allows_address("127.0.0.1".parse().unwrap(), 443));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hosts_that_come_together_are_one_question_and_asked_once() {
+        let asker = Arc::<ListAsker>::default();
+        let decider = decider(&asker);
+        let (a, b) = (target("a.example:443"), target("b.example:443"));
+        let (first, second, third) =
+            tokio::join!(decider.decide(&b), decider.decide(&a), decider.decide(&a));
+        assert!(first.is_ok() && second.is_ok() && third.is_ok());
+        assert!(decider.decide(&a).await.is_ok());
+        assert!(decider.decide(&target("a.example:22")).await.is_ok());
+        let asked = asker.asked.lock().unwrap();
+        assert_eq!(
+            *asked,
+            [vec!["a.example:443", "b.example:443"], vec!["a.example:22"]]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_stays_and_silence_refuses() {
+        let refusing = Arc::new(ListAsker {
+            refuses: vec!["a.example:443"],
+            ..ListAsker::default()
+        });
+        let first = decider(&refusing);
+        for _ in 0..3 {
+            let answer = first.decide(&target("a.example:443")).await;
+            assert_eq!(answer, Err("the person refused it".to_owned()));
+        }
+        assert_eq!(refusing.asked.lock().unwrap().len(), 1);
+        let silent = Arc::new(ListAsker {
+            silent: true,
+            ..ListAsker::default()
+        });
+        let second = decider(&silent);
+        let began = Instant::now();
+        let answer = second.decide(&target("a.example:443")).await;
+        assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
+        assert_eq!(began.elapsed().as_secs(), 120);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_cannot_ask_for_ever() {
+        let asker = Arc::<ListAsker>::default();
+        let decider = decider(&asker);
+        for number in 0..MAX_ASKED {
+            assert!(
+                decider
+                    .decide(&target(&format!("h{number}.example:443")))
+                    .await
+                    .is_ok()
+            );
+        }
+        let answer = decider.decide(&target("more.example:443")).await;
+        assert!(answer.unwrap_err().contains("more than 100 hosts"));
+        assert_eq!(asker.asked.lock().unwrap().len(), MAX_ASKED);
+    }
+}

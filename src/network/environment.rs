@@ -1,0 +1,70 @@
+//! The variables that lead the programs of a command to a proxy.
+
+use std::ffi::OsString;
+
+/// The variables that name the proxy, most of them in both cases: curl reads `http_proxy` only in lower case.
+///
+/// Sources: curl's manual ("Proxy environment variables"), which git and cargo follow by libcurl; the documentations of pip, uv,
+/// npm and Go (`net/http.ProxyFromEnvironment`).
+const PROXY: [&str; 8] = [
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    // Yarn 2 and later read their own settings only (`httpProxy` and `httpsProxy` of .yarnrc.yml).
+    "YARN_HTTP_PROXY",
+    "YARN_HTTPS_PROXY",
+];
+
+/// The variables that name the hosts that are reached without the proxy: those of the command's own network.
+const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+const OWN_HOSTS: &str = "localhost,127.0.0.1,::1";
+
+/// The variables that make other clients use the proxy.
+const SWITCHES: [(&str, &str); 2] = [
+    // `fetch` and `node:http` of Node.js 22.21, 24.5 and later ("Command-line API", NODE_USE_ENV_PROXY).
+    ("NODE_USE_ENV_PROXY", "1"),
+    // The installer of Electron (`@electron/get`).
+    ("ELECTRON_GET_USE_PROXY", "1"),
+];
+
+/// The variables that name certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
+const CERTIFICATES: [&str; 9] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "CARGO_HTTP_CAINFO",
+    "AWS_CA_BUNDLE",
+];
+
+/// Returns the variables for a proxy at this port of the loopback interface.
+pub(super) fn proxy(port: u16) -> Vec<(String, String)> {
+    let url = format!("http://127.0.0.1:{port}");
+    let proxy = PROXY.iter().map(|name| (*name, url.as_str()));
+    let direct = NO_PROXY.iter().map(|name| (*name, OWN_HOSTS));
+    // A virtual machine of Java reads no variables about proxies, but options ("Java Networking and Proxies").
+    let java: Vec<_> = ["http", "https"]
+        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={port}"))
+        .into();
+    let all = proxy.chain(direct).chain(SWITCHES);
+    let mut all: Vec<_> = all
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    all.push(("JAVA_TOOL_OPTIONS".to_owned(), java.join(" ")));
+    all
+}
+
+/// Returns the variables of this process that name the person's certificates.
+pub(super) fn certificates(environment: &[(OsString, OsString)]) -> Vec<(String, String)> {
+    let value = |name: &&str| {
+        let found = environment.iter().find(|(it, _)| it == *name)?;
+        Some(((*name).to_owned(), found.1.to_str()?.to_owned()))
+    };
+    CERTIFICATES.iter().filter_map(value).collect()
+}

@@ -1,0 +1,365 @@
+//! Trials that reach hosts: `co-nvim exec --try --allow-host`.
+//!
+//! No name is looked up: co gets the test's server as the proxy of the person, and sends it the names.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::trial_scene::{Scene, said, text};
+use crate::support::runner::Runner;
+
+/// A server of files, also as the proxy of the person. Each request is noted.
+struct FileServer {
+    port: u16,
+    files: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl FileServer {
+    fn start() -> Self {
+        Self::start_at("127.0.0.1")
+    }
+
+    fn start_at(address: &str) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            files: Arc::default(),
+            requests: Arc::default(),
+        };
+        let (files, requests) = (Arc::clone(&server.files), Arc::clone(&server.requests));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (files, requests) = (Arc::clone(&files), Arc::clone(&requests));
+                std::thread::spawn(move || answer(stream, &files, &requests));
+            }
+        });
+        server
+    }
+
+    fn add(&self, path: &str, bytes: impl Into<Vec<u8>>) {
+        let mut files = self.files.lock().unwrap();
+        files.insert(path.to_owned(), bytes.into());
+    }
+
+    /// Serves all files below a directory at paths that begin with `at`.
+    fn add_tree(&self, at: &str, dir: &Path) {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let at = format!("{at}/{}", entry.file_name().to_str().unwrap());
+            match entry.path().is_dir() {
+                true => self.add_tree(&at, &entry.path()),
+                false => self.add(&at, std::fs::read(entry.path()).unwrap()),
+            }
+        }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// Runs a trial whose proxy of the person is this server.
+    fn exec(&self, scene: &Scene, args: &[&str]) -> std::process::Output {
+        let mut command = scene.try_command(args);
+        let proxy = format!("http://127.0.0.1:{}", self.port);
+        command.env("RUSTUP_HOME", rustup_home());
+        command.env("HTTP_PROXY", proxy).output().unwrap()
+    }
+}
+
+/// Returns the directory of the toolchains, one of which runs this test.
+fn rustup_home() -> &'static Path {
+    let cargo = Path::new(env!("CARGO"));
+    cargo.ancestors().nth(4).unwrap_or(cargo)
+}
+
+fn answer(
+    stream: TcpStream,
+    files: &Mutex<HashMap<String, Vec<u8>>>,
+    requests: &Mutex<Vec<String>>,
+) {
+    let mut input = BufReader::new(&stream);
+    let mut lines = (&mut input).lines().map_while(Result::ok);
+    let Some(first) = lines.next() else { return };
+    let _head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+    requests.lock().unwrap().push(first.clone());
+    let target = first.split(' ').nth(1).unwrap_or_default();
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => target,
+    };
+    let path = path.split('?').next().unwrap_or_default();
+    let found = files.lock().unwrap().get(path).cloned();
+    let (status, body) = match found {
+        Some(body) => ("200 OK", body),
+        None => ("404 Not Found", Vec::new()),
+    };
+    let kind = if path.starts_with("/simple") {
+        "text/html"
+    } else {
+        "application/octet-stream"
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut output = &stream;
+    // A client may leave early.
+    let _ = output
+        .write_all(head.as_bytes())
+        .and_then(|()| output.write_all(&body));
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let _ = input.read(&mut [0; 1]);
+}
+
+/// Runs a line as a trial with `files.test` allowed, and as one without. The first must succeed, the second fail without a request.
+#[track_caller]
+fn check(scene: &Scene, server: &FileServer, line: &str) {
+    let done = server.exec(scene, &["--drop", "--allow-host", "*.other.test", line]);
+    let refused = "co-nvim: files.test:80 is not allowed: no --allow-host allows it".to_owned();
+    assert!(!done.status.success(), "{line}: {done:?}");
+    assert_eq!(said(&done)[0], refused, "{line}: {done:?}");
+    assert_eq!(server.requests(), [""; 0], "{line}");
+    let done = server.exec(scene, &["--keep", "--allow-host", "files.test", line]);
+    assert!(done.status.success(), "{line}: {done:?}");
+    let told = said(&done);
+    assert!(
+        told[0].starts_with("[it reached files.test:80 ("),
+        "{told:?}"
+    );
+    assert_eq!(told[1..], ["[kept]"], "{line}");
+}
+
+#[test]
+fn curl_fetches_from_an_allowed_host_only() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    server.add("/f", "fetched\n");
+    check(&scene, &server, "curl -sSf http://files.test/f -o new");
+    scene.bash("grep -q fetched new");
+}
+
+#[test]
+fn git_clones_from_an_allowed_host_only() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    scene.bash(
+        "cd \"$HOME\"; git init -qb main r; cd r; git config user.name a; git config user.email a@b; echo x > f; git add .
+         git commit -qm m; git update-server-info",
+    );
+    server.add_tree("/r", &scene.home.join("r/.git"));
+    // A trial keeps no `.git`.
+    let line = "git clone -q http://files.test/r $TMPDIR/r && cp $TMPDIR/r/f new";
+    check(&scene, &server, line);
+    scene.bash("grep -q x new");
+}
+
+#[test]
+fn pip_installs_from_an_allowed_host_only() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    scene.bash(
+        "cd \"$HOME\"; python3 -c '\nimport zipfile\nwith zipfile.ZipFile(\"own_pkg-1.0-py3-none-any.whl\", \"w\") as z:\n    \
+         z.writestr(\"own_pkg.py\", \"x = 1\\n\")\n    d = \"own_pkg-1.0.dist-info/\"\n    \
+         z.writestr(d + \"METADATA\", \"Metadata-Version: 2.1\\nName: own-pkg\\nVersion: 1.0\\n\")\n    \
+         z.writestr(d + \"WHEEL\", \"Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n\")\n    \
+         z.writestr(d + \"RECORD\", \"\")\n'",
+    );
+    let wheel = "own_pkg-1.0-py3-none-any.whl";
+    server.add(
+        &format!("/w/{wheel}"),
+        std::fs::read(scene.home.join(wheel)).unwrap(),
+    );
+    server.add(
+        "/simple/own-pkg/",
+        format!("<a href=\"/w/{wheel}\">{wheel}</a>"),
+    );
+    // Not by a shim of pyenv, which writes.
+    let line = "$(python3 -c 'import sys; print(sys.executable)') -m pip install -q --disable-pip-version-check --retries 0 --no-deps --trusted-host files.test \
+                --index-url http://files.test/simple --target lib own-pkg";
+    check(&scene, &server, line);
+    scene.bash("grep -q 'x = 1' lib/own_pkg.py");
+}
+
+#[test]
+fn npm_installs_from_an_allowed_host_only() {
+    let script = "echo '{\"name\":\"w\",\"version\":\"1.0.0\"}' > package.json";
+    let (scene, server) = (Scene::new(script), FileServer::start());
+    scene.bash(
+        "cd \"$HOME\"; mkdir package; echo '{\"name\":\"own-pkg\",\"version\":\"1.0.0\"}' > package/package.json
+         echo 'module.exports = 1' > package/index.js; tar czf own-pkg-1.0.0.tgz package",
+    );
+    server.add(
+        "/own-pkg-1.0.0.tgz",
+        std::fs::read(scene.home.join("own-pkg-1.0.0.tgz")).unwrap(),
+    );
+    server.add(
+        "/own-pkg",
+        r#"{"name":"own-pkg","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"own-pkg","version":"1.0.0",
+            "dist":{"tarball":"http://files.test/own-pkg-1.0.0.tgz"}}}}"#,
+    );
+    let line = "npm install --silent --no-audit --no-fund --fetch-retries 0 --registry http://files.test/ own-pkg";
+    check(&scene, &server, line);
+    scene.bash("grep -q 'exports = 1' node_modules/own-pkg/index.js; grep -q own-pkg package.json");
+}
+
+#[test]
+fn cargo_fetches_from_an_allowed_host_only() {
+    let script = "mkdir src; echo 'fn main() {}' > src/main.rs; mkdir .cargo
+         printf '[package]\\nname = \"w\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\nown-pkg = \"1\"\\n' > Cargo.toml
+         printf '[source.crates-io]\\nreplace-with = \"t\"\\n[source.t]\\nregistry = \"sparse+http://files.test/index/\"\\n[net]\\nretry = 0\\n' \
+         > .cargo/config.toml";
+    let (scene, server) = (Scene::new(script), FileServer::start());
+    scene.bash(
+        "cd \"$HOME\"; mkdir -p own-pkg-1.0.0/src; touch own-pkg-1.0.0/src/lib.rs
+         printf '[package]\\nname = \"own-pkg\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' > own-pkg-1.0.0/Cargo.toml
+         tar czf own-pkg-1.0.0.crate own-pkg-1.0.0; sha256sum own-pkg-1.0.0.crate | cut -d' ' -f1 > sum",
+    );
+    let sum = std::fs::read_to_string(scene.home.join("sum")).unwrap();
+    server.add("/index/config.json", r#"{"dl":"http://files.test/dl"}"#);
+    server.add(
+        "/index/ow/n-/own-pkg",
+        format!(r#"{{"name":"own-pkg","vers":"1.0.0","deps":[],"cksum":"{}","features":{{}},"yanked":false}}"#, sum.trim()),
+    );
+    server.add(
+        "/dl/own-pkg/1.0.0/download",
+        std::fs::read(scene.home.join("own-pkg-1.0.0.crate")).unwrap(),
+    );
+    // Cargo's own directory is read-only in a trial.
+    let line = format!("CARGO_HOME=$TMPDIR/cargo {} -q fetch", env!("CARGO"));
+    check(&scene, &server, &line);
+    scene.bash("grep -q own-pkg Cargo.lock");
+}
+
+#[test]
+fn a_host_is_named_with_its_bytes_in_json() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    server.add("/f", "fetched\n");
+    let line = "curl -s http://files.test/f; curl -s http://bad.test/f";
+    let done = server.exec(&scene, &["--json", "--allow-host", "files.test", line]);
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let hosts = told["hosts"].as_array().unwrap();
+    assert_eq!(
+        (&hosts[0]["host"], &hosts[0]["port"]),
+        (&"files.test".into(), &80.into())
+    );
+    assert!(hosts[0]["sent"].as_u64() > Some(20) && hosts[0]["received"].as_u64() > Some(8));
+    assert_eq!(
+        hosts[1]["refused"],
+        "bad.test:80 is not allowed: no --allow-host allows it"
+    );
+    assert!(
+        told["output"]
+            .as_str()
+            .unwrap()
+            .starts_with("fetched\nco: bad.test:80 is not"),
+        "{told}"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Checks that a trial which may reach `files.test` has no other way to a server or a socket of the machine.
+fn check_no_other_way(runner: Runner) {
+    let scene = Scene::of(runner, "echo 1 > a");
+    let server = FileServer::start();
+    let all = FileServer::start_at("0.0.0.0");
+    let datagrams = UdpSocket::bind("0.0.0.0:0").unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let program = format!(
+        "import os, socket\n\
+         def attempt(family, address, kind=socket.SOCK_STREAM):\n    \
+         try:\n        s = socket.socket(family, kind); s.settimeout(2); s.connect(address); s.send(b'x')\n        \
+         print('OPEN', family, address)\n    except OSError: pass\n\
+         hosts = ['127.0.0.1', '127.0.0.2', socket.gethostname(), '192.0.2.1', '10.0.0.1']\n\
+         for host in hosts:\n    \
+         for port in ({0}, {1}): attempt(socket.AF_INET, (host, port))\n    \
+         try: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', (host, {2}))\n    except OSError: pass\n\
+         attempt(socket.AF_INET6, ('::1', {0}))\n\
+         attempt(socket.AF_INET6, ('::ffff:127.0.0.1', {0}))\n\
+         attempt(socket.AF_UNIX, '\\0abstract')\n\
+         attempt(socket.AF_UNIX, '/run/docker.sock')\n\
+         attempt(socket.AF_INET, ('127.0.0.1', 0), socket.SOCK_RAW)\n\
+         attempt(17, ('lo', 0), socket.SOCK_RAW)\n\
+         attempt(16, (0, 0), socket.SOCK_RAW)\n\
+         for fd in range(3, 64):\n    \
+         try: os.fstat(fd); print('OPEN', fd, os.readlink('/proc/self/fd/%d' % fd))\n    except OSError: pass\n\
+         p = int(os.environ['HTTP_PROXY'].rsplit(':', 1)[1])\n\
+         for target in ['127.0.0.1:{0}', '127.0.0.1:{1}', '[::1]:{1}', '[::ffff:7f00:1]:{1}', 'localhost:{1}', '0.0.0.0:{1}', 'files.test:25']:\n    \
+         s = socket.create_connection(('127.0.0.1', p)); s.sendall(b'CONNECT %s HTTP/1.1\\r\\n\\r\\n' % target.encode())\n    \
+         a = s.recv(100)\n    \
+         if not a.startswith(b'HTTP/1.1 403'): print('OPEN', target, a)\n\
+         print('done')\n",
+        server.port,
+        all.port,
+        datagrams.local_addr().unwrap().port()
+    );
+    let args = [
+        "--json",
+        "--allow-host",
+        "files.test",
+        "--",
+        "python3",
+        "-c",
+        &program,
+    ];
+    let done = server.exec(&scene, &args);
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(
+        told["output"].as_str().unwrap().starts_with("done\n"),
+        "{told}"
+    );
+    assert_eq!(
+        (server.requests(), all.requests()),
+        (Vec::new(), Vec::new())
+    );
+    assert!(datagrams.recv(&mut [0; 9]).is_err(), "a datagram came");
+}
+
+#[test]
+fn an_allowed_host_opens_no_other_way() {
+    for runner in Runner::all() {
+        check_no_other_way(runner);
+    }
+}
+
+#[test]
+fn a_port_of_this_machine_is_reached_if_it_is_allowed() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    server.add("/f", "local\n");
+    let url = format!("http://localhost:{}/f", server.port);
+    let line = format!(
+        "curl -sS {url} || curl -sS {}",
+        url.replace("localhost", "127.0.0.1")
+    );
+    let done = scene.exec(&["--allow-host", "files.test", &line]);
+    assert!(!done.status.success(), "{done:?}");
+    let host = format!("localhost:{}", server.port);
+    let done = scene.exec(&["--allow-host", &host, &line]);
+    assert_eq!(text(&done.stdout), "local\n", "{done:?}");
+    assert!(said(&done)[0].starts_with(&format!("[it reached 127.0.0.1:{} (", server.port)));
+    // The command may serve at other ports of its own.
+    let own = "python3 -m http.server 8000 > /dev/null 2>&1 & for i in $(seq 200); do curl -sf http://127.0.0.1:8000/a && break; sleep 0.05; done";
+    assert_eq!(
+        text(&scene.exec(&["--allow-host", &host, own]).stdout),
+        "1\n"
+    );
+}
+
+#[test]
+fn a_permission_is_that_of_one_command() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    server.add("/f", "fetched\n");
+    let proxy = format!("http://127.0.0.1:{}", server.port);
+    std::thread::scope(|scope| {
+        let run = |args: &[&str]| {
+            let mut command = scene.try_command(args);
+            command.env("HTTP_PROXY", &proxy).output().unwrap()
+        };
+        let allowed = scope
+            .spawn(move || run(&["--allow-host", "files.test", "curl -sS http://files.test/f"]));
+        let other = run(&["--allow-host", "other.test", "curl -sS http://files.test/f"]);
+        assert!(text(&other.stdout).contains("is not allowed"), "{other:?}");
+        assert_eq!(text(&allowed.join().unwrap().stdout), "fetched\n");
+    });
+}
