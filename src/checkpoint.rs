@@ -39,7 +39,9 @@ pub use head::{Head, HeadMove, way_back};
 pub use journal::InterruptedKeep;
 pub use log::{AcceptedFile, By, History, Record, TurnChanges};
 pub use parts::{ChangedFile, MOST_REVIEW_BYTES, Part};
-pub use round::{AnsweredFile, BaseFile, OpenFile, OpenPart, PartKind, Round, Verdict};
+pub use round::{
+    AnsweredFile, BaseFile, OfChat, OpenFile, OpenPart, PartKind, Round, Verdict, in_order,
+};
 pub use store::Store;
 pub use undo::{Overlap, Undo, UndoResult};
 pub use workspace::{CallChanges, EditedFiles, Window, Workspace};
@@ -161,9 +163,14 @@ impl Checkpoints {
         log::records(&self.dir, chat)
     }
 
-    /// Returns the records of the calls of other chats in a workspace, with the ids of the chats. A chat that has changed
-    /// nothing since a time, in seconds since 1970, is left out.
-    pub fn others(&self, chat: &str, root: &Path, since: Option<u64>) -> Vec<(String, Record)> {
+    /// Returns the ids of the other chats and their records in a workspace. A chat of which nothing was recorded since a time, in
+    /// seconds since 1970, is left out.
+    pub fn others(
+        &self,
+        chat: &str,
+        root: &Path,
+        since: Option<u64>,
+    ) -> Vec<(String, Vec<Record>)> {
         log::others(&self.dir, chat, root, since)
     }
 

@@ -20,13 +20,13 @@ pub mod tried;
 
 use std::sync::Arc;
 
-use self::call::AnyCall;
+use self::call::{CallAction, PlannedCall};
+use self::command::JudgedCommand;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
-pub use self::audit_lines::CallOutcome;
 pub use self::checkpoints::CallCheckpoint;
 
 /// The tools that the model of a chat may call.
@@ -63,7 +63,7 @@ impl ToolSet {
     ///
     /// # Errors
     /// There is no such tool, or the arguments do not fit its schema.
-    pub fn parse(&self, call: &Call) -> Result<AnyCall, BadCall> {
+    pub fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         if let Some(tool) = self.find(&call.name) {
             return tool.parse(call);
         }
@@ -79,7 +79,7 @@ impl ToolSet {
     /// Returns a call as the chat shows it, also if it is not valid.
     pub fn shown(&self, call: &Call) -> ShownCall {
         if let Ok(planned) = self.parse(call) {
-            return planned.call().shown();
+            return planned.shown();
         }
         let line = command_of(call);
         let tool = self.find(&call.name);
@@ -93,6 +93,22 @@ impl ToolSet {
     fn find(&self, name: &str) -> Option<&dyn Tool> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name);
         tool.map(|tool| &**tool)
+    }
+}
+
+/// The work of a judged call. The turn knows commands from others, because only a command can be edited by the person, and tried before
+/// the question about it.
+pub enum JudgedAction {
+    Command(Box<JudgedCommand>),
+    Other(Box<dyn CallAction>),
+}
+
+impl JudgedAction {
+    pub fn into_action(self) -> Box<dyn CallAction> {
+        match self {
+            Self::Command(command) => command,
+            Self::Other(action) => action,
+        }
     }
 }
 

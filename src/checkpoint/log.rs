@@ -47,6 +47,9 @@ pub struct Record {
     /// The seconds since 1970. `append` sets it; older versions of co wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// The nanoseconds of that second.
+    #[serde(default)]
+    pub nanos: u32,
 }
 
 /// A file of which the person accepted changes in a review.
@@ -114,7 +117,18 @@ impl Record {
             unknown: None,
             planned: false,
             at: None,
+            nanos: 0,
         }
+    }
+
+    /// Returns the paths that it changes, in the workspace.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.changes.iter().map(|it| it.path.as_path())
+    }
+
+    /// Returns whether the person accepted changes. Such a record changes no file.
+    fn is_accepted(&self) -> bool {
+        matches!(self.by, By::Accepted { .. })
     }
 }
 
@@ -223,7 +237,7 @@ impl History {
 /// follows. What the person accepted says nothing about a plan.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
     let mut records = read(&file(store, chat));
-    let is_done = |it: &Record| !it.planned && !matches!(it.by, By::Accepted { .. });
+    let is_done = |it: &Record| !it.planned && !it.is_accepted();
     let last = records.iter().rposition(is_done);
     let mut at = 0..;
     records.retain(|it| at.next() > last || !it.planned);
@@ -239,13 +253,13 @@ pub(super) fn history(store: &Path, chat: &str) -> History {
     history
 }
 
-/// Returns the records of calls in a workspace of all chats but one; see [`super::Checkpoints::others`].
+/// Returns the records in a workspace of each other chat; see [`super::Checkpoints::others`].
 pub(super) fn others(
     store: &Path,
     chat: &str,
     root: &Path,
     since: Option<u64>,
-) -> Vec<(String, Record)> {
+) -> Vec<(String, Vec<Record>)> {
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since.unwrap_or_default());
     let is_later = |path: &Path| {
         let modified = path.metadata().and_then(|it| it.modified());
@@ -259,9 +273,11 @@ pub(super) fn others(
         if id == chat {
             continue;
         }
-        let records = records(store, &id).into_iter();
-        let own = records.filter(|it| it.workspace == root && matches!(it.by, By::Call { .. }));
-        found.extend(own.map(|it| (id.clone().into_owned(), it)));
+        let mut records = records(store, &id);
+        records.retain(|it| it.workspace == root);
+        if !records.is_empty() {
+            found.push((id.into_owned(), records));
+        }
     }
     found
 }
@@ -277,9 +293,14 @@ pub(super) fn append(store: &Path, chat: &str, record: &Record) -> io::Result<()
     let mut options = File::options();
     let opened = options.append(true).create(true).mode(0o600).open(&path);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let record = Record {
-        at: record.at.or(now.ok().map(|it| it.as_secs())),
-        ..record.clone()
+    let now = now.unwrap_or_default();
+    let record = match record.at {
+        Some(_) => record.clone(),
+        None => Record {
+            at: Some(now.as_secs()),
+            nanos: now.subsec_nanos(),
+            ..record.clone()
+        },
     };
     // The last line may have no end.
     let line = format!("\n{}\n", serde_json::to_string(&record)?);

@@ -17,7 +17,7 @@ pub const MOST_REVIEW_BYTES: usize = 32 << 20;
 const FILE_BYTES: usize = 8 << 10;
 
 /// A file with all that was changed in it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ChangedFile {
     /// Takes all of it back.
     undo: Change,
@@ -37,7 +37,7 @@ pub struct ChangedFile {
 }
 
 /// A part of a change.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Part {
     /// The lines that it adds and removes in the text without the changes.
     pub hunk: Hunk,

@@ -1,27 +1,38 @@
 //! The open changes of a chat: those that the person has neither accepted nor taken back.
 //!
-//! A [`Round`] is made of the records of a chat alone, so it needs no file of its own. For each file, it has the baseline: the
+//! A [`Round`] is made of the records of chats alone, so it needs no file of its own. For each file, it has the baseline: the
 //! file as the person accepted it last, with what they changed in it since. The baseline of a file that the chat has not changed
 //! yet is the file itself. A call changes the file and not the baseline. Everybody else changes both: the person, `/undo`, and
-//! other chats.
+//! other chats. If changes of another chat are taken back, the baseline loses them too: a [`Weave`] knows whose each line is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Entry, shown};
 use super::log::{AcceptedFile, By, Record};
-use super::parts::{decode, of_records};
+use super::parts::decode;
 use super::snapshot::entry_at;
 use super::store::Store;
 use super::undo::mode;
 use crate::buffers::OpenBuffers;
 use crate::protocol::{Fact, FactKind, FileChange, ReviewText};
-use co_edit::{FileText, Hunk, apply_hunks, carry, hunks, marked};
+use co_edit::{EditBy, FileText, Hunk, Mark, Weave, apply_hunks, hunks, marked};
 use co_exec::beneath::Dir;
 
 #[cfg(test)]
 mod tests;
+
+/// The chat of a [`Round`] among the authors of changes.
+const OWN: usize = Weave::FIRST;
+/// The number of a change of which no record is known.
+const UNKNOWN: usize = usize::MAX;
+
+/// The most pairs of files that are compared to find those that were moved and changed at once.
+const MOST_COMPARED: usize = 400;
+
+/// A record of the chat with a number. The chat of a [`Round`] has the number 0.
+pub type OfChat = (usize, Record);
 
 /// The files of a workspace that a chat has changed.
 #[derive(Debug, Default)]
@@ -42,6 +53,12 @@ struct FileRound {
     baseline: Option<Entry>,
     /// The file after the last known change.
     seen: Option<Entry>,
+    /// The authors of the lines; none if it is no text, or not known yet.
+    weave: Option<Weave>,
+    /// The chat that made the file, if that is not accepted.
+    made_by: Option<usize>,
+    /// The indexes of the records of calls that changed it, and whether they changed more than its text.
+    calls: Vec<(usize, bool)>,
     /// The time of the first open change.
     since: Option<u64>,
 }
@@ -114,18 +131,51 @@ pub struct AnsweredFile {
     pub accepted: Option<AcceptedFile>,
 }
 
+/// Returns the records of several chats in the order of their times. Those of each chat keep their order. The first chat is that of
+/// the round.
+pub fn in_order(chats: Vec<Vec<Record>>) -> Vec<OfChat> {
+    let mut all: Vec<(Option<u64>, u32, OfChat)> = Vec::new();
+    for (number, records) in chats.into_iter().enumerate() {
+        let mut last = (None, 0);
+        for record in records {
+            // A clock may be set back.
+            last = last.max((record.at, record.nanos));
+            all.push((last.0, last.1, (number, record)));
+        }
+    }
+    all.sort_by_key(|(at, nanos, _)| (*at, *nanos));
+    all.into_iter().map(|(_, _, record)| record).collect()
+}
+
 impl Round {
-    /// Returns the round of a chat with these records in the workspace `root`.
+    /// Returns the round of a chat in the workspace `root`. `records` are those of all chats, in their order.
     ///
     /// # Errors
     /// The store cannot take a text.
-    pub fn of(records: &[Record], root: &Path, store: &Store) -> io::Result<Self> {
+    pub fn of(records: &[OfChat], root: &Path, store: &Store) -> io::Result<Self> {
         let mut round = Self::default();
-        for record in records.iter().filter(|it| it.workspace == root) {
+        let is_own = |it: &&OfChat| it.0 == OWN && it.1.workspace == root;
+        let own = records.iter().filter(is_own);
+        let mut known: BTreeSet<_> = own.flat_map(|(_, it)| it.paths()).collect();
+        for (number, (chat, record)) in records.iter().enumerate() {
+            let is_accepted = matches!(record.by, By::Accepted { .. });
+            let is_known = is_accepted || record.paths().any(|it| known.contains(it));
+            if record.workspace != root || !is_known {
+                continue;
+            }
+            known.extend(record.paths());
+            let mark = Mark {
+                author: *chat,
+                change: number,
+            };
             match &record.by {
-                By::Accepted { files } => files.iter().for_each(|it| round.accept(it)),
-                By::Call { .. } | By::Redo => round.add(record, true, store)?,
-                By::Undo | By::TakenBack => round.add(record, false, store)?,
+                By::Accepted { files } => {
+                    for file in files {
+                        round.accept(file, mark, store)?;
+                    }
+                }
+                By::Call { .. } | By::Redo => round.add(record, EditBy::Author(mark), store)?,
+                By::Undo | By::TakenBack => round.add(record, EditBy::TakingBack(*chat), store)?,
             }
         }
         Ok(round)
@@ -133,45 +183,70 @@ impl Round {
 
     /// Returns the round whose baseline is a commit of git. All that changed since is open, whoever changed it.
     ///
+    /// `known` is the round of the chat, which knows the calls that made the changes.
+    ///
     /// # Errors
     /// The store cannot take a text.
-    pub fn since_base(files: Vec<BaseFile>, root: &Dir, store: &Store) -> io::Result<Self> {
-        let mut round = Self::default();
+    pub fn since_base(
+        files: Vec<BaseFile>,
+        mut known: Self,
+        root: &Dir,
+        store: &Store,
+    ) -> io::Result<Self> {
+        let mut changes = Vec::new();
         for BaseFile { path, text, mode } in files {
-            let seen = entry_at(root, &path, store)?;
-            let mode = mode.or(self::mode(&seen)).unwrap_or(0o644);
+            let after = entry_at(root, &path, store)?;
+            let mode = mode.or(self::mode(&after)).unwrap_or(0o644);
             let blob = text.map(|it| store.put(it.as_bytes())).transpose()?;
-            let baseline = blob.map(|blob| Entry::File {
+            let before = blob.map(|blob| Entry::File {
                 mode,
                 blob: Some(blob),
             });
-            let file = FileRound {
-                seen,
-                ..FileRound::new(&path, baseline)
-            };
-            round.files.insert(path, file);
+            changes.push(Change {
+                path,
+                before,
+                after,
+            });
         }
+        let mut round = Self::default();
+        let moves = round.moves(&changes, store);
+        let mut files = BTreeMap::new();
+        for change in changes
+            .iter()
+            .filter(|it| moves.iter().all(|(from, _)| from.path != it.path))
+        {
+            let from = moves.iter().find(|(_, to)| to.path == change.path);
+            let from = from.map_or(change, |(from, _)| *from);
+            let of_chat = known.files.remove(&change.path);
+            let mut file = of_chat.unwrap_or_else(|| FileRound::new(&change.path, None));
+            file.follow(&change.after, EditBy::Owner, store)?;
+            file.name.clone_from(&from.path);
+            file.accepted.clone_from(&from.before);
+            file.baseline.clone_from(&from.before);
+            files.insert(change.path.clone(), file);
+        }
+        round.files = files;
         Ok(round)
     }
 
-    fn accept(&mut self, file: &AcceptedFile) {
-        let since = self.files.get(&file.path).and_then(|it| it.since);
-        let file_round = FileRound {
-            name: file.name.clone(),
-            accepted: file.baseline.clone(),
-            baseline: file.baseline.clone(),
-            seen: file.seen.clone(),
-            since,
-        };
-        self.files.insert(file.path.clone(), file_round);
+    fn accept(&mut self, file: &AcceptedFile, by: Mark, store: &Store) -> io::Result<()> {
+        if by.author != OWN && !self.files.contains_key(&file.path) {
+            return Ok(());
+        }
+        let new = || FileRound::new(&file.path, file.seen.clone());
+        let known = self.files.entry(file.path.clone()).or_insert_with(new);
+        known.follow(&file.seen, EditBy::Owner, store)?;
+        known.accept(file, by, store);
+        Ok(())
     }
 
-    fn add(&mut self, record: &Record, is_asked: bool, store: &Store) -> io::Result<()> {
-        let moves = self.moves(&record.changes);
+    fn add(&mut self, record: &Record, by: EditBy, store: &Store) -> io::Result<()> {
+        let moves = self.moves(&record.changes, store);
+        let is_own = matches!(by, EditBy::Author(mark) if mark.author == OWN);
         let is_moved = |it: &Change| moves.iter().any(|(from, _)| from.path == it.path);
         for change in record.changes.iter().filter(|it| !is_moved(it)) {
             if change.is_directory() {
-                self.directories.extend(is_asked.then(|| change.clone()));
+                self.directories.extend(is_own.then(|| change.clone()));
                 continue;
             }
             let (path, after) = (&change.path, &change.after);
@@ -180,18 +255,23 @@ impl Round {
             let from = from.map_or(path, |(from, _)| &from.path);
             let known = self.files.remove(from);
             let mut file = known.unwrap_or_else(|| FileRound::new(from, before.clone()));
-            file.follow(before, store)?;
+            file.follow(before, EditBy::Owner, store)?;
             // The person moves the baseline too.
-            if from != path && (file.baseline.is_none() || !is_asked && file.name == *from) {
+            if from != path && (file.baseline.is_none() || !is_own && file.name == *from) {
                 file.name.clone_from(path);
             }
-            if is_asked {
+            if let EditBy::Author(mark) = by {
+                let is_more = from != path || !is_text(before, after);
+                file.calls.push((mark.change, is_more));
+            }
+            if is_own && file.since.is_none() {
+                file.accepted.clone_from(&file.baseline);
+            }
+            if is_own {
                 let at = record.at;
                 file.since = file.since.filter(|_| file.is_open(path)).or(at);
-                file.seen.clone_from(after);
-            } else {
-                file.follow(after, store)?;
             }
+            file.follow(after, by, store)?;
             // A file that was moved and removed is removed.
             let is_free = |it: &PathBuf| self.files.get(it).is_none_or(FileRound::is_gone);
             let key = match file.seen.is_none() && is_free(&file.name) {
@@ -204,7 +284,7 @@ impl Round {
     }
 
     /// Returns the files that some changes move: the change that removes the file, and the one that makes it.
-    fn moves<'a>(&self, changes: &'a [Change]) -> Vec<(&'a Change, &'a Change)> {
+    fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Vec<(&'a Change, &'a Change)> {
         let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
         let gone = changes
             .iter()
@@ -214,16 +294,28 @@ impl Round {
             .filter(|it| self.files.get(&it.path).is_none_or(FileRound::is_gone))
             .collect();
         let mut moves = Vec::new();
+        let mut others = Vec::new();
         for change in gone {
             let name = self.files.get(&change.path).map(|it| &it.name);
             let is_back = |it: &&Change| name == Some(&it.path);
             let is_same = |it: &&Change| blob(&it.after) == blob(&change.before);
-            let has_name = |it: &&Change| it.path.file_name() == change.path.file_name();
             let at = made.iter().position(is_back);
-            let at = at.or_else(|| made.iter().position(|it| is_same(it) && has_name(it)));
-            if let Some(at) = at.or_else(|| made.iter().position(is_same)) {
-                moves.push((change, made.remove(at)));
+            let at = at.or_else(|| {
+                made.iter()
+                    .position(|it| is_same(it) && has_name(it, change))
+            });
+            match at.or_else(|| made.iter().position(is_same)) {
+                Some(at) => moves.push((change, made.remove(at))),
+                None => others.push(change),
             }
+        }
+        // To compare many files takes long.
+        let is_few = others.len() * made.len() <= MOST_COMPARED;
+        for change in others {
+            let like = |it: &&Change| is_like(change, it, store);
+            let at = made.iter().position(|it| has_name(it, change) && like(it));
+            let at = at.or_else(|| made.iter().position(|it| is_few && like(it)));
+            moves.extend(at.map(|at| (change, made.remove(at))));
         }
         moves
     }
@@ -247,7 +339,7 @@ impl Round {
                 let (mode, blob) = (*mode, Some(blob));
                 now = Some(Entry::File { mode, blob });
             }
-            file.follow(&now, store)?;
+            file.follow(&now, EditBy::Owner, store)?;
         }
         Ok(())
     }
@@ -264,10 +356,10 @@ impl Round {
         open.filter_map(|(_, file)| file.since).min()
     }
 
-    /// Returns the files with open changes. `records` are those of the calls that are named.
-    pub fn open_files(&self, records: &[Record], store: &Store) -> Vec<OpenFile> {
+    /// Returns the files with open changes.
+    pub fn open_files(&self, store: &Store) -> Vec<OpenFile> {
         let files = self.files.iter();
-        let open = files.filter_map(|(path, it)| OpenFile::new(path, it, records, store));
+        let open = files.filter_map(|(path, it)| OpenFile::new(path, it, store));
         open.collect()
     }
 
@@ -288,6 +380,9 @@ impl FileRound {
             accepted: entry.clone(),
             baseline: entry.clone(),
             seen: entry,
+            weave: None,
+            made_by: None,
+            calls: Vec::new(),
             since: None,
         }
     }
@@ -300,46 +395,132 @@ impl FileRound {
         self.baseline.is_none() && self.seen.is_none()
     }
 
-    /// Takes what makes the file like `now` for a change of the person.
-    fn follow(&mut self, now: &Option<Entry>, store: &Store) -> io::Result<()> {
-        self.baseline = carried(&self.baseline, &self.seen, now, store)?;
+    /// Makes the file like `now`. What the chat does not do itself changes the baseline too.
+    fn follow(&mut self, now: &Option<Entry>, by: EditBy, store: &Store) -> io::Result<()> {
+        if self.seen == *now {
+            return Ok(());
+        }
+        let is_own = matches!(by, EditBy::Author(mark) if mark.author == OWN);
+        let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
+        let can_be = |it: &Option<Entry>| it.is_none() || is_file(it);
+        // A file that the person makes or removes is theirs as a whole.
+        let is_whole = by == EditBy::Owner && !(is_file(&self.seen) && is_file(now));
+        let entries = [&self.baseline, &self.seen, now];
+        let texts = match is_whole || !entries.into_iter().all(can_be) {
+            true => [None, None, None],
+            false => entries.map(|it| decode(it, store)),
+        };
+        let [Some(base), Some(old), Some(new)] = texts else {
+            self.weave = None;
+            if !is_own {
+                self.baseline.clone_from(now);
+            }
+            self.seen.clone_from(now);
+            return Ok(());
+        };
+        let texts = FileText::alike([base, old, new]);
+        let [base, old, new] = texts.each_ref().map(FileText::as_str);
+        let known = self.weave.take();
+        let known = known.filter(|it| it.base(OWN) == base && it.text() == old);
+        let mut weave = known.unwrap_or_else(|| Weave::new(base, old, UNKNOWN));
+        weave.edit(new, by);
+        if let EditBy::Author(mark) = by
+            && self.seen.is_none()
+            && self.baseline.is_none()
+        {
+            self.made_by = Some(mark.author);
+        }
+        if !is_own {
+            let text = weave.base(OWN);
+            self.baseline = self.carried(&text, base, now, by, store)?;
+        }
+        self.weave = Some(weave);
         self.seen.clone_from(now);
         Ok(())
     }
+
+    /// Returns the baseline with another text, and the mode that `now` gets by a change.
+    fn carried(
+        &self,
+        text: &str,
+        base: &str,
+        now: &Option<Entry>,
+        by: EditBy,
+        store: &Store,
+    ) -> io::Result<Option<Entry>> {
+        let own_mode = mode(now).filter(|it| Some(*it) != mode(&self.seen));
+        let mode = own_mode.or(mode(&self.baseline)).or(mode(now));
+        let is_unmade = match (self.made_by, by) {
+            (Some(OWN), _) => true,
+            (Some(chat), EditBy::TakingBack(by)) => chat == by,
+            _ => false,
+        };
+        let is_none = self.baseline.is_none() || now.is_none() || is_unmade;
+        // Another chat may make an empty file.
+        let is_made = self.seen.is_none() && now.is_some() && matches!(by, EditBy::Author(_));
+        if text.is_empty() && is_none && !(is_made && is_empty(now, store)) {
+            return Ok(None);
+        }
+        let like = match text == base && self.baseline.is_some() || now.is_none() {
+            true => &self.baseline,
+            false => now,
+        };
+        file_like(like, text, mode, store)
+    }
+
+    /// Takes what the person accepted of a chat into the baseline.
+    fn accept(&mut self, file: &AcceptedFile, by: Mark, store: &Store) {
+        let is_own = by.author == OWN;
+        let texts = [&self.baseline, &self.seen, &file.baseline].map(|it| decode(it, store));
+        let mut weave = self.weave.take();
+        if let [Some(base), Some(old), Some(new)] = texts {
+            let texts = FileText::alike([base, old, new]);
+            let [base, old, new] = texts.each_ref().map(FileText::as_str);
+            weave = weave.filter(|it| it.base(OWN) == base && it.text() == old);
+            let weave = weave.get_or_insert_with(|| Weave::new(base, old, UNKNOWN));
+            weave.accept(by.author, new, by.change);
+        }
+        self.weave = weave;
+        if is_own {
+            self.name.clone_from(&file.name);
+            self.accepted.clone_from(&file.baseline);
+            self.baseline.clone_from(&file.baseline);
+        }
+        if self.made_by == Some(by.author) && file.baseline.is_some() {
+            self.made_by = None;
+        }
+    }
 }
 
-/// Makes the change from `seen` to `now` in the baseline too. If that cannot be done by lines, all of the file is the person's.
-fn carried(
-    baseline: &Option<Entry>,
-    seen: &Option<Entry>,
-    now: &Option<Entry>,
-    store: &Store,
-) -> io::Result<Option<Entry>> {
-    if seen == now {
-        return Ok(baseline.clone());
-    }
-    let (None | Some(Entry::File { .. }), Some(Entry::File { .. }), Some(Entry::File { .. })) =
-        (baseline, seen, now)
+fn is_empty(entry: &Option<Entry>, store: &Store) -> bool {
+    decode(entry, store).is_some_and(|it| it.as_str().is_empty())
+}
+
+fn has_name(one: &Change, other: &Change) -> bool {
+    one.path.file_name() == other.path.file_name()
+}
+
+/// Returns whether a file that was removed and one that was made have at least half of their lines in common.
+fn is_like(removed: &Change, made: &Change, store: &Store) -> bool {
+    let (Some(old), Some(new)) = (decode(&removed.before, store), decode(&made.after, store))
     else {
-        return Ok(now.clone());
+        return false;
     };
-    let texts = [baseline, seen, now].map(|it| decode(it, store));
-    let [Some(base), Some(old), Some(new)] = texts else {
-        return Ok(now.clone());
-    };
-    let [base, old, new] = FileText::alike([base, old, new]);
-    let text = carry(base.as_str(), old.as_str(), new.as_str());
-    let own_mode = mode(now).filter(|it| Some(*it) != mode(seen));
-    let mode = own_mode.or(mode(baseline)).or(mode(now));
-    if baseline.is_none() && text.is_empty() {
-        return Ok(None);
+    let [old, new] = FileText::alike([old, new]);
+    let [old, new] = [old.as_str(), new.as_str()];
+    let [old_count, new_count] = [old, new].map(|it| it.lines().count());
+    let longest = old_count.max(new_count);
+    if 2 * old_count.min(new_count) < longest {
+        return false;
     }
-    let like = if text == base.as_str() && baseline.is_some() {
-        baseline
-    } else {
-        now
-    };
-    file_like(like, &text, mode, store)
+    let removed: usize = hunks(old, new).iter().map(Hunk::removed).sum();
+    let common = old_count.saturating_sub(removed);
+    common > 0 && 2 * common >= longest
+}
+
+/// Returns whether a change is one of the text alone.
+fn is_text(before: &Option<Entry>, after: &Option<Entry>) -> bool {
+    blob(before).is_some() && blob(after).is_some() && mode(before) == mode(after)
 }
 
 /// Returns a file with a text and a mode, else like another one.
@@ -370,7 +551,7 @@ fn file_like(
 }
 
 impl OpenFile {
-    fn new(path: &Path, file: &FileRound, records: &[Record], store: &Store) -> Option<Self> {
+    fn new(path: &Path, file: &FileRound, store: &Store) -> Option<Self> {
         if !file.is_open(path) {
             return None;
         }
@@ -379,6 +560,9 @@ impl OpenFile {
             accepted,
             baseline,
             seen,
+            weave,
+            made_by: _,
+            calls,
             since,
         } = file.clone();
         let both = [&baseline, &seen].map(|it| decode(it, store));
@@ -402,23 +586,24 @@ impl OpenFile {
             texts = None;
             kinds.push(PartKind::Whole);
         }
-        let now = texts.as_ref().map_or("", |it| it[1].as_str());
-        let all = records;
-        let records = of_records(path, all, &lines, now, store);
-        kinds.extend(lines.into_iter().map(PartKind::Lines));
-        let is_line = |it: &&PartKind| matches!(it, PartKind::Lines(_));
-        let first = kinds.iter().take_while(|it| !is_line(it)).count();
-        let of_file = vec![(1, of_path(path, all, texts.is_none())); first];
-        let mut records = of_file.into_iter().chain(records);
-        let parts = kinds.into_iter().map(|kind| {
-            let (line, records) = records.next().unwrap_or((1, Vec::new()));
-            OpenPart {
+        let is_whole = texts.is_none();
+        let of_file = calls.iter().filter(|(_, is_more)| is_whole || *is_more);
+        let of_file: Vec<_> = of_file.map(|(call, _)| *call).collect();
+        let mut parts: Vec<_> = (kinds.into_iter())
+            .map(|kind| OpenPart {
                 kind,
+                line: 1,
+                records: of_file.clone(),
+            })
+            .collect();
+        let calls = calls_of(weave.as_ref(), texts.as_ref(), &lines);
+        parts.extend(
+            (lines.into_iter().zip(calls)).map(|(hunk, (line, records))| OpenPart {
+                kind: PartKind::Lines(hunk),
                 line,
                 records,
-            }
-        });
-        let parts = parts.collect();
+            }),
+        );
         let own = match accepted == baseline {
             true => Vec::new(),
             false => own_lines(&accepted, texts.as_ref().map(|it| &it[0]), store),
@@ -599,6 +784,40 @@ impl OpenFile {
     }
 }
 
+/// Returns the first line in the new text of each hunk, from 1, and the indexes of the records of the calls that made it.
+fn calls_of(
+    weave: Option<&Weave>,
+    texts: Option<&[FileText; 2]>,
+    lines: &[Hunk],
+) -> Vec<(usize, Vec<usize>)> {
+    let mut moved: isize = 0;
+    let ranges = lines.iter().map(|hunk| {
+        let start = hunk.at.start.saturating_add_signed(moved);
+        moved += hunk.added().cast_signed() - hunk.removed().cast_signed();
+        (hunk.at.clone(), start..start + hunk.added())
+    });
+    let ranges: Vec<_> = ranges.collect();
+    let marks = match (weave, texts) {
+        (Some(weave), Some([old, new])) if weave.text() == new.as_str() => {
+            // Else it is compared with a commit.
+            match weave.base(OWN) == old.as_str() {
+                true => weave.changes_of(OWN, &ranges),
+                false => ranges
+                    .iter()
+                    .map(|(_, now)| weave.changes_at(now.clone()))
+                    .collect(),
+            }
+        }
+        _ => vec![Vec::new(); ranges.len()],
+    };
+    let calls = marks.into_iter().map(|marks| {
+        let known = marks.iter().filter(|it| it.change != UNKNOWN);
+        known.map(|it| it.change).collect()
+    });
+    let first = ranges.iter().map(|(_, now)| now.start + 1);
+    first.zip(calls).collect()
+}
+
 /// Returns an entry with the mode of another one.
 fn with_mode(entry: Entry, of: &Option<Entry>) -> Entry {
     match (entry, mode(of)) {
@@ -633,18 +852,6 @@ fn own_lines(accepted: &Option<Entry>, baseline: Option<&FileText>, store: &Stor
         at = hunk.at.end;
     }
     own
-}
-
-/// Returns the indexes of the records of calls that changed a file; unless it is changed as a whole, those that changed more
-/// of it than its text.
-fn of_path(path: &Path, records: &[Record], is_whole: bool) -> Vec<usize> {
-    let is_more = |it: &Change| is_whole || mode(&it.before) != mode(&it.after);
-    let has = |it: &Record| {
-        let mut of_file = it.changes.iter().filter(|change| change.path == path);
-        matches!(it.by, By::Call { .. }) && of_file.any(is_more)
-    };
-    let found = records.iter().enumerate().filter(|(_, it)| has(it));
-    found.map(|(at, _)| at).collect()
 }
 
 fn blob(entry: &Option<Entry>) -> Option<&super::change::Blob> {

@@ -451,6 +451,7 @@ fn a_backend_that_is_killed_leaves_whole_files() {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     };
     scene.checkpoints.append("chat", &record).unwrap();
     for rounds in 1..5 {
@@ -497,6 +498,7 @@ fn a_record_of_an_older_version_with_a_commit_is_read() {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     };
     let text = serde_json::to_string(&record).unwrap();
     let old: Record = serde_json::from_str(&with_repository(&text)).unwrap();

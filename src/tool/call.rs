@@ -1,4 +1,5 @@
-//! A call of the model with valid arguments: what it needs to be judged, asked about and carried out.
+//! A call of the model with valid arguments, in its stages: a [`PlannedCall`] is judged; a [`JudgedCall`] says what the person is asked
+//! and does what it is for; a [`ReadyCall`] has all that it needs to start; a [`RunningCall`] ends with a [`CallResult`].
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -7,13 +8,14 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
+use super::JudgedAction;
 use super::context::{CallContext, Halt};
-use super::event::{CallEnd, CallEvent, ShownCall};
+use super::event::{CallEnd, ShownCall};
 use super::permissions::{Allowance, TurnMemory};
 use crate::protocol::{HunkAnswer, Question};
 use co_exec::secrets::redact::RedactedText;
-use co_llm::transcript::{Decision, Item, ShownPart};
-use co_policy::{ApprovalQuestion, Grant, Verdict};
+use co_llm::transcript::{Decision, ShownPart};
+use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 
 /// The result of a call that was cancelled before it got a verdict or ran.
 pub const CANCELLED: &str = "Cancelled before it was run.";
@@ -24,8 +26,8 @@ pub const CUT_OFF: &str = "cut off: the turn ended before this call was carried 
 /// The result of a denied call.
 const DENIED: &str = "User denied this action";
 
-/// The rest of a call that has started. It shows what happens, and returns the result.
-pub type RunningCall = Pin<Box<dyn Future<Output = Result<CallResult, Halt>> + Send>>;
+/// The confinement of a call that runs in this process, as the audit file names it.
+pub(super) const CO_ITSELF: &str = "co itself";
 
 /// A call with valid arguments.
 ///
@@ -51,116 +53,18 @@ pub trait PlannedCall: Send + Sync {
     ///
     /// # Errors
     /// The call cannot run. The text is for the model.
-    async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String>;
-
-    /// Returns the verdict with the permissions of the person applied.
-    fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution;
-
-    /// Returns whether the call changes nothing, whatever its arguments are.
-    fn only_looks(&self) -> bool {
-        false
-    }
-
-    /// Returns the verdict, with what the audit file says of the call; none if it needs none.
-    fn judged(&self) -> Option<&JudgedCall>;
-
-    /// Returns the question about the call. It is needed if [`Self::resolve`] says so; none for a call that is never asked about.
-    fn question(
-        &self,
-        _context: &CallContext,
-        _memory: &TurnMemory,
-        _asking: &ApprovalQuestion,
-    ) -> Option<AskedQuestion> {
-        None
-    }
-
-    /// Returns the name under which `/undo` lists what files change while the call runs; none if none change, or the call records them
-    /// itself.
-    fn changes_as(&self) -> Option<String> {
-        None
-    }
-
-    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual one.
-    fn refused(
-        &mut self,
-        _decision: &Decision,
-        _hunks: Option<&[HunkAnswer]>,
-    ) -> Option<CallResult> {
-        None
-    }
-
-    /// Starts the call.
-    ///
-    /// # Errors
-    /// The turn ends.
-    async fn start(
-        self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt>;
+    async fn judge(&self, context: &CallContext, memory: &TurnMemory)
+    -> Result<JudgedCall, String>;
 }
 
-/// The further steps of a call that runs a command: the person may write another command in its place, and it may run as a trial
-/// before the question about it. No other kind of call has them.
-#[async_trait]
-pub trait CommandSteps: PlannedCall {
-    /// Judges a command that the person wrote in place of this one. The inner error is the reason if a deny rule forbids it.
-    ///
-    /// # Errors
-    /// The turn is cancelled, or the command cannot be judged.
-    async fn judge_edit(
-        &self,
-        command: String,
-        context: &CallContext,
-        memory: &TurnMemory,
-    ) -> Result<Result<EditedCommand, String>, String>;
-
-    /// Replaces the command with the person's. Returns the event that shows it.
-    fn edit(&mut self, edit: EditedCommand) -> CallEvent;
-
-    /// Returns whether the person wrote the command.
-    fn is_edited(&self) -> bool;
-
-    /// Returns whether the command runs as a trial before co asks about it. `answered` is true if the person has answered already.
-    fn is_tried_first(&self, context: &CallContext, memory: &TurnMemory, answered: bool) -> bool;
-
-    /// Notes that the person wants to try the command.
-    fn want_trial(&mut self);
-
-    /// Drops the changes of a trial that has ended. Returns false if there is none.
-    fn drop_trial(&mut self) -> bool;
-
-    /// Runs the command as a trial. `id` is that of the call.
-    ///
-    /// # Errors
-    /// The turn ends.
-    async fn try_out(
-        self: Box<Self>,
-        id: String,
-        context: Arc<CallContext>,
-    ) -> Result<AfterTrial, Halt>;
-}
-
-/// A call of any tool.
-pub enum AnyCall {
-    Command(Box<dyn CommandSteps>),
-    Other(Box<dyn PlannedCall>),
-}
-
-/// A command that the person wrote in place of the model's, and so approved.
-pub struct EditedCommand {
-    pub command: String,
-    /// The number of calls that had ended when the person wrote it; none if bash computes no word of it. The approval ends
-    /// with the next call, because that may change a computed word.
-    pub computed_at: Option<usize>,
-}
-
-/// A command after its trial.
-pub enum AfterTrial {
-    /// The person is asked about it.
-    Ask(Box<dyn CommandSteps>),
-    /// It needs no answer, or the turn was cancelled.
-    Ended(Box<CallResult>),
+/// A call with its verdict.
+pub struct JudgedCall {
+    pub resolution: Resolution,
+    /// None if the call needs no verdict.
+    pub audited: Option<AuditedText>,
+    /// The call changes nothing, whatever its arguments are.
+    pub only_looks: bool,
+    pub action: JudgedAction,
 }
 
 /// The verdict on a call with the permissions of the person applied.
@@ -169,12 +73,15 @@ pub enum Resolution {
     Free,
     Run(Decision),
     Refuse(Decision),
-    Ask(ApprovalQuestion),
+    Ask(Box<AskedQuestion>),
 }
 
 /// A question about a call.
+#[derive(Clone)]
 pub struct AskedQuestion {
     pub question: Question,
+    /// The prefix that `always` may allow.
+    pub prefix: Option<Pattern>,
     /// The number of calls that had ended when it was asked; none if bash computes no word of the command. Another call may
     /// change a computed word.
     pub computed_at: Option<usize>,
@@ -182,36 +89,84 @@ pub struct AskedQuestion {
     pub always: Vec<Allowance>,
 }
 
-/// A call that may run.
+/// A judged call in the audit file.
 #[derive(Debug, Clone)]
-pub struct Approved {
+pub struct AuditedText {
+    pub command: String,
+    /// Its simple commands.
+    pub segments: Vec<String>,
+    /// The verdict in a word.
+    pub verdict: &'static str,
+}
+
+/// The work of a judged call.
+#[async_trait]
+pub trait CallAction: Send + Sync {
+    /// Returns the name under which `/undo` lists what files change while the call runs; none if none change, or the call records them
+    /// itself.
+    fn changes_as(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the result of the call if the person, in a review or not, or a rule refuses it; none for the usual one.
+    fn refused(
+        self: Box<Self>,
+        _decision: &Decision,
+        _hunks: Option<&[HunkAnswer]>,
+    ) -> Option<CallResult> {
+        None
+    }
+
+    /// Makes all ready that the call needs to start. Nothing of it has happened when this returns.
+    async fn prepare(
+        self: Box<Self>,
+        context: &Arc<CallContext>,
+        decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun>;
+}
+
+/// A decision on a call.
+#[derive(Debug, Clone)]
+pub struct DecidedCall {
     /// The id of the call.
     pub id: String,
-    /// None if the call needs no verdict.
+    /// None if the call needs none.
     pub decision: Option<Decision>,
+    pub audited: Option<AuditedText>,
     /// The answers of the person in a review; none if they answered the whole.
     pub hunks: Option<Vec<HunkAnswer>>,
     /// The model has not been told in this turn that the confinement may have caused a failure.
     pub may_hint: bool,
 }
 
-/// A command or text with its verdict.
-#[derive(Debug, Clone)]
-pub struct JudgedCall {
-    pub command: String,
-    /// Its simple commands.
-    pub segments: Vec<String>,
-    /// The words of each simple command. Variables and globs stay as written.
-    pub words: Vec<Vec<String>>,
-    /// bash computes a word of the command, such as a glob.
-    pub computes: bool,
-    /// The first reason to believe that it reaches a secret or a place outside the workspace.
-    pub reach: Option<String>,
-    pub verdict: Verdict,
+/// A call that may start. The turn records its decision, audits it, starts it and shows what happens, in this order.
+pub struct ReadyCall<T = CallResult> {
+    /// The confinement. It is audited and the decision is shown before the call acts. None for a call that only looks, in this process.
+    pub level: Option<&'static str>,
+    /// The words that tell the person what runs.
+    pub runs: Option<String>,
+    pub start: Starting<T>,
+}
+
+/// The start of a call.
+pub type Starting<T = CallResult> =
+    Pin<Box<dyn Future<Output = Result<RunningCall<T>, NotRun>> + Send>>;
+
+/// The rest of a call that has started.
+pub type RunningCall<T = CallResult> = Pin<Box<dyn Future<Output = Result<T, Halt>> + Send>>;
+
+/// The reason why a call does not run.
+pub enum NotRun {
+    /// It cannot run. The text is for the model; the person sees its first line.
+    Because(String),
+    /// The person or a rule refuses it.
+    Refused(Box<CallResult>),
+    /// The turn ends.
+    Halt(Halt),
 }
 
 /// The result of a call.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct CallResult {
     /// The text for the model.
     pub told: RedactedText,
@@ -226,45 +181,39 @@ pub struct CallResult {
     pub hinted: bool,
     /// An output that the chat shows with the result.
     pub output: Option<String>,
-    /// The effect of a call that ran and was then refused, for the audit file.
-    pub effect: Option<String>,
+    /// The outcome in the audit file; none if the call did not run, or started a job.
+    pub effect: Option<CallEffect>,
 }
 
-impl AnyCall {
-    pub(super) fn other(call: impl PlannedCall + 'static) -> Self {
-        Self::Other(Box::new(call))
-    }
+/// The outcome of a call in the audit file.
+#[derive(Debug, Clone)]
+pub struct CallEffect {
+    /// The confinement that it had.
+    pub level: &'static str,
+    pub words: String,
+    pub spill: Option<PathBuf>,
+}
 
-    pub fn call(&self) -> &dyn PlannedCall {
-        match self {
-            Self::Command(command) => &**command,
-            Self::Other(call) => &**call,
-        }
-    }
-
-    pub fn call_mut(&mut self) -> &mut dyn PlannedCall {
-        match self {
-            Self::Command(command) => &mut **command,
-            Self::Other(call) => &mut **call,
-        }
-    }
-
-    pub fn into_call(self) -> Box<dyn PlannedCall> {
-        match self {
-            Self::Command(command) => command,
-            Self::Other(call) => call,
+impl JudgedCall {
+    /// Returns a call that needs no verdict.
+    pub(super) fn free(action: impl CallAction + 'static) -> Self {
+        Self {
+            resolution: Resolution::Free,
+            audited: None,
+            only_looks: false,
+            action: JudgedAction::Other(Box::new(action)),
         }
     }
 }
 
 impl Resolution {
     /// Applies the permissions of the person to a verdict. A call that the policy allows, but no rule, needs approval here; `why`
-    /// is the reason for the question.
+    /// is the reason for the question, and `ask` makes it.
     pub fn of(
         verdict: &Verdict,
         why: Option<&'static str>,
-        context: &CallContext,
-        memory: &TurnMemory,
+        (context, memory): (&CallContext, &TurnMemory),
+        ask: impl FnOnce(&ApprovalQuestion) -> AskedQuestion,
     ) -> Self {
         let question = match verdict {
             Verdict::Deny { why, .. } => {
@@ -274,52 +223,64 @@ impl Resolution {
                 return Self::Run(Decision::Rule { rule: rule.clone() });
             }
             Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
-                let why = why.unwrap_or("nothing else allows it");
-                ApprovalQuestion::because(why)
+                &ApprovalQuestion::because(why.unwrap_or("nothing else allows it"))
             }
-            Verdict::Ask(question) => question.clone(),
+            Verdict::Ask(question) => question,
         };
         match memory.permissions.confirms(&context.services) && !question.unread {
             true => Self::Run(Decision::AutoConfirm),
-            false => Self::Ask(question),
+            false => Self::Ask(Box::new(ask(question))),
         }
     }
 }
 
-impl Approved {
-    /// Returns the decision, or that of a call that needs none.
-    pub(super) fn decision(&self) -> Decision {
-        self.decision.clone().unwrap_or(Decision::Unasked)
-    }
-
-    /// Records the decision. When this returns, the call may run.
-    pub(super) async fn record(&self, context: &CallContext) -> Result<(), Halt> {
-        let Some(decision) = self.decision.clone() else {
-            return Ok(());
-        };
-        let call = self.id.clone();
-        context.host.record(Item::Decision { call, decision }).await
-    }
-
-    /// Shows the decision.
-    pub(super) async fn show(&self, context: &CallContext) -> Result<(), Halt> {
-        context
-            .host
-            .show(CallEvent::Decision(self.decision()))
-            .await
-    }
-}
-
-impl JudgedCall {
-    /// Returns the verdict on a call that is no command.
-    pub(super) fn plain(command: String, verdict: Verdict) -> Self {
+impl AuditedText {
+    /// Returns a call that is no command.
+    pub(super) fn plain(command: String, verdict: &Verdict) -> Self {
         Self {
             command,
             segments: Vec::new(),
-            words: Vec::new(),
-            computes: false,
-            reach: None,
-            verdict,
+            verdict: verdict.word(),
+        }
+    }
+}
+
+impl DecidedCall {
+    /// Returns the decision, or that of a call that needs none.
+    pub fn decision(&self) -> Decision {
+        self.decision.clone().unwrap_or(Decision::Unasked)
+    }
+}
+
+impl ReadyCall {
+    /// Returns a call that starts when its result is awaited.
+    pub(super) fn new(
+        level: Option<&'static str>,
+        runs: Option<String>,
+        work: impl Future<Output = Result<CallResult, Halt>> + Send + 'static,
+    ) -> Self {
+        let running: RunningCall = Box::pin(work);
+        Self {
+            level,
+            runs,
+            start: Box::pin(std::future::ready(Ok(running))),
+        }
+    }
+}
+
+impl From<Halt> for NotRun {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(halt)
+    }
+}
+
+impl CallEffect {
+    /// Returns the outcome of a call that ran in this process.
+    pub(super) fn of_co(words: impl Into<String>) -> Self {
+        Self {
+            level: CO_ITSELF,
+            words: words.into(),
+            spill: None,
         }
     }
 }
@@ -348,11 +309,6 @@ impl CallResult {
             shown: ShownPart::line(format!("not run: {shown}")),
             ..Self::answer(why)
         }
-    }
-
-    /// Returns this result as the rest of a call that has nothing more to do.
-    pub(super) fn at_once(self) -> RunningCall {
-        Box::pin(std::future::ready(Ok(self)))
     }
 
     /// Adds a line for the model.

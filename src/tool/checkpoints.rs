@@ -216,6 +216,7 @@ impl CallContext {
             unclear: found.unclear,
             unknown: found.unknown,
             at: None,
+            nanos: 0,
         }
     }
 }

@@ -1,4 +1,7 @@
 //! The tool `run_shell_command`, which runs one command through the executor: at once, after an answer, as a trial, or as a job.
+//!
+//! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may run as
+//! a trial before the question about it.
 
 pub mod conditions;
 pub(crate) mod readiness;
@@ -14,13 +17,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use self::request::CommandRequest;
-use self::trial::{Trial, TrialEnd};
+pub use self::trial::{AfterTrial, TriedCall};
+use self::trial::{Trial, TrialChoice};
+use super::JudgedAction;
 use super::call::{
-    AfterTrial, AnyCall, Approved, AskedQuestion, CANCELLED, CallResult, CommandSteps,
-    EditedCommand, JudgedCall, PlannedCall, Resolution, RunningCall,
+    AskedQuestion, AuditedText, CANCELLED, CallAction, CallResult, DecidedCall, JudgedCall, NotRun,
+    PlannedCall, ReadyCall, Resolution,
 };
-use super::context::{CallContext, Halt};
-use super::event::{CallEvent, ShownCall};
+use super::context::CallContext;
+use super::event::{ExecMode, ShownCall};
 use super::jobs::list::JobListRequest;
 use super::permissions::{Allowance, TurnMemory};
 use super::schema::BuiltIn;
@@ -31,36 +36,57 @@ use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
 
 /// A call that runs a command.
-struct CommandCall {
+#[derive(Clone)]
+pub struct CommandCall {
     /// The command of the model.
     request: CommandRequest,
     edited: Option<EditedCommand>,
-    judged: Option<JudgedCommand>,
     trial: Trial,
 }
 
+/// A command that the person wrote in place of the model's, and so approved.
+#[derive(Clone)]
+pub struct EditedCommand {
+    command: String,
+    /// The number of calls that had ended when the person wrote it; none if bash computes no word of it. The approval ends
+    /// with the next call, because that may change a computed word.
+    computed_at: Option<usize>,
+}
+
+/// The verdict on a command that the person wrote.
+pub enum EditVerdict {
+    Allowed(EditedCommand),
+    /// A deny rule forbids it: the reason.
+    Forbidden(String),
+    /// It cannot be judged, or the turn is cancelled.
+    Unknown,
+}
+
 /// A command with its verdict.
-struct JudgedCommand {
+pub struct JudgedCommand {
+    call: CommandCall,
     /// The command of the model, or of the person.
     request: CommandRequest,
     cwd: PathBuf,
-    judged: JudgedCall,
-    /// The person wrote the command, and no call since then can have changed a word of it. So it is approved.
-    approved: bool,
+    assessed: AssessedCommand,
     /// The hidden secrets that the person's approval opens for the command.
     opens: Vec<PathBuf>,
+    trial: TrialChoice,
+}
+
+/// A command as the policy sees it.
+struct AssessedCommand {
+    audited: AuditedText,
+    /// The words of each simple command. Variables and globs stay as written.
+    words: Vec<Vec<String>>,
+    /// bash computes a word of the command, such as a glob.
+    computes: bool,
+    /// The first reason to believe that it reaches a secret or a place outside the workspace.
+    reach: Option<String>,
+    verdict: Verdict,
 }
 
 impl CommandCall {
-    fn new(request: CommandRequest) -> Self {
-        Self {
-            request,
-            edited: None,
-            judged: None,
-            trial: Trial::None,
-        }
-    }
-
     /// Returns the command of the model, or that of the person in its place.
     fn current(&self) -> CommandRequest {
         match &self.edited {
@@ -69,85 +95,122 @@ impl CommandCall {
         }
     }
 
-    /// Returns the reason why a command that only looks needs approval; none if it needs none.
-    fn why_ask_unasked(&self, memory: &TurnMemory) -> Option<&'static str> {
-        let failed = &memory.permissions.failed_confined;
-        failed
-            .contains(&self.current().text())
-            .then_some("it failed in the read-only sandbox; approved, it runs outside of it")
+    /// Returns whether the person wrote the command, and no call since then can have changed a word of it. So it is approved.
+    fn is_approved(&self, memory: &TurnMemory) -> bool {
+        let at = self.edited.as_ref().map(|edit| edit.computed_at);
+        at.is_some_and(|at| at.is_none_or(|at| at == memory.calls_ended))
     }
 }
 
 #[async_trait]
 impl PlannedCall for CommandCall {
     fn shown(&self) -> ShownCall {
-        self.request.shown()
+        ShownCall::Command {
+            command: co_policy::printable(&self.request.text()),
+            mode: self.request.mode,
+        }
     }
 
-    async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String> {
-        self.judged = None;
+    async fn judge(
+        &self,
+        context: &CallContext,
+        memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
         let request = self.current();
         let cwd = place(context, &request)?;
-        let judged = judge(context, memory, &request, &cwd).await?;
-        let opens = opens(context, &judged, &cwd).await?;
-        let at = self.edited.as_ref().map(|edit| edit.computed_at);
-        self.judged = Some(JudgedCommand {
-            approved: at.is_some_and(|at| at.is_none_or(|at| at == memory.calls_ended)),
+        let assessed = assess(context, memory, &request, &cwd).await?;
+        let opens = opens(context, &assessed, &cwd).await?;
+        let failed = &memory.permissions.failed_confined;
+        let why = failed
+            .contains(&request.text())
+            .then_some("it failed in the read-only sandbox; approved, it runs outside of it");
+        let verdict = assessed.verdict.clone();
+        let mut command = JudgedCommand {
+            call: self.clone(),
             request,
             cwd,
-            judged,
+            assessed,
             opens,
-        });
-        let asks = matches!(self.resolve(context, memory), Resolution::Ask(_));
-        if asks && self.request.mode.background {
+            trial: TrialChoice::default(),
+        };
+        let resolution = match (&verdict, why) {
+            (Verdict::Allow(_) | Verdict::Ask(_), _) if self.is_approved(memory) => {
+                Resolution::Run(Decision::Approved)
+            }
+            (Verdict::Allow(Grant::ReadOnly | Grant::Unconfined), None) => {
+                Resolution::Run(Decision::Unasked)
+            }
+            (verdict, why) => Resolution::of(verdict, why, (context, memory), |asking| {
+                command.trial = self.trial_choice(asking, context, memory);
+                command.question(asking, (context, memory))
+            }),
+        };
+        if matches!(resolution, Resolution::Ask(_)) && command.request.mode.background {
             // A question about it would be useless.
             let room = context.jobs(JobListRequest::CheckRoom).await;
             room.unwrap_or(Ok(()))?;
         }
-        Ok(())
+        Ok(JudgedCall {
+            resolution,
+            audited: Some(command.assessed.audited.clone()),
+            only_looks: false,
+            action: JudgedAction::Command(Box::new(command)),
+        })
+    }
+}
+
+#[async_trait]
+impl CallAction for JudgedCommand {
+    fn changes_as(&self) -> Option<String> {
+        // What a trial changed is recorded when it is kept.
+        (!self.call.trial.is_to_keep()).then(|| self.request.text())
     }
 
-    fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution {
-        let Some(JudgedCommand {
-            judged, approved, ..
-        }) = &self.judged
-        else {
-            return Resolution::Refuse(Decision::Withdrawn);
-        };
-        // The person wrote the command.
-        if *approved && !matches!(judged.verdict, Verdict::Deny { .. }) {
-            return Resolution::Run(Decision::Approved);
-        }
-        match (&judged.verdict, self.why_ask_unasked(memory)) {
-            (Verdict::Allow(Grant::ReadOnly | Grant::Unconfined), None) => {
-                Resolution::Run(Decision::Unasked)
+    fn refused(
+        self: Box<Self>,
+        decision: &Decision,
+        hunks: Option<&[HunkAnswer]>,
+    ) -> Option<CallResult> {
+        Some(self.call.trial.ended()?.refused(decision, hunks))
+    }
+
+    async fn prepare(
+        mut self: Box<Self>,
+        context: &Arc<CallContext>,
+        decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        match std::mem::take(&mut self.call.trial) {
+            Trial::Ended(ended) if !ended.tried.summary.runs_again => {
+                let ended = Arc::unwrap_or_clone(ended);
+                Ok(self.keep(ended, Arc::clone(context), decided.clone()))
             }
-            (verdict, why) => Resolution::of(verdict, why, context, memory),
+            _ => self.ready(context, decided).await,
         }
     }
+}
 
-    fn judged(&self) -> Option<&JudgedCall> {
-        self.judged.as_ref().map(|it| &it.judged)
-    }
-
+impl JudgedCommand {
+    /// Returns the question about the command.
     fn question(
         &self,
-        context: &CallContext,
-        memory: &TurnMemory,
         asking: &ApprovalQuestion,
-    ) -> Option<AskedQuestion> {
-        let JudgedCommand {
+        (context, memory): (&CallContext, &TurnMemory),
+    ) -> AskedQuestion {
+        let Self {
+            call,
             request,
             cwd,
-            judged,
+            assessed,
             opens,
-            ..
-        } = self.judged.as_ref()?;
-        let (tried, change) = self.trial.for_question();
+            trial,
+        } = self;
+        let (tried, change) = call.trial.for_question();
         let ceiling = context.services.config.max_timeout();
         let command = request.text();
         let span = asking.reasons.first().and_then(|it| it.span.as_ref());
         let secrets = secret_access::reason(opens, &context.workspace);
+        let for_real = (call.request.real && trial.by_rule)
+            .then(|| "the model asks to run it for real, not as a trial".to_owned());
         let question = Question {
             asker: Asker::Chat(context.chat),
             span: span.and_then(|span| shown_at(&command, span)),
@@ -162,126 +225,64 @@ impl PlannedCall for CommandCall {
                 .iter()
                 .map(|reason| reason.text.clone())
                 .chain(secrets.clone())
-                .chain(self.trial.failure())
-                .chain(self.asked_for_real(context, memory))
+                .chain(call.trial.failure())
+                .chain(for_real)
                 .map(|reason| one_line(&reason))
                 .collect(),
-            may_try: self.may_try(context, memory),
+            may_try: trial.is_possible && matches!(call.trial, Trial::None),
             tried,
             destructive: asking.destructive,
             prefix: asking.prefix.as_ref().map(|it| one_line(&it.to_string())),
             alone: secrets
-                .or_else(|| judged.reach.clone())
+                .or_else(|| assessed.reach.clone())
                 .map(|reason| one_line(&reason)),
             change,
             ..Question::default()
         };
-        Some(AskedQuestion {
+        AskedQuestion {
             question,
-            computed_at: judged.computes.then_some(memory.calls_ended),
+            prefix: asking.prefix.clone(),
+            computed_at: assessed.computes.then_some(memory.calls_ended),
             always: vec![Allowance::Rule(Pattern::exact(&command))],
-        })
-    }
-
-    fn changes_as(&self) -> Option<String> {
-        // What a trial changed is recorded when it is kept.
-        (!self.trial.is_to_keep()).then(|| self.current().text())
-    }
-
-    fn refused(&mut self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> Option<CallResult> {
-        let ended = self.trial.take()?;
-        Some(ended.refused(decision, hunks))
-    }
-
-    async fn start(
-        mut self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        let Some(command) = self.judged.take() else {
-            return Ok(CallResult::answer(CANCELLED).at_once());
-        };
-        match self.trial.take() {
-            Some(ended) if !ended.tried.summary.runs_again => {
-                approved.record(&context).await?;
-                Ok(Box::pin(async move {
-                    command.keep(ended, &context, approved).await
-                }))
-            }
-            _ => command.run(self.edited.is_some(), context, approved).await,
         }
     }
-}
 
-#[async_trait]
-impl CommandSteps for CommandCall {
-    async fn judge_edit(
+    /// Judges a command that the person wrote in place of this one.
+    pub async fn judge_edit(
         &self,
         command: String,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Result<Result<EditedCommand, String>, String> {
-        let request = self.request.edited(command.clone());
-        let cwd = place(context, &request)?;
-        let judged = judge(context, memory, &request, &cwd).await?;
-        Ok(match judged.verdict {
-            Verdict::Deny { why, .. } => Err(why),
-            _ => Ok(EditedCommand {
+    ) -> EditVerdict {
+        let request = self.call.request.edited(command.clone());
+        let assessed = match place(context, &request) {
+            Ok(cwd) => assess(context, memory, &request, &cwd).await,
+            Err(why) => Err(why),
+        };
+        match assessed.map(|it| (it.verdict, it.computes)) {
+            Err(_) => EditVerdict::Unknown,
+            Ok((Verdict::Deny { why, .. }, _)) => EditVerdict::Forbidden(why),
+            Ok((_, computes)) => EditVerdict::Allowed(EditedCommand {
                 command,
-                computed_at: judged.computes.then_some(memory.calls_ended),
+                computed_at: computes.then_some(memory.calls_ended),
             }),
-        })
-    }
-
-    fn edit(&mut self, edit: EditedCommand) -> CallEvent {
-        let command = co_policy::printable(&edit.command);
-        self.edited = Some(edit);
-        self.trial = Trial::None;
-        let mode = self.request.mode;
-        CallEvent::Edited { command, mode }
-    }
-
-    fn is_edited(&self) -> bool {
-        self.edited.is_some()
-    }
-
-    fn is_tried_first(&self, context: &CallContext, memory: &TurnMemory, answered: bool) -> bool {
-        match self.trial {
-            Trial::Wanted => self.trial_sort(context, memory).is_some(),
-            Trial::Failed(_) | Trial::Ended(_) => false,
-            Trial::None => {
-                !answered && !self.request.real && self.is_tried_by_rule(context, memory)
-            }
         }
     }
 
-    fn want_trial(&mut self) {
-        self.trial = Trial::Wanted;
+    /// Returns the call with the command of the person, and that command as the chat shows it.
+    pub fn edited(&self, edit: EditedCommand) -> (CommandCall, String, ExecMode) {
+        let command = co_policy::printable(&edit.command);
+        let call = CommandCall {
+            edited: Some(edit),
+            trial: Trial::None,
+            ..self.call.clone()
+        };
+        (call, command, self.request.mode)
     }
 
-    fn drop_trial(&mut self) -> bool {
-        self.trial.take().is_some()
-    }
-
-    async fn try_out(
-        mut self: Box<Self>,
-        id: String,
-        context: Arc<CallContext>,
-    ) -> Result<AfterTrial, Halt> {
-        let Some(command) = self.judged.take() else {
-            self.trial = Trial::Failed("it could not be judged".to_owned());
-            return Ok(AfterTrial::Ask(self));
-        };
-        let edited = self.edited.is_some();
-        self.trial = match command.try_out(id, edited, &context).await? {
-            TrialEnd::Cancelled(result) => return Ok(AfterTrial::Ended(result)),
-            TrialEnd::Failed(why) => Trial::Failed(why),
-            TrialEnd::Ended(ended) if ended.tried.needs_no_answer() => {
-                return Ok(AfterTrial::Ended(Box::new(ended.result())));
-            }
-            TrialEnd::Ended(ended) => Trial::Ended(ended),
-        };
-        Ok(AfterTrial::Ask(self))
+    /// Returns whether the person wrote the command.
+    pub fn is_edited(&self) -> bool {
+        self.call.edited.is_some()
     }
 }
 
@@ -290,8 +291,11 @@ pub(super) fn tool() -> BuiltIn {
     BuiltIn {
         spec: request::spec(),
         parse: |call| {
-            let request = CommandRequest::parse(call)?;
-            Ok(AnyCall::Command(Box::new(CommandCall::new(request))))
+            Ok(Box::new(CommandCall {
+                request: CommandRequest::parse(call)?,
+                edited: None,
+                trial: Trial::None,
+            }))
         },
         shown_unread: |_| None,
     }
@@ -305,12 +309,12 @@ fn place(context: &CallContext, request: &CommandRequest) -> Result<PathBuf, Str
 }
 
 /// Judges a command by the rules and by the permissions of this chat. The error is a text for the model.
-async fn judge(
+async fn assess(
     context: &CallContext,
     memory: &TurnMemory,
     request: &CommandRequest,
     cwd: &Path,
-) -> Result<JudgedCall, String> {
+) -> Result<AssessedCommand, String> {
     let judge = Arc::clone(&context.judge);
     let (program, command, cwd) = (request.program.clone(), request.text(), cwd.to_owned());
     let rules = memory.permissions.rules.clone();
@@ -323,13 +327,16 @@ async fn judge(
             question.trial = question.trial.filter(|_| judge.check_trial().is_ok());
         }
         let text = |span: &Range<usize>| assessment.command.get(span.clone()).map(str::to_owned);
-        JudgedCall {
-            segments: assessment
-                .commands
-                .iter()
-                .filter_map(|segment| text(&segment.span))
-                .collect(),
-            command,
+        AssessedCommand {
+            audited: AuditedText {
+                segments: assessment
+                    .commands
+                    .iter()
+                    .filter_map(|segment| text(&segment.span))
+                    .collect(),
+                command,
+                verdict: verdict.word(),
+            },
             words: assessment.words(),
             computes: assessment.computes,
             reach: assessment.reach,
@@ -348,11 +355,11 @@ async fn judge(
 /// The container cannot run commands. The text is for the model.
 async fn opens(
     context: &CallContext,
-    judged: &JudgedCall,
+    assessed: &AssessedCommand,
     cwd: &Path,
 ) -> Result<Vec<PathBuf>, String> {
     if !matches!(
-        judged.verdict,
+        assessed.verdict,
         Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
     ) {
         return Ok(Vec::new());
@@ -364,7 +371,7 @@ async fn opens(
             return Ok(Vec::new());
         };
         services.prepare(&confinement).await?;
-        let words = judged.words.clone();
+        let words = assessed.words.clone();
         Ok(secret_access::named(services, &confinement, cwd, words).await)
     };
     let named = context.unless_cancelled(named).await;

@@ -39,9 +39,6 @@ pub trait CallHost: Send + Sync {
 
     async fn show(&self, event: CallEvent) -> Result<(), Halt>;
 
-    /// Tells the person in a line what runs.
-    async fn runs(&self, what: String) -> Result<(), Halt>;
-
     /// Sends a request to the list of jobs.
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
 }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 pub(super) mod call;
 
 use self::call::ChangeCall;
-use super::call::AnyCall;
 use super::event::{ShownCall, in_words};
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, RENAME, WRITE};
@@ -58,7 +57,7 @@ struct MoveArguments {
 pub(super) fn tools() -> [BuiltIn; 4] {
     specs().map(|spec| BuiltIn {
         spec,
-        parse: |call| parse(call).map(|request| AnyCall::other(ChangeCall::new(request))),
+        parse: |call| Ok(Box::new(ChangeCall(parse(call)?))),
         shown_unread,
     })
 }
@@ -121,11 +120,6 @@ fn specs() -> [ToolSpec; 4] {
             &["from", "to"],
         ),
     ]
-}
-
-/// Returns a change of files as the chat shows it. `line` is the call in a line.
-pub fn shown(line: &str) -> ShownCall {
-    ShownCall::Edit(in_words(line, &VERBS).unwrap_or_else(|| line.to_owned()))
 }
 
 /// Parses a call.

@@ -11,9 +11,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use self::call::JobCall;
-use super::call::AnyCall;
-use super::event::ShownCall;
 use super::schema::{self, BadCall, BuiltIn};
 use crate::workspace::judge::JOB_WRITE as WRITE;
 use co_llm::ToolSpec;
@@ -78,7 +75,7 @@ struct CancelArguments {
 pub(super) fn tools() -> [BuiltIn; 3] {
     specs().map(|spec| BuiltIn {
         spec,
-        parse: |call| JobRequest::parse(call).map(|request| AnyCall::other(JobCall::new(request))),
+        parse: |call| Ok(Box::new(JobRequest::parse(call)?)),
         shown_unread: |_| None,
     })
 }
@@ -135,19 +132,6 @@ fn specs() -> [ToolSpec; 3] {
 }
 
 impl JobRequest {
-    /// Returns the call as the chat shows it.
-    pub fn shown(&self) -> ShownCall {
-        let job = self.job;
-        let (words, typed) = match &self.action {
-            JobAction::Output { .. } => (format!("read the output of job {job}"), None),
-            JobAction::Write { text, close } => {
-                (format!("type to job {job}"), Some(typed(text, *close)))
-            }
-            JobAction::Cancel => (format!("stop job {job}"), None),
-        };
-        ShownCall::Job { words, typed }
-    }
-
     /// Parses a call.
     ///
     /// # Errors

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::call::{
-    AnyCall, Approved, CallResult, JudgedCall, PlannedCall, Resolution, RunningCall,
+    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
 };
-use super::context::{CallContext, Halt};
+use super::context::CallContext;
 use super::event::ShownCall;
 use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
@@ -47,9 +47,6 @@ enum StepStatus {
     Completed,
 }
 
-/// A call of this tool.
-struct PlanCall(WorkPlan);
-
 /// Returns the tool.
 pub(super) fn tool() -> BuiltIn {
     let description = "Shows the person the steps of your work and how far you are; they see one list, which each call \
@@ -73,7 +70,7 @@ pub(super) fn tool() -> BuiltIn {
     });
     BuiltIn {
         spec: schema::spec(NAME, description.to_owned(), properties, &["plan"]),
-        parse: |call| WorkPlan::parse(call).map(|plan| AnyCall::other(PlanCall(plan))),
+        parse: |call| Ok(Box::new(WorkPlan::parse(call)?)),
         shown_unread: |_| None,
     }
 }
@@ -140,39 +137,37 @@ impl WorkPlan {
 }
 
 #[async_trait]
-impl PlannedCall for PlanCall {
+impl PlannedCall for WorkPlan {
     fn shown(&self) -> ShownCall {
-        ShownCall::Plan(self.0.lines())
+        ShownCall::Plan(self.lines())
     }
 
-    async fn judge(&mut self, _context: &CallContext, _memory: &TurnMemory) -> Result<(), String> {
-        Ok(())
+    async fn judge(
+        &self,
+        _context: &CallContext,
+        _memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
+        Ok(JudgedCall {
+            only_looks: true,
+            ..JudgedCall::free(self.clone())
+        })
     }
+}
 
-    fn resolve(&self, _context: &CallContext, _memory: &TurnMemory) -> Resolution {
-        Resolution::Free
-    }
-
-    fn only_looks(&self) -> bool {
-        true
-    }
-
-    fn judged(&self) -> Option<&JudgedCall> {
-        None
-    }
-
-    async fn start(
+#[async_trait]
+impl CallAction for WorkPlan {
+    async fn prepare(
         self: Box<Self>,
-        _context: Arc<CallContext>,
-        _approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        let PlanProgress { done, steps } = self.0.progress();
+        _context: &Arc<CallContext>,
+        _decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let PlanProgress { done, steps } = self.progress();
         let result = CallResult {
             ok: true,
             shown: ShownPart::line(format!("{done}/{steps}")),
             ..CallResult::answer(format!("The person sees the plan: {done} of {steps} done."))
         };
-        Ok(result.at_once())
+        Ok(ReadyCall::new(None, None, std::future::ready(Ok(result))))
     }
 }
 

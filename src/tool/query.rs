@@ -9,8 +9,6 @@ mod search;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use self::call::QueryCall;
-use super::call::AnyCall;
 use super::event::{ShownCall, in_words};
 use super::schema::{BadCall, BuiltIn};
 use crate::workspace::files::{self, FileFacts, FileQueryError, FileScope};
@@ -41,7 +39,7 @@ pub(super) fn tools() -> [BuiltIn; 4] {
     let specs = [read::spec(), list::spec(), search::spec(), editor::spec()];
     specs.map(|spec| BuiltIn {
         spec,
-        parse: |call| FileQuery::parse(call).map(|query| AnyCall::other(QueryCall::new(query))),
+        parse: |call| Ok(Box::new(FileQuery::parse(call)?)),
         shown_unread: |line| in_words(line, &VERBS).map(ShownCall::Query),
     })
 }
@@ -90,12 +88,6 @@ impl FileQuery {
             Self::Read(_) => PathUse::ReadFile,
             Self::List(_) | Self::Search(_) | Self::Editor(_) => PathUse::Read,
         }
-    }
-
-    /// Returns the query as the chat shows it.
-    pub fn shown(&self) -> ShownCall {
-        let line = self.line();
-        ShownCall::Query(in_words(&line, &VERBS).unwrap_or(line))
     }
 
     /// Judges the query by [`Judge::judge_query`]. It blocks on files: call it from `spawn_blocking`.

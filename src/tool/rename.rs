@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::call::Rename;
-use super::call::AnyCall;
 use super::edit::call::ChangeCall;
 use super::schema::{self, BuiltIn, arguments};
 use crate::protocol::{EditorQuery, EditorTopic};
@@ -30,11 +29,7 @@ pub struct RenameRequest {
 pub(super) fn tool() -> BuiltIn {
     BuiltIn {
         spec: spec(),
-        parse: |call| {
-            Ok(AnyCall::other(ChangeCall::new(Rename::new(arguments(
-                call,
-            )?))))
-        },
+        parse: |call| Ok(Box::new(ChangeCall(Rename::new(arguments(call)?)))),
         shown_unread: super::edit::shown_unread,
     }
 }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::call::AnyCall;
+use super::call::PlannedCall;
 use super::event::ShownCall;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -28,7 +28,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// The arguments do not fit the schema.
-    fn parse(&self, call: &Call) -> Result<AnyCall, BadCall>;
+    fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall>;
 
     /// Returns a call as the chat shows it, although it cannot be parsed. `line` has its name and its subject.
     fn shown_unread(&self, line: &str) -> Option<ShownCall>;
@@ -37,7 +37,7 @@ pub trait Tool: Send + Sync {
 /// A tool of co's own.
 pub(super) struct BuiltIn {
     pub spec: ToolSpec,
-    pub parse: fn(&Call) -> Result<AnyCall, BadCall>,
+    pub parse: fn(&Call) -> Result<Box<dyn PlannedCall>, BadCall>,
     pub shown_unread: fn(&str) -> Option<ShownCall>,
 }
 
@@ -46,7 +46,7 @@ impl Tool for BuiltIn {
         &self.spec
     }
 
-    fn parse(&self, call: &Call) -> Result<AnyCall, BadCall> {
+    fn parse(&self, call: &Call) -> Result<Box<dyn PlannedCall>, BadCall> {
         (self.parse)(call)
     }
 

@@ -25,6 +25,7 @@ const OUTPUT_LINES: usize = 6;
 pub const NO_CHANGE_YET: &str = "nothing has changed yet";
 
 /// A command that has run as a trial. Nothing has changed yet.
+#[derive(Clone)]
 pub struct TriedCommand {
     pub changes: TrialChanges,
     pub summary: TrialSummary,

@@ -22,7 +22,7 @@ const MOST_CHANGES: usize = 200_000;
 const MOST_IGNORED_NAMED: usize = 3;
 
 /// The changes of a trial. [`crate::checkpoint::Undo`] makes them.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct TrialChanges {
     /// At most one for each path, in their order.
     pub changes: Vec<Change>,

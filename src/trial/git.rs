@@ -39,7 +39,7 @@ const LEFT_OVER: [&str; 11] = [
 ];
 
 /// The changes of git directories, which are all dropped.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct GitChanges {
     /// The changed refs and indexes, as paths in the workspace. Not all are here if there are many.
     commits: BTreeSet<PathBuf>,

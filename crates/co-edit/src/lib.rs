@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod carry;
 mod diff;
 mod edit;
 mod encoding;
@@ -14,8 +13,8 @@ mod placed;
 mod rebase;
 mod text;
 mod utf16;
+mod weave;
 
-pub use carry::carry;
 pub use diff::{Hunk, Names, apply_hunks, hunks, marked, unified};
 pub use edit::{Edit, EditedText, Note, apply};
 pub use encoding::escape;
@@ -25,6 +24,7 @@ pub use nearest::NearestLines;
 pub use placed::{CharacterUnit, MisplacedEdit, PlacedEdit, apply_placed};
 pub use rebase::{RebaseResult, rebase};
 pub use text::FileText;
+pub use weave::{EditBy, Mark, Weave};
 
 /// Returns the lines of a text, each with its line break.
 fn lines(text: &str) -> Vec<&str> {

@@ -20,7 +20,7 @@ pub(super) struct JobFollower {
     pub(super) run: u64,
     pub(super) number: u64,
     pub(super) control: JobControl,
-    pub(super) record: Record,
+    pub(super) record: Option<Record>,
     pub(super) showing: LiveOutput,
     /// The confinement in a few words.
     pub(super) confinement: Option<&'static str>,
@@ -47,13 +47,15 @@ impl JobFollower {
             spill: outcome.spill.clone(),
             left: false,
         });
-        let record = Record {
-            time: Record::now(),
-            confinement: outcome.level.to_owned(),
-            outcome: Some(outcome.status()),
-            ..self.record
-        };
-        audit_task::write(&self.services, record, outcome.spill.clone());
+        if let Some(record) = self.record {
+            let record = Record {
+                time: Record::now(),
+                confinement: outcome.level.to_owned(),
+                outcome: Some(outcome.status()),
+                ..record
+            };
+            audit_task::write(&self.services, record, outcome.spill.clone());
+        }
         self.tell.send_replace(Some(Arc::new(outcome)));
         // It fails if the chat has ended.
         let _ = self.ended.send(self.number);

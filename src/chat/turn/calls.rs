@@ -4,25 +4,24 @@
 //! The turn sends all questions to the person at once, except those about calls that collect facts and about commands that co tries
 //! first. After each call, it judges again the calls that wait, repeats changed questions and withdraws unneeded ones.
 
-use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::Turn;
 use super::event::{Halt, TurnEvent};
 use super::loop_limits::Repetition;
-use super::queue::{CallQuestion, CallQueue, CallState, QuestionEnd, QuestionState, QueuedCall};
+use super::queue::{CallQuestion, CallQueue, NextCall, QuestionEnd, QuestionState, QueuedCall};
 use super::requests::{MAX_CALLS, ProposedCall};
-use crate::protocol::{ChatState, HunkAnswer, Question, RefusedEdit};
+use crate::protocol::{ChatState, Question, RefusedEdit};
 use crate::tool::call::{
-    AfterTrial, AnyCall, Approved, CallResult, CommandSteps, EditedCommand, Resolution,
-    RunningCall, refusal,
+    CANCELLED, CallAction, CallResult, DecidedCall, NotRun, ReadyCall, Resolution, RunningCall,
+    refusal,
 };
+use crate::tool::command::{AfterTrial, EditVerdict, EditedCommand, JudgedCommand};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::{Allowance, Reply};
-use crate::tool::{CallCheckpoint, CallOutcome, context};
+use crate::tool::{CallCheckpoint, JudgedAction, context};
 use crate::workspace::edits;
 use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::RedactedText;
@@ -39,16 +38,27 @@ const ASKED_AGAIN: &str =
 const NOT_UTF8: &str =
     "it is not all UTF-8: each byte that was not is now \u{fffd} and its two digits";
 
-/// A call of the parallel part of a step.
-enum ParallelCall {
-    Running(QueuedCall, RunningCall),
-    /// A call that does not run.
-    Stopped(QueuedCall),
+/// A call that was decided about: it has started, or does not run.
+struct BegunCall {
+    call: Call,
+    /// The call is on the screen.
+    shown: bool,
+    decided: DecidedCall,
+    started: Result<StartedCall, NotRun>,
+    /// The files before the call, if it may change some.
+    checkpoint: Option<CallCheckpoint>,
 }
 
-/// The next call's state.
-enum NextCall {
-    /// It needs no answer.
+/// A call that has started.
+struct StartedCall<T = CallResult> {
+    shows_decision: bool,
+    runs: Option<String>,
+    rest: RunningCall<T>,
+}
+
+/// The answer about the next call.
+enum NextAnswer {
+    /// It needs none.
     NotAsked,
     Answered(QuestionEnd),
     /// Something was allowed or the settings changed: the calls are judged again.
@@ -60,18 +70,19 @@ impl Turn {
     pub(super) async fn calls(&mut self, calls: Vec<ProposedCall>) -> Result<(), Halt> {
         self.renew();
         let calls = calls.into_iter().enumerate();
-        let mut calls: VecDeque<_> = calls.map(|(at, asked)| self.queued(at, asked)).collect();
+        let calls = calls.map(|(at, asked)| self.queued(at, asked)).collect();
+        let mut queue = CallQueue::new(calls);
         let mut ahead = Vec::new();
-        while let Some(next) = calls.front_mut() {
+        while let Some(next) = queue.get_mut(0) {
             self.context.judge.watch();
             next.judge(&self.context, &self.memory).await;
-            if !self.runs_ahead(next) {
+            if !runs_ahead(next) {
                 break;
             }
-            ahead.extend(calls.pop_front());
+            ahead.extend(queue.pop_judged());
         }
         self.run_side_by_side(ahead).await?;
-        self.queue = CallQueue::new(calls);
+        self.queue = queue;
         self.run_one_by_one().await
     }
 
@@ -94,25 +105,12 @@ impl Turn {
         QueuedCall::new(asked.call, planned)
     }
 
-    /// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run.
-    fn runs_ahead(&self, next: &QueuedCall) -> bool {
-        match &next.state {
-            CallState::Invalid(_) | CallState::Refused(..) => true,
-            CallState::Judged(planned, _) => {
-                let resolution = planned.call().resolve(&self.context, &self.memory);
-                planned.call().only_looks()
-                    || matches!(resolution, Resolution::Run(Decision::Unasked))
-            }
-            _ => false,
-        }
-    }
-
     /// Runs calls that need no answer in parallel, and shows them one by one in call order.
-    async fn run_side_by_side(&mut self, ahead: Vec<QueuedCall>) -> Result<(), Halt> {
+    async fn run_side_by_side(&mut self, ahead: Vec<NextCall>) -> Result<(), Halt> {
         let mut started = Vec::new();
         let mut done = Ok(());
         for next in ahead {
-            match self.begin(next).await {
+            match self.begin(next, None).await {
                 Ok(call) => started.push(call),
                 Err(halt) => done = Err(halt),
             }
@@ -123,41 +121,10 @@ impl Turn {
         }
         // Each call that has started gets an outcome, even if the turn ends.
         for call in started {
-            let finished = self.finish_begun(call).await;
+            let finished = self.finish(call).await;
             done = done.and(finished);
         }
         done.and_then(|()| self.check_cancelled())
-    }
-
-    async fn begin(&mut self, mut next: QueuedCall) -> Result<ParallelCall, Halt> {
-        let CallState::Judged(planned, _) = &next.state else {
-            return Ok(ParallelCall::Stopped(next));
-        };
-        let decision = match planned.call().resolve(&self.context, &self.memory) {
-            Resolution::Free => None,
-            Resolution::Run(decision) => Some(decision),
-            Resolution::Refuse(_) | Resolution::Ask(_) => return Ok(ParallelCall::Stopped(next)),
-        };
-        let state = std::mem::replace(&mut next.state, CallState::Judging);
-        let CallState::Judged(planned, _) = state else {
-            return Err(Halt::Cancelled);
-        };
-        let approved = self.approved(&next.call, decision, None);
-        let running = planned
-            .into_call()
-            .start(Arc::clone(&self.context), approved);
-        Ok(ParallelCall::Running(next, running.await?))
-    }
-
-    async fn finish_begun(&mut self, call: ParallelCall) -> Result<(), Halt> {
-        match call {
-            ParallelCall::Running(mut next, running) => {
-                self.show_call(&mut next).await?;
-                let result = self.follow(running).await?;
-                self.conclude(&next.call, result).await
-            }
-            ParallelCall::Stopped(next) => self.carry_out(next, None).await,
-        }
     }
 
     async fn run_one_by_one(&mut self) -> Result<(), Halt> {
@@ -173,22 +140,24 @@ impl Turn {
                 continue;
             }
             let answer = match self.answer_to_next().await? {
-                NextCall::Changed => continue,
-                NextCall::NotAsked => None,
-                NextCall::Answered(QuestionEnd::Edited(edit)) => {
+                NextAnswer::Changed => continue,
+                NextAnswer::NotAsked => None,
+                NextAnswer::Answered(QuestionEnd::Edited(edit)) => {
                     self.edit_next(edit).await?;
                     continue;
                 }
-                NextCall::Answered(QuestionEnd::Reply(Reply::Try { later })) => {
+                NextAnswer::Answered(QuestionEnd::Reply(Reply::Try { later })) => {
                     self.want_trial(later).await?;
                     continue;
                 }
-                NextCall::Answered(answer) => Some(answer),
+                NextAnswer::Answered(answer) => Some(answer),
             };
-            match self.queue.pop() {
-                Some(next) => self.carry_out(next, answer).await?,
-                None => return Ok(()),
-            }
+            let Some(mut next) = self.queue.pop_judged() else {
+                return Ok(());
+            };
+            self.show_call(&next.call, &mut next.shown).await?;
+            let begun = self.begin(next, answer).await?;
+            self.finish(begun).await?;
             self.memory.calls_ended += 1;
         }
     }
@@ -201,9 +170,9 @@ impl Turn {
     }
 
     /// Shows a call, unless it is on the screen.
-    async fn show_call(&self, call: &mut QueuedCall) -> Result<(), Halt> {
-        if !std::mem::replace(&mut call.shown, true) {
-            let shown = self.tools.shown(&call.call);
+    async fn show_call(&self, call: &Call, shown: &mut bool) -> Result<(), Halt> {
+        if !std::mem::replace(shown, true) {
+            let shown = self.tools.shown(call);
             self.chat.show(CallEvent::Begun(shown)).await?;
         }
         Ok(())
@@ -211,82 +180,179 @@ impl Turn {
 
     /// Shows the next call before the question about it.
     async fn show_next(&mut self) -> Result<(), Halt> {
-        let Some(mut next) = self.queue.pop() else {
+        let Some(next) = self.queue.get_mut(0) else {
             return Ok(());
         };
-        let shown = match &next.state {
-            CallState::Judged(..) => self.show_call(&mut next).await,
-            _ => Ok(()),
-        };
-        self.queue.push_first(next);
-        shown
+        if !matches!(next.judged(), Some(Ok(_))) || std::mem::replace(&mut next.shown, true) {
+            return Ok(());
+        }
+        let shown = self.tools.shown(&next.call);
+        Ok(self.chat.show(CallEvent::Begun(shown)).await?)
     }
 
-    /// Runs the next call, or refuses it.
-    async fn carry_out(
+    /// Decides about a call, and starts it if it may run.
+    async fn begin(
         &mut self,
-        mut next: QueuedCall,
+        next: NextCall,
         answer: Option<QuestionEnd>,
-    ) -> Result<(), Halt> {
-        self.show_call(&mut next).await?;
-        let (mut planned, question) = match next.state {
-            CallState::Judged(planned, question) => (planned, question),
-            CallState::Invalid(why) | CallState::Refused(_, why, _) => {
-                return self.conclude(&next.call, CallResult::not_run(why)).await;
-            }
-            CallState::Proposed(_)
-            | CallState::Collecting(..)
-            | CallState::Collected(..)
-            | CallState::Judging => {
-                tracing::error!(
-                    call = next.call.id,
-                    "a call was to run before it was judged"
-                );
-                return Err(Halt::Cancelled);
+    ) -> Result<BegunCall, Halt> {
+        let NextCall {
+            call,
+            shown,
+            judged,
+            question,
+        } = next;
+        let mut decided = DecidedCall {
+            id: call.id.clone(),
+            decision: None,
+            audited: None,
+            hunks: None,
+            may_hint: !self.memory.hinted,
+        };
+        let mut checkpoint = None;
+        let ready = match judged {
+            Err(why) => Err(NotRun::Because(why)),
+            Ok(mut judged) => {
+                let answer = answer.map(|answer| real_answer(answer, &mut judged.action));
+                if let Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) = &answer {
+                    decided.hunks = Some(hunks.clone());
+                }
+                let decision = self.decision(judged.resolution, question.as_ref(), answer);
+                decided.decision = decision.await?;
+                decided.audited = judged.audited;
+                let action = judged.action.into_action();
+                match decided.decision.clone().filter(|it| !it.lets_run()) {
+                    Some(decision) => Err(self.refused(action, &decision, &decided, question)),
+                    None => {
+                        checkpoint = self.checkpoint(&*action, &decided).await;
+                        action.prepare(&self.context, &decided).await
+                    }
+                }
             }
         };
-        let answer = match (answer, &mut planned) {
-            // Only a question after a trial offers it.
-            (Some(QuestionEnd::Reply(Reply::Real)), AnyCall::Command(command)) => {
-                let reply = match command.drop_trial() {
-                    true => Reply::Once,
-                    false => Reply::Deny(None),
-                };
-                Some(QuestionEnd::Reply(reply))
-            }
-            (answer, _) => answer,
+        let started = match self.start(&decided, ready).await {
+            Err(NotRun::Halt(context::Halt::Unrecorded)) => return Err(Halt::Unrecorded),
+            started => started,
         };
-        let hunks = match &answer {
-            Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) => Some(hunks.clone()),
-            _ => None,
-        };
-        let decision = self.decision(&planned, question.as_ref(), answer).await?;
-        if let Some(decision) = decision.as_ref().filter(|it| !it.lets_run()) {
-            let asked = question.is_some();
-            return self
-                .refuse(&next.call, planned, (decision, hunks), asked)
-                .await;
+        Ok(BegunCall {
+            call,
+            shown,
+            decided,
+            started,
+            checkpoint,
+        })
+    }
+
+    /// Returns the result of a call that the person or a rule refuses, or that nobody answered.
+    fn refused(
+        &mut self,
+        action: Box<dyn CallAction>,
+        decision: &Decision,
+        decided: &DecidedCall,
+        question: Option<CallQuestion>,
+    ) -> NotRun {
+        let result = action.refused(decision, decided.hunks.as_deref());
+        let unanswered = *decision == Decision::Withdrawn && result.is_none();
+        if unanswered && question.is_some() && self.context.cancel.is_cancelled() {
+            self.unanswered.push(decided.id.clone());
         }
-        let checkpoint = self.checkpoint(&planned, decision.as_ref()).await;
-        let approved = self.approved(&next.call, decision, hunks);
-        let done = self.perform(&next.call, planned, approved).await;
+        let result = result.unwrap_or_else(|| CallResult::answer(refusal(decision)));
+        NotRun::Refused(Box::new(result))
+    }
+
+    /// Records the decision on a call, audits it and starts the call.
+    async fn start<T>(
+        &self,
+        decided: &DecidedCall,
+        ready: Result<ReadyCall<T>, NotRun>,
+    ) -> Result<StartedCall<T>, NotRun> {
+        if let Some(decision) = decided.decision.clone() {
+            let call = decided.id.clone();
+            self.chat.record(Item::Decision { call, decision }).await?;
+        }
+        let ReadyCall { level, runs, start } = ready?;
+        if self.context.cancel.is_cancelled() {
+            return Err(NotRun::Halt(context::Halt::Cancelled));
+        }
+        if let Some(level) = level {
+            self.context.audit_decision(decided, level).await;
+        }
+        Ok(StartedCall {
+            shows_decision: level.is_some(),
+            runs,
+            rest: start.await?,
+        })
+    }
+
+    /// Shows a call that was decided about until its end, audits its outcome and records the result.
+    async fn finish(&mut self, begun: BegunCall) -> Result<(), Halt> {
+        let BegunCall {
+            call,
+            mut shown,
+            decided,
+            started,
+            checkpoint,
+        } = begun;
+        self.show_call(&call, &mut shown).await?;
+        let done = self.finish_shown(&call, &decided, started).await;
         if let Some(checkpoint) = checkpoint {
             self.context.keep_changes(checkpoint).await;
         }
         done
     }
 
-    async fn perform(
+    async fn finish_shown(
         &mut self,
         call: &Call,
-        planned: AnyCall,
-        approved: Approved,
+        decided: &DecidedCall,
+        started: Result<StartedCall, NotRun>,
     ) -> Result<(), Halt> {
-        let context = Arc::clone(&self.context);
-        let running = planned.into_call().start(context, approved).await?;
-        let result = self.follow(running).await?;
-        self.conclude(call, result).await?;
-        self.check_cancelled()
+        let runs = started.is_ok();
+        let result = match started {
+            Ok(started) => self.follow_started(decided, started).await?,
+            Err(NotRun::Halt(context::Halt::Cancelled)) => {
+                return self.conclude(call, CallResult::answer(CANCELLED)).await;
+            }
+            Err(NotRun::Halt(halt)) => return Err(halt.into()),
+            Err(NotRun::Because(why)) => {
+                self.show_decision(decided).await?;
+                CallResult::not_run(why)
+            }
+            Err(NotRun::Refused(result)) => {
+                self.show_decision(decided).await?;
+                *result
+            }
+        };
+        // The end of a job has a line of its own.
+        if !runs || result.effect.is_some() {
+            self.context.audit_outcome(decided, result.effect.clone());
+        }
+        if decided.decision == Some(Decision::Withdrawn) && result.effect.is_none() {
+            self.check_cancelled()?;
+        }
+        self.conclude(call, result).await
+    }
+
+    async fn show_decision(&self, decided: &DecidedCall) -> Result<(), Halt> {
+        if let Some(decision) = decided.decision.clone() {
+            self.chat.show(CallEvent::Decision(decision)).await?;
+        }
+        Ok(())
+    }
+
+    /// Shows a call that has started until its end, and returns the result.
+    async fn follow_started<T>(
+        &mut self,
+        decided: &DecidedCall,
+        started: StartedCall<T>,
+    ) -> Result<T, Halt> {
+        if started.shows_decision {
+            self.show_decision(decided).await?;
+        }
+        if let Some(what) = started.runs {
+            self.chat.state(ChatState::Running, what).await?;
+        }
+        self.follow(started.rest).await
     }
 
     /// Waits for the result of work on a call. Meanwhile, takes the answers about other calls.
@@ -306,60 +372,14 @@ impl Turn {
     /// Takes a checkpoint before a call during which files may change.
     async fn checkpoint(
         &self,
-        planned: &AnyCall,
-        decision: Option<&Decision>,
+        action: &dyn CallAction,
+        decided: &DecidedCall,
     ) -> Option<CallCheckpoint> {
-        if decision == Some(&Decision::Unasked) {
+        if decided.decision == Some(Decision::Unasked) {
             return None;
         }
-        let what = planned.call().changes_as()?;
-        let decision = decision.cloned().unwrap_or(Decision::Unasked);
-        self.context.checkpoint(what, decision).await
-    }
-
-    fn approved(
-        &self,
-        call: &Call,
-        decision: Option<Decision>,
-        hunks: Option<Vec<HunkAnswer>>,
-    ) -> Approved {
-        Approved {
-            id: call.id.clone(),
-            decision,
-            hunks,
-            may_hint: !self.memory.hinted,
-        }
-    }
-
-    /// Records that a call does not run, and tells the model. `asked` is true if there was a question about it.
-    async fn refuse(
-        &mut self,
-        call: &Call,
-        mut planned: AnyCall,
-        (decision, hunks): (&Decision, Option<Vec<HunkAnswer>>),
-        asked: bool,
-    ) -> Result<(), Halt> {
-        let item = Item::Decision {
-            call: call.id.clone(),
-            decision: decision.clone(),
-        };
-        self.chat.record(item).await?;
-        let result = planned.call_mut().refused(decision, hunks.as_deref());
-        let effect = result.as_ref().and_then(|it| it.effect.as_deref());
-        let came_to = effect.map_or(CallOutcome::Nothing, CallOutcome::Look);
-        if let Some(judged) = planned.call().judged() {
-            self.context.audit(&call.id, judged, decision, came_to);
-        }
-        self.chat
-            .show(CallEvent::Decision(decision.clone()))
-            .await?;
-        if *decision == Decision::Withdrawn && result.is_none() {
-            self.check_cancelled().inspect_err(|_| {
-                self.unanswered.extend(asked.then(|| call.id.clone()));
-            })?;
-        }
-        let result = result.unwrap_or_else(|| CallResult::answer(refusal(decision)));
-        self.conclude(call, result).await
+        let what = action.changes_as()?;
+        self.context.checkpoint(what, decided.decision()).await
     }
 
     /// Records the outcome of a call and shows its end. If the model repeats its calls, the outcome has a hint about that.
@@ -412,14 +432,8 @@ impl Turn {
 impl Turn {
     /// Judges every call that waits.
     async fn judge_queue(&mut self) {
-        for index in 0..self.queue.len() {
-            self.judge_queued(index).await;
-        }
-    }
-
-    async fn judge_queued(&mut self, index: usize) {
-        self.context.judge.watch();
-        if let Some(waiting) = self.queue.get(index) {
+        for waiting in self.queue.iter_mut() {
+            self.context.judge.watch();
             waiting.judge(&self.context, &self.memory).await;
         }
     }
@@ -427,32 +441,12 @@ impl Turn {
     /// Judges the calls that have collected their facts. Returns true if there is one.
     async fn judge_collected(&mut self) -> bool {
         let mut judged = false;
-        for index in 0..self.queue.len() {
-            let waiting = self.queue.get(index);
-            if waiting.is_some_and(|it| matches!(it.state, CallState::Collected(..))) {
-                self.judge_queued(index).await;
-                judged = true;
-            }
+        for waiting in self.queue.iter_mut().filter(|it| it.has_new_facts()) {
+            self.context.judge.watch();
+            waiting.judge(&self.context, &self.memory).await;
+            judged = true;
         }
         judged
-    }
-
-    /// Returns the question about a call; none if the call needs no answer. `answered` is true if the person has answered already.
-    fn question_about(&self, waiting: &QueuedCall, answered: bool) -> Option<CallQuestion> {
-        let CallState::Judged(planned, _) = &waiting.state else {
-            return None;
-        };
-        let (context, memory) = (&*self.context, &self.memory);
-        if let AnyCall::Command(command) = planned
-            && command.is_tried_first(context, memory, answered)
-        {
-            return None;
-        }
-        let Resolution::Ask(asking) = planned.call().resolve(context, memory) else {
-            return None;
-        };
-        let asked = planned.call().question(context, memory, &asking)?;
-        Some(CallQuestion::new(asked, asking))
     }
 
     /// Asks the questions that the calls need now, and withdraws all others.
@@ -461,22 +455,13 @@ impl Turn {
             self.judge_queue().await;
         }
         for index in 0..self.queue.len() {
-            let Some(waiting) = self.queue.get(index) else {
-                break;
+            let waiting = self.queue.get_mut(index);
+            let Some(waiting) = waiting.filter(|it| it.judged().is_some()) else {
+                continue;
             };
-            let old = match &mut waiting.state {
-                CallState::Refused(_, _, question) | CallState::Judged(_, question) => {
-                    question.take()
-                }
-                _ => continue,
-            };
-            let edited = waiting.is_edited();
-            let answered = matches!(
-                old.as_ref().map(|old| &old.stage),
-                Some(QuestionState::Answered(_))
-            );
-            let needed = (self.queue.at(index)).and_then(|it| self.question_about(it, answered));
-            let question = match (old, needed) {
+            let edited = waiting.command().is_some_and(JudgedCommand::is_edited);
+            let needed = waiting.needed_question();
+            let question = match (waiting.question.take(), needed) {
                 (Some(old), _) if old.is_final() => Some(old),
                 (Some(old), Some(new)) if old.is_same(&new) => Some(old),
                 (Some(mut old), new) => match self.withdraw(&mut old).await? {
@@ -485,9 +470,8 @@ impl Turn {
                 },
                 (None, new) => self.put(new, edited).await?,
             };
-            let waiting = self.queue.get(index).map(|it| &mut it.state);
-            if let Some(CallState::Refused(_, _, place) | CallState::Judged(_, place)) = waiting {
-                *place = question;
+            if let Some(waiting) = self.queue.get_mut(index) {
+                waiting.question = question;
             }
         }
         Ok(())
@@ -497,8 +481,8 @@ impl Turn {
     async fn take_replies(&mut self, from: usize) -> Result<bool, Halt> {
         let mut allowed = false;
         for index in from..self.queue.len() {
-            let waiting = self.queue.get(index);
-            if let Some(question) = waiting.and_then(|it| it.state.question_mut()) {
+            let waiting = self.queue.get_mut(index);
+            if let Some(question) = waiting.and_then(|it| it.question.as_mut()) {
                 question.take_reply();
                 self.check_edit(index).await?;
                 allowed |= self.allow_early(index).await?;
@@ -556,18 +540,18 @@ impl Turn {
     }
 
     /// Waits until the next call has its answer, or needs none any more.
-    async fn answer_to_next(&mut self) -> Result<NextCall, Halt> {
+    async fn answer_to_next(&mut self) -> Result<NextAnswer, Halt> {
         let mut asking = false;
         let mut new_services = self.new_services.clone();
         loop {
             // The new settings may refuse what was approved.
             if self.new_services.has_changed().unwrap_or(false) {
-                return Ok(NextCall::Changed);
+                return Ok(NextAnswer::Changed);
             }
             self.check_edit(0).await?;
             // The next call applies its own `always` when it runs.
             if self.take_replies(1).await? {
-                return Ok(NextCall::Changed);
+                return Ok(NextAnswer::Changed);
             }
             if self.context.cancel.is_cancelled() {
                 return Ok(self.cancelled_next());
@@ -575,23 +559,20 @@ impl Turn {
             if self.judge_collected().await {
                 self.put_questions().await?;
             }
-            if let Some(next) = self.queue.get(0) {
-                let collects = next.state.is_collecting();
-                match next.state.question_mut() {
-                    None if collects => {}
-                    None => return Ok(NextCall::NotAsked),
-                    Some(question) if collects => question.take_reply(),
-                    Some(question) => {
-                        match std::mem::replace(&mut question.stage, QuestionState::New) {
-                            QuestionState::Answered(answer) => {
-                                return Ok(NextCall::Answered(answer));
-                            }
-                            open => question.stage = open,
-                        }
+            let Some(next) = self.queue.get_mut(0) else {
+                return Ok(NextAnswer::NotAsked);
+            };
+            let collects = next.judged().is_none();
+            match &mut next.question {
+                None if collects => {}
+                None => return Ok(NextAnswer::NotAsked),
+                Some(question) if collects => question.take_reply(),
+                Some(question) => {
+                    match std::mem::replace(&mut question.stage, QuestionState::New) {
+                        QuestionState::Answered(answer) => return Ok(NextAnswer::Answered(answer)),
+                        open => question.stage = open,
                     }
                 }
-            } else {
-                return Ok(NextCall::NotAsked);
             }
             let asks = self.queue.unanswered().next().is_some();
             if asks && !std::mem::replace(&mut asking, true) {
@@ -600,17 +581,17 @@ impl Turn {
             tokio::select! {
                 biased;
                 () = self.context.cancel.cancelled() => return Ok(self.cancelled_next()),
-                Ok(()) = new_services.changed() => return Ok(NextCall::Changed),
+                Ok(()) = new_services.changed() => return Ok(NextAnswer::Changed),
                 _ = self.queue.answered() => {}
             }
         }
     }
 
     /// Returns the state of the next call in a cancelled turn. A call that was not judged yet has no answer.
-    fn cancelled_next(&self) -> NextCall {
-        match self.queue.at(0) {
-            Some(next) if next.state.is_collecting() => NextCall::Changed,
-            _ => NextCall::Answered(QuestionEnd::Gone),
+    fn cancelled_next(&self) -> NextAnswer {
+        match self.queue.get(0).and_then(QueuedCall::judged) {
+            Some(_) => NextAnswer::Answered(QuestionEnd::Gone),
+            None => NextAnswer::Changed,
         }
     }
 
@@ -630,8 +611,8 @@ impl Turn {
 
     /// Applies an early `always` at once, because it may answer other questions. Returns false if the answer is not `always`.
     async fn allow_early(&mut self, index: usize) -> Result<bool, Halt> {
-        let waiting = self.queue.get(index);
-        let Some(question) = waiting.and_then(|waiting| waiting.state.question_mut()) else {
+        let waiting = self.queue.get_mut(index);
+        let Some(question) = waiting.and_then(|waiting| waiting.question.as_mut()) else {
             return Ok(false);
         };
         let QuestionState::Answered(QuestionEnd::Reply(Reply::Always(scope))) = question.stage
@@ -654,11 +635,10 @@ impl Turn {
     /// Returns the decision on a call, which comes from the person, a rule or the policy; none if the call needs none.
     async fn decision(
         &mut self,
-        planned: &AnyCall,
+        resolution: Resolution,
         question: Option<&CallQuestion>,
         answer: Option<QuestionEnd>,
     ) -> Result<Option<Decision>, Halt> {
-        let resolution = planned.call().resolve(&self.context, &self.memory);
         let reply = match (answer, resolution) {
             (Some(QuestionEnd::Reply(reply)), _) => reply,
             (None, Resolution::Free) => return Ok(None),
@@ -694,8 +674,9 @@ impl Turn {
     /// Judges an edited command as soon as it comes. If a deny rule forbids it, the person gets the question again, with
     /// the reason.
     async fn check_edit(&mut self, index: usize) -> Result<(), Halt> {
-        let Some(CallState::Judged(AnyCall::Command(planned), Some(question))) =
-            self.queue.at(index).map(|it| &it.state)
+        let waiting = self.queue.get(index);
+        let Some((judged, question)) =
+            waiting.and_then(|it| Some((it.command()?, it.question.as_ref()?)))
         else {
             return Ok(());
         };
@@ -703,47 +684,37 @@ impl Turn {
         else {
             return Ok(());
         };
-        let (command, question) = (command.clone(), question.asked.question.id);
-        let command = match String::from_utf8(command) {
-            Ok(command) => command,
-            Err(odd) => {
-                let refused = RefusedEdit {
-                    question,
-                    command: co_edit::escape(odd.as_bytes()),
-                    why: NOT_UTF8.to_owned(),
-                };
-                return self.refuse_edit(index, refused).await;
-            }
-        };
-        let judged = planned.judge_edit(command.clone(), &self.context, &self.memory);
-        match judged.await {
-            // The turn is cancelled, or the question comes to nothing.
-            Err(_) => Ok(()),
-            Ok(Err(why)) => {
-                let refused = RefusedEdit {
-                    question,
-                    command,
-                    why,
-                };
-                self.refuse_edit(index, refused).await
-            }
-            Ok(Ok(edit)) => {
-                let waiting = self.queue.get(index);
-                if let Some(question) = waiting.and_then(|it| it.state.question_mut()) {
-                    question.stage = QuestionState::Answered(QuestionEnd::Edited(edit));
+        let question = question.asked.question.id;
+        let (command, why) = match String::from_utf8(command.clone()) {
+            Ok(command) => {
+                let edit = judged.judge_edit(command.clone(), &self.context, &self.memory);
+                match edit.await {
+                    EditVerdict::Forbidden(why) => (command, why),
+                    // The question comes to nothing.
+                    EditVerdict::Unknown => return Ok(()),
+                    EditVerdict::Allowed(edit) => {
+                        let waiting = self.queue.get_mut(index);
+                        if let Some(question) = waiting.and_then(|it| it.question.as_mut()) {
+                            question.stage = QuestionState::Answered(QuestionEnd::Edited(edit));
+                        }
+                        return Ok(());
+                    }
                 }
-                Ok(())
             }
-        }
+            Err(odd) => (co_edit::escape(odd.as_bytes()), NOT_UTF8.to_owned()),
+        };
+        let refused = RefusedEdit {
+            question,
+            command,
+            why,
+        };
+        self.refuse_edit(index, refused).await
     }
 
     /// Asks a question again after a deny rule forbade the command that the person wrote.
     async fn refuse_edit(&mut self, index: usize, refused: RefusedEdit) -> Result<(), Halt> {
-        let Some(CallState::Judged(_, place)) = self.queue.get(index).map(|it| &mut it.state)
-        else {
-            return Ok(());
-        };
-        let Some(mut question) = place.take() else {
+        let waiting = self.queue.get_mut(index);
+        let Some(mut question) = waiting.and_then(|it| it.question.take()) else {
             return Ok(());
         };
         let shown = Question {
@@ -751,42 +722,36 @@ impl Turn {
             ..question.asked.question.clone()
         };
         self.send_question(&mut question, shown).await?;
-        if let Some(CallState::Judged(_, place)) = self.queue.get(index).map(|it| &mut it.state) {
-            *place = Some(question);
+        if let Some(waiting) = self.queue.get_mut(index) {
+            waiting.question = Some(question);
         }
         Ok(())
     }
 
-    /// Takes the question about the next call away, and gives its command to `change`. Returns the id of the call.
-    fn change_next<T>(
-        &mut self,
-        change: impl FnOnce(&mut dyn CommandSteps) -> T,
-    ) -> Option<(String, T)> {
-        let next = self.queue.get(0)?;
-        let CallState::Judged(AnyCall::Command(command), question) = &mut next.state else {
-            return None;
-        };
-        *question = None;
-        Some((next.call.id.clone(), change(&mut **command)))
-    }
-
     /// Replaces the command of the next call with the person's.
     async fn edit_next(&mut self, edit: EditedCommand) -> Result<(), Halt> {
-        let Some((call, event)) = self.change_next(|command| command.edit(edit)) else {
+        let Some(next) = self.queue.get_mut(0) else {
             return Ok(());
         };
-        if let CallEvent::Edited { command, .. } = &event {
-            let command = command.clone();
-            self.chat
-                .record(Item::CommandEdited { call, command })
-                .await?;
-        }
-        Ok(self.chat.show(event).await?)
+        let Some((edited, command, mode)) = next.command().map(|it| it.edited(edit)) else {
+            return Ok(());
+        };
+        next.replace(edited);
+        let item = Item::CommandEdited {
+            call: next.call.id.clone(),
+            command: command.clone(),
+        };
+        self.chat.record(item).await?;
+        Ok(self.chat.show(CallEvent::Edited { command, mode }).await?)
     }
 
     /// Notes that the person wants to try the next command. With `later`, co also tries later ones of the workspace.
     async fn want_trial(&mut self, later: bool) -> Result<(), Halt> {
-        self.change_next(|command| command.want_trial());
+        if let Some(next) = self.queue.get_mut(0)
+            && let Some(wanting) = next.command().map(JudgedCommand::wanting_trial)
+        {
+            next.replace(wanting);
+        }
         if later {
             let workspace = self.context.workspace.clone();
             self.allow(Allowance::TryFirst(workspace)).await?;
@@ -797,39 +762,65 @@ impl Turn {
     /// Runs the next command as a trial, if it is to be tried before a question. If nothing is left to ask, its outcome goes to the
     /// model; else the question about it shows what it changed. Returns whether a trial has run.
     async fn try_next(&mut self) -> Result<bool, Halt> {
-        let answered =
-            |question: &CallQuestion| matches!(question.stage, QuestionState::Answered(_));
-        let is_tried = self.queue.at(0).is_some_and(|next| match &next.state {
-            CallState::Judged(AnyCall::Command(command), question) => {
-                let answered = question.as_ref().is_some_and(answered);
-                command.is_tried_first(&self.context, &self.memory, answered)
-            }
-            _ => false,
-        });
-        if !is_tried {
-            return Ok(false);
-        }
-        let Some(mut next) = self.queue.pop() else {
+        let Some((call, audited, command)) = self.queue.pop_tried() else {
             return Ok(false);
         };
-        let state = std::mem::replace(&mut next.state, CallState::Judging);
-        let CallState::Judged(AnyCall::Command(command), _) = state else {
-            return Err(Halt::Cancelled);
+        let decided = DecidedCall {
+            id: call.id.clone(),
+            decision: Some(Decision::Tried),
+            audited,
+            hunks: None,
+            may_hint: false,
         };
-        let trial = command.try_out(next.call.id.clone(), Arc::clone(&self.context));
-        match self.follow(trial).await? {
-            AfterTrial::Ask(command) => {
-                next.state = CallState::Proposed(AnyCall::Command(command));
-                self.queue.push_first(next);
+        let ready = command.ready_for_trial(&self.context, &decided).await;
+        let after = match self.start(&decided, ready).await {
+            Ok(started) => {
+                let tried = self.follow_started(&decided, started).await?;
+                self.context.audit_outcome(&decided, tried.effect);
+                tried.after
             }
+            Err(NotRun::Because(why)) => {
+                self.context.audit_outcome(&decided, None);
+                AfterTrial::Ask(command.with_failed_trial(why))
+            }
+            Err(NotRun::Refused(result)) => AfterTrial::Ended(result),
+            Err(NotRun::Halt(context::Halt::Cancelled)) => {
+                AfterTrial::Ended(Box::new(CallResult::answer(CANCELLED)))
+            }
+            Err(NotRun::Halt(halt)) => return Err(halt.into()),
+        };
+        match after {
+            AfterTrial::Ask(command) => self.queue.push_tried(call, command),
             AfterTrial::Ended(result) => {
                 self.memory.calls_ended += 1;
-                self.conclude(&next.call, *result).await?;
+                self.conclude(&call, *result).await?;
                 self.check_cancelled()?;
             }
         }
         Ok(true)
     }
+}
+
+/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run.
+fn runs_ahead(next: &QueuedCall) -> bool {
+    match next.judged() {
+        None => false,
+        Some(Err(_)) => true,
+        Some(Ok(judged)) => {
+            judged.only_looks || matches!(judged.resolution, Resolution::Run(Decision::Unasked))
+        }
+    }
+}
+
+/// Drops the changes of a trial if the person wants its command to run for real, which only a question after a trial offers.
+fn real_answer(answer: QuestionEnd, action: &mut JudgedAction) -> QuestionEnd {
+    if let QuestionEnd::Reply(Reply::Real) = answer
+        && let JudgedAction::Command(command) = action
+        && command.drop_trial()
+    {
+        return QuestionEnd::Reply(Reply::Once);
+    }
+    answer
 }
 
 /// Returns a call with the paths of this machine instead of those inside a container.

@@ -8,12 +8,13 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use crate::protocol::{Change, Question, Scope};
-use crate::tool::call::{AnyCall, AskedQuestion, EditedCommand};
+use crate::tool::JudgedAction;
+use crate::tool::call::{AskedQuestion, AuditedText, JudgedCall, PlannedCall, Resolution};
+use crate::tool::command::{EditedCommand, JudgedCommand};
 use crate::tool::context::CallContext;
 use crate::tool::permissions::{Allowance, Reply, TurnMemory};
 use crate::workspace::edits::EditRequest;
 use co_llm::transcript::Call;
-use co_policy::{ApprovalQuestion, Pattern};
 
 /// The calls of a step that wait to run.
 #[derive(Default)]
@@ -24,33 +25,37 @@ pub(super) struct QueuedCall {
     pub call: Call,
     /// The call is on the screen.
     pub shown: bool,
-    pub state: CallState,
+    /// The error is the reason why the call is not valid, or one of too many. It is for the model.
+    planned: Result<Box<dyn PlannedCall>, String>,
+    state: CallState,
+    /// It may be about an earlier verdict. Then it is withdrawn soon.
+    pub question: Option<CallQuestion>,
     /// The number of calls that had ended when the call last began to collect facts.
     facts_at: Option<usize>,
 }
 
-/// The state of a call that waits to run. A call that may run leaves the queue, and is a `RunningCall` until it has a `CallResult`.
-pub(super) enum CallState {
-    /// It is not valid, or there are too many calls. The text is for the model.
-    Invalid(String),
-    Proposed(AnyCall),
-    /// It collects facts, while the question from before stays.
-    Collecting(AnyCall, Option<CallQuestion>),
+/// The state of a call that waits to run.
+enum CallState {
+    Proposed,
+    Collecting,
     /// It has the facts, and is to be judged.
-    Collected(AnyCall, Option<CallQuestion>),
-    /// It is being judged.
-    Judging,
-    /// It cannot run now. The text is for the model. The question from before is to be withdrawn.
-    Refused(AnyCall, String, Option<CallQuestion>),
-    /// It needs no answer, or is asked about.
-    Judged(AnyCall, Option<CallQuestion>),
+    Collected,
+    /// The error is the reason why it cannot run now, for the model.
+    Judged(Result<JudgedCall, String>),
+}
+
+/// A call that left the queue: it runs now, or does not run.
+pub(super) struct NextCall {
+    pub call: Call,
+    /// The call is on the screen.
+    pub shown: bool,
+    pub judged: Result<JudgedCall, String>,
+    pub question: Option<CallQuestion>,
 }
 
 /// A question about a call.
 pub(super) struct CallQuestion {
     pub asked: AskedQuestion,
-    /// The prefix that `always` may allow.
-    prefix: Option<Pattern>,
     pub stage: QuestionState,
 }
 
@@ -71,10 +76,9 @@ pub(super) enum QuestionEnd {
 }
 
 impl CallQuestion {
-    pub(super) fn new(asked: AskedQuestion, asking: ApprovalQuestion) -> Self {
+    pub(super) fn new(asked: AskedQuestion) -> Self {
         Self {
             asked,
-            prefix: asking.prefix,
             stage: QuestionState::New,
         }
     }
@@ -82,7 +86,7 @@ impl CallQuestion {
     /// Returns the permissions that `always` gives in a scope.
     pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
         let question = &self.asked.question;
-        match (scope, &self.prefix) {
+        match (scope, &self.asked.prefix) {
             (Scope::Everything, _) => vec![Allowance::Everything],
             (Scope::Edits, _) if question.change.is_some() && question.tried.is_none() => {
                 EditRequest::every_edit().map(Allowance::Rule).to_vec()
@@ -146,97 +150,91 @@ impl CallQuestion {
     }
 }
 
-impl CallState {
-    pub(super) fn question(&self) -> Option<&CallQuestion> {
-        match self {
-            Self::Collecting(_, question)
-            | Self::Collected(_, question)
-            | Self::Refused(_, _, question)
-            | Self::Judged(_, question) => question.as_ref(),
-            Self::Invalid(_) | Self::Proposed(_) | Self::Judging => None,
-        }
-    }
-
-    pub(super) fn question_mut(&mut self) -> Option<&mut CallQuestion> {
-        match self {
-            Self::Collecting(_, question)
-            | Self::Collected(_, question)
-            | Self::Refused(_, _, question)
-            | Self::Judged(_, question) => question.as_mut(),
-            Self::Invalid(_) | Self::Proposed(_) | Self::Judging => None,
-        }
-    }
-
-    /// Returns whether the call waits for facts, or has facts that it was not judged with.
-    pub(super) fn is_collecting(&self) -> bool {
-        matches!(self, Self::Collecting(..) | Self::Collected(..))
-    }
-}
-
 impl QueuedCall {
-    pub(super) fn new(call: Call, planned: Result<AnyCall, String>) -> Self {
+    pub(super) fn new(call: Call, planned: Result<Box<dyn PlannedCall>, String>) -> Self {
         Self {
             call,
             shown: false,
-            state: planned.map_or_else(CallState::Invalid, CallState::Proposed),
+            planned,
+            state: CallState::Proposed,
+            question: None,
             facts_at: None,
         }
     }
 
-    /// Returns whether the person wrote another command in place of the model's.
-    pub(super) fn is_edited(&self) -> bool {
+    /// Puts a changed call in the place of this one. Its question is no longer of use.
+    pub(super) fn replace(&mut self, planned: impl PlannedCall + 'static) {
+        self.planned = Ok(Box::new(planned));
+        self.state = CallState::Proposed;
+        self.question = None;
+    }
+
+    /// Returns the call with its verdict, or the reason why it cannot run; none if it is not judged yet.
+    pub(super) fn judged(&self) -> Option<Result<&JudgedCall, &String>> {
         match &self.state {
-            CallState::Judged(AnyCall::Command(command), _) => command.is_edited(),
-            _ => false,
+            CallState::Judged(judged) => Some(judged.as_ref()),
+            CallState::Proposed | CallState::Collecting | CallState::Collected => None,
         }
     }
 
-    /// Judges the call. If another call has ended since it collected facts, it collects them again first.
+    /// Returns the command of the call, if it is one and may run.
+    pub(super) fn command(&self) -> Option<&JudgedCommand> {
+        match self.judged()?.ok()?.action {
+            JudgedAction::Command(ref command) => Some(command),
+            JudgedAction::Other(_) => None,
+        }
+    }
+
+    /// Returns whether the person has answered the question.
+    pub(super) fn is_answered(&self) -> bool {
+        let stage = self.question.as_ref().map(|it| &it.stage);
+        matches!(stage, Some(QuestionState::Answered(_)))
+    }
+
+    /// Returns the question that the call needs; none if it needs no answer, or runs as a trial first.
+    pub(super) fn needed_question(&self) -> Option<CallQuestion> {
+        let Resolution::Ask(asked) = &self.judged()?.ok()?.resolution else {
+            return None;
+        };
+        let is_tried = |command: &JudgedCommand| command.is_tried_first(self.is_answered());
+        (!self.command().is_some_and(is_tried)).then(|| CallQuestion::new((**asked).clone()))
+    }
+
+    /// Returns whether the call has facts that it was not judged with.
+    pub(super) fn has_new_facts(&self) -> bool {
+        matches!(self.state, CallState::Collected)
+    }
+
+    /// Judges the call, or begins to collect its facts. They are collected anew if another call has ended since.
     pub(super) async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) {
         let fresh = self.facts_at == Some(memory.calls_ended);
-        let (mut planned, question) = match std::mem::replace(&mut self.state, CallState::Judging) {
-            CallState::Collecting(planned, question) if fresh => {
-                self.state = CallState::Collecting(planned, question);
-                return;
-            }
-            CallState::Proposed(planned) => (planned, None),
-            CallState::Collecting(planned, question)
-            | CallState::Collected(planned, question)
-            | CallState::Refused(planned, _, question)
-            | CallState::Judged(planned, question) => (planned, question),
-            state @ (CallState::Invalid(_) | CallState::Judging) => {
-                self.state = state;
-                return;
-            }
-        };
-        if !fresh && planned.call_mut().collect_facts(context) {
-            self.facts_at = Some(memory.calls_ended);
-            self.state = CallState::Collecting(planned, question);
+        if fresh && matches!(self.state, CallState::Collecting) {
             return;
         }
-        self.state = match planned.call_mut().judge(context, memory).await {
-            Ok(()) => CallState::Judged(planned, question),
-            Err(why) => CallState::Refused(planned, why, question),
+        self.state = match &mut self.planned {
+            Err(why) => CallState::Judged(Err(why.clone())),
+            Ok(planned) => match !fresh && planned.collect_facts(context) {
+                true => {
+                    self.facts_at = Some(memory.calls_ended);
+                    CallState::Collecting
+                }
+                false => CallState::Judged(planned.judge(context, memory).await),
+            },
         };
     }
 
     /// Is ready when the answer to the question has come, or the facts are there.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let question = self.state.question_mut();
+        let question = self.question.as_mut();
         if question.is_some_and(|it| it.poll(context).is_ready()) {
             return Poll::Ready(());
         }
-        let CallState::Collecting(planned, _) = &mut self.state else {
-            return Poll::Pending;
-        };
-        let polled = planned.call_mut().poll_facts(context);
-        if polled.is_ready()
-            && let CallState::Collecting(planned, question) =
-                std::mem::replace(&mut self.state, CallState::Judging)
-        {
-            self.state = CallState::Collected(planned, question);
+        match (&self.state, &mut self.planned) {
+            (CallState::Collecting, Ok(planned)) => planned.poll_facts(context).map(|()| {
+                self.state = CallState::Collected;
+            }),
+            _ => Poll::Pending,
         }
-        polled
     }
 }
 
@@ -249,44 +247,91 @@ impl CallQueue {
         self.0.len()
     }
 
-    /// Returns the call at a place of the queue, to look at it.
-    pub(super) fn at(&self, index: usize) -> Option<&QueuedCall> {
+    pub(super) fn get(&self, index: usize) -> Option<&QueuedCall> {
         self.0.get(index)
     }
 
-    /// Returns the call at a place of the queue.
-    pub(super) fn get(&mut self, index: usize) -> Option<&mut QueuedCall> {
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut QueuedCall> {
         self.0.get_mut(index)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut QueuedCall> {
+        self.0.iter_mut()
     }
 
     /// Returns the ids of the calls whose questions are open.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = String> {
         let open = |waiting: &&QueuedCall| {
-            let stage = waiting.state.question().map(|it| &it.stage);
+            let stage = waiting.question.as_ref().map(|it| &it.stage);
             matches!(stage, Some(QuestionState::Open(_)))
         };
         let ids = self.0.iter().filter(open);
         ids.map(|waiting| waiting.call.id.clone())
     }
 
-    pub(super) fn pop(&mut self) -> Option<QueuedCall> {
-        self.0.pop_front()
+    /// Takes the first call, if it is judged.
+    pub(super) fn pop_judged(&mut self) -> Option<NextCall> {
+        let next = self.0.pop_front()?;
+        let QueuedCall {
+            call,
+            shown,
+            state: CallState::Judged(judged),
+            question,
+            ..
+        } = next
+        else {
+            self.0.push_front(next);
+            return None;
+        };
+        Some(NextCall {
+            call,
+            shown,
+            judged,
+            question,
+        })
     }
 
-    /// Puts a call back to the front.
-    pub(super) fn push_first(&mut self, call: QueuedCall) {
-        self.0.push_front(call);
+    /// Takes the first call, if it is a command that runs as a trial before the question about it.
+    pub(super) fn pop_tried(&mut self) -> Option<(Call, Option<AuditedText>, Box<JudgedCommand>)> {
+        let is_tried = |next: &QueuedCall| {
+            let answered = next.is_answered();
+            next.command().is_some_and(|it| it.is_tried_first(answered))
+        };
+        if !self.0.front().is_some_and(is_tried) {
+            return None;
+        }
+        match self.0.pop_front()? {
+            QueuedCall {
+                call,
+                state:
+                    CallState::Judged(Ok(JudgedCall {
+                        audited,
+                        action: JudgedAction::Command(command),
+                        ..
+                    })),
+                ..
+            } => Some((call, audited, command)),
+            other => {
+                self.0.push_front(other);
+                None
+            }
+        }
+    }
+
+    /// Puts a call that ran as a trial back to the front.
+    pub(super) fn push_tried(&mut self, call: Call, planned: impl PlannedCall + 'static) {
+        self.0.push_front(QueuedCall {
+            shown: true,
+            ..QueuedCall::new(call, Ok(Box::new(planned)))
+        });
     }
 
     /// Waits for an answer to an open question, or for facts, and returns the place of its call in the queue.
     pub(super) async fn answered(&mut self) -> usize {
         std::future::poll_fn(|context| {
-            for (index, waiting) in self.0.iter_mut().enumerate() {
-                if waiting.poll(context).is_ready() {
-                    return Poll::Ready(index);
-                }
-            }
-            Poll::Pending
+            let mut ready = |call: &mut QueuedCall| call.poll(context).is_ready();
+            let index = self.0.iter_mut().position(&mut ready);
+            index.map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }

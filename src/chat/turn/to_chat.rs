@@ -70,10 +70,6 @@ impl CallHost for ToChat {
         Self::show(self, event).await
     }
 
-    async fn runs(&self, what: String) -> Result<(), Halt> {
-        self.state(ChatState::Running, what).await
-    }
-
     async fn job(&self, request: JobListRequest) -> Result<(), Halt> {
         self.send(TurnEvent::Job(request)).await
     }

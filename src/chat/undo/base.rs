@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::blocking::blocking;
-use crate::checkpoint::{BaseFile, Round};
+use crate::checkpoint::{BaseFile, OfChat, Round};
 use crate::services::Services;
 use crate::workspace::own_git::{GitCommand, PLAIN_DIFF};
 use co_edit::{Hunk, apply_hunks};
@@ -20,8 +20,8 @@ const LONGEST_FILE: u64 = 16 << 20;
 pub(super) struct Base {
     pub(super) commit: String,
     pub(super) round: Round,
-    /// The number of changed files that cannot be compared by lines.
-    pub(super) left_out: usize,
+    /// The changed files that cannot be compared by lines.
+    pub(super) left_out: Vec<PathBuf>,
 }
 
 /// The change of a file as git shows it.
@@ -38,7 +38,7 @@ struct GitChange {
     is_unclear: bool,
 }
 
-/// Returns the changes since the merge base of HEAD and `name`.
+/// Returns the changes since the merge base of HEAD and `name`. `records` are those of the chat.
 ///
 /// # Errors
 /// Git failed, or the difference is too long.
@@ -46,6 +46,7 @@ pub(super) async fn since_base(
     services: &Arc<Services>,
     root: &Path,
     name: &str,
+    records: Vec<OfChat>,
 ) -> Result<Base, String> {
     if name.is_empty() || name.starts_with('-') {
         return Err("say /review base and the name of a branch or a commit".to_owned());
@@ -80,7 +81,7 @@ pub(super) async fn since_base(
             is_new: true,
             ..GitChange::default()
         });
-        let (mut files, mut left_out) = (Vec::new(), 0);
+        let (mut files, mut left_out) = (Vec::new(), Vec::new());
         let tracked = changes_in(&diff);
         // A file that the index no longer has is in both lists.
         let is_known = |it: &GitChange| tracked.iter().any(|known| known.path == it.path);
@@ -89,12 +90,14 @@ pub(super) async fn since_base(
             if !judge.shows(&root.join(&change.path)) {
                 continue;
             }
+            let path = change.path.clone();
             match change.before(&dir) {
                 Some(file) => files.push(file),
-                None => left_out += 1,
+                None => left_out.push(path),
             }
         }
-        let round = Round::since_base(files, &dir, &store)?;
+        let known = Round::of(&records, &root, &store)?;
+        let round = Round::since_base(files, known, &dir, &store)?;
         Ok::<_, io::Error>(Base {
             commit,
             round,

@@ -16,8 +16,8 @@ use super::texts::call_words;
 use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    By, KeptAnswer, MOST_REVIEW_BYTES, OpenFile, OpenPart, Overlap, PartKind, Record, Round, Store,
-    Undo, Verdict, files, shown,
+    By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart, Overlap, PartKind,
+    Record, Round, Store, Undo, Verdict, files, in_order, shown,
 };
 use crate::protocol::{
     ChangesReview, FileChange, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor, with_first_parts,
@@ -40,8 +40,8 @@ pub(super) struct OpenWork {
     round: Round,
     /// For each record that a part names: the call in words, or the other chat.
     calls: Vec<String>,
-    /// For each of these records that is of this chat: its turn.
-    turns: Vec<usize>,
+    /// For each of these records: its turn; none if it is of another chat.
+    turns: Vec<Option<usize>>,
 }
 
 /// A file in a review.
@@ -60,12 +60,21 @@ struct Review {
     works: Vec<OpenWork>,
     files: Vec<ReviewedFile>,
     gone: Vec<KeptAnswer>,
-    /// The kept answers of reviews with another base.
+    /// The kept answers of reviews with another base, and those to files that are left out.
     others: Vec<KeptAnswer>,
     /// The commit with which the files are compared; none if that is what the person accepted.
     base: Option<String>,
     /// The number of files that are left out because all together are too long.
     left_out: usize,
+}
+
+/// The changes for a review.
+struct Found {
+    works: Vec<OpenWork>,
+    /// The commit with which the files are compared.
+    base: Option<String>,
+    /// The files that cannot be reviewed.
+    left_out: Vec<PathBuf>,
 }
 
 impl Chat {
@@ -118,74 +127,111 @@ pub(super) async fn find_open(
     transcript: &str,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
-    let read = move || {
-        let records = checkpoints.records(&chat);
-        if records.is_empty() {
-            return Ok(None);
+    let read = move || Ok::<_, io::Error>((checkpoints.records(&chat), checkpoints.store()?));
+    let (own, store) = blocking(read).await?;
+    let mut roots: Vec<PathBuf> = Vec::new();
+    for record in &own {
+        if !roots.contains(&record.workspace) && record.workspace.is_dir() {
+            roots.push(record.workspace.clone());
         }
-        let store = checkpoints.store()?;
-        let mut rounds: Vec<(PathBuf, Round)> = Vec::new();
-        for record in &records {
-            let root = &record.workspace;
-            if rounds.iter().all(|it| it.0 != *root) && root.is_dir() {
-                rounds.push((root.clone(), Round::of(&records, root, &store)?));
-            }
-        }
-        Ok::<_, io::Error>(Some((records, store, rounds)))
-    };
-    let Some((records, store, rounds)) = blocking(read).await? else {
-        return Ok(Vec::new());
-    };
+    }
     let mut works = Vec::new();
-    for (workspace, mut round) in rounds {
-        let paths: Vec<_> = round.paths().map(|it| workspace.join(it)).collect();
+    for workspace in roots {
+        let mut records = own.clone();
+        records.retain(|it| it.workspace == workspace);
+        let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
+        let (root, copies) = (workspace.clone(), Arc::clone(&store));
+        let read = move || KnownChanges::read(&checkpoints, &chat, records, &root, &copies);
+        let mut known = blocking(read).await?;
+        let paths: Vec<_> = known.round.paths().map(|it| workspace.join(it)).collect();
         if paths.is_empty() {
             continue;
         }
         let open = services.buffers.read(paths.iter().map(PathBuf::as_path));
         let open = open.await;
-        let store = Arc::clone(&store);
-        let (own, chat) = (records.clone(), transcript.to_owned());
-        let services = Arc::clone(services);
+        let (services, store) = (Arc::clone(services), Arc::clone(&store));
         let find = move || {
-            round.look(&workspace, &open, &store)?;
-            let in_workspace = |it: &Record| it.workspace == workspace;
-            let mut records: Vec<_> = own.into_iter().filter(in_workspace).collect();
-            let turns: Vec<_> = records.iter().map(|it| it.turn).collect();
-            let mut calls: Vec<_> = (records.iter())
-                .map(|it| call_words(it).unwrap_or_default())
-                .collect();
-            let since = round.since();
-            let others = services
-                .checkpoints
-                .others(&chat, &workspace, since)
-                .into_iter();
-            let others: Vec<_> = others.filter(|(_, it)| it.at >= since).collect();
-            let titles = match others.is_empty() {
-                true => Vec::new(),
-                false => services.store.list(Some(&workspace)),
-            };
-            for (id, record) in others {
-                let title = titles.iter().find(|it| it.id == id);
-                let title = title.map_or("another chat".to_owned(), |it| {
-                    format!("the chat “{}”", it.title)
-                });
-                calls.push(format!("changed by {title} too"));
-                records.push(record);
-            }
-            let files = round.open_files(&records, &store);
-            Ok::<_, io::Error>(OpenWork {
-                workspace,
-                files,
-                round,
-                calls,
-                turns,
-            })
+            known.round.look(&workspace, &open, &store)?;
+            Ok::<_, io::Error>(known.open_work(workspace, &services, &store))
         };
         works.push(blocking(find).await?);
     }
     works.retain(|it| !it.files.is_empty());
     Ok(works)
+}
+
+/// The round of a chat in one workspace, with the records of which it is made.
+struct KnownChanges {
+    round: Round,
+    records: Vec<OfChat>,
+    /// The ids of the other chats, of which the first has the number 1.
+    others: Vec<String>,
+}
+
+impl KnownChanges {
+    /// `own` are the records of the chat in the workspace `root`.
+    fn read(
+        checkpoints: &Checkpoints,
+        chat: &str,
+        own: Vec<Record>,
+        root: &Path,
+        store: &Store,
+    ) -> io::Result<Self> {
+        let last = own.last().and_then(|it| it.at);
+        let records = in_order(vec![own.clone()]);
+        let round = Round::of(&records, root, store)?;
+        // An answer in another chat may also concern what is not open now.
+        let since = round.since().min(last);
+        let others = checkpoints.others(chat, root, since);
+        if others.is_empty() {
+            return Ok(Self {
+                round,
+                records,
+                others: Vec::new(),
+            });
+        }
+        let (others, mut chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+        // A chat that was made of another one has the same records.
+        for records in &mut chats {
+            records.retain(|it| !own.contains(it));
+        }
+        chats.insert(0, own);
+        let records = in_order(chats);
+        Ok(Self {
+            round: Round::of(&records, root, store)?,
+            records,
+            others,
+        })
+    }
+
+    fn open_work(self, workspace: PathBuf, services: &Services, store: &Store) -> OpenWork {
+        let files = self.round.open_files(store);
+        let parts = files.iter().flat_map(|it| &it.parts);
+        let mut named = parts.flat_map(|it| &it.records);
+        let titles = match named.any(|at| self.records[*at].0 > 0) {
+            true => services.store.list(Some(&workspace)),
+            false => Vec::new(),
+        };
+        let words = |(chat, record): &OfChat| {
+            let Some(id) = chat.checked_sub(1).map(|it| &self.others[it]) else {
+                return call_words(record).unwrap_or_default();
+            };
+            let title = titles.iter().find(|it| it.id == *id);
+            let title = title.map_or("another chat".to_owned(), |it| {
+                format!("the chat “{}”", it.title)
+            });
+            format!("changed by {title} too")
+        };
+        OpenWork {
+            workspace,
+            calls: self.records.iter().map(words).collect(),
+            turns: (self.records.iter())
+                .map(|(chat, it)| (*chat == 0).then_some(it.turn))
+                .collect(),
+            files,
+            round: self.round,
+        }
+    }
 }
 
 impl UndoTask {
@@ -248,10 +294,18 @@ impl UndoTask {
         if let Some(after) = &self.after {
             after.cancelled().await;
         }
-        let (works, base) = match base {
-            None => (find_open(&self.services, &self.transcript).await?, None),
-            Some((root, name)) => self.find_since(root, &name).await?,
-        };
+        let Found {
+            works,
+            base,
+            left_out,
+        } = self.find(base).await?;
+        if !left_out.is_empty() {
+            let text = format!(
+                "not in the review, because they are no text: {}",
+                files(left_out.len())
+            );
+            self.services.answer(NoticeLevel::Warn, text);
+        }
         let checkpoints = Arc::clone(&self.services.checkpoints);
         let chat = self.transcript.clone();
         let make = move || {
@@ -266,43 +320,44 @@ impl UndoTask {
         blocking(make).await
     }
 
-    /// Returns the changes since a branch, and the commit with which the files are compared.
-    async fn find_since(
-        &self,
-        root: PathBuf,
-        name: &str,
-    ) -> Result<(Vec<OpenWork>, Option<String>), String> {
-        let base = since_base(&self.services, &root, name).await?;
-        if base.left_out > 0 {
-            let text = format!(
-                "not in the review, because they are no text: {}",
-                files(base.left_out)
-            );
-            self.services.answer(NoticeLevel::Warn, text);
+    /// Returns the open changes, or those since a branch.
+    async fn find(&self, base: Option<(PathBuf, String)>) -> Result<Found, String> {
+        match base {
+            None => Ok(Found {
+                works: find_open(&self.services, &self.transcript).await?,
+                base: None,
+                left_out: Vec::new(),
+            }),
+            Some((root, name)) => self.find_since(root, &name).await,
         }
-        let (checkpoints, chat) = (
-            Arc::clone(&self.services.checkpoints),
-            self.transcript.clone(),
-        );
+    }
+
+    /// Returns the changes since a branch.
+    async fn find_since(&self, root: PathBuf, name: &str) -> Result<Found, String> {
+        let checkpoints = Arc::clone(&self.services.checkpoints);
+        let (chat, workspace) = (self.transcript.clone(), root.clone());
+        let read = move || {
+            let mut records = checkpoints.records(&chat);
+            records.retain(|it| it.workspace == workspace);
+            Ok::<_, io::Error>((in_order(vec![records]), checkpoints.store()?))
+        };
+        let (records, store) = blocking(read).await?;
+        let base = since_base(&self.services, &root, name, records.clone()).await?;
+        let services = Arc::clone(&self.services);
         let find = move || {
-            let records = checkpoints.records(&chat).into_iter();
-            let records: Vec<_> = records.filter(|it| it.workspace == root).collect();
-            let store = checkpoints.store()?;
-            let found = base.round.open_files(&records, &store);
-            let work = OpenWork {
-                workspace: root,
-                files: found,
+            let known = KnownChanges {
                 round: base.round,
-                calls: (records.iter())
-                    .map(|it| call_words(it).unwrap_or_default())
-                    .collect(),
-                turns: records.iter().map(|it| it.turn).collect(),
+                records,
+                others: Vec::new(),
             };
-            Ok::<_, io::Error>(work)
+            Ok::<_, io::Error>(known.open_work(root, &services, &store))
         };
         let work = blocking(find).await?;
-        let works = Vec::from_iter((!work.files.is_empty()).then_some(work));
-        Ok((works, Some(base.commit)))
+        Ok(Found {
+            works: Vec::from_iter((!work.files.is_empty()).then_some(work)),
+            base: Some(base.commit),
+            left_out: base.left_out,
+        })
     }
 
     /// Shows the review and its quickfix list. Returns the channel with the answer; none if the chat has ended.
@@ -421,13 +476,14 @@ impl UndoTask {
         let answer = move || {
             let store = checkpoints.store()?;
             let (mut refused, mut accepted) = (Vec::new(), Vec::new());
-            let last_turn = work.turns.iter().max().copied().unwrap_or_default();
+            let last_turn = work.turns.iter().flatten().max().copied();
+            let last_turn = last_turn.unwrap_or_default();
             let mut turn = None;
             for (file, verdicts) in work.files.iter().zip(verdicts) {
                 let parts = file.parts.iter().zip(&verdicts);
                 let back = parts.filter(|(_, verdict)| **verdict == Verdict::Refused);
                 let records = back.flat_map(|(part, _)| &part.records);
-                turn = turn.max(records.filter_map(|at| work.turns.get(*at)).max().copied());
+                turn = turn.max(records.filter_map(|at| work.turns[*at]).max());
                 let answered = file.answered(&verdicts, &store)?;
                 refused.extend(answered.refused);
                 accepted.extend(answered.accepted);

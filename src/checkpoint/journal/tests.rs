@@ -95,6 +95,7 @@ fn a_keep_that_is_killed_is_finished_or_dropped_at_the_next_start() {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     };
     scene.checkpoints.append("chat", &record).unwrap();
     let before = scene.everything();
@@ -158,6 +159,7 @@ fn begin(scene: &Scene, changes: &[Change]) {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     };
     let journal = Journal::begin(&scene.top.join("state/checkpoints"), &record);
     drop(journal.unwrap());
@@ -230,6 +232,7 @@ fn what_a_living_process_keeps_is_left_to_it() {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     };
     let dir = scene.top.join("state/checkpoints");
     let journal = Journal::begin(&dir, &record).unwrap();

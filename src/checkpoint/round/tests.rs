@@ -1,4 +1,5 @@
 use std::fs::{self, Permissions};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -7,54 +8,69 @@ use crate::checkpoint::tests::Scene;
 use crate::checkpoint::{CallChanges, Overlap, Undo};
 use co_llm::transcript::Decision;
 
-const CHAT: &str = "chat";
+/// Two chats in one workspace.
+const CHATS: [&str; 2] = ["chat", "other"];
+const CHAT: &str = CHATS[0];
 
 impl Scene {
-    fn record(&self, by: By, found: CallChanges) {
+    fn record(&self, chat: usize, by: By, found: CallChanges) {
         let record = Record {
             changes: found.changes,
             ..Record::of_person(0, by, self.workspace.root())
         };
-        self.checkpoints.append(CHAT, &record).unwrap();
+        self.checkpoints.append(CHATS[chat], &record).unwrap();
     }
 
     fn command(&self, run: impl FnOnce()) {
         let found = self.call(run);
-        self.record(call(true), found);
+        self.record(0, call(true), found);
     }
 
     fn edit(&self, path: &str, text: &str) {
+        self.edit_by(0, path, text);
+    }
+
+    fn edit_by(&self, chat: usize, path: &str, text: &str) {
         let files = [self.at(path)];
         let before = self.workspace.before_edit(&files).unwrap();
         self.write(path, text);
         let found = self.workspace.after_edit(before);
-        self.record(call(false), found);
+        self.record(chat, call(false), found);
     }
 
-    fn round(&self) -> Round {
+    fn round(&self, chat: usize) -> Round {
         // Another process reads what this one wrote.
-        let records = Checkpoints::new(self.top.join("state/checkpoints")).records(CHAT);
+        let checkpoints = Checkpoints::new(self.top.join("state/checkpoints"));
         let (root, store) = (self.workspace.root(), &self.workspace.store);
+        let others = checkpoints.others(CHATS[chat], root, None).into_iter();
+        let own = checkpoints.records(CHATS[chat]);
+        let chats = std::iter::once(own).chain(others.map(|it| it.1));
+        let records = in_order(chats.collect());
         let mut round = Round::of(&records, root, store).unwrap();
         round.look(root, &OpenBuffers::default(), store).unwrap();
         round
     }
 
     fn open(&self) -> Vec<OpenFile> {
-        self.round().open_files(&[], &self.workspace.store)
+        self.round(0).open_files(&self.workspace.store)
     }
 
-    /// Answers the parts of open files. Returns the numbers of parts.
-    fn answer(&self, mut answers: impl FnMut(&OpenFile, &OpenPart) -> Verdict) {
+    fn answer(&self, answers: impl FnMut(&OpenFile, &OpenPart) -> Verdict) {
+        self.answer_in(0, answers);
+    }
+
+    /// Answers the parts of the open files of a chat.
+    fn answer_in(&self, chat: usize, mut answers: impl FnMut(&OpenFile, &OpenPart) -> Verdict) {
         let (mut refused, mut accepted) = (Vec::new(), Vec::new());
-        let (round, store) = (self.round(), &self.workspace.store);
-        for file in round.open_files(&[], store) {
+        let (round, store) = (self.round(chat), &self.workspace.store);
+        for file in round.open_files(store) {
             let answers: Vec<_> = file.parts.iter().map(|it| answers(&file, it)).collect();
             let answered = file.answered(&answers, store).unwrap();
             refused.extend(answered.refused);
             accepted.extend(answered.accepted);
         }
-        self.record(By::Accepted { files: accepted }, CallChanges::default());
+        let by = By::Accepted { files: accepted };
+        self.record(chat, by, CallChanges::default());
         refused.extend(round.directories_of(&refused));
         let undo = Undo::of(
             refused.iter(),
@@ -68,6 +84,7 @@ impl Scene {
         assert_eq!(done.failed, []);
         let changes = done.changes;
         self.record(
+            chat,
             By::TakenBack,
             CallChanges {
                 changes,
@@ -78,8 +95,12 @@ impl Scene {
 
     /// Returns the texts of the open files for a review.
     fn texts(&self) -> String {
+        self.texts_in(0)
+    }
+
+    fn texts_in(&self, chat: usize) -> String {
         let store = &self.workspace.store;
-        let files = self.open().into_iter().map(|file| {
+        let files = self.round(chat).open_files(store).into_iter().map(|file| {
             let review = file.for_review(store);
             assert_eq!(review.parts, file.parts.len());
             assert_eq!(review.text.as_str().matches("@\n").count(), review.parts);
@@ -191,7 +212,7 @@ fn what_comes_back_is_open_again() {
         changes: back,
         ..CallChanges::default()
     };
-    scene.record(By::Redo, found);
+    scene.record(0, By::Redo, found);
     assert_eq!(scene.texts(), "a +1 -0\n 1\n@\n+2\n");
 }
 
@@ -200,158 +221,273 @@ fn a_change_of_two_chats_names_the_other_one() {
     let scene = Scene::new();
     scene.write("a", "1\n2\n");
     scene.edit("a", "1\nx\ny\nz\n2\nend\n");
-    let before = scene.workspace.before_edit(&[scene.at("a")]).unwrap();
-    scene.write("a", "other\n1\nx\nz\n2\nend\n");
-    let found = scene.workspace.after_edit(before);
-    let root = scene.workspace.root();
-    let record = Record {
-        changes: found.changes,
-        ..Record::of_person(0, call(false), root)
-    };
-    scene.checkpoints.append("other", &record).unwrap();
-    let others = scene.checkpoints.others(CHAT, root, None).into_iter();
-    let own = scene.checkpoints.records(CHAT).into_iter();
-    let records: Vec<_> = own.chain(others.map(|it| it.1)).collect();
+    scene.edit_by(1, "a", "other\n1\nx\nz\n2\nend\n");
     let store = &scene.workspace.store;
-    let [file] = &scene.round().open_files(&records, store)[..] else {
+    let [file] = &scene.open()[..] else {
         panic!("one file is open");
     };
     let by: Vec<_> = file.parts.iter().map(|it| it.records.clone()).collect();
-    assert_eq!(by, [vec![1], vec![0]]);
+    assert_eq!(by, [vec![0, 1], vec![0]]);
     let text = "~other\n 1\n@\n+x\n+z\n 2\n@\n+end\n";
     assert_eq!(file.for_review(store).text.as_str(), text);
 }
 
-/// A line of a file, and whether the baseline and the present file have it.
+#[test]
+fn refused_changes_of_two_chats_do_not_come_back() {
+    for first in [0, 1] {
+        let scene = Scene::new();
+        scene.write("a", "1\n2\n3\n");
+        scene.edit_by(0, "a", "1\nfirst\n3\n");
+        scene.edit_by(1, "a", "1\nsecond\n3\n");
+        scene.edit_by(0, "new", "first\n");
+        scene.edit_by(1, "new", "first\nsecond\n");
+        let texts = [0, 1].map(|chat| scene.texts_in(chat));
+        let expected = "a +0 -1\n 1\n@\n-2\n~second\n 3\nnew +1 -0\n@\n+first\n~second\n";
+        assert_eq!(texts[0], expected);
+        let expected = "a +1 -1\n 1\n@\n-first\n+second\n 3\nnew +1 -0\n first\n@\n+second\n";
+        assert_eq!(texts[1], expected);
+        for chat in [first, 1 - first] {
+            scene.answer_in(chat, |_, _| Verdict::Refused);
+        }
+        assert_eq!([0, 1].map(|chat| scene.texts_in(chat)), ["", ""]);
+        assert_eq!(scene.read("a"), "1\n2\n3\n");
+        assert!(!scene.at("new").exists());
+    }
+}
+
+#[test]
+fn what_a_person_writes_in_place_of_a_change_settles_it() {
+    let scene = Scene::new();
+    scene.write("a", "1\n2\n3\n");
+    scene.edit("a", "one\ntwo\n3\n");
+    scene.write("a", "one\nmine\n3\n");
+    assert_eq!(scene.texts(), "a +1 -1\n@\n-1\n+one\n~mine\n 3\n");
+    scene.answer(|_, _| Verdict::Refused);
+    assert_eq!(scene.read("a"), "1\nmine\n3\n");
+    assert_eq!(scene.texts(), "");
+}
+
+#[test]
+fn a_file_that_is_moved_and_changed_at_once_is_one_file() {
+    let scene = Scene::new();
+    scene.write("a", "1\n2\n3\n4\n");
+    scene.edit("a", "1\n2\n3\n4\n5\n");
+    scene.command(|| {
+        fs::create_dir(scene.at("dir")).unwrap();
+        fs::remove_file(scene.at("a")).unwrap();
+        scene.write("dir/b", "1\ntwo\n3\n4\n5\n");
+    });
+    let expected = "dir/b +2 -1\n@\n!moved from a\n 1\n@\n-2\n+two\n 3\n 4\n@\n+5\n";
+    assert_eq!(scene.texts(), expected);
+    // The calls are known by the name that the file had then.
+    let calls: Vec<_> = (scene.open()[0].parts.iter().map(|it| it.records.clone())).collect();
+    assert_eq!(calls, [vec![1], vec![1], vec![0]]);
+    scene.answer(|_, _| Verdict::Refused);
+    assert_eq!(scene.read("a"), "1\n2\n3\n4\n");
+    assert!(!scene.at("dir").exists());
+}
+
+/// A line of a file.
 #[derive(Debug, Clone)]
 struct Line {
     text: String,
-    baseline: bool,
-    now: bool,
+    /// The chat that added it, if that is not accepted.
+    by: Option<usize>,
+    /// The chat that removed it.
+    gone: Option<usize>,
 }
 
 /// A file as the answers say it must be. Its lines are unique.
 #[derive(Debug, Clone, Default)]
 struct Expected {
     lines: Vec<Line>,
-    /// The name and the mode.
-    baseline: Option<(String, u32)>,
+    /// For each chat, the name and the mode in its baseline.
+    baselines: [Option<(String, u32)>; 2],
     now: Option<(String, u32)>,
+    /// The chat that made the file, if that is not accepted.
+    made_by: Option<usize>,
+    /// The person has changed it since the last call did: co sees all of that as one change.
+    is_edited: bool,
+}
+
+impl Line {
+    fn is_shown(&self) -> bool {
+        self.gone.is_none()
+    }
+
+    fn is_base(&self, chat: usize) -> bool {
+        self.by != Some(chat) && self.gone.is_none_or(|it| it == chat)
+    }
+
+    /// Returns whether the baseline of a chat and the present file have it.
+    fn stays(&self, chat: usize) -> bool {
+        self.is_shown() && self.is_base(chat)
+    }
+
+    fn differs(&self, chat: usize) -> bool {
+        self.is_shown() != self.is_base(chat)
+    }
 }
 
 impl Expected {
     fn text(&self) -> String {
-        let now = self.lines.iter().filter(|it| it.now);
+        let now = self.lines.iter().filter(|it| it.is_shown());
         now.map(|it| it.text.as_str()).collect()
     }
 
-    /// Changes some lines of the present file.
-    fn change(&mut self, rng: &mut fastrand::Rng, by_person: bool, count: &mut usize) {
-        let visible = self.lines.iter().filter(|it| it.now).count();
-        let start = rng.usize(0..=visible);
-        let end = rng.usize(start..=visible.min(start + 3));
+    /// Changes some lines of the present file. `by` is a chat, or none for the person.
+    fn change(&mut self, rng: &mut fastrand::Rng, by: Option<usize>, count: &mut usize) {
+        let shown = self.lines.iter().filter(|it| it.is_shown()).count();
+        let start = rng.usize(0..=shown);
+        let end = rng.usize(start..=shown.min(start + 3));
         let added = rng.usize(usize::from(start == end)..4);
+        let new = (0..added).map(|_| {
+            *count += 1;
+            let name = by.map_or("p".to_owned(), |it| format!("m{it}."));
+            Line {
+                text: format!("{name}{count}\n"),
+                by,
+                gone: None,
+            }
+        });
+        let mut new: Vec<_> = new.collect();
+        if by.is_none() && added > 0 {
+            self.settle(start..end);
+        }
         let mut place = 0;
         let mut lines = Vec::new();
-        let new = |lines: &mut Vec<Line>, count: &mut usize| {
-            for _ in 0..added {
-                *count += 1;
-                lines.push(Line {
-                    text: format!("{}{count}\n", if by_person { "p" } else { "m" }),
-                    baseline: by_person,
-                    now: true,
-                });
-            }
-        };
-        let mut is_added = false;
-        // What the person writes in place of lines stands where the last of them stood.
-        let replaces = by_person && start < end;
         for mut line in std::mem::take(&mut self.lines) {
-            let was_there = line.now;
-            if was_there {
-                // Before the first line that stays.
-                if place == end && !replaces {
-                    new(&mut lines, count);
-                    is_added = true;
-                }
-                if (start..end).contains(&place) {
-                    line.now = false;
-                    line.baseline &= !by_person;
-                }
-                place += 1;
+            let was_shown = line.is_shown();
+            // What is inserted stands before the first line that stays.
+            if was_shown && place == end {
+                lines.append(&mut new);
             }
-            lines.push(line);
-            if was_there && place == end && replaces {
-                new(&mut lines, count);
-                is_added = true;
+            let is_removed = was_shown && (start..end).contains(&place);
+            place += usize::from(was_shown);
+            if is_removed && by.is_some() && line.by != by {
+                line.gone = by;
+                lines.push(line);
+            } else if !is_removed {
+                lines.push(line);
+            }
+            // What replaces lines stands where the last of them stood.
+            if is_removed && place == end {
+                lines.append(&mut new);
             }
         }
-        if !is_added {
-            new(&mut lines, count);
-        }
-        lines.retain(|it| it.now || it.baseline);
+        lines.append(&mut new);
         self.lines = lines;
-        if by_person && added > 0 && self.baseline.is_none() {
-            self.baseline.clone_from(&self.now);
+        for chat in (0..2).filter(|it| by != Some(*it) && added > 0) {
+            if self.baselines[chat].is_none() {
+                self.baselines[chat].clone_from(&self.now);
+            }
         }
-        self.sort();
+        self.unmake();
     }
 
-    /// Two texts do not say where removed and added lines of a part stand: the removed ones come first.
-    fn sort(&mut self) {
-        let differs = |it: &Line| it.now != it.baseline;
-        for run in self.lines.chunk_by_mut(|a, b| differs(a) && differs(b)) {
-            run.sort_by_key(|it| it.now);
+    /// Without lines of others, the baseline does not have a file that the chat made.
+    fn unmake(&mut self) {
+        if let Some(chat) = self.made_by
+            && self.lines.iter().all(|it| !it.is_base(chat))
+        {
+            self.baselines[chat] = None;
         }
     }
 
-    fn remove(&mut self, by_person: bool) {
+    /// Drops the lines that chats replaced by shown lines of a range, which the person replaces.
+    fn settle(&mut self, range: Range<usize>) {
+        let shown: Vec<_> = (0..self.lines.len())
+            .filter(|at| self.lines[*at].is_shown())
+            .collect();
+        let removed = &shown[range];
+        let mut dropped = BTreeSet::new();
+        let mut at = 0;
+        let mut pairs = Vec::new();
+        while at < self.lines.len() {
+            // The lines that a chat removed at a place, and those that it added there.
+            let chat = self.lines[at].gone.or(self.lines[at].by);
+            let first = at;
+            let is_old = |it: &&Line| chat.is_some() && it.gone == chat;
+            let old = self.lines[at..].iter().take_while(is_old).count();
+            at += old;
+            let is_new = |it: &&Line| chat.is_some() && it.is_shown() && it.by == chat;
+            let new = self.lines[at..].iter().take_while(is_new).count();
+            let is_removed = |it: usize| removed.contains(&it);
+            if new > 0 && (at..at + new).all(is_removed) {
+                dropped.extend(first..at);
+            } else if old == new && (at..at + new).any(is_removed) {
+                dropped.extend(
+                    (0..old)
+                        .filter(|it| is_removed(at + it))
+                        .map(|it| first + it),
+                );
+                pairs.push((first, old));
+            }
+            at += new.max(usize::from(old + new == 0));
+        }
+        let mut order: Vec<_> = (0..self.lines.len()).collect();
+        for (first, count) in pairs {
+            let pair = |at| [first + at, first + count + at];
+            order.splice(first..first + 2 * count, (0..count).flat_map(pair));
+        }
+        order.retain(|it| !dropped.contains(it));
+        self.lines = order.into_iter().map(|it| self.lines[it].clone()).collect();
+    }
+
+    fn remove(&mut self, by: Option<usize>) {
         self.now = None;
-        self.lines.retain(|it| it.baseline && !by_person);
-        self.lines.iter_mut().for_each(|it| it.now = false);
-        if by_person {
-            self.baseline = None;
+        self.lines.retain(|it| by.is_some() && it.by != by);
+        for line in self.lines.iter_mut().filter(|it| it.is_shown()) {
+            line.gone = by;
+        }
+        for chat in (0..2).filter(|it| Some(*it) != by) {
+            self.baselines[chat] = None;
         }
     }
 
-    /// Returns the number of parts with lines.
-    fn runs(&self) -> usize {
-        let runs = self
-            .lines
-            .chunk_by(|a, b| (a.now != a.baseline) == (b.now != b.baseline));
-        runs.filter(|it| it[0].now != it[0].baseline).count()
+    fn is_open(&self, chat: usize) -> bool {
+        self.baselines[chat] != self.now || self.lines.iter().any(|it| it.differs(chat))
     }
 
-    fn parts(&self) -> usize {
-        let (Some(baseline), Some(now)) = (&self.baseline, &self.now) else {
-            let is_there = self.baseline.is_some() || self.now.is_some();
-            return if is_there { self.runs().max(1) } else { 0 };
+    /// Returns the parts with lines in the baseline of a chat.
+    fn runs(&mut self, chat: usize) -> impl Iterator<Item = &mut [Line]> {
+        let runs = self.lines.split_mut(move |it| it.stays(chat));
+        runs.filter(move |it| it.iter().any(|it| it.differs(chat)))
+    }
+
+    fn parts(&mut self, chat: usize) -> usize {
+        let runs = self.runs(chat).count();
+        let (Some(baseline), Some(now)) = (&self.baselines[chat], &self.now) else {
+            let is_there = self.baselines[chat].is_some() || self.now.is_some();
+            return if is_there { runs.max(1) } else { 0 };
         };
-        self.runs() + usize::from(baseline.0 != now.0) + usize::from(baseline.1 != now.1)
+        runs + usize::from(baseline.0 != now.0) + usize::from(baseline.1 != now.1)
     }
 
-    fn answer(&mut self, answers: &[(PartKind, Verdict)]) {
-        let (baseline, now) = (self.baseline.clone(), self.now.clone());
-        let runs = self
-            .lines
-            .chunk_by_mut(|a, b| (a.now != a.baseline) == (b.now != b.baseline));
-        let mut runs = runs.filter(|it| it[0].now != it[0].baseline);
-        for (kind, answer) in answers {
+    fn answer(&mut self, chat: usize, answers: &[(PartKind, Verdict)]) {
+        let (baseline, now) = (self.baselines[chat].clone(), self.now.clone());
+        let is_changed = |it: &Verdict| *it != Verdict::Open;
+        let mut lines = answers
+            .iter()
+            .filter(|it| matches!(it.0, PartKind::Lines(_)));
+        for run in self.runs(chat) {
+            let (_, answer) = lines.next().unwrap();
+            for line in run.iter_mut().filter(|_| is_changed(answer)) {
+                let is_accepted = *answer == Verdict::Accepted;
+                match (line.by == Some(chat), line.gone == Some(chat)) {
+                    (true, _) if is_accepted => line.by = None,
+                    // An accepted removal, and a line that is taken back.
+                    (true, _) => line.text.clear(),
+                    (_, true) if is_accepted => line.text.clear(),
+                    (_, true) => line.gone = None,
+                    _ => {}
+                }
+            }
+        }
+        self.lines.retain(|it| !it.text.is_empty());
+        for (kind, answer) in answers.iter().filter(|it| is_changed(&it.1)) {
             let is_accepted = *answer == Verdict::Accepted;
-            let run = match kind {
-                PartKind::Lines(_) => runs.next().unwrap(),
-                _ => &mut [],
-            };
-            if *answer == Verdict::Open {
-                continue;
-            }
-            for line in run {
-                (line.baseline, line.now) = match is_accepted {
-                    true => (line.now, line.now),
-                    false => (line.baseline, line.baseline),
-                };
-            }
-            match (kind, &mut self.baseline, &mut self.now) {
+            match (kind, &mut self.baselines[chat], &mut self.now) {
                 (PartKind::Moved, Some(baseline), Some(_)) if is_accepted => {
                     baseline.0 = now.clone().unwrap().0;
                 }
@@ -365,8 +501,22 @@ impl Expected {
                 (_, baseline, now) => now.clone_from(baseline),
             }
         }
-        self.lines.retain(|it| it.now || it.baseline);
-        self.sort();
+        if answers.iter().any(|it| it.1 == Verdict::Accepted) && self.made_by == Some(chat) {
+            self.made_by = None;
+        }
+        self.unmake();
+        // The other chat sees what is taken back as a change of the person.
+        let other = 1 - chat;
+        let has_lines = self.lines.iter().any(|it| it.is_base(other));
+        if self.made_by == Some(chat) && !has_lines {
+            self.baselines[other] = None;
+        }
+        if self.now.is_some() && self.now != now {
+            let is_there = now.is_some() || has_lines;
+            self.baselines[other] = self.now.clone().filter(|_| is_there);
+        } else if self.now.is_none() && !has_lines {
+            self.baselines[other] = None;
+        }
     }
 }
 
@@ -392,25 +542,26 @@ impl Trial {
             count: 0,
         };
         for _ in 0..4 {
-            trial.create(true);
+            trial.create(None);
         }
         trial
     }
 
-    fn create(&mut self, by_person: bool) {
+    fn create(&mut self, by: Option<usize>) {
         self.names += 1;
         let mut file = Expected {
             now: Some((format!("d{}/f{}", self.names % 2, self.names), 0o644)),
+            made_by: by,
             ..Expected::default()
         };
-        for _ in 0..3 {
-            file.change(&mut self.rng, by_person, &mut self.count);
+        for chat in (0..2).filter(|it| Some(*it) != by) {
+            file.baselines[chat].clone_from(&file.now);
         }
-        if by_person {
-            file.baseline.clone_from(&file.now);
+        for _ in 0..3 {
+            file.change(&mut self.rng, by, &mut self.count);
         }
         self.write(&file);
-        if !by_person {
+        if by.is_some() {
             self.busy.push(self.files.len());
         }
         self.files.push(file);
@@ -423,79 +574,92 @@ impl Trial {
     }
 
     /// Makes a change of one file.
-    fn change(&mut self, by_person: bool) {
-        let is_free = |it: &usize| self.files[*it].now.is_some() && !self.busy.contains(it);
+    fn change(&mut self, by: Option<usize>) {
+        // If one chat has moved or made a file, the other one leaves it alone.
+        let is_free = |it: &usize| {
+            let file = &self.files[*it];
+            let is_whole = by.is_none_or(|by| file.baselines[1 - by] == file.now);
+            let is_free = by.is_some() || !file.is_edited;
+            file.now.is_some() && is_whole && is_free && !self.busy.contains(it)
+        };
         let free: Vec<_> = (0..self.files.len()).filter(is_free).collect();
         let Some(at) = self.rng.choice(free) else {
-            return self.create(by_person);
+            return self.create(by);
         };
-        if !by_person {
+        if by.is_some() {
             self.busy.push(at);
         }
         let mut file = self.files[at].clone();
+        file.is_edited = by.is_none();
         let (name, mode) = file.now.clone().unwrap();
+        let is_alone = by.is_none_or(|by| !file.is_open(1 - by));
         match self.rng.usize(0..10) {
-            0 => return self.create(by_person),
-            1 => {
-                file.remove(by_person);
+            0 => return self.create(by),
+            1 if is_alone => {
+                file.remove(by);
                 fs::remove_file(self.scene.at(&name)).unwrap();
                 self.files[at] = file;
                 return;
             }
-            2 => {
+            2 if is_alone => {
                 let new = if mode == 0o644 { 0o755 } else { 0o644 };
                 file.now = Some((name.clone(), new));
-                // A new file of a call has no mode in the baseline.
-                if let Some((_, mode)) = file.baseline.as_mut().filter(|_| by_person) {
-                    *mode = new;
+                for chat in (0..2).filter(|it| Some(*it) != by) {
+                    // A new file of a call has no mode in the baseline.
+                    if let Some((_, mode)) = &mut file.baselines[chat] {
+                        *mode = new;
+                    }
                 }
             }
-            3 if !by_person => {
+            3 if by.is_some() && is_alone => {
                 self.names += 1;
                 let new = format!("d{}/f{}", self.names % 2, self.names);
                 fs::rename(self.scene.at(&name), self.scene.at(&new)).unwrap();
-                file.now = Some((new, mode));
+                file.now = Some((new.clone(), mode));
+                if let Some(Some((name, _))) = by.map(|by| &mut file.baselines[1 - by]) {
+                    *name = new;
+                }
                 self.files[at] = file;
                 return;
             }
-            _ => file.change(&mut self.rng, by_person, &mut self.count),
+            _ => file.change(&mut self.rng, by, &mut self.count),
         }
         self.write(&file);
         self.files[at] = file;
     }
 
-    fn command(&mut self) {
+    fn command(&mut self, chat: usize) {
         self.scene.workspace.prepare();
         let window = self.scene.workspace.begin().unwrap();
-        // A file that one command moves and changes is another file, so it changes each file once.
+        // A file that one command moves and changes may be another file, so it changes each file once.
         self.busy.clear();
         for _ in 0..self.rng.usize(1..4) {
-            self.change(false);
+            self.change(Some(chat));
         }
         self.busy.clear();
         let found = window.end();
-        self.scene.record(call(true), found);
+        self.scene.record(chat, call(true), found);
     }
 
-    fn review(&mut self, mut answer: impl FnMut(&mut fastrand::Rng) -> Verdict) {
+    fn review(&mut self, chat: usize, mut answer: impl FnMut(&mut fastrand::Rng) -> Verdict) {
         let (scene, rng) = (&self.scene, &mut self.rng);
         let mut all: BTreeMap<PathBuf, Vec<(PartKind, Verdict)>> = BTreeMap::new();
-        scene.answer(|file, part| {
+        scene.answer_in(chat, |file, part| {
             let answer = answer(rng);
             let path = all.entry(file.path.clone()).or_default();
             path.push((part.kind.clone(), answer.clone()));
             answer
         });
         for file in &mut self.files {
-            let name = file.now.as_ref().or(file.baseline.as_ref());
+            let name = file.now.as_ref().or(file.baselines[chat].as_ref());
             let Some((name, _)) = name else {
                 continue;
             };
             let answers = all.remove(Path::new(name)).unwrap_or_default();
-            assert_eq!(answers.len(), file.parts(), "{file:?} {answers:?}");
-            file.answer(&answers);
+            assert_eq!(answers.len(), file.parts(chat), "{file:?} {answers:?}");
+            file.answer(chat, &answers);
         }
-        assert!(all.is_empty(), "{:?}", all.into_keys().collect::<Vec<_>>());
+        assert!(all.is_empty(), "{all:?}");
     }
 
     fn check(&self) {
@@ -519,28 +683,42 @@ impl Trial {
     }
 }
 
-#[test]
-fn after_random_rounds_the_tree_is_what_the_answers_say() {
-    for seed in 0..200 {
-        let mut trial = Trial::new(seed);
-        for _ in 0..trial.rng.usize(4..20) {
-            match trial.rng.usize(0..6) {
-                0 | 1 => trial.change(true),
-                2 => trial.review(|rng| match rng.usize(0..3) {
-                    0 => Verdict::Accepted,
-                    1 => Verdict::Refused,
-                    _ => Verdict::Open,
-                }),
-                _ => trial.command(),
-            }
-            trial.check();
+/// Makes random changes and answers of some chats. Then answers all that is open.
+fn check_rounds(seed: u64, chats: usize) {
+    let mut trial = Trial::new(seed);
+    for _ in 0..trial.rng.usize(4..20) {
+        let chat = trial.rng.usize(0..chats);
+        match trial.rng.usize(0..6) {
+            0 | 1 => trial.change(None),
+            2 => trial.review(chat, |rng| match rng.usize(0..3) {
+                0 => Verdict::Accepted,
+                1 => Verdict::Refused,
+                _ => Verdict::Open,
+            }),
+            _ => trial.command(chat),
         }
-        let last = match seed % 2 {
+        trial.check();
+    }
+    // What one chat removed may come back, so that it is open in the other one.
+    for chat in (0..chats).chain(0..chats) {
+        let last = match (seed + chat as u64) % 2 {
             0 => Verdict::Accepted,
             _ => Verdict::Refused,
         };
-        trial.review(|_| last.clone());
+        trial.review(chat, |_| last.clone());
         trial.check();
-        trial.review(|_| unreachable!("nothing is open"));
     }
+    for chat in 0..chats {
+        trial.review(chat, |_| unreachable!("nothing is open"));
+    }
+}
+
+#[test]
+fn after_random_rounds_the_tree_is_what_the_answers_say() {
+    (0..100).for_each(|seed| check_rounds(seed, 1));
+}
+
+#[test]
+fn after_random_rounds_of_two_chats_the_tree_is_what_the_answers_say() {
+    (0..200).for_each(|seed| check_rounds(seed, 2));
 }

@@ -27,6 +27,7 @@ fn record(turn: usize, blobs: &[Blob]) -> Record {
         unclear: Vec::new(),
         unknown: None,
         at: None,
+        nanos: 0,
     }
 }
 
@@ -188,5 +189,10 @@ fn an_undone_turn_can_be_redone_until_another_one_changes_files() {
 /// Returns records without the times at which they were written.
 fn without_times(records: Vec<Record>) -> Vec<Record> {
     let records = records.into_iter();
-    records.map(|it| Record { at: None, ..it }).collect()
+    let without = |it| Record {
+        at: None,
+        nanos: 0,
+        ..it
+    };
+    records.map(without).collect()
 }

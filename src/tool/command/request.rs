@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::tool::event::{ExecMode, ShownCall};
+use crate::tool::event::ExecMode;
 use crate::tool::schema::{self, BadCall};
 use co_exec::{Caller, CommandSpec, Confinement, Program, Streams, TerminalSize};
 use co_llm::ToolSpec;
@@ -162,14 +162,6 @@ impl CommandRequest {
             },
             real: arguments.real.unwrap_or_default(),
         })
-    }
-
-    /// Returns the call as the chat shows it.
-    pub fn shown(&self) -> ShownCall {
-        ShownCall::Command {
-            command: co_policy::printable(&self.text()),
-            mode: self.mode,
-        }
     }
 
     /// Returns the command as text for a person.

@@ -1,4 +1,4 @@
-//! Runs an allowed command: records the decision, starts it, shows its output and makes the outcome for the model.
+//! Runs an allowed command: makes it ready, starts it, shows its output and makes the outcome for the model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use super::conditions::{Conditions, NOT_EXECUTED};
 use super::request::{CommandRequest, ExecContext};
 use super::{JudgedCommand, readiness, secret_access};
-use crate::audit::Record;
 use crate::cancellable;
 use crate::error;
 use crate::protocol::PlannedCommand;
 use crate::text::short;
-use crate::tool::audit_lines::CallOutcome;
-use crate::tool::call::{Approved, CANCELLED, CallResult, JudgedCall, RunningCall, joined};
+use crate::tool::call::{
+    CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
+};
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::CallEvent;
 use crate::tool::jobs::call::JobReport;
 use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
 use crate::workspace::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
-use co_exec::{CommandOutcome, CommandSpec, Confinement, RunningCommand, ShownSecrets};
+use co_exec::{CommandOutcome, Confinement, RunningCommand, ShownSecrets};
 use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::{Grant, Pattern, Verdict};
 
@@ -30,64 +30,59 @@ const NO_OUTPUT: &str = "(no output)";
 pub(super) struct AllowedCommand {
     pub request: CommandRequest,
     pub exec: ExecContext,
-    pub judged: JudgedCall,
     /// The person replaced the model's command.
     pub edited: bool,
-    pub approved: Approved,
-}
-
-/// A command that has started.
-pub(super) enum StartedCommand {
-    Foreground(RunningCommand),
-    /// A job of the chat.
-    Background(Box<JobView>),
-    /// It did not start: the reason.
-    Not(String),
-    Cancelled,
+    pub decided: DecidedCall,
 }
 
 impl JudgedCommand {
-    /// Runs the command in the confinement that belongs to the decision.
-    pub(super) async fn run(
-        self,
-        edited: bool,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        let unasked = approved.decision() == Decision::Unasked;
-        let confinement = match unasked {
-            true => Ok(self.unasked_confinement(&context)),
-            false => self.approved_confinement(&context, &approved).await,
+    /// Makes all ready for the command to run in the confinement that belongs to the decision.
+    pub(super) async fn ready(
+        self: Box<Self>,
+        context: &Arc<CallContext>,
+        decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let confinement = match decided.decision() {
+            Decision::Unasked => Ok(self.unasked_confinement(context)),
+            _ => self.approved_confinement(context, decided).await,
         };
-        let confinement = match confinement {
-            Ok(confinement) => confinement,
-            Err(why) => {
-                approved.record(&context).await?;
-                let decision = approved.decision();
-                context.audit(&approved.id, &self.judged, &decision, CallOutcome::Nothing);
-                approved.show(&context).await?;
-                return Ok(CallResult::not_run(why).at_once());
+        let confinement = confinement.map_err(NotRun::Because)?;
+        let allowed = self.allowed(confinement, decided);
+        allowed.check(context).await?;
+        let number = match allowed.request.mode.background {
+            false => None,
+            true => {
+                let number = context.jobs(JobListRequest::NewNumber).await?;
+                Some(number.map_err(NotRun::Because)?)
             }
         };
-        let allowed = AllowedCommand {
+        Ok(ReadyCall {
+            level: Some(level(&allowed.exec.confinement)),
+            runs: Some(allowed.request.text()),
+            start: Box::pin(allowed.start(number, Arc::clone(context))),
+        })
+    }
+
+    /// Returns the command with the confinement that it runs in.
+    pub(super) fn allowed(
+        &self,
+        confinement: Confinement,
+        decided: &DecidedCall,
+    ) -> AllowedCommand {
+        AllowedCommand {
             exec: ExecContext {
-                cwd: self.cwd,
+                cwd: self.cwd.clone(),
                 confinement,
-                unasked,
+                unasked: matches!(decided.decision(), Decision::Unasked | Decision::Tried),
             },
-            request: self.request,
-            judged: self.judged,
-            edited,
-            approved,
-        };
-        let started = allowed.start(&context).await?;
-        Ok(Box::pin(
-            async move { allowed.finish(started, &context).await },
-        ))
+            request: self.request.clone(),
+            edited: self.call.edited.is_some(),
+            decided: decided.clone(),
+        }
     }
 
     fn unasked_confinement(&self, context: &CallContext) -> Confinement {
-        match self.judged.verdict {
+        match self.assessed.verdict {
             // It was judged where the kernel confines nothing.
             Verdict::Allow(Grant::Unconfined) => Confinement::Plain,
             _ => context.services.probe.for_unasked(&context.workspace),
@@ -101,19 +96,19 @@ impl JudgedCommand {
     async fn approved_confinement(
         &self,
         context: &CallContext,
-        approved: &Approved,
+        decided: &DecidedCall,
     ) -> Result<Confinement, String> {
         let services = &context.services;
         let confinement = services.probe.for_approved(|| &context.workspace).await;
         let confinement = match confinement.map_err(|refused| refused.to_string())? {
-            confinement if may_open(&approved.decision(), &self.request.text()) => {
+            confinement if may_open(&decided.decision(), &self.request.text()) => {
                 secret_access::open(confinement, self.opens.clone())
             }
             confinement => confinement,
         };
         if confinement == Confinement::Plain {
             let environment = services.executor.agent_environment();
-            let ready = readiness::wait(services, &self.judged.words, &environment);
+            let ready = readiness::wait(services, &self.assessed.words, &environment);
             context.unless_cancelled(ready).await.unwrap_or(Ok(()))?;
         }
         Ok(confinement)
@@ -121,69 +116,59 @@ impl JudgedCommand {
 }
 
 impl AllowedCommand {
-    /// Records the decision, then starts the command.
-    pub(super) async fn start(&self, context: &CallContext) -> Result<StartedCommand, Halt> {
-        let Self {
-            request, approved, ..
-        } = self;
-        approved.record(context).await?;
+    /// Asks the hooks of plugins about the command, and reads the values of secrets that it may change.
+    pub(super) async fn check(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
-            return Ok(StartedCommand::Not(why));
+            return Err(NotRun::Because(why));
         }
         context.load_secret_values(&self.exec.confinement).await;
-        // The person may have cancelled meanwhile.
-        if context.cancel.is_cancelled() {
-            return Ok(StartedCommand::Cancelled);
-        }
-        let number = match request.mode.background {
-            false => None,
-            true => match context.jobs(JobListRequest::NewNumber).await? {
-                Ok(number) => Some(number),
-                Err(why) => return Ok(StartedCommand::Not(why)),
-            },
-        };
-        let spec = request.spec(self.exec.clone(), self.ceiling(context));
-        let level = level(&self.exec.confinement);
-        let decided = (&approved.decision(), level);
-        let record = context
-            .audit_decision(&approved.id, &self.judged, decided)
-            .await;
+        Ok(())
+    }
+
+    /// Starts the command, or the job with a number.
+    async fn start(
+        self,
+        number: Option<u64>,
+        context: Arc<CallContext>,
+    ) -> Result<RunningCall, NotRun> {
         if let Some(number) = number {
-            return self.start_job(context, spec, (number, record)).await;
+            let job = self.start_job(&context, number).await?;
+            return Ok(Box::pin(
+                async move { self.first_output(&job, &context).await },
+            ));
         }
-        let running = context.services.executor.start_on(spec, request.streams());
-        Ok(match context.unless_cancelled(running).await {
-            Err(_) => StartedCommand::Cancelled,
-            Ok(Ok(running)) => StartedCommand::Foreground(running),
-            Ok(Err(error)) => StartedCommand::Not(not_started(&error)),
-        })
+        let running = self.execute(&context).await?;
+        Ok(Box::pin(async move {
+            let (_, result) = self.follow(running, &context).await?;
+            Ok(result)
+        }))
+    }
+
+    /// Gives the command to the executor.
+    pub(super) async fn execute(&self, context: &CallContext) -> Result<RunningCommand, NotRun> {
+        let spec = self.request.spec(self.exec.clone(), self.ceiling(context));
+        let executor = &context.services.executor;
+        let running = executor.start_on(spec, self.request.streams());
+        let running = context.unless_cancelled(running).await?;
+        running.map_err(|error| NotRun::Because(not_started(&error)))
     }
 
     /// Records a job's start, then starts it and gives it to the chat.
-    async fn start_job(
-        &self,
-        context: &CallContext,
-        spec: CommandSpec,
-        (number, record): (u64, Record),
-    ) -> Result<StartedCommand, Halt> {
+    async fn start_job(&self, context: &CallContext, number: u64) -> Result<JobView, NotRun> {
         let command = self.request.text();
         let item = Item::JobStarted {
             job: number,
-            call: self.approved.id.clone(),
+            call: self.decided.id.clone(),
             command: co_policy::printable(&short(&command)),
         };
         context.host.record(item).await?;
-        let started = match context.cancel.is_cancelled() {
-            true => Err(CANCELLED.to_owned()),
-            false => {
-                let executor = &context.services.executor;
-                let started = executor.start_on(spec, self.request.streams()).await;
-                started.map_err(|error| not_started(&error))
-            }
-        };
-        let job = match started {
+        let job = match self.execute(context).await {
             Ok(job) => job,
-            Err(why) => {
+            Err(not_run) => {
+                let why = match &not_run {
+                    NotRun::Because(why) => why,
+                    _ => CANCELLED,
+                };
                 let first = why.lines().next().unwrap_or_default();
                 let item = Item::JobEnded {
                     job: number,
@@ -191,48 +176,26 @@ impl AllowedCommand {
                     told: true,
                 };
                 context.host.record(item).await?;
-                return Ok(StartedCommand::Not(why));
+                return Err(not_run);
             }
         };
-        let decision = self.approved.decision();
+        let decision = self.decided.decision();
+        let level = level(&self.exec.confinement);
         let started_job = StartedJob {
             checkpoint: context.job_checkpoint(number, &command, &decision).await,
             number,
             command: co_policy::printable(&command),
             cwd: self.exec.cwd.clone(),
             conditions: self.conditions(context),
-            record,
+            record: context.audit_record(&self.decided, level),
             job,
         };
-        let job = context
-            .jobs(|reply| JobListRequest::Started(Box::new(started_job), reply))
-            .await?;
-        Ok(StartedCommand::Background(Box::new(job)))
-    }
-
-    /// Shows the output of a command until its end, and returns the outcome.
-    async fn finish(
-        self,
-        started: StartedCommand,
-        context: &CallContext,
-    ) -> Result<CallResult, Halt> {
-        if !matches!(started, StartedCommand::Cancelled) {
-            self.approved.show(context).await?;
-        }
-        match started {
-            StartedCommand::Foreground(running) => Ok(self.follow(running, context).await?.1),
-            StartedCommand::Background(job) => self.first_output(&job, context).await,
-            StartedCommand::Not(why) => {
-                self.audit_nothing(context);
-                Ok(CallResult::not_run(why))
-            }
-            StartedCommand::Cancelled => Ok(CallResult::answer(CANCELLED)),
-        }
+        let started = |reply| JobListRequest::Started(Box::new(started_job), reply);
+        Ok(context.jobs(started).await?)
     }
 
     /// Returns the first output of a job that has started.
     async fn first_output(&self, job: &JobView, context: &CallContext) -> Result<CallResult, Halt> {
-        context.host.runs(self.request.text()).await?;
         let mut lead = format!("[job {} was started]\n", job.number);
         if self.edited {
             let ran = self.request.text();
@@ -245,7 +208,7 @@ impl AllowedCommand {
         report.first(context, job).await
     }
 
-    /// Shows the output of a command until its end, and audits the outcome. Returns it with the result of the call.
+    /// Shows the output of a command until its end. Returns the outcome and the result of the call.
     pub(super) async fn follow(
         &self,
         running: RunningCommand,
@@ -254,14 +217,13 @@ impl AllowedCommand {
         let services = &context.services;
         let command = self.request.text();
         let listed = (services.foreground).add(context.chat, services.id(), &command);
-        context.host.runs(command).await?;
         let started = Instant::now();
         let outcome = show_until_done(running, context).await?;
         let ended = Instant::now();
         drop(listed);
         let conditions = self.conditions(context);
         let hint = conditions.hint(&outcome);
-        let hint = hint.filter(|_| self.approved.may_hint);
+        let hint = hint.filter(|_| self.decided.may_hint);
         let (told, output) = self
             .for_model(&outcome, ended, hint.as_deref(), context)
             .await;
@@ -270,17 +232,14 @@ impl AllowedCommand {
         let started_containers = readiness::started(&self.request.text(), &outcome);
         let more = started_containers.unwrap_or_default();
         let failed =
-            conditions.may_be_to_blame(&outcome) && self.approved.decision() == Decision::Unasked;
+            conditions.may_be_to_blame(&outcome) && self.decided.decision() == Decision::Unasked;
         let mut result = result_of(&outcome, told, [setting, &more]);
         result.failed_confined = failed.then(|| self.request.text());
         result.hinted = hint.is_some();
         result.shown.output = output;
         result.shown.notice = hint;
-        result.shown.tried = self.approved.decision() == Decision::Tried;
-        let (id, decision) = (&self.approved.id, &self.approved.decision());
-        let came_to = CallOutcome::Command(&outcome);
-        context.audit(id, &self.judged, decision, came_to);
-        tracing::debug!(call = id, wall = ?started.elapsed(), "a call ended");
+        result.shown.tried = self.decided.decision() == Decision::Tried;
+        tracing::debug!(call = self.decided.id, wall = ?started.elapsed(), "a call ended");
         Ok((outcome, result))
     }
 
@@ -339,17 +298,11 @@ impl AllowedCommand {
     fn ceiling(&self, context: &CallContext) -> Duration {
         let config = &context.services.config;
         let most = config.max_timeout();
-        let unasked = self.approved.decision() == Decision::Unasked;
+        let unasked = self.decided.decision() == Decision::Unasked;
         match unasked && !self.request.mode.background {
             true => most.min(config.unasked_timeout),
             false => most,
         }
-    }
-
-    /// Writes the audit line of a command that did not run.
-    pub(super) fn audit_nothing(&self, context: &CallContext) {
-        let (id, decision) = (&self.approved.id, &self.approved.decision());
-        context.audit(id, &self.judged, decision, CallOutcome::Nothing);
     }
 
     /// Returns the command as the hooks of plugins get it.
@@ -397,6 +350,11 @@ fn result_of(
     CallResult {
         ok: outcome.told_ok(),
         spill: outcome.spill.clone(),
+        effect: Some(CallEffect {
+            level: outcome.level,
+            words: outcome.status(),
+            spill: outcome.spill.clone(),
+        }),
         shown: ShownPart {
             status: joined(&[&format!("{}{suffix}", outcome.status()), more]),
             exceptions: Some(joined(&[

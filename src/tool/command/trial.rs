@@ -3,29 +3,29 @@
 
 use std::sync::Arc;
 
-use super::request::ExecContext;
-use super::run::{AllowedCommand, StartedCommand};
 use super::{CommandCall, JudgedCommand};
 use crate::checkpoint::{self, By, CallChanges};
 use crate::config::TryFirst;
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::text::{MOST_NAMED, one_line};
-use crate::tool::audit_lines::CallOutcome;
-use crate::tool::call::{Approved, CANCELLED, CallResult, PlannedCall, Resolution, refusal};
+use crate::tool::call::{
+    CO_ITSELF, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, refusal,
+};
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::permissions::TurnMemory;
 use crate::tool::tried::{self, Kept, TriedCommand};
 use crate::trial::Fate;
+use crate::workspace::confinement::level;
 use crate::workspace::edits;
 use co_exec::Caller;
 use co_llm::transcript::Decision;
-use co_policy::Sort;
+use co_policy::{ApprovalQuestion, Sort};
 
 /// The remark for the person about a trial of which nothing is kept.
 const DROPPED: &str = "its changes are dropped";
 
 /// The trial of a command that waits to run.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) enum Trial {
     #[default]
     None,
@@ -33,50 +33,60 @@ pub(super) enum Trial {
     Wanted,
     /// It could not run, or co could not read what it changed: the reason.
     Failed(String),
-    Ended(Box<EndedTrial>),
+    Ended(Arc<EndedTrial>),
 }
 
 /// A trial that has ended, and the result of its command.
+#[derive(Clone)]
 pub(super) struct EndedTrial {
     pub tried: TriedCommand,
     result: CallResult,
 }
 
-/// The end of a trial.
-pub(super) enum TrialEnd {
-    Ended(Box<EndedTrial>),
-    /// It could not run, or co could not read what it changed: the reason.
-    Failed(String),
-    /// The turn was cancelled.
-    Cancelled(Box<CallResult>),
+/// The trial that a command may have before its question.
+#[derive(Default, Clone, Copy)]
+pub(super) struct TrialChoice {
+    /// It needs an answer and can run as a trial.
+    pub is_possible: bool,
+    /// The person wants commands like this one to be tried first.
+    pub by_rule: bool,
+}
+
+/// A command that ran as a trial.
+pub struct TriedCall {
+    /// The outcome of the command.
+    pub effect: Option<CallEffect>,
+    pub after: AfterTrial,
+}
+
+/// The next step after a trial.
+pub enum AfterTrial {
+    /// The person is asked about this call.
+    Ask(CommandCall),
+    /// It needs no answer, or the turn was cancelled.
+    Ended(Box<CallResult>),
 }
 
 impl Trial {
-    /// Takes a trial that has ended.
-    pub(super) fn take(&mut self) -> Option<Box<EndedTrial>> {
-        match std::mem::take(self) {
+    /// Returns the trial if it has ended.
+    pub(super) fn ended(&self) -> Option<&EndedTrial> {
+        match self {
             Self::Ended(ended) => Some(ended),
-            other => {
-                *self = other;
-                None
-            }
+            _ => None,
         }
     }
 
     /// Returns whether a yes keeps what the trial changed.
     pub(super) fn is_to_keep(&self) -> bool {
-        matches!(self, Self::Ended(ended) if !ended.tried.summary.runs_again)
+        self.ended().is_some_and(|it| !it.tried.summary.runs_again)
     }
 
     /// Returns the result of the command and what it changed, for the question.
     pub(super) fn for_question(&self) -> (Option<TrialSummary>, Option<Change>) {
-        match self {
-            Self::Ended(ended) => {
-                let tried = &ended.tried;
-                (Some(tried.summary.clone()), tried.change.clone())
-            }
-            _ => (None, None),
-        }
+        let tried = self.ended().map(|ended| &ended.tried);
+        tried.map_or((None, None), |tried| {
+            (Some(tried.summary.clone()), tried.change.clone())
+        })
     }
 
     /// Returns a sentence about a trial that could not run, or whose changes could not be read; none for others.
@@ -89,136 +99,154 @@ impl Trial {
 }
 
 impl CommandCall {
-    /// Returns the worst sort of a command that can run as a trial and needs an answer; none for others.
-    pub(super) fn trial_sort(&self, context: &CallContext, memory: &TurnMemory) -> Option<Sort> {
-        if self.request.mode.background || context.services.probe.in_container() {
-            return None;
-        }
-        match self.resolve(context, memory) {
-            Resolution::Ask(question) => question.trial,
-            _ => None,
-        }
-    }
-
-    /// Returns whether the person may try the command.
-    pub(super) fn may_try(&self, context: &CallContext, memory: &TurnMemory) -> bool {
-        matches!(self.trial, Trial::None) && self.trial_sort(context, memory).is_some()
-    }
-
-    /// Returns the reason why co asks about a command that it would have tried first; none for others.
-    pub(super) fn asked_for_real(
+    /// Returns the trial that the command may have before co asks this question.
+    pub(super) fn trial_choice(
         &self,
+        asking: &ApprovalQuestion,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Option<String> {
-        (self.request.real && self.is_tried_by_rule(context, memory))
-            .then(|| "the model asks to run it for real, not as a trial".to_owned())
+    ) -> TrialChoice {
+        let barred = self.request.mode.background || context.services.probe.in_container();
+        let Some(sort) = asking.trial.filter(|_| !barred) else {
+            return TrialChoice::default();
+        };
+        let setting = context.services.config.try_first;
+        let is_wanted = memory.permissions.tries_first || context.judge.tries_first();
+        TrialChoice {
+            is_possible: true,
+            by_rule: is_wanted
+                && match sort {
+                    Sort::Changes => setting == TryFirst::Changes,
+                    _ => setting != TryFirst::Never,
+                },
+        }
     }
 
-    /// Returns whether the person wants commands like this one to be tried first.
-    pub(super) fn is_tried_by_rule(&self, context: &CallContext, memory: &TurnMemory) -> bool {
-        if !memory.permissions.tries_first && !context.judge.tries_first() {
-            return false;
-        }
-        let setting = context.services.config.try_first;
-        match self.trial_sort(context, memory) {
-            None => false,
-            Some(Sort::Changes) => setting == TryFirst::Changes,
-            Some(_) => setting != TryFirst::Never,
-        }
+    fn with_trial(self, trial: Trial) -> Self {
+        Self { trial, ..self }
     }
 }
 
 impl JudgedCommand {
-    /// Runs the command as a trial. `id` is that of the call.
-    pub(super) async fn try_out(
-        self,
-        id: String,
-        edited: bool,
-        context: &CallContext,
-    ) -> Result<TrialEnd, Halt> {
-        let services = &context.services;
-        let place = match tried::begin(services, Arc::clone(&context.judge)).await {
-            Ok(place) => place,
-            Err(why) => return Ok(TrialEnd::Failed(why)),
-        };
-        let allowed = AllowedCommand {
-            exec: ExecContext {
-                cwd: self.cwd,
-                confinement: place.confinement(),
-                unasked: true,
-            },
-            request: self.request,
-            judged: self.judged,
-            edited,
-            approved: Approved {
-                id,
-                decision: Some(Decision::Tried),
-                hunks: None,
-                may_hint: false,
-            },
-        };
-        let running = match allowed.start(context).await? {
-            StartedCommand::Foreground(running) => running,
-            StartedCommand::Background(_) => {
-                return Ok(TrialEnd::Failed("a job is no trial".to_owned()));
-            }
-            StartedCommand::Not(why) => {
-                allowed.audit_nothing(context);
-                return Ok(TrialEnd::Failed(why));
-            }
-            StartedCommand::Cancelled => {
-                return Ok(TrialEnd::Cancelled(Box::new(CallResult::answer(CANCELLED))));
-            }
-        };
-        allowed.approved.show(context).await?;
-        let (outcome, result) = allowed.follow(running, context).await?;
-        let failed = allowed.conditions(context).may_be_to_blame(&outcome);
-        let read = TriedCommand::read(services, place, (&outcome, Caller::Agent), failed);
-        Ok(match context.unless_cancelled(read).await {
-            Err(_) => {
-                let told = "It ran as a trial, and what it changed is dropped.";
-                TrialEnd::Cancelled(Box::new(result.told(told).noted(DROPPED)))
-            }
-            Ok(Err(why)) => TrialEnd::Failed(why),
-            Ok(Ok(tried)) => TrialEnd::Ended(Box::new(EndedTrial { tried, result })),
+    /// Returns whether the command runs as a trial before co asks about it. `answered` is true if the person has answered already.
+    pub fn is_tried_first(&self, answered: bool) -> bool {
+        match self.call.trial {
+            Trial::Wanted => self.trial.is_possible,
+            Trial::Failed(_) | Trial::Ended(_) => false,
+            Trial::None => !answered && !self.call.request.real && self.trial.by_rule,
+        }
+    }
+
+    /// Returns the call, which the person wants to try.
+    pub fn wanting_trial(&self) -> CommandCall {
+        self.call.clone().with_trial(Trial::Wanted)
+    }
+
+    /// Returns the call, whose trial failed for a reason.
+    pub fn with_failed_trial(&self, why: String) -> CommandCall {
+        self.call.clone().with_trial(Trial::Failed(why))
+    }
+
+    /// Drops the changes of a trial that has ended. Returns false if there is none.
+    pub fn drop_trial(&mut self) -> bool {
+        let has_ended = self.call.trial.ended().is_some();
+        if has_ended {
+            self.call.trial = Trial::None;
+        }
+        has_ended
+    }
+
+    /// Makes all ready for a trial of the command.
+    ///
+    /// # Errors
+    /// It cannot run as a trial, or the turn ends.
+    pub async fn ready_for_trial(
+        &self,
+        context: &Arc<CallContext>,
+        decided: &DecidedCall,
+    ) -> Result<ReadyCall<TriedCall>, NotRun> {
+        let place = tried::begin(&context.services, Arc::clone(&context.judge)).await;
+        let place = place.map_err(NotRun::Because)?;
+        let allowed = self.allowed(place.confinement(), decided);
+        allowed.check(context).await?;
+        let (call, context) = (self.call.clone(), Arc::clone(context));
+        Ok(ReadyCall {
+            level: Some(level(&allowed.exec.confinement)),
+            runs: Some(allowed.request.text()),
+            start: Box::pin(async move {
+                let running = allowed.execute(&context).await?;
+                let rest: RunningCall<TriedCall> = Box::pin(async move {
+                    let (outcome, mut result) = allowed.follow(running, &context).await?;
+                    let failed = allowed.conditions(&context).may_be_to_blame(&outcome);
+                    let services = &context.services;
+                    let read =
+                        TriedCommand::read(services, place, (&outcome, Caller::Agent), failed);
+                    let read = context.unless_cancelled(read).await;
+                    let effect = result.effect.take();
+                    let after = call.after_trial(read, result);
+                    Ok(TriedCall { effect, after })
+                });
+                Ok(rest)
+            }),
         })
     }
 
     /// Keeps what the trial changed, or the parts that the person accepted in a review.
-    pub(super) async fn keep(
+    pub(super) fn keep(
         self,
-        mut ended: Box<EndedTrial>,
-        context: &CallContext,
-        approved: Approved,
-    ) -> Result<CallResult, Halt> {
-        let (id, decision) = (&approved.id, approved.decision());
-        let decided = (&decision, "co itself");
-        context.audit_decision(id, &self.judged, decided).await;
-        approved.show(context).await?;
-        let hunks = approved.hunks;
-        let comments = hunks.as_deref().and_then(edits::comments);
-        let by = By::Call {
-            what: self.request.text(),
-            decision: decision.clone(),
-            command: false,
+        mut ended: EndedTrial,
+        context: Arc<CallContext>,
+        decided: DecidedCall,
+    ) -> ReadyCall {
+        ReadyCall::new(Some(CO_ITSELF), None, async move {
+            let by = By::Call {
+                what: self.request.text(),
+                decision: decided.decision(),
+                command: false,
+            };
+            let hunks = decided.hunks;
+            let comments = hunks.as_deref().and_then(edits::comments);
+            let kept = keep_accepted(by, &mut ended.tried, hunks.clone(), &context);
+            let (told, noted) = kept.await;
+            let noted = with_answer(noted, hunks.as_deref());
+            let mut result = ended.result.told(&told).noted(&noted);
+            if let Some(comments) = comments {
+                let said = format!("✎ {}", one_line(&comments));
+                result.shown.notice.get_or_insert(said);
+            }
+            result.effect = Some(CallEffect::of_co(noted));
+            Ok(result)
+        })
+    }
+}
+
+impl CommandCall {
+    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is that of the command.
+    fn after_trial(
+        self,
+        read: Result<Result<TriedCommand, String>, Halt>,
+        result: CallResult,
+    ) -> AfterTrial {
+        let tried = match read {
+            Ok(Ok(tried)) => tried,
+            Ok(Err(why)) => return AfterTrial::Ask(self.with_trial(Trial::Failed(why))),
+            Err(_) => {
+                let told = "It ran as a trial, and what it changed is dropped.";
+                return AfterTrial::Ended(Box::new(result.told(told).noted(DROPPED)));
+            }
         };
-        let kept = keep_accepted(by, &mut ended.tried, hunks.clone(), context);
-        let (told, noted) = kept.await;
-        let noted = with_answer(noted, hunks.as_deref());
-        let mut result = ended.result.told(&told).noted(&noted);
-        if let Some(comments) = comments {
-            let said = format!("✎ {}", one_line(&comments));
-            result.shown.notice.get_or_insert(said);
+        let needs_no_answer = tried.needs_no_answer();
+        let ended = EndedTrial { tried, result };
+        match needs_no_answer {
+            true => AfterTrial::Ended(Box::new(ended.result())),
+            false => AfterTrial::Ask(self.with_trial(Trial::Ended(Arc::new(ended)))),
         }
-        context.audit(id, &self.judged, &decision, CallOutcome::Look(&noted));
-        Ok(result)
     }
 }
 
 impl EndedTrial {
     /// Returns the result of a command whose changes the person or a rule refused.
-    pub(super) fn refused(self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> CallResult {
+    pub(super) fn refused(&self, decision: &Decision, hunks: Option<&[HunkAnswer]>) -> CallResult {
         let why = refusal(decision);
         let told = match (decision, self.tried.summary.runs_again) {
             (Decision::Withdrawn, _) => {
@@ -231,13 +259,13 @@ impl EndedTrial {
         };
         let noted = with_answer(DROPPED.to_owned(), hunks);
         CallResult {
-            effect: Some(noted.clone()),
-            ..self.result.told(&told).noted(&noted)
+            effect: Some(CallEffect::of_co(&*noted)),
+            ..self.result.clone().told(&told).noted(&noted)
         }
     }
 
     /// Returns the result of a trial that needs no answer.
-    pub(super) fn result(self) -> CallResult {
+    fn result(self) -> CallResult {
         let (told, noted) = self.effect();
         self.result.told(&told).noted(&noted)
     }

@@ -11,10 +11,10 @@ use async_trait::async_trait;
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
-use crate::tool::audit_lines::CallOutcome;
+use crate::tool::JudgedAction;
 use crate::tool::call::{
-    Approved, AskedQuestion, CANCELLED, CallResult, JudgedCall, PlannedCall, Resolution,
-    RunningCall,
+    AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallResult,
+    DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
@@ -32,10 +32,7 @@ use co_policy::{ApprovalQuestion, Pattern, Verdict};
 const LONGEST_DIFF: usize = 16 << 10;
 
 /// A call that changes files.
-pub(in crate::tool) struct ChangeCall<S> {
-    source: S,
-    judged: Option<JudgedEdit>,
-}
+pub(in crate::tool) struct ChangeCall<S>(pub S);
 
 /// Proposes the change of a call.
 #[async_trait]
@@ -53,7 +50,7 @@ pub(in crate::tool) trait ChangeSource: Send + Sync {
         Poll::Pending
     }
 
-    /// Proposes the change and judges it. Changes nothing.
+    /// Proposes the change, with its verdict. Changes nothing.
     ///
     /// # Errors
     /// It cannot be made. The text is for the model, and may show lines of a file.
@@ -61,16 +58,18 @@ pub(in crate::tool) trait ChangeSource: Send + Sync {
         &self,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Result<JudgedEdit, String>;
+    ) -> Result<ProposedChange, String>;
 }
 
 /// A change of files, with its verdict.
-pub(in crate::tool) struct JudgedEdit {
+pub(in crate::tool) struct ProposedChange {
     /// The call in a line, for the person.
     pub line: String,
+    /// The call as rules and the audit file know it.
+    pub command: String,
+    pub verdict: Verdict,
     /// One for each file, at least one. They are made together.
     pub proposals: Vec<Proposal>,
-    pub judged: JudgedCall,
     /// The rules that allow the same for these files.
     pub rules: Vec<Pattern>,
 }
@@ -85,7 +84,7 @@ impl ChangeSource for EditRequest {
         &self,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Result<JudgedEdit, String> {
+    ) -> Result<ProposedChange, String> {
         let request = self.clone();
         let located = with_judge(context, move |judge, cwd| {
             let places = judge.edit_places(&request, cwd)?;
@@ -105,74 +104,59 @@ impl ChangeSource for EditRequest {
     }
 }
 
-impl<S> ChangeCall<S> {
-    pub(in crate::tool) fn new(source: S) -> Self {
-        Self {
-            source,
-            judged: None,
-        }
+#[async_trait]
+impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
+    fn shown(&self) -> ShownCall {
+        let line = self.0.line();
+        super::shown_unread(&line).unwrap_or(ShownCall::Edit(line))
+    }
+
+    fn collect_facts(&mut self, context: &CallContext) -> bool {
+        self.0.collect_facts(context)
+    }
+
+    fn poll_facts(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_facts(task)
+    }
+
+    async fn judge(
+        &self,
+        context: &CallContext,
+        memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
+        let proposed = self.0.propose(context, memory);
+        let proposed = context.unless_cancelled(proposed).await;
+        let change = match proposed.map_err(|_| CANCELLED)? {
+            Ok(change) => change,
+            Err(why) => {
+                return Err(match context.redact_for_model(&why, Instant::now()).await {
+                    Ok(redacted) => redacted.text,
+                    Err(withheld) => format!("[{withheld}]"),
+                });
+            }
+        };
+        let ask = |asking: &ApprovalQuestion| change.question(context, asking);
+        Ok(JudgedCall {
+            resolution: Resolution::of(&change.verdict, None, (context, memory), ask),
+            audited: Some(AuditedText::plain(change.command.clone(), &change.verdict)),
+            only_looks: false,
+            action: JudgedAction::Other(Box::new(change)),
+        })
     }
 }
 
 #[async_trait]
-impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
-    fn shown(&self) -> ShownCall {
-        super::shown(&self.source.line())
-    }
-
-    fn collect_facts(&mut self, context: &CallContext) -> bool {
-        self.source.collect_facts(context)
-    }
-
-    fn poll_facts(&mut self, task: &mut Context<'_>) -> Poll<()> {
-        self.source.poll_facts(task)
-    }
-
-    async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String> {
-        self.judged = None;
-        let proposed = self.source.propose(context, memory);
-        let proposed = context.unless_cancelled(proposed).await;
-        match proposed.map_err(|_| CANCELLED)? {
-            Ok(judged) => {
-                self.judged = Some(judged);
-                Ok(())
-            }
-            Err(why) => Err(match context.redact_for_model(&why, Instant::now()).await {
-                Ok(redacted) => redacted.text,
-                Err(withheld) => format!("[{withheld}]"),
-            }),
-        }
-    }
-
-    fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution {
-        match &self.judged {
-            Some(edit) => Resolution::of(&edit.judged.verdict, None, context, memory),
-            None => Resolution::Refuse(Decision::Withdrawn),
-        }
-    }
-
-    fn judged(&self) -> Option<&JudgedCall> {
-        self.judged.as_ref().map(|it| &it.judged)
-    }
-
-    fn question(
-        &self,
-        context: &CallContext,
-        _memory: &TurnMemory,
-        asking: &ApprovalQuestion,
-    ) -> Option<AskedQuestion> {
-        self.judged.as_ref().map(|it| it.question(context, asking))
-    }
-
-    async fn start(
+impl CallAction for ProposedChange {
+    async fn prepare(
         self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        Ok(match self.judged {
-            Some(edit) => Box::pin(async move { edit.make(&context, approved).await }),
-            None => CallResult::answer(CANCELLED).at_once(),
-        })
+        context: &Arc<CallContext>,
+        decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let (context, decision) = (Arc::clone(context), decided.decision());
+        let (line, hunks) = (self.line.clone(), decided.hunks.clone());
+        Ok(ReadyCall::new(Some(CO_ITSELF), Some(line), async move {
+            self.make(&context, &decision, hunks).await
+        }))
     }
 }
 
@@ -184,13 +168,13 @@ pub(in crate::tool) async fn with_judge<T: Send + 'static>(
     work_with_judge(Arc::clone(&context.judge), context.cwd.clone(), work).await
 }
 
-impl JudgedEdit {
+impl ProposedChange {
     fn question(&self, context: &CallContext, asking: &ApprovalQuestion) -> AskedQuestion {
         let reasons = asking.reasons.iter().map(|reason| &reason.text);
         let notes = self.proposals.iter().flat_map(|it| &it.notes);
         let reasons: Vec<_> = reasons.chain(notes).map(|it| one_line(it)).collect();
         let change = change_of(&self.proposals, &reasons);
-        let command = one_line(&self.judged.command);
+        let command = one_line(&self.command);
         let range = context.range.as_ref();
         let question = Question {
             cwd: one_line(&context.cwd.display().to_string()),
@@ -202,29 +186,22 @@ impl JudgedEdit {
         };
         AskedQuestion {
             question,
+            prefix: asking.prefix.clone(),
             computed_at: None,
             always: self.rules.iter().cloned().map(Allowance::Rule).collect(),
         }
     }
 
-    /// Changes the files.
-    async fn make(self, context: &CallContext, approved: Approved) -> Result<CallResult, Halt> {
+    /// Changes the files, or the parts that the person accepted in a review.
+    async fn make(
+        self,
+        context: &CallContext,
+        decision: &Decision,
+        hunks: Option<Vec<HunkAnswer>>,
+    ) -> Result<CallResult, Halt> {
         let Self {
-            line,
-            proposals,
-            judged,
-            ..
+            command, proposals, ..
         } = self;
-        context.host.runs(line).await?;
-        approved.record(context).await?;
-        if context.cancel.is_cancelled() {
-            return Ok(CallResult::answer(CANCELLED));
-        }
-        let (id, decision) = (&approved.id, approved.decision());
-        let decided = (&decision, "co itself");
-        context.audit_decision(id, &judged, decided).await;
-        approved.show(context).await?;
-        let hunks = approved.hunks;
         let mut review = ReviewWords {
             answer: hunks.as_deref().and_then(edits::answer_in_words),
             comments: hunks.as_deref().and_then(edits::comments),
@@ -237,7 +214,7 @@ impl JudgedEdit {
         review.notes.extend(notes.cloned());
         let applied = match accepted {
             Ok(proposals) => {
-                let by = (judged.command.as_str(), &decision);
+                let by = (command.as_str(), decision);
                 apply_together(context, proposals, by).await
             }
             Err(why) => Err(why),
@@ -246,14 +223,15 @@ impl JudgedEdit {
             Ok(applied) => summary_of(applied),
             Err(why) => format!("not changed: {why}"),
         };
-        context.audit(id, &judged, &decision, CallOutcome::Look(&summary));
-        match applied {
+        let effect = Some(CallEffect::of_co(&*summary));
+        let result = match applied {
             Ok(applied) => {
                 fire_edited(context, &applied);
-                tell_change(context, &applied, summary, review).await
+                tell_change(context, &applied, summary, review).await?
             }
-            Err(why) => Ok(CallResult::not_run(format!("Nothing was changed: {why}."))),
-        }
+            Err(why) => CallResult::not_run(format!("Nothing was changed: {why}.")),
+        };
+        Ok(CallResult { effect, ..result })
     }
 }
 
@@ -498,7 +476,7 @@ fn accepted(
 /// Checks that a change is one of the lines that the person named, if they did.
 pub(in crate::tool) fn check_range(
     range: Option<&EditRange>,
-    reviewed: &JudgedEdit,
+    reviewed: &ProposedChange,
 ) -> Result<(), EditRefused> {
     let mut proposals = reviewed.proposals.iter();
     range.map_or(Ok(()), |range| proposals.try_for_each(|it| range.check(it)))
@@ -532,7 +510,7 @@ fn review(
     open: &OpenBuffers,
     seen_texts: &SeenTexts,
     rules: &[Pattern],
-) -> Result<JudgedEdit, EditRefused> {
+) -> Result<ProposedChange, EditRefused> {
     let proposal = propose(request, places, open, seen_texts)?;
     let mut verdict = judge.judge_edit(request, places, rules);
     if let Verdict::Ask(question) = &mut verdict {
@@ -542,10 +520,11 @@ fn review(
         }
     }
     let command = co_policy::rules::join(&request.words(places));
-    Ok(JudgedEdit {
+    Ok(ProposedChange {
         line: request.line(),
         rules: vec![Pattern::exact(&command)],
-        judged: JudgedCall::plain(command, verdict),
+        command,
+        verdict,
         proposals: vec![proposal],
     })
 }

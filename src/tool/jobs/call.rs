@@ -9,10 +9,10 @@ use super::list::JobView;
 use super::{JobAction, JobRequest, typed};
 use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
-use crate::tool::audit_lines::CallOutcome;
+use crate::tool::JudgedAction;
 use crate::tool::call::{
-    Approved, AskedQuestion, CANCELLED, CallResult, JudgedCall, PlannedCall, Resolution,
-    RunningCall,
+    AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallResult, DecidedCall,
+    JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
@@ -29,20 +29,13 @@ const FIRST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The output of a job that printed nothing since the last reading.
 const NOTHING_NEW: &str = "(nothing new)\n";
 
-/// A call about a job.
-pub(super) struct JobCall {
-    request: JobRequest,
-    /// The text for a running job. Other calls need no verdict.
-    input: Option<JobInput>,
-}
-
-/// Text for a running job, with its verdict.
+/// Text for a running job.
 struct JobInput {
+    request: JobRequest,
     job: JobView,
     text: String,
     /// Nothing more will be written.
     close: bool,
-    judged: JudgedCall,
 }
 
 /// Options for a report about a job.
@@ -55,104 +48,136 @@ pub(in crate::tool) struct JobReport {
     pub failed: bool,
 }
 
-impl JobCall {
-    pub(super) fn new(request: JobRequest) -> Self {
-        Self {
-            request,
-            input: None,
-        }
+#[async_trait]
+impl PlannedCall for JobRequest {
+    fn shown(&self) -> ShownCall {
+        let job = self.job;
+        let (words, typed) = match &self.action {
+            JobAction::Output { .. } => (format!("read the output of job {job}"), None),
+            JobAction::Write { text, close } => {
+                (format!("type to job {job}"), Some(typed(text, *close)))
+            }
+            JobAction::Cancel => (format!("stop job {job}"), None),
+        };
+        ShownCall::Job { words, typed }
+    }
+
+    async fn judge(
+        &self,
+        context: &CallContext,
+        memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
+        let JobAction::Write { text, close } = &self.action else {
+            return Ok(JudgedCall::free(self.clone()));
+        };
+        let job = match context.find_job(self.job).await {
+            Ok(Ok(job)) if job.outcome().is_none() => job,
+            // The fault is reported when the call runs: the job may exist by then.
+            _ => return Ok(JudgedCall::free(self.clone())),
+        };
+        let number = job.number;
+        let allowed = memory.permissions.jobs.contains(&number);
+        let verdict = judge_typed(context, &job, text, allowed).await?;
+        let command = typed(text, *close);
+        let resolution = match &verdict {
+            Verdict::Allow(Grant::Rule { .. }) if allowed => {
+                let rule = format!("job_write {number}");
+                Resolution::Run(Decision::Rule { rule })
+            }
+            verdict => Resolution::of(verdict, None, (context, memory), |asking| {
+                question(context, &job, command.clone(), asking)
+            }),
+        };
+        Ok(JudgedCall {
+            resolution,
+            audited: Some(AuditedText::plain(command, &verdict)),
+            only_looks: false,
+            action: JudgedAction::Other(Box::new(JobInput {
+                request: self.clone(),
+                job,
+                text: text.clone(),
+                close: *close,
+            })),
+        })
+    }
+}
+
+/// Returns the question about text for a job.
+fn question(
+    context: &CallContext,
+    job: &JobView,
+    command: String,
+    asking: &ApprovalQuestion,
+) -> AskedQuestion {
+    let into = format!("it is typed into job {}: {}", job.number, job.short);
+    let more = asking.reasons.iter().map(|reason| reason.text.clone());
+    let question = Question {
+        asker: Asker::Chat(context.chat),
+        command,
+        cwd: one_line(&job.cwd.display().to_string()),
+        job: Some(job.number),
+        confinement: confinement_of(job).to_owned(),
+        reasons: std::iter::once(into)
+            .chain(more)
+            .map(|reason| one_line(&reason))
+            .collect(),
+        destructive: asking.destructive,
+        ..Question::default()
+    };
+    AskedQuestion {
+        question,
+        prefix: asking.prefix.clone(),
+        computed_at: None,
+        always: vec![Allowance::Job(job.number)],
     }
 }
 
 #[async_trait]
-impl PlannedCall for JobCall {
-    fn shown(&self) -> ShownCall {
-        self.request.shown()
+impl CallAction for JobRequest {
+    fn changes_as(&self) -> Option<String> {
+        Some(self.line())
     }
 
-    async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) -> Result<(), String> {
-        self.input = None;
-        let JobAction::Write { text, close } = &self.request.action else {
-            return Ok(());
-        };
-        // A fault is reported when the call runs: the job may exist by then.
-        if let Ok(Ok(job)) = context.find_job(self.request.job).await
-            && job.outcome().is_none()
-        {
-            let (text, close) = (text.clone(), *close);
-            let allowed = memory.permissions.jobs.contains(&job.number);
-            self.input = Some(JobInput {
-                judged: judge_typed(context, &job, &text, close, allowed).await?,
-                job,
-                text,
-                close,
-            });
-        }
-        Ok(())
+    async fn prepare(
+        self: Box<Self>,
+        context: &Arc<CallContext>,
+        _decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let context = Arc::clone(context);
+        Ok(ReadyCall::new(None, Some(self.line()), async move {
+            use_job(&context, *self).await
+        }))
     }
+}
 
-    fn resolve(&self, context: &CallContext, memory: &TurnMemory) -> Resolution {
-        let Some(JobInput { job, judged, .. }) = &self.input else {
-            return Resolution::Free;
-        };
-        let number = job.number;
-        match &judged.verdict {
-            Verdict::Allow(Grant::Rule { .. }) if memory.permissions.jobs.contains(&number) => {
-                let rule = format!("job_write {number}");
-                Resolution::Run(Decision::Rule { rule })
-            }
-            verdict => Resolution::of(verdict, None, context, memory),
-        }
-    }
-
-    fn judged(&self) -> Option<&JudgedCall> {
-        self.input.as_ref().map(|input| &input.judged)
-    }
-
-    fn question(
-        &self,
-        context: &CallContext,
-        _memory: &TurnMemory,
-        asking: &ApprovalQuestion,
-    ) -> Option<AskedQuestion> {
-        let JobInput { job, judged, .. } = self.input.as_ref()?;
-        let into = format!("it is typed into job {}: {}", job.number, job.short);
-        let more = asking.reasons.iter().map(|reason| reason.text.clone());
-        let question = Question {
-            asker: Asker::Chat(context.chat),
-            command: judged.command.clone(),
-            cwd: one_line(&job.cwd.display().to_string()),
-            job: Some(job.number),
-            confinement: confinement_of(job).to_owned(),
-            reasons: std::iter::once(into)
-                .chain(more)
-                .map(|reason| one_line(&reason))
-                .collect(),
-            destructive: asking.destructive,
-            ..Question::default()
-        };
-        Some(AskedQuestion {
-            question,
-            computed_at: None,
-            always: vec![Allowance::Job(job.number)],
-        })
-    }
-
+#[async_trait]
+impl CallAction for JobInput {
     fn changes_as(&self) -> Option<String> {
         Some(self.request.line())
     }
 
-    async fn start(
+    async fn prepare(
         self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        Ok(Box::pin(async move {
-            context.host.runs(self.request.line()).await?;
-            match self.input {
-                Some(input) => input.put(&context, &approved).await,
-                None => use_job(&context, self.request).await,
-            }
+        context: &Arc<CallContext>,
+        _decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let planned = PlannedCommand {
+            chat: context.chat,
+            command: self.text.clone(),
+            cwd: self.job.cwd.display().to_string(),
+            unasked: false,
+            job: Some(self.job.number),
+        };
+        // Hooks are not asked about the end of the input.
+        if !self.text.is_empty()
+            && let Some(why) = context.plugin_refusal(planned).await
+        {
+            return Err(NotRun::Because(not_typed(why)));
+        }
+        let (level, context) = (self.job.conditions.level, Arc::clone(context));
+        let line = self.request.line();
+        Ok(ReadyCall::new(Some(level), Some(line), async move {
+            self.put(&context, level).await
         }))
     }
 }
@@ -190,49 +215,37 @@ async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResul
 
 impl JobInput {
     /// Types to the job.
-    async fn put(self, context: &CallContext, approved: &Approved) -> Result<CallResult, Halt> {
-        let Self {
-            job,
-            text,
-            close,
-            judged,
-        } = self;
-        let not_typed =
-            |why: &dyn std::fmt::Display| CallResult::not_run(format!("Nothing was typed: {why}."));
-        approved.record(context).await?;
-        let planned = PlannedCommand {
-            chat: context.chat,
-            command: text.clone(),
-            cwd: job.cwd.display().to_string(),
-            unasked: false,
-            job: Some(job.number),
+    async fn put(
+        self: Box<Self>,
+        context: &CallContext,
+        level: &'static str,
+    ) -> Result<CallResult, Halt> {
+        let job = &self.job;
+        let (result, words) = match job.write(&self.text, self.close) {
+            Ok(()) => {
+                watch(context, job, FIRST_OUTPUT_TIMEOUT).await;
+                let result = JobReport::default().tell(context, job).await?;
+                (result, format!("typed into job {}", job.number))
+            }
+            Err(why) => (
+                CallResult::not_run(not_typed(why)),
+                format!("not typed: {why}"),
+            ),
         };
-        // Hooks are not asked about the end of the input.
-        if !text.is_empty()
-            && let Some(why) = context.plugin_refusal(planned).await
-        {
-            return Ok(not_typed(&why));
-        }
-        if context.cancel.is_cancelled() {
-            return Ok(CallResult::answer(CANCELLED));
-        }
-        let (id, decision) = (&approved.id, &approved.decision());
-        let level = job.conditions.level;
-        let decided = (decision, level);
-        context.audit_decision(id, &judged, decided).await;
-        let written = job.write(&text, close);
-        let came_to = match &written {
-            Ok(()) => format!("typed into job {}", job.number),
-            Err(why) => format!("not typed: {why}"),
+        let effect = CallEffect {
+            level,
+            words,
+            spill: None,
         };
-        context.audit(id, &judged, decision, CallOutcome::Typed(&came_to, level));
-        approved.show(context).await?;
-        if let Err(why) = written {
-            return Ok(not_typed(&why));
-        }
-        watch(context, &job, FIRST_OUTPUT_TIMEOUT).await;
-        JobReport::default().tell(context, &job).await
+        Ok(CallResult {
+            effect: Some(effect),
+            ..result
+        })
     }
+}
+
+fn not_typed(why: impl std::fmt::Display) -> String {
+    format!("Nothing was typed: {why}.")
 }
 
 /// Waits for output of a job, or for the end of the turn.
@@ -309,18 +322,16 @@ async fn judge_typed(
     context: &CallContext,
     job: &JobView,
     text: &str,
-    close: bool,
     allowed: bool,
-) -> Result<JudgedCall, String> {
+) -> Result<Verdict, String> {
     let judge = Arc::clone(&context.judge);
     let (typed_text, before, cwd) = (text.to_owned(), job.line(), job.cwd.clone());
     let verdict =
         tokio::task::spawn_blocking(move || judge.judge_input(&typed_text, &before, &cwd, allowed));
     let verdict = context.unless_cancelled(verdict).await;
-    let verdict = verdict
+    verdict
         .map_err(|_| CANCELLED)?
-        .map_err(|error| format!("The text could not be judged ({error}), so it was not typed."))?;
-    Ok(JudgedCall::plain(typed(text, close), verdict))
+        .map_err(|error| format!("The text could not be judged ({error}), so it was not typed."))
 }
 
 /// Returns the confinement of a job in a word.

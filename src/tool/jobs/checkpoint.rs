@@ -50,6 +50,7 @@ impl JobCheckpoint {
             unclear: found.unclear,
             unknown: found.unknown,
             at: None,
+            nanos: 0,
         };
         append_record(&services, transcript_id, record).await;
     }

@@ -36,7 +36,7 @@ pub struct StartedJob {
     pub cwd: PathBuf,
     pub conditions: Conditions,
     /// The audit line for the job's outcome.
-    pub record: Record,
+    pub record: Option<Record>,
     pub job: co_exec::RunningCommand,
     /// None if the job may change no file, or if there is no undo.
     pub checkpoint: Option<JobCheckpoint>,

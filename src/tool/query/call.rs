@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::task::{JoinError, JoinHandle};
 
-use super::FileQuery;
+use super::{FileQuery, VERBS};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{EditorAnswer, HunkAnswer};
-use crate::tool::audit_lines::CallOutcome;
+use crate::tool::JudgedAction;
 use crate::tool::call::{
-    Approved, CANCELLED, CallResult, JudgedCall, PlannedCall, Resolution, RunningCall,
+    AuditedText, CANCELLED, CallAction, CallEffect, CallResult, DecidedCall, JudgedCall, NotRun,
+    PlannedCall, ReadyCall, Resolution, RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
-use crate::tool::event::ShownCall;
+use crate::tool::event::{ShownCall, in_words};
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::files::places::real_paths;
 use crate::workspace::files::{
@@ -33,144 +34,115 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(2);
 const READ_WITH_SHELL: &str =
     "If it is needed, read it with run_shell_command: the person is asked then.";
 
-/// A call that reads or searches files, or asks the editor.
-pub(super) struct QueryCall {
-    query: FileQuery,
-    judged: Option<JudgedCall>,
-}
-
-impl QueryCall {
-    pub(super) fn new(query: FileQuery) -> Self {
-        Self {
-            query,
-            judged: None,
-        }
-    }
-}
-
 #[async_trait]
-impl PlannedCall for QueryCall {
+impl PlannedCall for FileQuery {
     fn shown(&self) -> ShownCall {
-        self.query.shown()
+        let line = self.line();
+        ShownCall::Query(in_words(&line, &VERBS).unwrap_or(line))
     }
 
-    async fn judge(&mut self, context: &CallContext, _memory: &TurnMemory) -> Result<(), String> {
-        let (judge, cwd, asked) = (
-            Arc::clone(&context.judge),
-            context.cwd.clone(),
-            self.query.clone(),
-        );
-        let verdict = tokio::task::spawn_blocking(move || asked.judge(&judge, &cwd));
+    async fn judge(
+        &self,
+        context: &CallContext,
+        _memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
+        let (judge, cwd) = (Arc::clone(&context.judge), context.cwd.clone());
+        let asked = self.clone();
+        let verdict = tokio::task::spawn_blocking(move || Self::judge(&asked, &judge, &cwd));
         let verdict = context.unless_cancelled(verdict).await;
         let verdict = verdict.map_err(|_| CANCELLED)?.map_err(|error| {
             format!("The call could not be judged ({error}), so it was not run.")
         })?;
-        self.judged = Some(JudgedCall::plain(self.query.line(), verdict));
-        Ok(())
+        Ok(JudgedCall {
+            audited: Some(AuditedText::plain(self.line(), &verdict)),
+            resolution: resolution(verdict),
+            only_looks: true,
+            action: JudgedAction::Other(Box::new(self.clone())),
+        })
     }
+}
 
-    fn resolve(&self, _context: &CallContext, _memory: &TurnMemory) -> Resolution {
-        let Some(judged) = &self.judged else {
-            return Resolution::Refuse(Decision::Withdrawn);
-        };
-        match &judged.verdict {
-            Verdict::Allow(Grant::ReadOnly | Grant::Unconfined | Grant::InProcess) => {
-                Resolution::Run(Decision::Unasked)
-            }
-            Verdict::Allow(Grant::Rule { rule }) => {
-                Resolution::Run(Decision::Rule { rule: rule.clone() })
-            }
-            Verdict::Ask(ask) => {
-                let reasons: Vec<_> = ask
-                    .reasons
-                    .iter()
-                    .map(|reason| reason.text.as_str())
-                    .collect();
-                Resolution::Refuse(Decision::Forbidden {
-                    why: reasons.join("; "),
-                })
-            }
-            Verdict::Deny { why, .. } => {
-                Resolution::Refuse(Decision::Forbidden { why: why.clone() })
-            }
+/// Returns what a verdict means for a query. Nobody is asked about queries.
+fn resolution(verdict: Verdict) -> Resolution {
+    let why = match verdict {
+        Verdict::Allow(Grant::Rule { rule }) => return Resolution::Run(Decision::Rule { rule }),
+        Verdict::Allow(_) => return Resolution::Run(Decision::Unasked),
+        Verdict::Ask(ask) => {
+            let reasons: Vec<_> = ask.reasons.into_iter().map(|it| it.text).collect();
+            reasons.join("; ")
         }
-    }
+        Verdict::Deny { why, .. } => why,
+    };
+    Resolution::Refuse(Decision::Forbidden { why })
+}
 
-    fn judged(&self) -> Option<&JudgedCall> {
-        self.judged.as_ref()
-    }
-
-    fn only_looks(&self) -> bool {
-        true
-    }
-
+#[async_trait]
+impl CallAction for FileQuery {
     fn refused(
-        &mut self,
+        self: Box<Self>,
         decision: &Decision,
         _hunks: Option<&[HunkAnswer]>,
     ) -> Option<CallResult> {
         let Decision::Forbidden { why } = decision else {
             return None;
         };
-        Some(CallResult::answer(format!(
-            "Refused: {why}. {READ_WITH_SHELL}"
-        )))
+        let told = format!("Refused: {why}. {READ_WITH_SHELL}");
+        Some(CallResult::answer(told))
     }
 
-    async fn start(
+    async fn prepare(
         self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-    ) -> Result<RunningCall, Halt> {
-        approved.record(&context).await?;
-        let started = Instant::now();
-        let running = start_query(&context, &self.query, started);
-        Ok(Box::pin(self.finish(context, approved, running, started)))
+        context: &Arc<CallContext>,
+        _decided: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let context = Arc::clone(context);
+        Ok(ReadyCall {
+            level: None,
+            runs: Some(self.line()),
+            start: Box::pin(async move {
+                let started = Instant::now();
+                let running = start_query(&context, &self, started);
+                let rest: RunningCall = Box::pin(finish_query(context, running, started));
+                Ok(rest)
+            }),
+        })
     }
 }
 
-impl QueryCall {
-    async fn finish(
-        self: Box<Self>,
-        context: Arc<CallContext>,
-        approved: Approved,
-        running: JoinHandle<Result<FileFacts, FileQueryError>>,
-        started: Instant,
-    ) -> Result<CallResult, Halt> {
-        context.host.runs(self.query.line()).await?;
-        let found = wait_for_query(&context, running).await;
-        let (facts, ok) = match found {
-            Ok(facts) => (facts, true),
-            Err(FileQueryError(why)) => (FileFacts::failed(why), false),
-        };
-        let FileFacts {
-            text,
-            summary,
-            short,
-            whole,
-        } = facts;
-        let hash = whole.map(|whole| context.seen_texts.add(whole));
-        let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
-        if let Some(judged) = &self.judged {
-            let outcome = CallOutcome::Look(&summary);
-            context.audit(&approved.id, judged, &approved.decision(), outcome);
-        }
-        let told = match context.redact_for_model(&text, started).await {
-            Ok(RedactedText { text, hidden }) => RedactedText {
-                text: format!("{text}[{summary}{hash}]"),
-                hidden,
-            },
-            Err(withheld) => format!("[{withheld}]").into(),
-        };
-        Ok(CallResult {
-            ok,
-            shown: ShownPart {
-                exceptions: (!short.is_empty()).then(|| co_policy::printable(&short)),
-                ..ShownPart::line(co_policy::printable(&summary))
-            },
-            ..told.into()
-        })
-    }
+async fn finish_query(
+    context: Arc<CallContext>,
+    running: JoinHandle<Result<FileFacts, FileQueryError>>,
+    started: Instant,
+) -> Result<CallResult, Halt> {
+    let found = wait_for_query(&context, running).await;
+    let (facts, ok) = match found {
+        Ok(facts) => (facts, true),
+        Err(FileQueryError(why)) => (FileFacts::failed(why), false),
+    };
+    let FileFacts {
+        text,
+        summary,
+        short,
+        whole,
+    } = facts;
+    let hash = whole.map(|whole| context.seen_texts.add(whole));
+    let hash = hash.map_or_else(String::new, |hash| format!("; hash {hash}"));
+    let told = match context.redact_for_model(&text, started).await {
+        Ok(RedactedText { text, hidden }) => RedactedText {
+            text: format!("{text}[{summary}{hash}]"),
+            hidden,
+        },
+        Err(withheld) => format!("[{withheld}]").into(),
+    };
+    Ok(CallResult {
+        ok,
+        shown: ShownPart {
+            exceptions: (!short.is_empty()).then(|| co_policy::printable(&short)),
+            ..ShownPart::line(co_policy::printable(&summary))
+        },
+        effect: Some(CallEffect::of_co(summary)),
+        ..told.into()
+    })
 }
 
 /// Starts a query in a task of its own, at the moment `started`.

@@ -12,9 +12,11 @@ use tokio_util::task::AbortOnDropHandle;
 use super::RenameRequest;
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
-use crate::tool::call::{CANCELLED, JudgedCall};
+use crate::tool::call::CANCELLED;
 use crate::tool::context::CallContext;
-use crate::tool::edit::call::{ChangeSource, JudgedEdit, check_range, with_judge, work_with_judge};
+use crate::tool::edit::call::{
+    ChangeSource, ProposedChange, check_range, with_judge, work_with_judge,
+};
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
 use crate::workspace::judge::Judge;
@@ -82,7 +84,7 @@ impl ChangeSource for Rename {
         &self,
         context: &CallContext,
         memory: &TurnMemory,
-    ) -> Result<JudgedEdit, String> {
+    ) -> Result<ProposedChange, String> {
         let ServerEdits::Came(answer) = &self.edits else {
             return Err(CANCELLED.to_owned());
         };
@@ -118,7 +120,7 @@ fn review(
     places: &[EditPlace],
     open: &OpenBuffers,
     chat_rules: &[Pattern],
-) -> Result<JudgedEdit, EditRefused> {
+) -> Result<ProposedChange, EditRefused> {
     let unit = answer.unit.unwrap_or(CharacterUnit::Utf16);
     let (mut proposals, mut rules, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
     for (edits, place) in answer.files.iter().zip(places) {
@@ -131,10 +133,11 @@ fn review(
     }
     let verdict =
         strictest(verdicts).ok_or_else(|| EditRefused("nothing would change".to_owned()))?;
-    Ok(JudgedEdit {
+    Ok(ProposedChange {
         line: request.line(),
         proposals,
-        judged: JudgedCall::plain(request.line(), verdict),
+        command: request.line(),
+        verdict,
         rules,
     })
 }

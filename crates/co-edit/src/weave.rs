@@ -1,0 +1,434 @@
+//! A text with the changes of several authors, which its owner may accept or take back.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::diff::{Hunk, hunks};
+use crate::lines;
+
+/// The lines of a text, and those that authors removed from it.
+///
+/// Each author has a base: the text without the changes of this author that were not accepted. The base of one author has the
+/// changes of the others.
+#[derive(Debug, Clone)]
+pub struct Weave {
+    lines: Vec<WovenLine>,
+    /// The text ends with a line break, or is empty.
+    ends: bool,
+    /// The base of [`Weave::FIRST`] does.
+    base_ends: bool,
+}
+
+/// A change of an author.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    pub author: usize,
+    /// The number of the change.
+    pub change: usize,
+}
+
+/// The cause of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditBy {
+    /// The owner changes their text. Each base has that at once.
+    Owner,
+    Author(Mark),
+    /// The owner takes changes of an author back.
+    TakingBack(usize),
+}
+
+#[derive(Debug, Clone)]
+struct WovenLine {
+    /// It ends with a line break.
+    text: String,
+    /// The change that added it; none if it is the owner's.
+    by: Option<Mark>,
+    is_accepted: bool,
+    /// The authors who removed it. The text has the line if there are none.
+    gone: Vec<Mark>,
+}
+
+/// A line at the place of an edit.
+struct Candidate {
+    line: WovenLine,
+    /// It was removed before, so the edit may bring it back.
+    was_gone: bool,
+    /// It stands behind all lines that the edit removes.
+    is_behind: bool,
+}
+
+impl Weave {
+    /// The only author whose base may lack a line break at its end.
+    pub const FIRST: usize = 0;
+
+    /// Returns the text that the first author made of `base` by a change.
+    pub fn new(base: &str, now: &str, change: usize) -> Self {
+        let base = Ending::of(base);
+        let line = |text: &&str| WovenLine {
+            text: (*text).to_owned(),
+            by: None,
+            is_accepted: false,
+            gone: Vec::new(),
+        };
+        let mut weave = Self {
+            lines: lines(&base.text).iter().map(line).collect(),
+            ends: base.ends,
+            base_ends: base.ends,
+        };
+        let author = Self::FIRST;
+        weave.edit(now, EditBy::Author(Mark { author, change }));
+        weave
+    }
+
+    /// Returns the text.
+    pub fn text(&self) -> String {
+        let shown = self.lines.iter().filter(|it| it.is_shown());
+        joined(shown, self.ends)
+    }
+
+    /// Returns the text without the changes of an author that were not accepted.
+    pub fn base(&self, author: usize) -> String {
+        let base = self.lines.iter().filter(|it| it.is_base(author));
+        joined(base, author != Self::FIRST || self.base_ends)
+    }
+
+    /// Changes the text to `now`.
+    ///
+    /// - A line that an author removes stays in the base of this author. A line that the owner removes is gone.
+    /// - A line that was removed comes back if the same line is added there. The others that were removed there stay above what is
+    ///   added; those behind lines that are replaced stay behind it.
+    /// - If the owner replaces lines of an author, the lines that the author had replaced are gone.
+    /// - If lines of an author are taken back, those of the author that others had removed there are gone.
+    pub fn edit(&mut self, now: &str, by: EditBy) {
+        let now = Ending::of(now);
+        let shown = self.places(WovenLine::is_shown);
+        let text = joined(shown.iter().map(|at| &self.lines[*at]), true);
+        let old_last = self.last_of_base().map(str::to_owned);
+        let changes = hunks(&text, &now.text);
+        if by == EditBy::Owner {
+            let replaces = changes.iter().filter(|it| !it.text.is_empty());
+            replaces.for_each(|it| self.forget_replaced(it.at.clone()));
+        }
+        let shown = self.places(WovenLine::is_shown);
+        let mut rest = std::mem::take(&mut self.lines)
+            .into_iter()
+            .enumerate()
+            .peekable();
+        for change in &changes {
+            let start = change.at.start.checked_sub(1).map_or(0, |it| shown[it] + 1);
+            let end = shown.get(change.at.end).copied().unwrap_or(usize::MAX);
+            let last = change.at.clone().next_back().map(|it| shown[it]);
+            while let Some((_, line)) = rest.next_if(|(at, _)| *at < start) {
+                self.lines.push(line);
+            }
+            let mut place = Vec::new();
+            while let Some((at, mut line)) = rest.next_if(|(at, _)| *at < end) {
+                let was_gone = !line.is_shown();
+                if was_gone || line.is_kept_without(by) {
+                    place.push(Candidate {
+                        line,
+                        was_gone,
+                        is_behind: last.is_some_and(|last| at > last),
+                    });
+                }
+            }
+            self.put(place, &change.text, by);
+        }
+        self.lines.extend(rest.map(|(_, line)| line));
+        self.set_ends(by, &now, old_last.as_deref());
+    }
+
+    /// Takes the changes of an author that `accepted` has for the owner's. It is made of the base of the author by some of these
+    /// changes, and perhaps by other lines in the place of some.
+    pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
+        let accepted = Ending::of(accepted);
+        let has = |it: &WovenLine| it.is_shown() || it.is_base(author);
+        let known = self.places(has);
+        let text = joined(known.iter().map(|at| &self.lines[*at]), true);
+        let mark = Mark { author, change };
+        let mut changes = hunks(&text, &accepted.text).into_iter().peekable();
+        let mut index = 0;
+        let mut woven: Vec<WovenLine> = Vec::new();
+        // The first line of the lines that differ, and whether changes among them are accepted.
+        let mut group = (0, false);
+        for mut line in std::mem::take(&mut self.lines) {
+            if !has(&line) {
+                woven.push(line);
+                continue;
+            }
+            while let Some(added) = changes.next_if(|it| it.at.end <= index) {
+                woven.extend(accepted_lines(&added, mark));
+            }
+            let is_accepted = changes.peek().is_none_or(|it| index < it.at.start);
+            index += 1;
+            if line.is_shown() && line.is_base(author) {
+                settle(&mut woven, author, group);
+                if !is_accepted {
+                    (line.by, line.is_accepted) = (Some(mark), false);
+                }
+                woven.push(line);
+                group = (woven.len(), false);
+            } else if is_accepted {
+                group.1 |= line.is_by(author);
+                line.is_accepted |= line.is_by(author);
+                woven.push(line);
+            } else if line.is_shown() {
+                woven.push(line);
+            } else {
+                group.1 = true;
+            }
+        }
+        woven.extend(changes.flat_map(|it| accepted_lines(&it, mark)));
+        settle(&mut woven, author, group);
+        self.lines = woven;
+        if author == Self::FIRST {
+            self.base_ends = accepted.ends;
+        }
+    }
+
+    /// Returns for each hunk between the base of an author and the text the changes of which it is made, those of other authors too.
+    /// A hunk is known by its lines in the base and in the text.
+    pub fn changes_of(
+        &self,
+        author: usize,
+        hunks: &[(Range<usize>, Range<usize>)],
+    ) -> Vec<Vec<Mark>> {
+        let of_base = self.places(|it| it.is_base(author));
+        let of_text = self.places(WovenLine::is_shown);
+        let of_hunk = |(base, now): &(Range<usize>, Range<usize>)| {
+            let of_base = of_base.get(base.clone()).unwrap_or_default();
+            let of_text = of_text.get(now.clone()).unwrap_or_default();
+            let differs = |it: &usize| {
+                let line = &self.lines[*it];
+                line.is_shown() != line.is_base(author)
+            };
+            let concerned = of_base.iter().chain(of_text).copied().filter(differs);
+            let concerned: Vec<_> = concerned.collect();
+            let (Some(first), Some(last)) = (concerned.iter().min(), concerned.iter().max()) else {
+                return Vec::new();
+            };
+            let is_gone = |it: &&WovenLine| !it.is_shown();
+            let above = self.lines[..*first].iter().rev().take_while(is_gone);
+            let below = self.lines[last + 1..].iter().take_while(is_gone);
+            let all = above.chain(&self.lines[*first..=*last]).chain(below);
+            sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone.iter().copied())))
+        };
+        hunks.iter().map(of_hunk).collect()
+    }
+
+    /// Returns the changes that added some lines of the text, accepted or not; for no lines, those that removed lines there.
+    pub fn changes_at(&self, now: Range<usize>) -> Vec<Mark> {
+        let shown = self.places(WovenLine::is_shown);
+        let lines = shown.get(now.clone()).unwrap_or_default();
+        let start = now.start.checked_sub(1).map_or(0, |it| shown[it] + 1);
+        let is_gone = |it: &&WovenLine| now.is_empty() && !it.is_shown();
+        let gone = self.lines[start..].iter().take_while(is_gone);
+        let gone = gone.flat_map(|it| it.gone.iter().copied());
+        sorted(lines.iter().filter_map(|at| self.lines[*at].by).chain(gone))
+    }
+
+    fn places(&self, is: impl Fn(&WovenLine) -> bool) -> Vec<usize> {
+        let places = self.lines.iter().enumerate().filter(|(_, it)| is(it));
+        places.map(|(at, _)| at).collect()
+    }
+
+    /// Drops the lines that authors replaced by some lines of the text, which the owner replaces now. If some of the author's lines
+    /// stay, each line stands for one, unless their numbers differ.
+    fn forget_replaced(&mut self, removed: Range<usize>) {
+        let shown = self.places(WovenLine::is_shown);
+        let removed = &shown[removed];
+        let mut rest = removed;
+        while let Some((at, above)) = rest.split_last() {
+            rest = above;
+            let Some(Mark { author, .. }) = self.lines[*at].open_mark() else {
+                continue;
+            };
+            let is_new = |it: &WovenLine| it.is_shown() && it.is_by(author);
+            let is_old = |it: &WovenLine| it.gone.iter().any(|it| it.author == author);
+            let count =
+                |lines: &[WovenLine]| lines.iter().rev().take_while(|it| is_new(it)).count();
+            let first = at - count(&self.lines[..*at]);
+            let new = self.lines[first..]
+                .iter()
+                .take_while(|it| is_new(it))
+                .count();
+            let old = self.lines[..first].iter().rev();
+            let old = old.take_while(|it| is_old(it)).count();
+            rest = &rest[..rest.partition_point(|it| *it < first)];
+            let stays = |it: &usize| !removed.contains(it);
+            if !(first..first + new).any(|it| stays(&it)) {
+                self.lines.drain(first - old..first);
+            } else if old == new {
+                let start = first - old;
+                let mut old: Vec<_> = self.lines.drain(start..first + new).collect();
+                let new = old.split_off(new);
+                let pairs = old.into_iter().zip(new).zip(first..);
+                let paired: Vec<_> = pairs
+                    .flat_map(|((old, new), at)| stays(&at).then_some(old).into_iter().chain([new]))
+                    .collect();
+                self.lines.splice(start..start, paired);
+            }
+        }
+    }
+
+    /// Writes the lines at the place of an edit, with those that it adds.
+    fn put(&mut self, mut place: Vec<Candidate>, added: &str, by: EditBy) {
+        if let EditBy::TakingBack(author) = by {
+            let is_of_author = |it: &Candidate| it.was_gone && it.line.is_by(author);
+            place.retain(|it| !is_of_author(it) || lines(added).contains(&it.line.text.as_str()));
+        }
+        let gone: Vec<_> = (place.iter().enumerate())
+            .filter(|(_, it)| it.was_gone)
+            .map(|(at, _)| at)
+            .collect();
+        let old = joined(gone.iter().map(|at| &place[*at].line), true);
+        let end_of_place = place.len();
+        let mut rest = place.into_iter().enumerate().peekable();
+        let comes_back = |candidate: Candidate| WovenLine {
+            gone: match candidate.was_gone {
+                true => Vec::new(),
+                false => candidate.line.gone,
+            },
+            ..candidate.line
+        };
+        for change in hunks(&old, added) {
+            let [start, end] = [change.at.start, change.at.end]
+                .map(|it| gone.get(it).copied().unwrap_or(end_of_place));
+            while let Some((_, it)) = rest.next_if(|(at, _)| *at < start) {
+                self.lines.push(comes_back(it));
+            }
+            let mut behind = Vec::new();
+            while let Some((_, it)) = rest.next_if(|(at, _)| *at < end) {
+                match it.is_behind {
+                    true => behind.push(it.line),
+                    false => self.lines.push(it.line),
+                }
+            }
+            self.lines
+                .extend(lines(&change.text).iter().map(|text| WovenLine {
+                    text: (*text).to_owned(),
+                    by: by.mark(),
+                    is_accepted: false,
+                    gone: Vec::new(),
+                }));
+            self.lines.append(&mut behind);
+        }
+        self.lines.extend(rest.map(|(_, it)| comes_back(it)));
+    }
+
+    /// Notes whether the text `now` and the base of the first author end with a line break. `old` is the last line of that base
+    /// before the edit.
+    fn set_ends(&mut self, by: EditBy, now: &Ending, old: Option<&str>) {
+        let was_ending = std::mem::replace(&mut self.ends, now.ends);
+        if by.mark().is_some_and(|it| it.author == Self::FIRST) {
+            return;
+        }
+        let last = self.last_of_base();
+        let is_last_of_now = last == lines(&now.text).last().copied();
+        self.base_ends = match (is_last_of_now, last == old) {
+            (true, true) if now.ends == was_ending => self.base_ends,
+            (true, _) => now.ends,
+            (false, true) => self.base_ends,
+            (false, false) => true,
+        };
+    }
+
+    fn last_of_base(&self) -> Option<&str> {
+        let last = self.lines.iter().rfind(|it| it.is_base(Self::FIRST));
+        last.map(|it| it.text.as_str())
+    }
+}
+
+impl EditBy {
+    fn mark(self) -> Option<Mark> {
+        match self {
+            Self::Author(mark) => Some(mark),
+            Self::Owner | Self::TakingBack(_) => None,
+        }
+    }
+}
+
+impl WovenLine {
+    fn is_shown(&self) -> bool {
+        self.gone.is_empty()
+    }
+
+    /// Returns the change that added it and is not accepted.
+    fn open_mark(&self) -> Option<Mark> {
+        self.by.filter(|_| !self.is_accepted)
+    }
+
+    fn is_by(&self, author: usize) -> bool {
+        self.open_mark().is_some_and(|it| it.author == author)
+    }
+
+    fn is_base(&self, author: usize) -> bool {
+        !self.is_by(author) && self.gone.iter().all(|it| it.author == author)
+    }
+
+    /// Returns whether the line is still known after it is removed.
+    fn is_kept_without(&mut self, by: EditBy) -> bool {
+        match by.mark() {
+            Some(mark) if !self.is_by(mark.author) => {
+                self.gone.push(mark);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A text, of which each line ends with a line break.
+struct Ending<'a> {
+    text: Cow<'a, str>,
+    /// The text itself ends with one, or is empty.
+    ends: bool,
+}
+
+impl<'a> Ending<'a> {
+    fn of(text: &'a str) -> Self {
+        // The last line break is not a part of a line here: else a line that follows would change the one above.
+        let ends = text.is_empty() || text.ends_with('\n');
+        let text = match ends {
+            true => text.into(),
+            false => format!("{text}\n").into(),
+        };
+        Self { text, ends }
+    }
+}
+
+fn sorted(marks: impl Iterator<Item = Mark>) -> Vec<Mark> {
+    let all: BTreeSet<_> = marks.collect();
+    all.into_iter().collect()
+}
+
+fn joined<'a>(lines: impl Iterator<Item = &'a WovenLine>, ends: bool) -> String {
+    let mut text: String = lines.map(|it| it.text.as_str()).collect();
+    if !ends {
+        text.pop();
+    }
+    text
+}
+
+/// If changes among the lines that differ from the base of an author are accepted, so are the author's lines there that others removed.
+fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, bool)) {
+    let gone = woven[first..].iter_mut().filter(|it| !it.is_shown());
+    for line in gone.filter(|it| is_accepted && it.is_by(author)) {
+        line.is_accepted = true;
+    }
+}
+
+/// Returns the lines that an author's accepted text has in place of others, which the text does not have yet.
+fn accepted_lines(change: &Hunk, mark: Mark) -> Vec<WovenLine> {
+    let line = |text: &&str| WovenLine {
+        text: (*text).to_owned(),
+        by: None,
+        is_accepted: false,
+        gone: vec![mark],
+    };
+    lines(&change.text).iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;
