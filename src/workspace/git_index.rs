@@ -1,8 +1,8 @@
 //! The index of git. Git writes it again when the times of files have changed, also for a command that only looks.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use co_exec::repository;
 /// The bytes of an entry before its object: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
 /// The place of the mode in them.
-const MODE: std::ops::Range<usize> = 24..28;
+const MODE: Range<usize> = 24..28;
 /// The flag of an entry whose file git takes for unchanged.
 const ASSUME_VALID: u16 = 0x8000;
 /// The flag of an entry that more flags follow.
@@ -31,7 +31,12 @@ const MOST_PATHS: usize = 8;
 /// The files that an index lists, without what git knows of them on the disk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    entries: BTreeMap<Vec<u8>, Vec<Entry>>,
+    /// All paths, one after the other.
+    paths: Vec<u8>,
+    /// All names of objects, one after the other.
+    objects: Vec<u8>,
+    /// In the order of their paths.
+    entries: Vec<Entry>,
     /// The extensions without which the list means something else, such as that of a split index.
     extensions: Vec<u8>,
     /// The name of the shared index, in hexadecimal digits.
@@ -41,8 +46,9 @@ pub(crate) struct Index {
 /// An entry, of which a path has more than one after a conflict.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
+    /// The place of its path in all paths.
+    path: Range<usize>,
     mode: u32,
-    object: Vec<u8>,
     /// Those that change the meaning of the entry, with its stage.
     flags: (u16, u16),
 }
@@ -100,32 +106,41 @@ impl Index {
         }
         let mut found = Self::default();
         let mut rest = &index[12..];
-        let mut path = Vec::new();
+        let mut last = 0..0;
         let mut room = index.len().saturating_mul(MOST_PATHS);
         for _ in 0..count {
             let end = STAT + hash + 2;
             let mode = number(rest.get(MODE)?)?;
-            let object = rest.get(STAT..STAT + hash)?.to_owned();
+            let object = rest.get(STAT..STAT + hash)?;
             let flags = short(rest.get(STAT + hash..end)?)?;
             let (more, name) = match version > 2 && flags & EXTENDED != 0 {
                 true => (short(rest.get(end..end + 2)?)?, end + 2),
                 false => (0, end),
             };
             let (shared, digits) = match version {
-                4 => prefix(path.len(), rest.get(name..)?)?,
+                4 => prefix(last.len(), rest.get(name..)?)?,
                 _ => (0, 0),
             };
             let text = rest.get(name + digits..)?;
             let length = text.iter().position(|byte| *byte == 0)?;
-            path.truncate(shared);
-            path.extend_from_slice(&text[..length]);
-            room = room.checked_sub(path.len())?;
-            let entry = Entry {
+            room = room.checked_sub(shared + length)?;
+            let start = found.paths.len();
+            found
+                .paths
+                .extend_from_within(last.start..last.start + shared);
+            found.paths.extend_from_slice(&text[..length]);
+            let path = start..found.paths.len();
+            if found.paths[path.clone()] < found.paths[last] {
+                // Git refuses it too.
+                return None;
+            }
+            last = path.clone();
+            found.objects.extend_from_slice(object);
+            found.entries.push(Entry {
+                path,
                 mode,
-                object,
                 flags: (flags & (ASSUME_VALID | STAGE), more),
-            };
-            found.entries.entry(path.clone()).or_default().push(entry);
+            });
             let length = name + digits + length;
             let size = match version {
                 4 => length + 1,
@@ -163,19 +178,29 @@ impl Index {
 
     /// Returns the paths of the files that it lists, below the work tree.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let paths = self.entries.iter().map(|it| self.path(it));
         // A split index has entries without a name for those that it replaces in the shared one.
-        let named = self.entries.keys().filter(|path| !path.is_empty());
+        let named = paths.filter(|path| !path.is_empty());
         named.map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
     /// Returns whether it lists the file at a path, or one below it.
     pub(crate) fn lists(&self, path: &[u8]) -> bool {
         let below = [path, b"/"].concat();
-        let mut from = self.entries.range(below.clone()..);
-        let is_above = from
-            .next()
-            .is_some_and(|(first, _)| first.starts_with(&below));
-        is_above || self.entries.contains_key(path)
+        self.first_from(path) == Some(path)
+            || self
+                .first_from(&below)
+                .is_some_and(|it| it.starts_with(&below))
+    }
+
+    /// Returns the first path that is not before `path`.
+    fn first_from(&self, path: &[u8]) -> Option<&[u8]> {
+        let before = self.entries.partition_point(|it| self.path(it) < path);
+        self.entries.get(before).map(|it| self.path(it))
+    }
+
+    fn path(&self, entry: &Entry) -> &[u8] {
+        &self.paths[entry.path.clone()]
     }
 }
 
@@ -246,6 +271,24 @@ mod tests {
         };
         assert!(index(1000, 200).is_some());
         assert!(index(1000, 10_000).is_none());
+    }
+
+    #[test]
+    fn an_index_out_of_order_is_refused() {
+        let index = |names: [u8; 2]| {
+            let mut index = [&b"DIRC"[..], &2_u32.to_be_bytes(), &2_u32.to_be_bytes()].concat();
+            for name in names {
+                let start = index.len();
+                index.extend([0; STAT + 20 + 2]);
+                index.extend([name, 0]);
+                index.resize(start + (STAT + 20 + 3) / 8 * 8 + 8, 0);
+            }
+            index.extend([0; 20]);
+            Index::parse(&index, 20)
+        };
+        let found = index(*b"ab").unwrap();
+        assert!(found.lists(b"a") && found.lists(b"b") && !found.lists(b"c"));
+        assert!(index(*b"ba").is_none());
     }
 
     #[test]
