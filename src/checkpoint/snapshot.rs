@@ -1,6 +1,6 @@
 //! The files of a workspace at one moment, and the differences of two moments.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
+use self::nodes::Nodes;
 use super::change::{Change, Entry};
 use super::store::Store;
 use crate::buffers::OpenBuffers;
@@ -22,6 +23,7 @@ use co_exec::regular::FileStamp;
 use co_exec::secrets::Survey;
 use co_exec::{repository, size_text};
 
+mod nodes;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -49,11 +51,10 @@ pub(super) struct Differences {
 /// The files of a workspace at one moment, without ignored and secret ones, and without caches.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// By the path in the workspace.
     nodes: Nodes,
     taken: SystemTime,
     /// The files with several names, by which they may change where nothing is watched.
-    linked: BTreeSet<Arc<str>>,
+    linked: BTreeSet<String>,
     /// The bytes of the files that have copies.
     bytes: u64,
     /// A directory of caches was met.
@@ -61,8 +62,6 @@ pub(super) struct Snapshot {
     /// None if not all of the workspace was read.
     surroundings: Option<Arc<Surroundings>>,
 }
-
-type Nodes = BTreeMap<Arc<str>, Arc<Known>>;
 
 /// Reads the workspace of a judge for a snapshot.
 pub(super) struct Look<'a> {
@@ -83,7 +82,7 @@ struct Surroundings {
     index: Option<FileStamp>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 struct Known {
     stamp: FileStamp,
     /// Every later change changes the stamp.
@@ -94,7 +93,7 @@ struct Known {
 impl Default for Snapshot {
     fn default() -> Self {
         Self {
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             taken: SystemTime::UNIX_EPOCH,
             linked: BTreeSet::new(),
             bytes: 0,
@@ -181,25 +180,26 @@ impl Snapshot {
             if !scope.allows_file(&found.path, &node) {
                 continue;
             }
-            let known = self.nodes.get_key_value(path);
-            let same = known.filter(|(_, it)| it.settled && node.stamp == it.stamp);
+            let known = self.nodes.get(path);
+            let same = known.filter(|it| it.settled && node.stamp == it.stamp);
             let is_linked = node.is_linked();
-            let (path, node) = match same {
-                Some((path, node)) => (Arc::clone(path), Arc::clone(node)),
+            let node = match same {
+                Some(node) => node.clone(),
                 None => match Known::read(dir, name.as_ref(), &node, store) {
-                    Ok(Some(node)) => (path.into(), Arc::new(node)),
+                    Ok(Some(node)) => node,
                     Ok(None) => continue,
                     Err(why) => return Err((now, why.to_string())),
                 },
             };
             now.bytes += node.copied();
-            now.linked.extend(is_linked.then(|| Arc::clone(&path)));
+            now.linked.extend(is_linked.then(|| path.to_owned()));
             now.nodes.insert(path, node);
             if now.bytes > MOST_BYTES {
                 let most = size_text(MOST_BYTES);
                 return Err((now, format!("the workspace has more than {most}")));
             }
         }
+        now.nodes.share_with(&self.nodes);
         match walk.cut.is_some() {
             false => Ok(Self {
                 surroundings,
@@ -218,9 +218,7 @@ impl Snapshot {
 
     /// Adds the files of an older snapshot that this one lacks.
     pub(super) fn with_rest_of(mut self, older: Self) -> Self {
-        for (path, node) in older.nodes {
-            self.nodes.entry(path).or_insert(node);
-        }
+        self.nodes.add_missing(older.nodes);
         self
     }
 
@@ -238,17 +236,17 @@ impl Snapshot {
         root: &Dir,
     ) -> Differences {
         let mut found = Differences::default();
-        for (path, node) in before {
-            let new = after.get(path);
-            let same = new.is_some_and(|new| Arc::ptr_eq(node, new) || is_same(node, new));
+        for (path, node, new) in before.beside(after) {
+            let same = new.is_some_and(|new| is_same(node, new));
             // A file that is ignored or secret from now on is still there.
-            if !same && (new.is_some() || !is_there(root, path)) {
+            if !same && (new.is_some() || !is_there(root, &path)) {
                 found.changes.push(change(path, Some(node), new));
             }
         }
         let mut inodes = None;
-        for (path, node) in after {
-            if before.contains_key(path) {
+        let mut created = Vec::new();
+        for (path, node, old) in after.beside(before) {
+            if old.is_some() {
                 continue;
             }
             let mut is_moved = || {
@@ -257,12 +255,18 @@ impl Snapshot {
             };
             let since = self.taken - BIRTH_TIME_RESOLUTION;
             // Some file systems do not tell.
-            let is_new = root.born(&**path).is_none_or(|born| born >= since);
+            let is_new = root.born(&path).is_none_or(|born| born >= since);
             match is_new || is_moved() {
-                true => found.changes.push(change(path, None, Some(node))),
-                false => found.not_created.push(PathBuf::from(&**path)),
+                true => created.push(change(path, None, Some(node))),
+                false => found.not_created.push(PathBuf::from(path)),
             }
         }
+        for changes in [&mut found.changes, &mut created] {
+            // What is in a directory comes right after it.
+            changes.sort_by(|one, other| one.path.cmp(&other.path));
+        }
+        found.changes.extend(created);
+        found.not_created.sort();
         found
     }
 }
@@ -303,7 +307,7 @@ fn is_same(one: &Known, other: &Known) -> bool {
     one.entry == other.entry && (has_copy || one.stamp == other.stamp)
 }
 
-fn change(path: &str, before: Option<&Arc<Known>>, after: Option<&Arc<Known>>) -> Change {
+fn change(path: String, before: Option<&Known>, after: Option<&Known>) -> Change {
     Change {
         path: path.into(),
         before: before.map(|node| node.entry.clone()),

@@ -28,9 +28,11 @@ pub struct FileStamp {
     changed: ChangeTime,
 }
 
-/// The time of the last change of a file, in seconds and nanoseconds.
+/// The time of the last change of a file, in nanoseconds since 1970. Times before 1678 and after 2262 are not told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChangeTime(i64, i64);
+pub struct ChangeTime(i64);
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 impl FileStamp {
     /// Returns the stamp of the file at a path, or none if there is no file.
@@ -72,23 +74,28 @@ impl FileStamp {
     /// Returns whether every later change will change the stamp. A change within the resolution of file times may
     /// not.
     pub fn is_settled(&self) -> bool {
-        let ChangeTime(seconds, nanos) = self.changed;
-        let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else {
+        let Ok(nanos) = u64::try_from(self.changed.0) else {
             return false;
         };
-        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
         let passed = SystemTime::now().duration_since(changed);
         passed.is_ok_and(|passed| passed > FILE_TIME_RESOLUTION)
     }
 }
 
 impl ChangeTime {
+    fn new(seconds: i64, nanos: i64) -> Self {
+        let since = seconds.saturating_mul(NANOS_PER_SECOND);
+        Self(since.saturating_add(nanos))
+    }
+
     /// Returns whether a file that changed last at this time had changed before `start`.
     pub fn is_before(self, start: Self) -> bool {
-        match self {
+        let second = |it: Self| it.0.div_euclid(NANOS_PER_SECOND);
+        match self.0 % NANOS_PER_SECOND {
             // Some file systems know seconds only.
-            Self(seconds, 0) => seconds < start.0,
-            it => it < start,
+            0 => second(self) < second(start),
+            _ => self < start,
         }
     }
 }
@@ -99,7 +106,7 @@ impl From<SystemTime> for ChangeTime {
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         let nanos = i64::from(since.subsec_nanos());
-        Self(since.as_secs().cast_signed(), nanos)
+        Self::new(since.as_secs().cast_signed(), nanos)
     }
 }
 
@@ -109,8 +116,8 @@ impl From<&Metadata> for FileStamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
-            written: ChangeTime(meta.mtime(), meta.mtime_nsec()),
-            changed: ChangeTime(meta.ctime(), meta.ctime_nsec()),
+            written: ChangeTime::new(meta.mtime(), meta.mtime_nsec()),
+            changed: ChangeTime::new(meta.ctime(), meta.ctime_nsec()),
         }
     }
 }
@@ -121,8 +128,8 @@ impl From<&Stat> for FileStamp {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size.cast_unsigned(),
-            written: ChangeTime(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
-            changed: ChangeTime(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+            written: ChangeTime::new(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            changed: ChangeTime::new(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -39,9 +40,9 @@ const PLACES: [&str; 12] = [
 ];
 
 /// Returns the files of a snapshot, without their times.
-fn files(snapshot: &Snapshot) -> BTreeMap<&str, &Entry> {
+fn files(snapshot: &Snapshot) -> BTreeMap<String, &Entry> {
     let nodes = snapshot.nodes.iter();
-    nodes.map(|(path, node)| (&**path, &node.entry)).collect()
+    nodes.map(|(path, node)| (path, &node.entry)).collect()
 }
 
 fn sorted(mut found: Differences) -> Differences {

@@ -1,7 +1,8 @@
 //! Brings a snapshot up to date in the directories that have changed.
 
-use std::ops::Bound;
+use std::collections::BTreeMap;
 
+use super::nodes::below;
 use super::*;
 use crate::workspace::files::ignore_rules::{self, RULES};
 use crate::workspace::files::walk;
@@ -50,12 +51,15 @@ impl Snapshot {
             has_caches,
             ..
         } = update;
-        let old = |path: &Arc<str>| Some((Arc::clone(path), Arc::clone(self.nodes.get(path)?)));
-        let before: Nodes = new.keys().filter_map(old).collect();
-        let after = new.iter();
-        let after: Nodes = after
-            .filter_map(|(path, node)| Some((Arc::clone(path), Arc::clone(node.as_ref()?))))
-            .collect();
+        let (mut before, mut after) = (Nodes::default(), Nodes::default());
+        for (path, node) in &new {
+            if let Some(old) = self.nodes.get(path) {
+                before.insert(path, old.clone());
+            }
+            if let Some(node) = node {
+                after.insert(path, node.clone());
+            }
+        }
         let inodes = || self.nodes.values().map(|node| node.stamp.inode()).collect();
         let found = self.differences((&before, &after), inodes, look.dir);
         let bytes = |nodes: &Nodes| nodes.values().map(|node| node.copied()).sum::<u64>();
@@ -66,8 +70,8 @@ impl Snapshot {
         }
         for (path, node) in new {
             match node {
-                Some(node) => drop(self.nodes.insert(path, node)),
-                None => drop(self.nodes.remove(&path)),
+                Some(node) => self.nodes.insert(&path, node),
+                None => self.nodes.remove(&path),
             }
         }
         (self.bytes, self.taken, self.linked) = (size, taken, linked);
@@ -85,26 +89,6 @@ impl Snapshot {
             && (!self.has_caches || known.index == now.index);
         same.then_some(())
     }
-
-    /// Returns the paths directly in a directory.
-    fn children<'a>(&'a self, dir: &str) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
-        let prefix = below(dir);
-        let mut from = prefix.clone();
-        std::iter::from_fn(move || {
-            loop {
-                let (path, _) = self.nodes.range::<str, _>(start(&from)).next()?;
-                let rest = path.strip_prefix(prefix.as_str())?;
-                match rest.split_once('/') {
-                    // After all that is below it.
-                    Some((name, _)) => from = format!("{prefix}{name}0"),
-                    None => {
-                        from = format!("{path}\0");
-                        return Some(path);
-                    }
-                }
-            }
-        })
-    }
 }
 
 struct Update<'a> {
@@ -114,8 +98,8 @@ struct Update<'a> {
     /// The rules that hold in directories, by their paths.
     rules: BTreeMap<String, IgnoreRules>,
     /// The files that are read again; none for one that is gone.
-    new: BTreeMap<Arc<str>, Option<Arc<Known>>>,
-    linked: BTreeSet<Arc<str>>,
+    new: BTreeMap<String, Option<Known>>,
+    linked: BTreeSet<String>,
     /// The directories that were read.
     done: HashSet<String>,
     has_caches: bool,
@@ -139,8 +123,8 @@ impl Update<'_> {
             let Some(name) = name.to_str() else {
                 continue;
             };
-            let inner: Arc<str> = format!("{}{name}", below(path)).into();
-            let whole = self.look.root.join(&*inner);
+            let inner = format!("{}{name}", below(path));
+            let whole = self.look.root.join(&inner);
             if RULES.contains(&name) {
                 // Its rules hold for others if it has changed.
                 let known = self.before.nodes.get(&inner)?;
@@ -157,14 +141,14 @@ impl Update<'_> {
                 continue;
             }
             self.has_caches |= cache_dirs::is_name(name.as_ref());
-            if cache_dirs::contain(Path::new(&*inner), kind.is_dir(), &self.tracked) {
+            if cache_dirs::contain(Path::new(&inner), kind.is_dir(), &self.tracked) {
                 continue;
             }
             if self.file(&dir, name, &inner)?.is_some() {
                 seen.insert(inner);
             }
         }
-        let before: Vec<_> = self.before.children(path).cloned().collect();
+        let before: Vec<_> = self.before.nodes.children(path).collect();
         for gone in before.iter().filter(|it| !seen.contains(*it)) {
             let name = gone.rsplit('/').next().unwrap_or(gone);
             if RULES.contains(&name) {
@@ -177,16 +161,16 @@ impl Update<'_> {
     }
 
     /// Reads a file, directory or link that has changed. Returns an inner none if it does not belong to the snapshot.
-    fn file(&mut self, dir: &Dir, name: &str, path: &Arc<str>) -> Option<Option<()>> {
+    fn file(&mut self, dir: &Dir, name: &str, path: &str) -> Option<Option<()>> {
         let Ok(Some(node)) = dir.node(name) else {
             return Some(None);
         };
-        let whole = self.look.root.join(&**path);
+        let whole = self.look.root.join(path);
         if node.is_linked() && !self.look.allowed.allows(&whole) {
             return Some(None);
         }
         match node.is_linked() {
-            true => self.linked.insert(Arc::clone(path)),
+            true => self.linked.insert(path.to_owned()),
             false => self.linked.remove(path),
         };
         let known = self.before.nodes.get(path);
@@ -197,7 +181,7 @@ impl Update<'_> {
             return Some(None);
         };
         let (was, is) = (known.is_some_and(|it| it.is_dir()), new.is_dir());
-        self.set(path, Some(Arc::new(new)));
+        self.set(path, Some(new));
         match (was, is) {
             (true, false) => self.remove_below(path),
             (false, true) => self.dir(path)?,
@@ -213,7 +197,7 @@ impl Update<'_> {
             if self.now(path).is_none() {
                 continue;
             }
-            let Ok((dir, name)) = parents.of(Path::new(&**path)) else {
+            let Ok((dir, name)) = parents.of(Path::new(path)) else {
                 return None;
             };
             self.file(dir, name.to_str()?, path)??;
@@ -221,27 +205,25 @@ impl Update<'_> {
         Some(())
     }
 
-    fn set(&mut self, path: &Arc<str>, node: Option<Arc<Known>>) {
+    fn set(&mut self, path: &str, node: Option<Known>) {
         if node.is_none() {
             self.linked.remove(path);
         }
-        self.new.insert(Arc::clone(path), node);
+        self.new.insert(path.to_owned(), node);
     }
 
     fn remove_below(&mut self, path: &str) {
-        let (prefix, nodes) = (below(path), &self.before.nodes);
-        let from = nodes.range::<str, _>(start(&prefix));
-        let inner = from.take_while(|(it, _)| it.starts_with(&prefix));
-        for (path, _) in inner {
-            self.set(path, None);
+        let before = self.before;
+        for path in before.nodes.below(path) {
+            self.set(&path, None);
         }
     }
 
     /// Returns what is known of a path now.
     fn now(&self, path: &str) -> Option<&Known> {
         match self.new.get(path) {
-            Some(new) => new.as_deref(),
-            None => self.before.nodes.get(path).map(AsRef::as_ref),
+            Some(new) => new.as_ref(),
+            None => self.before.nodes.get(path),
         }
     }
 
@@ -260,17 +242,4 @@ impl Update<'_> {
         self.rules.insert(path.to_owned(), rules.clone());
         Some(rules)
     }
-}
-
-/// Returns the beginning of the paths in a directory.
-fn below(dir: &str) -> String {
-    match dir {
-        "" => String::new(),
-        dir => format!("{dir}/"),
-    }
-}
-
-/// Returns the range of the paths from this one on.
-fn start(path: &str) -> (Bound<&str>, Bound<&str>) {
-    (Bound::Included(path), Bound::Unbounded)
 }
