@@ -18,7 +18,7 @@ mod values;
 
 pub use matcher::Matcher;
 pub use named::named;
-pub(crate) use survey::is_generated;
 pub use survey::{Survey, survey};
+pub(crate) use survey::{is_generated, is_unsurveyed};
 pub use surveys::Surveys;
 pub use values::Values;

@@ -56,6 +56,9 @@ const EVENT_BYTES: usize = 64 << 10;
 /// The most events that are read before one answer. A program may make them faster than co reads.
 const MAX_EVENTS: usize = 200_000;
 
+/// The most events that a log keeps until they are taken.
+const MAX_LOGGED: usize = 50_000;
+
 /// The most changed directories that are remembered.
 const MAX_CHANGED: usize = 50_000;
 
@@ -118,7 +121,80 @@ pub struct Changes {
     pub dirs: Option<HashSet<Arc<Path>>>,
 }
 
+/// The names that come, go and move in the directories of a workspace, from the making of the log on.
+#[derive(Debug)]
+pub(crate) struct NameLog {
+    watcher: Arc<Watcher>,
+    events: Arc<Mutex<LoggedEvents>>,
+}
+
+#[derive(Debug)]
+struct LoggedEvents {
+    /// Returns whether the names in a directory are left out, by its path below the workspace.
+    is_left_out: fn(&Path) -> bool,
+    /// The directories of which the names are in the log in any case.
+    wanted: HashSet<PathBuf>,
+    events: Vec<NameEvent>,
+    /// True if there were too many.
+    lost: bool,
+}
+
+/// A name that came, went or moved.
+#[derive(Debug)]
+pub(crate) struct NameEvent {
+    pub(crate) path: PathBuf,
+    pub(crate) flags: ReadFlags,
+    /// The same number for both halves of a move.
+    pub(crate) cookie: u32,
+}
+
+impl NameLog {
+    /// Adds directories of which the names are in the log in any case, by their real paths.
+    pub(crate) fn want<'a>(&self, dirs: impl Iterator<Item = &'a Path>) {
+        let mut log = lock_log(&self.events);
+        log.wanted.extend(dirs.map(Path::to_owned));
+    }
+
+    /// Takes the events since the last call, in their order; none if some may be missing.
+    ///
+    /// Blocks on files.
+    pub(crate) fn take(&self) -> Option<Vec<NameEvent>> {
+        let mut state = self.watcher.lock();
+        state.over = state.over || !self.watcher.is_whole(&mut state.tree);
+        if state.over {
+            return None;
+        }
+        let mut log = lock_log(&self.events);
+        (!log.lost).then(|| std::mem::take(&mut log.events))
+    }
+}
+
 impl Watchers {
+    /// Returns a log of the names in the workspace `root`, a real path; none if it is not watched. The log lacks directories of which
+    /// `is_left_out` is true, by their paths below the workspace.
+    ///
+    /// Blocks on files.
+    pub(crate) fn names(&self, root: &Path, is_left_out: fn(&Path) -> bool) -> Option<NameLog> {
+        let watcher = match self.lock().get(root)? {
+            Slot::Watching(watcher) => Arc::clone(watcher),
+            Slot::Starting | Slot::Refused(_) => return None,
+        };
+        let events = Arc::new(Mutex::new(LoggedEvents {
+            is_left_out,
+            wanted: HashSet::new(),
+            events: Vec::new(),
+            lost: false,
+        }));
+        let mut state = watcher.lock();
+        // Events of before do not belong to it.
+        if state.over || state.tree.root != root || !watcher.is_whole(&mut state.tree) {
+            return None;
+        }
+        state.tree.logs.push(Arc::downgrade(&events));
+        drop(state);
+        Some(NameLog { watcher, events })
+    }
+
     /// Starts to watch the workspace `root` in the background, unless it is watched already.
     pub fn start(&self, root: &Path) {
         let mut slots = self.lock();
@@ -243,6 +319,8 @@ struct Tree {
     /// The directories that could not be opened.
     closed: HashSet<Arc<Path>>,
     most: usize,
+    /// The logs that somebody may still read.
+    logs: Vec<Weak<Mutex<LoggedEvents>>>,
     /// The number of the next mark.
     number: u64,
     /// The directories that changed, with the number of the first mark after that.
@@ -256,7 +334,14 @@ struct Event {
     path: Arc<Path>,
     flags: ReadFlags,
     name: Option<PathBuf>,
+    cookie: u32,
 }
+
+/// The events of names.
+const NAMES: ReadFlags = ReadFlags::CREATE
+    .union(ReadFlags::DELETE)
+    .union(ReadFlags::MOVED_FROM)
+    .union(ReadFlags::MOVED_TO);
 
 impl Watcher {
     /// Watches the workspace `root`. Takes some microseconds for each directory.
@@ -284,6 +369,7 @@ impl Watcher {
             paths: HashMap::new(),
             watches: BTreeMap::new(),
             closed: HashSet::new(),
+            logs: Vec::new(),
             most: MAX_DIRECTORIES.min(user_limit / WATCH_SHARE),
             number: 0,
             changed: HashMap::new(),
@@ -330,6 +416,9 @@ impl Watcher {
             let left = {
                 let mut state = self.lock();
                 state.over = state.over || state.tree.drain(&self.inotify).is_err();
+                if state.tree.has_logs() {
+                    state.asked = Instant::now();
+                }
                 match state.over {
                     true => return,
                     false => IDLE_LIMIT.saturating_sub(state.asked.elapsed()),
@@ -424,6 +513,7 @@ impl Tree {
                 path: Arc::clone(path),
                 flags,
                 name,
+                cookie: event.cookie(),
             };
             self.note(inotify, event)?;
         }
@@ -435,13 +525,14 @@ impl Tree {
         if flags.contains(ReadFlags::MOVE_SELF) && *event.path == *self.root {
             return Err(Errno::STALE.into());
         }
+        if let Some(name) = event.name.as_ref().filter(|_| flags.intersects(NAMES)) {
+            self.log(&event.path, name, (flags, event.cookie));
+        }
         self.touch(event.path);
         let Some(child) = event.name.filter(|_| flags.contains(ReadFlags::ISDIR)) else {
             return Ok(());
         };
-        if flags.intersects(
-            ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO,
-        ) {
+        if flags.intersects(NAMES) {
             self.forget(inotify, &child);
         }
         if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
@@ -543,6 +634,31 @@ impl Tree {
         }
     }
 
+    /// Adds an event of a name in a directory to the logs.
+    fn log(&self, dir: &Path, name: &Path, (flags, cookie): (ReadFlags, u32)) {
+        let below = dir.strip_prefix(&self.root).unwrap_or(dir);
+        for log in self.logs.iter().filter_map(Weak::upgrade) {
+            let mut log = lock_log(&log);
+            if (log.is_left_out)(below) && !log.wanted.contains(dir) {
+                continue;
+            }
+            match log.events.len() < MAX_LOGGED {
+                true => log.events.push(NameEvent {
+                    path: name.to_owned(),
+                    flags,
+                    cookie,
+                }),
+                false => log.lost = true,
+            }
+        }
+    }
+
+    /// Returns whether somebody may still read a log. Forgets the others.
+    fn has_logs(&mut self) -> bool {
+        self.logs.retain(|log| log.strong_count() > 0);
+        !self.logs.is_empty()
+    }
+
     fn touch(&mut self, path: Arc<Path>) {
         if self.changed.len() >= MAX_CHANGED {
             self.changed.clear();
@@ -558,6 +674,10 @@ impl Tree {
         let same = polled.is_ok_and(|changed| changed == 0);
         same || mount_below(&self.root).is_ok_and(|mount| mount.is_none())
     }
+}
+
+fn lock_log(log: &Mutex<LoggedEvents>) -> MutexGuard<'_, LoggedEvents> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the place of a mount in the directory `root`.

@@ -85,7 +85,7 @@ impl SecretWatch {
             closed_by,
             shown,
         } = secrets;
-        let mut names = NameWatch::new(workspace, closed_by);
+        let mut names = NameWatch::new(workspace, closed_by, surveys.watchers());
         let mut tries = 1;
         let stamps = loop {
             names = names.and_then(|names| names.with(&before));

@@ -684,6 +684,11 @@ pub(crate) fn is_generated(below: &Path) -> bool {
     below.iter().any(is_one)
 }
 
+/// Returns whether names in a directory below a workspace tell nothing about its secrets: it has generated files, or objects of git.
+pub(crate) fn is_unsurveyed(below: &Path) -> bool {
+    is_generated(below) || patch::is_in_git_store(below)
+}
+
 fn is_of_git(dir: &Path) -> bool {
     dir.iter().any(|part| part == ".git")
 }

@@ -1,5 +1,7 @@
 //! The names that come, go and move in the directories of a workspace (inotify), and the secrets that a command could read by them.
 //!
+//! The watcher of the workspace tells them if there is one. Otherwise each command has watches of its own.
+//!
 //! A name is a path in a watched directory. A path counts as readable unless it is known to be closed. What comes from a directory
 //! that is not watched counts as having been readable there.
 
@@ -17,8 +19,8 @@ use rustix::io::Errno;
 
 use crate::command::ShownSecrets;
 use crate::repository;
-use crate::secrets::{Survey, is_generated};
-use crate::watcher;
+use crate::secrets::{Survey, is_generated, is_unsurveyed};
+use crate::watcher::{self, NameEvent, NameLog, Watchers};
 
 /// The part of a user's watches that one command may take, because the editor needs watches too.
 const WATCH_SHARE: usize = 4;
@@ -51,12 +53,13 @@ pub(crate) enum ClosedBy {
 /// Watches the names in the directories of a workspace, except those of generated files.
 #[derive(Debug)]
 pub(super) struct NameWatch {
-    inotify: OwnedFd,
+    source: EventSource,
     root: PathBuf,
     git_dir: PathBuf,
     closed_by: ClosedBy,
     most: usize,
-    dirs: HashMap<i32, PathBuf>,
+    /// The directories in which everything is secret.
+    closed_dirs: HashSet<PathBuf>,
     changes: Vec<NameChange>,
     /// False if there are too many directories. Then only those with secrets in them are watched.
     pub(super) whole: bool,
@@ -64,6 +67,16 @@ pub(super) struct NameWatch {
     pub(super) git: bool,
     /// True if changes may be missing.
     pub(super) lost: bool,
+}
+
+/// The origin of the events.
+#[derive(Debug)]
+enum EventSource {
+    Watcher(NameLog),
+    Own {
+        inotify: OwnedFd,
+        dirs: HashMap<i32, PathBuf>,
+    },
 }
 
 /// A change of a name.
@@ -86,12 +99,22 @@ enum ChangeKind {
 }
 
 impl NameWatch {
-    /// Creates a watch of the workspace `root`. Returns none if the kernel refuses.
-    pub(super) fn new(root: &Path, closed_by: ClosedBy) -> Option<Self> {
+    /// Creates a watch of the workspace `root`, a real path. Returns none if the kernel refuses.
+    pub(super) fn new(root: &Path, closed_by: ClosedBy, watchers: &Watchers) -> Option<Self> {
         let most = watcher::user_limit().ok()? / WATCH_SHARE;
         let git_dir = git_dir(root);
+        // A git directory outside is not in its watches.
+        let is_inside = git_dir.starts_with(root);
+        let log = is_inside.then(|| watchers.names(root, is_unsurveyed));
+        let source = match log.flatten() {
+            Some(log) => EventSource::Watcher(log),
+            None => EventSource::Own {
+                inotify: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?,
+                dirs: HashMap::new(),
+            },
+        };
         Some(Self {
-            inotify: inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?,
+            source,
             root: root.to_owned(),
             git: git_dir.join(INDEX_LOCK).exists(),
             git_dir,
@@ -100,7 +123,7 @@ impl NameWatch {
                 ClosedBy::Rules => most.min(MAX_QUICK_WATCHES),
                 _ => most,
             },
-            dirs: HashMap::new(),
+            closed_dirs: HashSet::new(),
             changes: Vec::new(),
             whole: true,
             lost: false,
@@ -112,9 +135,16 @@ impl NameWatch {
         let root = &self.root;
         let above = survey.closed().flat_map(|path| path.ancestors().skip(1));
         let above = above.filter(|dir| dir.starts_with(root));
-        let closed: Vec<_> = survey.closed_directories().collect();
-        let closed = closed.iter().map(PathBuf::as_path);
+        self.closed_dirs = survey.closed_directories().collect();
+        let closed = self.closed_dirs.iter().map(PathBuf::as_path);
         let needed: HashSet<&Path> = above.chain(closed).collect();
+        let (inotify, watched) = match &mut self.source {
+            EventSource::Watcher(log) => {
+                log.want(needed.into_iter());
+                return Some(self);
+            }
+            EventSource::Own { inotify, dirs } => (inotify, dirs),
+        };
         let others = survey.directories().filter(|dir| {
             let below = dir.strip_prefix(root);
             below.is_ok_and(|below| !is_generated(below))
@@ -130,16 +160,11 @@ impl NameWatch {
         if !self.whole {
             dirs = Some(needed).filter(|needed| needed.len() <= self.most)?;
         }
-        let covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
+        let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
+        flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
         for dir in dirs {
-            let mut flags = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
-            flags |= WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
-            // The mount over a secret moves along, but not that over its directory.
-            if !covered || survey.dirs.iter().any(|closed| dir.starts_with(closed)) {
-                flags |= WatchFlags::MOVED_FROM;
-            }
-            match inotify::add_watch(&self.inotify, dir, flags) {
-                Ok(watch) => drop(self.dirs.insert(watch, dir.to_owned())),
+            match inotify::add_watch(&*inotify, dir, flags) {
+                Ok(watch) => drop(watched.insert(watch, dir.to_owned())),
                 // If it comes back, that is a new name. A directory that nobody can list is closed as a whole.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
                 Err(_) => return None,
@@ -151,26 +176,31 @@ impl NameWatch {
     /// Reads the changes since the last call. Returns whether there are any.
     pub(super) fn read(&mut self) -> bool {
         let known = self.changes.len();
-        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
-        let mut events = Reader::new(&self.inotify, &mut buffer);
-        // It fails when no event is left.
-        while let Ok(event) = events.next() {
-            let is = |kind| event.events().contains(kind);
-            self.lost |= is(ReadFlags::QUEUE_OVERFLOW);
-            let (Some(dir), Some(name)) = (self.dirs.get(&event.wd()), event.file_name()) else {
-                continue;
-            };
-            let name = OsStr::from_bytes(name.to_bytes());
+        let events = match &self.source {
+            EventSource::Watcher(log) => log.take(),
+            EventSource::Own { inotify, dirs } => read_events(inotify, dirs),
+        };
+        self.lost |= events.is_none();
+        for NameEvent {
+            path,
+            flags,
+            cookie,
+        } in events.unwrap_or_default()
+        {
+            let is = |kind| flags.contains(kind);
+            let dir = path.parent().unwrap_or(&self.root);
             if is_gits(dir, &self.root) {
+                let name = path.file_name().unwrap_or_default();
                 self.git |= name == INDEX || name == INDEX_LOCK;
             }
-            let path = dir.join(name);
-            let cookie = event.cookie();
             let kind = if is(ReadFlags::CREATE) {
                 ChangeKind::Made(path)
             } else if is(ReadFlags::DELETE) {
                 ChangeKind::Removed(path)
             } else if is(ReadFlags::MOVED_FROM) {
+                if self.moves_along(dir) {
+                    continue;
+                }
                 let (from, to) = (Some(path), None);
                 ChangeKind::Moved { cookie, from, to }
             } else {
@@ -194,6 +224,12 @@ impl NameWatch {
         self.changes.len() > known
     }
 
+    /// Returns whether a mount over a secret in a directory moves along with the secret. That over its directory does not.
+    fn moves_along(&self, dir: &Path) -> bool {
+        let is_covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
+        is_covered && !self.closed_dirs.contains(dir)
+    }
+
     /// Takes the changes that were read, in their order.
     pub(super) fn take(&mut self) -> Vec<NameChange> {
         std::mem::take(&mut self.changes)
@@ -203,6 +239,27 @@ impl NameWatch {
     pub(super) fn is_git_busy(&self) -> bool {
         self.git_dir.join(INDEX_LOCK).exists()
     }
+}
+
+/// Reads the events of watched directories; none if some are lost.
+fn read_events(inotify: &OwnedFd, dirs: &HashMap<i32, PathBuf>) -> Option<Vec<NameEvent>> {
+    let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+    let mut reader = Reader::new(inotify, &mut buffer);
+    let mut events = Vec::new();
+    // It fails when no event is left.
+    while let Ok(event) = reader.next() {
+        if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+            return None;
+        }
+        if let (Some(dir), Some(name)) = (dirs.get(&event.wd()), event.file_name()) {
+            events.push(NameEvent {
+                path: dir.join(OsStr::from_bytes(name.to_bytes())),
+                flags: event.events(),
+                cookie: event.cookie(),
+            });
+        }
+    }
+    Some(events)
 }
 
 /// The places of a workspace when its secrets were closed to a command, and what changed since then.
@@ -397,13 +454,39 @@ fn is_gits(path: &Path, root: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::secrets::survey;
     use crate::test_files;
 
-    /// Checks the first place by which a secret is exposed if a bash script changes a workspace; an empty text is none.
+    /// Checks the first place by which a secret is exposed if a bash script changes a workspace; an empty text is none. The
+    /// watcher of a workspace tells the same as watches of a command's own.
     #[track_caller]
     fn check(closed_by: ClosedBy, change: &str, expected: &str) {
+        for is_watched in [false, true] {
+            let found = exposed(closed_by, change, is_watched);
+            let expected = Path::new(expected);
+            assert_eq!(
+                found, expected,
+                "{closed_by:?}, watcher {is_watched}: {change}"
+            );
+        }
+    }
+
+    /// Returns watchers, of which one watches the workspace `root`.
+    fn watching(root: &Path) -> Watchers {
+        let watchers = Watchers::default();
+        let late = Instant::now() + Duration::from_secs(20);
+        while watchers.names(root, is_unsurveyed).is_none() {
+            watchers.start(root);
+            assert!(Instant::now() < late, "no watcher started");
+            std::thread::yield_now();
+        }
+        watchers
+    }
+
+    fn exposed(closed_by: ClosedBy, change: &str, is_watched: bool) -> PathBuf {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         for name in [
@@ -420,8 +503,13 @@ mod tests {
             test_files::write(&root, name, "x");
         }
         let before = survey(&root);
-        let watch = NameWatch::new(&root, closed_by);
+        let watchers = match is_watched {
+            true => watching(&root),
+            false => Watchers::default(),
+        };
+        let watch = NameWatch::new(&root, closed_by, &watchers);
         let mut watch = watch.unwrap().with(&before).unwrap();
+        assert_eq!(matches!(watch.source, EventSource::Watcher(_)), is_watched);
         let earlier = HashSet::new();
         let shown = ShownSecrets::Nothing;
         let mut places = Places::new(Arc::new(before), &earlier, closed_by, &shown);
@@ -437,9 +525,7 @@ mod tests {
         let changes = watch.take().into_iter();
         let found = changes.filter_map(|change| places.exposed(change, look));
         let mut found = found.map(|path| path.strip_prefix(&root).unwrap().to_owned());
-        let found = found.next().unwrap_or_default();
-        let expected = Path::new(expected);
-        assert_eq!(found, expected, "{closed_by:?}: {change}");
+        found.next().unwrap_or_default()
     }
 
     #[test]
@@ -510,10 +596,14 @@ mod tests {
             test_files::write(&root, name, "x");
         }
         let watched = |most| {
-            let mut watch = NameWatch::new(&root, ClosedBy::Rules).unwrap();
+            let watchers = Watchers::default();
+            let mut watch = NameWatch::new(&root, ClosedBy::Rules, &watchers).unwrap();
             watch.most = most;
             let watch = watch.with(&survey(&root))?;
-            let dirs = watch.dirs.values();
+            let EventSource::Own { dirs, .. } = &watch.source else {
+                panic!("nothing watches the workspace");
+            };
+            let dirs = dirs.values();
             let mut dirs: Vec<_> = dirs
                 .map(|dir| {
                     dir.strip_prefix(&root)

@@ -209,7 +209,7 @@ impl Patch {
 }
 
 /// Returns whether a path below a workspace is in a directory of git that no survey reads.
-fn is_in_git_store(below: &Path) -> bool {
+pub(super) fn is_in_git_store(below: &Path) -> bool {
     let mut parts = below.iter().skip_while(|part| *part != ".git");
     parts.any(|part| GIT_STORES.iter().any(|store| part == *store))
 }
