@@ -207,6 +207,7 @@ impl App {
                     range,
                     steer,
                     file,
+                    plan: None,
                 };
                 self.tell(chat, &cwd, Msg::Prompt(prompt));
             }
@@ -263,6 +264,9 @@ impl App {
                 true => self.tell(chat, &cwd, Msg::Draft { text, begins }),
                 false => self.services.editor.tell(ToEditor::DraftKept { chat }),
             },
+            FromEditor::KeepPlan { chat, cwd, text } => {
+                self.tell(chat, &cwd, Msg::KeepPlan { text });
+            }
             FromEditor::Close { chat } => {
                 if let Some(handle) = self.chats.remove(&chat) {
                     tokio::spawn(handle.close());

@@ -185,6 +185,7 @@ impl Chat {
             Msg::Cancel => self.cancel_turn(),
             Msg::EarlierText { above } => self.show(ChatEvent::EarlierTextWanted { above }),
             Msg::Draft { text, begins } => self.keep_draft(&text, begins).await,
+            Msg::KeepPlan { text } => self.keep_plan(text).await,
             Msg::Command { name, args } => self.command(&name, args.trim()).await,
             Msg::ListModels { head } => self.list_models(head),
             Msg::WriteCommit(commit) => self.write_commit(commit),
@@ -222,6 +223,7 @@ impl Chat {
         self.prompt_files.clear();
         if self.take(prompt).await {
             self.range = range;
+            self.find_plan();
             self.start_turn(Purpose::Answer).await;
         }
     }

@@ -42,6 +42,7 @@ local defaults = {
       output = '<CR>',
       open = 'gf',
       yank = 'gy',
+      plan = '<M-p>',
       help = 'g?',
     },
     shell = {

@@ -65,6 +65,9 @@ local handlers = {
   draft_kept = function(message)
     require('co.chat.drafts').kept(message)
   end,
+  plan = function(message)
+    require('co.chat.plan').receive(message)
+  end,
   separate_answer = function(message)
     require('co.chat').separate_answer(message)
   end,

@@ -125,6 +125,8 @@ function M.adopt(buf, name)
   if id and rest and (rest == '' or rest == '/prompt' or vim.startswith(rest, '/co: ')) then
     local is = rest == '/prompt' and 'prompt' or 'text'
     load_chats().adopt(buf, tonumber(id) --[[@as integer]], is)
+  elseif id and rest == '/plan' then
+    require('co.chat.plan').adopt(buf, tonumber(id) --[[@as integer]])
   elseif name == 'co://shell' then
     require('co.run').adopt_shell(buf)
   end

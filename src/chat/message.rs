@@ -8,7 +8,7 @@ use crate::protocol::{
     QuestionAnswer, RunOptions,
 };
 use crate::services::Services;
-use co_llm::transcript::Context;
+use co_llm::transcript::{self, Context};
 
 /// A message to a chat.
 pub enum Msg {
@@ -27,6 +27,10 @@ pub enum Msg {
     Draft {
         text: String,
         begins: bool,
+    },
+    /// The person writes the buffer of the plan.
+    KeepPlan {
+        text: String,
     },
     Command {
         name: String,
@@ -73,12 +77,20 @@ pub struct Prompt {
     pub steer: bool,
     /// The prompt file that `text` names as a slash command.
     pub file: Option<PromptFile>,
+    /// The text that goes in place of `text`, if `text` is `/go`.
+    pub plan: Option<String>,
 }
 
 impl Prompt {
     /// Returns the text that the model gets and the chat shows.
     pub(super) fn sent_text(&self) -> &str {
-        self.file.as_ref().map_or(&self.text, |file| &file.prompt)
+        let file = self.file.as_ref().map(|file| &file.prompt);
+        self.plan.as_ref().or(file).unwrap_or(&self.text)
+    }
+
+    /// Returns whether the prompt must start a turn, so that it cannot steer another one.
+    pub(super) fn needs_own_turn(&self) -> bool {
+        self.range.is_some() || self.plan.is_some() || transcript::asks_for_plan(&self.text)
     }
 
     /// Returns the file that the prompt comes from, if the person must trust it.

@@ -6,6 +6,7 @@ pub(super) mod commit_message;
 mod drafts;
 mod kept_chats;
 pub mod model;
+mod plan;
 pub mod questions;
 mod rule_list;
 pub mod run_editor;

@@ -13,9 +13,9 @@ use crate::trust::{FileText, TrustAnswer};
 
 impl Chat {
     /// Takes a prompt of the person.
-    pub(super) async fn typed_prompt(&mut self, prompt: Prompt) {
+    pub(super) async fn typed_prompt(&mut self, mut prompt: Prompt) {
         self.cancel_pressed = false;
-        if self.may_send_file_of(&prompt).await {
+        if self.add_plan(&mut prompt) && self.may_send_file_of(&prompt).await {
             self.prompt(prompt).await;
         } else {
             self.give_back(prompt);

@@ -100,9 +100,9 @@ impl Chat {
         }
         let mut newest_first = self.queue.waiting.iter_mut().rev();
         match newest_first.find(|prompt| !prompt.steer) {
-            Some(prompt) if prompt.range.is_some() => {
+            Some(prompt) if prompt.needs_own_turn() => {
                 self.complain(
-                    "the queued prompt is about lines of a range: it needs a turn of its own",
+                    "the queued prompt needs a turn of its own: it is about lines of a range, or about a plan",
                 );
             }
             Some(prompt) => {

@@ -70,6 +70,7 @@ impl Chat {
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),
             seen_texts: self.seen_texts.clone(),
+            looks_only: transcript::is_planning(self.recorder.items()),
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
             cancel: cancel.clone(),
@@ -219,6 +220,9 @@ impl Chat {
             End::Cancelled if self.app.is_cancelled() && !self.cancel_pressed => End::Interrupted,
             end => end,
         };
+        if end == End::Done {
+            self.keep_answer_as_plan().await;
+        }
         self.end_turn(end, ended.fault).await;
         self.count_open();
     }

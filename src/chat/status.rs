@@ -5,7 +5,7 @@ use super::{Chat, Prompt};
 use crate::protocol::{ChatState, OpenSummary, PlanProgress, ToEditor};
 use crate::tool::plan::WorkPlan;
 use crate::workspace::edits::EditRequest;
-use co_llm::transcript::Usage;
+use co_llm::transcript::{self, Usage};
 
 /// The part of a chat's state that its turns change, as the winbar shows it.
 #[derive(Default)]
@@ -73,6 +73,11 @@ impl Chat {
         }
     }
 
+    /// Returns whether the turn that runs only plans.
+    fn plans(&self) -> bool {
+        self.running.is_some() && transcript::is_planning(self.recorder.items())
+    }
+
     /// Returns what waits in this chat or is not as usual, because the person allowed or chose it, in a few words each.
     fn unusual(&self) -> Vec<String> {
         let edits = EditRequest::every_edit();
@@ -81,6 +86,7 @@ impl Chat {
             (self.status.asks, "a question waits"),
             // co asks only about a few commands, such as those that it cannot read.
             (self.permissions.confirms(&self.services), "ASKS NOTHING"),
+            (self.plans(), "PLANS"),
             (may_edit, "edits allowed"),
             (
                 self.services.tries_first(&self.dirs.workspace),

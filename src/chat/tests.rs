@@ -32,6 +32,7 @@ mod observed;
 mod order;
 mod parts;
 mod plan;
+mod planning;
 mod prompt_files;
 mod questions;
 mod queue;

@@ -73,6 +73,12 @@ pub enum FromEditor {
         text: String,
         begins: bool,
     },
+    /// The person writes the buffer of the plan. The backend keeps the plan with the chat.
+    KeepPlan {
+        chat: u64,
+        cwd: String,
+        text: String,
+    },
     /// A slash command for the backend; `name` has no slash.
     Command {
         chat: u64,

@@ -150,6 +150,14 @@ pub enum ToEditor {
     },
     /// The backend has dealt with a [`super::FromEditor::Draft`].
     DraftKept { chat: u64 },
+    /// The plan of a chat, for its buffer.
+    Plan {
+        chat: u64,
+        text: String,
+        /// The person asked for it: Lua opens the buffer.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        open: bool,
+    },
     /// A prompt was not accepted. Lua puts it back into the draft.
     Unsent { chat: u64, text: String },
     /// The text that follows is a message of the person or the model.

@@ -59,6 +59,8 @@ pub struct CallContext {
     pub cwd: PathBuf,
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
+    /// The turn only plans: every call is refused that does not look.
+    pub looks_only: bool,
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
     pub host: Arc<dyn CallHost>,

@@ -16,7 +16,7 @@ use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::PlanProgress;
 use crate::text::{one_line, start_of};
-use co_llm::transcript::{Call, Item, ShownPart};
+use co_llm::transcript::{self, Call, Item, ShownPart};
 
 /// The tool's name.
 const NAME: &str = "update_plan";
@@ -89,9 +89,45 @@ impl WorkPlan {
         }
     }
 
-    /// Returns the last plan of a transcript; none if there is none.
+    /// Returns the last plan of a transcript; none if there is none. `/go` begins one with the steps of the chat's plan.
     pub fn last(items: &[Item]) -> Option<Self> {
-        Self::last_but(items, &HashSet::new())
+        let started = |item: &Item| match item {
+            Item::User { text, .. } => transcript::carried_out(text).map(Self::of_text),
+            _ => None,
+        };
+        let found = items.iter().enumerate().rev();
+        let mut found = found.filter_map(|(at, item)| started(item).map(|plan| (at, plan)));
+        let Some((at, plan)) = found.next() else {
+            return Self::last_but(items, &HashSet::new());
+        };
+        Self::last_but(&items[at..], &HashSet::new()).or(plan)
+    }
+
+    /// Returns the steps of a text: its numbered lines, or else its list; none if it has neither.
+    fn of_text(text: &str) -> Option<Self> {
+        let numbered = |line: &str| {
+            let digits = line.trim_start_matches(|it: char| it.is_ascii_digit());
+            let is_numbered = digits.len() < line.len();
+            let rest = digits.strip_prefix(['.', ')'])?.strip_prefix(' ')?;
+            is_numbered.then(|| rest.trim().to_owned())
+        };
+        let listed = |line: &str| {
+            let rest = line
+                .strip_prefix("- ")
+                .or_else(|| line.strip_prefix("* "))?;
+            let rest = rest.trim();
+            Some(rest.strip_prefix("[ ] ").unwrap_or(rest).to_owned())
+        };
+        let mut steps: Vec<_> = text.lines().filter_map(numbered).collect();
+        if steps.is_empty() {
+            steps = text.lines().filter_map(listed).collect();
+        }
+        let steps = steps.into_iter().take(MOST_STEPS).map(|step| WorkStep {
+            step,
+            status: StepStatus::Pending,
+        });
+        let plan: Vec<_> = steps.collect();
+        (!plan.is_empty()).then_some(Self { plan })
     }
 
     /// Returns the last plan among the items that a summary stands for. `told` are the items that the model gets.
@@ -188,6 +224,32 @@ mod tests {
         let plan = WorkPlan::parse(&call("1", &["completed", "in_progress", "pending"])).unwrap();
         assert_eq!(plan.lines(), ["[x] do 0", "[>] do 1", "[ ] do 2"]);
         assert_eq!(plan.progress(), PlanProgress { done: 1, steps: 3 });
+    }
+
+    #[test]
+    fn the_work_begins_with_the_steps_of_the_plan() {
+        let steps = |plan: &str| {
+            let go = Item::user(transcript::plan_to_carry_out(plan));
+            let items = [Item::Call(call("1", &["completed"])), go];
+            WorkPlan::last(&items).map_or(Vec::new(), |plan| plan.lines())
+        };
+        let numbered =
+            "The fix:\n1. Read `a.rs`.\n   - a detail\n2) Change it.\n2024 was long.\n10. Test.\n";
+        assert_eq!(
+            steps(numbered),
+            ["[ ] Read `a.rs`.", "[ ] Change it.", "[ ] Test."]
+        );
+        assert_eq!(steps("- [ ] a\n* b\n"), ["[ ] a", "[ ] b"]);
+        assert!(steps("Just do it.").is_empty());
+        let items = [
+            Item::user(transcript::plan_to_carry_out("1. a\n2. b")),
+            Item::Call(call("1", &["completed", "pending"])),
+            Item::user("thanks"),
+        ];
+        assert_eq!(
+            WorkPlan::last(&items).unwrap().progress(),
+            PlanProgress { done: 1, steps: 2 }
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod current_surroundings;
 mod item;
 mod jobs;
+mod planning;
 mod repair;
 mod summary;
 mod surroundings;
@@ -20,6 +21,10 @@ pub use item::{
     Call, Context, Decision, End, Image, Item, LongText, Outcome, Shortened, ShownPart,
 };
 pub use jobs::{last_job, lost_jobs};
+pub(crate) use planning::told;
+pub use planning::{
+    asks_for_plan, carried_out, is_planning, last_answer, last_plan, plan_to_carry_out,
+};
 pub use repair::{INTERRUPTED, TRIAL_INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::{InstructionFile, Surroundings};
 pub use turns::{used, used_last};

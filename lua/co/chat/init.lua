@@ -65,6 +65,7 @@ local function forget(chat)
   session.note()
   backend.send_if_running({ type = 'close', chat = chat.id })
   require('co.question').withdraw(chat.id)
+  require('co.chat.plan').forget(chat.id)
 end
 
 --- Ends a chat if one of its buffers is gone. `:edit` unloads a buffer and loads it again: this keeps chat and text.

@@ -90,6 +90,13 @@
 ---@field cwd string
 ---@field options? co.RunOptionsMessage of `!` and `commit`
 
+--- The person writes the buffer of the plan.
+---@class (exact) co.KeepPlan
+---@field type 'keep_plan'
+---@field chat integer
+---@field cwd string
+---@field text string
+
 --- Asks the model of a chat for a commit message.
 ---@class (exact) co.WriteCommit
 ---@field type 'write_commit'
@@ -285,7 +292,7 @@
 ---@field chat? integer the chat whose provider is asked
 ---@field head string the typed text up to its first slash, or empty
 
----@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.KeepAnswers|co.Failed
+---@alias co.FromEditor co.ListModels|co.CheckPromptFile|co.ReadOutput|co.ReadContext|co.WriteCommit|co.Hooks|co.CommandHooked|co.FileEdited|co.Hello|co.SettingsMessage|co.Sandbox|co.Prompt|co.Cancel|co.Command|co.KeepPlan|co.Close|co.EarlierText|co.DraftMessage|co.Answer|co.RunRequest|co.RunInput|co.RunResize|co.CancelRun|co.KeepRun|co.Saved|co.Buffers|co.BufferChanged|co.EditorAnswer|co.ReadReview|co.KeepAnswers|co.Failed
 
 --- A request cannot be answered, because the handler of its message has failed.
 ---@class (exact) co.Failed

@@ -433,6 +433,13 @@
 ---@field type 'draft_kept'
 ---@field chat integer
 
+--- The plan of a chat, for its buffer.
+---@class (exact) co.Plan
+---@field type 'plan'
+---@field chat integer
+---@field text string
+---@field open? boolean the person asked for it: the buffer opens
+
 ---@class (exact) co.Unsent
 ---@field type 'unsent'
 ---@field chat integer

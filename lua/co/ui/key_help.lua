@@ -18,6 +18,7 @@ local actions = {
     { 'output', 'open the output of the call under the cursor' },
     { 'open', 'open the file:line under the cursor' },
     { 'yank', 'yank the code block' },
+    { 'plan', 'ask for a plan with this prompt; again: do not' },
   },
   shell = {
     { 'cancel', 'cancel the run under the cursor' },

@@ -7,7 +7,7 @@ local printable = require('co.ui.printable')
 
 ---@class (exact) co.slash.Entry
 ---@field about string
----@field run? fun(args: string, chat?: co.Chat, cwd: string): boolean? nil if the backend carries it out
+---@field run? fun(args: string, chat?: co.Chat, cwd: string, context?: co.Context[]): boolean? nil if the backend carries it out
 
 -- The most characters of a command in a completion.
 local LABEL = 40
@@ -180,6 +180,30 @@ M.commands = {
       return require('co.chat.send').steer(chat, args, cwd)
     end,
   },
+  plan = {
+    about = 'ask for a plan, by a turn that only looks; without text: open the plan',
+    run = function(args, chat, cwd, context)
+      chat = chat or require('co.chat').new(cwd)
+      if not chat or not require('co.chat.plan').plan(chat, args, cwd, context) then
+        return false
+      end
+      require('co.chat.window').show(chat, false)
+      return true
+    end,
+  },
+  go = {
+    about = 'start the work with the plan',
+    run = function(args, chat, cwd)
+      if args ~= '' then
+        notify.error('/go takes no text: write it into the plan, which /plan opens')
+        return false
+      elseif not chat then
+        notify.info('there is no chat')
+        return false
+      end
+      return require('co.chat.plan').go(chat, cwd)
+    end,
+  },
   new = {
     about = 'start another chat',
     run = function(_, _, cwd)
@@ -350,7 +374,7 @@ function M.run(name, args, chat, cwd, context)
     local options = { environment = 'inherit', timeout = 0, builds_image = true }
     return require('co.run').run('/sandbox build', cwd, nil, options) ~= nil
   elseif entry and entry.run then
-    return entry.run(args, chat, cwd) ~= false
+    return entry.run(args, chat, cwd, context) ~= false
   elseif require('co.chat').use_open(name, args) then
     return true
   end

@@ -26,6 +26,7 @@ impl Chat {
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
+            "plan" => self.open_plan(),
             "steer" => self.steer().await,
             "cd" => self.change_directory(args).await,
             "chats" => self.list_chats().await,

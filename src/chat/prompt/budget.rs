@@ -191,6 +191,7 @@ fn item_tokens(item: &Item) -> u64 {
             Item::Decision { .. }
             | Item::End { .. }
             | Item::Notice { .. }
+            | Item::Plan { .. }
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => 0,

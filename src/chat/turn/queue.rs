@@ -14,7 +14,11 @@ use crate::tool::command::{EditedCommand, JudgedCommand};
 use crate::tool::context::CallContext;
 use crate::tool::permissions::{Allowance, Reply, TurnMemory};
 use crate::workspace::edits::EditRequest;
-use co_llm::transcript::Call;
+use co_llm::transcript::{Call, Decision};
+
+/// The result of a call that does not look, in a turn that only plans.
+const ONLY_PLANS: &str =
+    "Not run: /plan only looks.\nPut this into the plan. The person starts the work with /go.";
 
 /// The calls of a step that wait to run.
 #[derive(Default)]
@@ -218,7 +222,7 @@ impl QueuedCall {
                     self.facts_at = Some(memory.calls_ended);
                     CallState::Collecting
                 }
-                false => CallState::Judged(planned.judge(context, memory).await),
+                false => CallState::Judged(judge(&**planned, context, memory).await),
             },
         };
     }
@@ -235,6 +239,24 @@ impl QueuedCall {
             }),
             _ => Poll::Pending,
         }
+    }
+}
+
+/// Judges a call. A turn that only plans refuses each call that does not look.
+async fn judge(
+    planned: &dyn PlannedCall,
+    context: &CallContext,
+    memory: &TurnMemory,
+) -> Result<JudgedCall, String> {
+    let judged = planned.judge(context, memory).await?;
+    let runs_anyway = judged.only_looks
+        || matches!(
+            judged.resolution,
+            Resolution::Run(Decision::Unasked) | Resolution::Refuse(_)
+        );
+    match !context.looks_only || runs_anyway {
+        true => Ok(judged),
+        false => Err(ONLY_PLANS.to_owned()),
     }
 }
 

@@ -68,7 +68,10 @@ impl PlannedCall for JobRequest {
         memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
         let JobAction::Write { text, close } = &self.action else {
-            return Ok(JudgedCall::free(self.clone()));
+            return Ok(JudgedCall {
+                only_looks: matches!(self.action, JobAction::Output { .. }),
+                ..JudgedCall::free(self.clone())
+            });
         };
         let job = match context.find_job(self.job).await {
             Ok(Ok(job)) if job.outcome().is_none() => job,

@@ -20,6 +20,7 @@ mod large;
 mod model;
 mod model_jobs;
 mod models;
+mod plans;
 mod providers;
 mod quit;
 mod random_edits;

@@ -221,9 +221,9 @@ impl<'a> MessageWriter<'a> {
     fn item(&mut self, item: Item) {
         match item {
             Item::User { text, context, .. } => {
-                let text = context
-                    .iter()
-                    .fold(text, |text, it| self.with_context(text, it));
+                let text = context.iter().fold(transcript::told(text), |text, it| {
+                    self.with_context(text, it)
+                });
                 self.add_user(text);
             }
             Item::Summary { text, .. } => {
@@ -255,6 +255,7 @@ impl<'a> MessageWriter<'a> {
             Item::End { .. } => self.end_turn(),
             Item::Decision { .. }
             | Item::Notice { .. }
+            | Item::Plan { .. }
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => {}

@@ -92,6 +92,8 @@ pub enum Item {
     /// All before this item goes in the form with the fewest reasons for a refusal: texts alone. Images are named, calls and their
     /// results are told as text, reasoning is left out.
     Reduced,
+    /// A plan of the work: the model's answer to `/plan`, or what the person made of it. `/go` sends it as a prompt.
+    Plan { text: String },
     /// A line for the person only. No model is sent it.
     Notice { text: String },
     /// The person put another command, as it is shown, in the place of the call's.

@@ -39,6 +39,7 @@ pub fn unfinished(items: &[Item]) -> bool {
             Item::JobStarted { .. } | Item::JobEnded { .. } => None,
             Item::Summary { .. }
             | Item::Notice { .. }
+            | Item::Plan { .. }
             | Item::CommandEdited { .. }
             | Item::ModelChosen { .. }
             | Item::Unknown => None,
@@ -127,6 +128,7 @@ impl<'a> Repair<'a> {
                 Item::JobStarted { .. } | Item::JobEnded { .. } => self.mended.push(item.clone()),
                 Item::Decision { .. }
                 | Item::Notice { .. }
+                | Item::Plan { .. }
                 | Item::CommandEdited { .. }
                 | Item::ModelChosen { .. }
                 | Item::Surroundings(_)

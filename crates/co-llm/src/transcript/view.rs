@@ -94,6 +94,7 @@ fn is_told(item: &Item) -> bool {
         | Item::JobStarted { .. }
         | Item::JobEnded { .. }
         | Item::Notice { .. }
+        | Item::Plan { .. }
         | Item::CommandEdited { .. }
         | Item::ModelChosen { .. }
         | Item::Surroundings(_)

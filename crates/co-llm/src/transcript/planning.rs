@@ -1,0 +1,146 @@
+//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it.
+//!
+//! The text of a prompt says what kind of turn it starts, so a turn that is asked for again is of the same kind.
+
+use super::item::Item;
+
+/// The start of a prompt that asks for a plan.
+const PLAN: &str = "/plan";
+
+/// The start of a prompt that starts the work with a plan.
+const GO: &str = "/go";
+
+/// The note for the model below a prompt that asks for a plan.
+const PLAN_NOTE: &str = "The person asks for a plan of this task, and not for the work. Until their next message, only calls that \
+    look are carried out; every other call is refused, and nobody is asked about it. Read what you need, then answer with the \
+    plan: numbered steps, each in a line, with the files that it changes and how its result is checked. The person may change \
+    the plan, and starts the work later.";
+
+/// The note for the model below a prompt that starts the work with a plan.
+const GO_NOTE: &str = "The person read this plan, and may have changed it. Carry it out. If it has three steps or more, call \
+    update_plan first, with its steps. The plan approves no call.";
+
+/// Returns whether a prompt asks for a plan.
+pub fn asks_for_plan(prompt: &str) -> bool {
+    after(prompt, PLAN).is_some()
+}
+
+/// Returns the text of a prompt that starts the work with this plan.
+pub fn plan_to_carry_out(plan: &str) -> String {
+    format!("{GO}\n\n{}", plan.trim())
+}
+
+/// Returns what follows a command at the start of a prompt.
+fn after<'a>(prompt: &'a str, command: &str) -> Option<&'a str> {
+    let rest = prompt.strip_prefix(command)?;
+    rest.starts_with(char::is_whitespace).then(|| rest.trim())
+}
+
+/// Returns the plan that a prompt starts the work with; none for other prompts.
+pub fn carried_out(prompt: &str) -> Option<&str> {
+    after(prompt, GO)
+}
+
+/// Returns the text of a prompt for the model.
+pub(crate) fn told(prompt: String) -> String {
+    if let Some(task) = after(&prompt, PLAN) {
+        format!("{task}\n\n[{PLAN_NOTE}]")
+    } else if let Some(plan) = carried_out(&prompt) {
+        format!("{plan}\n\n[{GO_NOTE}]")
+    } else {
+        prompt
+    }
+}
+
+/// Returns whether the turn that runs, or the last one, was asked for a plan only. A prompt that steers a turn does not change
+/// its kind.
+pub fn is_planning(items: &[Item]) -> bool {
+    let (mut plans, mut in_turn) = (false, false);
+    for item in items {
+        match item {
+            Item::User { text, .. } if !in_turn => {
+                plans = asks_for_plan(text);
+                in_turn = true;
+            }
+            Item::End { .. } => in_turn = false,
+            _ => {}
+        }
+    }
+    plans
+}
+
+/// Returns the text of the model since the last prompt or call.
+pub fn last_answer(items: &[Item]) -> String {
+    let since = items.iter().rev();
+    let since =
+        since.take_while(|it| !matches!(it, Item::User { .. } | Item::Call(_) | Item::Outcome(_)));
+    let texts = since.filter_map(|item| match item {
+        Item::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let mut texts: Vec<_> = texts.collect();
+    texts.reverse();
+    texts.concat()
+}
+
+/// Returns the plan as the person last kept it, or as the model gave it.
+pub fn last_plan(items: &[Item]) -> Option<&str> {
+    items.iter().rev().find_map(|item| match item {
+        Item::Plan { text } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_items::{call, end, outcome, said, user};
+    use super::*;
+
+    #[test]
+    fn a_turn_plans_if_its_first_prompt_asks_for_a_plan() {
+        let check = |items: &[Item], expected: bool| assert_eq!(is_planning(items), expected);
+        let plan = || user("/plan fix it");
+        check(&[], false);
+        check(&[user("fix it")], false);
+        check(&[user("/planet x")], false);
+        check(&[user("/plan\tx")], true);
+        check(&[user("x"), end(), plan()], true);
+        check(&[plan(), user("and that"), said("1. x")], true);
+        check(&[plan(), user("and that"), end(), Item::Retried], true);
+        check(&[plan(), end(), user(&plan_to_carry_out("1. x"))], false);
+        check(&[user("x"), plan()], false);
+    }
+
+    #[test]
+    fn a_plan_is_the_text_after_the_last_call() {
+        let items = [
+            user("/plan x"),
+            said("I look"),
+            call("1"),
+            outcome("1", "a"),
+            said("1. "),
+            said("x"),
+        ];
+        assert_eq!(last_answer(&items), "1. x");
+        let kept = |text: &str| Item::Plan {
+            text: text.to_owned(),
+        };
+        assert_eq!(last_plan(&items), None);
+        assert_eq!(last_plan(&[kept("a"), user("x"), kept("b")]), Some("b"));
+    }
+
+    #[test]
+    fn the_model_reads_the_task_or_the_plan_and_a_note() {
+        assert_eq!(told("/plan".to_owned()), "/plan");
+        let asked = told("/plan fix it".to_owned());
+        assert!(
+            asked.starts_with("fix it\n\n[The person asks for a plan"),
+            "{asked}"
+        );
+        let go = told(plan_to_carry_out("1. x\n2. y\n"));
+        assert!(
+            go.starts_with("1. x\n2. y\n\n[The person read this plan"),
+            "{go}"
+        );
+    }
+}
