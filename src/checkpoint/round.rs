@@ -689,6 +689,23 @@ impl OpenFile {
         text
     }
 
+    /// Returns a text that tells a part from all others. `text` has its lines, as a review shows them. It shows two contents alike if they
+    /// are no text.
+    pub fn part_id(&self, part: &OpenPart, text: &str) -> String {
+        match part.kind {
+            PartKind::Whole => {
+                let blobs = [&self.baseline, &self.seen].map(blob);
+                co_edit::hash(&format!("{text}{blobs:?}"))
+            }
+            _ => co_edit::hash(text),
+        }
+    }
+
+    /// Returns whether taking parts back changes a path.
+    pub fn has_path(&self, path: &Path) -> bool {
+        self.path == path || self.name == path
+    }
+
     fn as_change(&self) -> Change {
         Change {
             path: self.path.clone(),

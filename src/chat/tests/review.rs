@@ -3,7 +3,9 @@
 use super::changes::{first_turn, turn};
 use super::chat::Chat;
 use crate::chat::Msg;
-use crate::protocol::{Answer, ChangesReview, PartAnswer, ToEditor};
+use crate::checkpoint::{By, Record};
+use crate::protocol::{Answer, BufferText, ChangesReview, PartAnswer, ToEditor};
+use co_llm::transcript::Decision;
 
 async fn review(chat: &mut Chat) -> ChangesReview {
     chat.command("review", "");
@@ -137,4 +139,76 @@ async fn a_prompt_puts_the_review_away() {
     assert_eq!(again.files[1].answers, [answer(1, Some(false), "no")]);
     end(&mut chat, &again).await;
     assert!(!chat.work.join("dir").exists());
+}
+
+#[tokio::test]
+async fn only_what_was_shown_is_accepted() {
+    let mut chat = first_turn().await;
+    let first = review(&mut chat).await;
+    keep(
+        &chat,
+        &first,
+        0,
+        &[answer(1, Some(true), ""), answer(2, Some(true), "")],
+    );
+    keep(&chat, &first, 1, &[answer(1, Some(true), "")]);
+    // A job of the chat changes the lines of an answer, and others, during the review.
+    let root = chat.work.canonicalize().unwrap();
+    let workspace = chat
+        .services
+        .checkpoints
+        .workspace(&chat.services.judge(&root));
+    let workspace = workspace.unwrap();
+    let before = workspace.before_edit(&[root.join("a")]).unwrap();
+    chat.write("a", "1\ntwo\n3\n4\nFIVE\n6\n7\nEIGHT\n");
+    let by = By::Call {
+        what: "job".to_owned(),
+        decision: Decision::Approved,
+        command: true,
+    };
+    let record = Record {
+        changes: workspace.after_edit(before).changes,
+        ..Record::of_person(0, by, &root)
+    };
+    let id = chat.services.store.list(None).remove(0).id;
+    chat.services.checkpoints.append(&id, &record).unwrap();
+    let void = "1 answer not carried out, as the lines have changed since";
+    let said = end(&mut chat, &first).await;
+    assert_eq!(
+        said,
+        format!("{void}; 2 changes accepted; 2 changes still open")
+    );
+    let again = review(&mut chat).await;
+    let text = " 1\n two\n 3\n 4\n@\n-5\n+FIVE\n 6\n 7\n@\n-8\n+EIGHT\n";
+    assert_eq!(texts(&again), [("a", text)]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_changed_loses_no_other_answer() {
+    let mut chat = first_turn().await;
+    let first = review(&mut chat).await;
+    let answers = [answer(1, Some(true), ""), answer(2, Some(false), "")];
+    keep(&chat, &first, 0, &answers);
+    keep(&chat, &first, 1, &[answer(1, Some(false), "")]);
+    // The buffer of the file has unsaved text and cannot be changed.
+    let text = chat.read("a");
+    chat.open = Some(vec![BufferText {
+        file: chat.work.join("a").display().to_string(),
+        text: text.into_bytes(),
+        tick: 1,
+        encoding: "utf-8".to_owned(),
+        modified: true,
+        problem: Some("it cannot be changed".to_owned()),
+    }]);
+    let said = end(&mut chat, &first).await;
+    assert!(said.contains("1 change accepted; "), "{said}");
+    assert!(
+        said.contains("a stays: its buffer has unsaved changes"),
+        "{said}"
+    );
+    assert!(!chat.work.join("dir").exists());
+    chat.open = Some(Vec::new());
+    let again = review(&mut chat).await;
+    let text = " 1\n two\n 3\n 4\n@\n-5\n+five\n 6\n 7\n 8\n";
+    assert_eq!(texts(&again), [("a", text)]);
 }

@@ -16,8 +16,8 @@ use super::texts::call_words;
 use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::checkpoint::{
-    By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart, Overlap, PartKind,
-    Record, Round, Store, Undo, Verdict, files, in_order, shown,
+    AcceptedFile, By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart,
+    Overlap, PartKind, Record, Round, Store, Undo, Verdict, files, in_order, shown,
 };
 use crate::protocol::{
     ChangesReview, FileChange, NoticeLevel, PartAnswer, QuickfixEntry, ToEditor, with_first_parts,
@@ -55,10 +55,11 @@ struct ReviewedFile {
     answers: Vec<PartAnswer>,
 }
 
-/// The files of a review, and the kept answers to parts that are no longer there.
+/// The files of a review.
 struct Review {
     works: Vec<OpenWork>,
     files: Vec<ReviewedFile>,
+    /// The kept answers to parts that are no longer there.
     gone: Vec<KeptAnswer>,
     /// The kept answers of reviews with another base, and those to files that are left out.
     others: Vec<KeptAnswer>,
@@ -247,9 +248,9 @@ impl UndoTask {
         };
         let found = tokio::select! {
             () = self.cancel.cancelled() => return,
-            found = self.find_review(base) => found,
+            found = self.find_review(base.clone()) => found,
         };
-        let mut review = match found {
+        let review = match found {
             Ok((review, changes)) if !review.works.is_empty() => {
                 let Some(answer) = self.show_review(&review, changes).await else {
                     return;
@@ -262,20 +263,27 @@ impl UndoTask {
             Ok((review, _)) => review,
             Err(why) => return self.services.answer(NoticeLevel::Error, why),
         };
-        let (prompt, kept) = (review.prompt(), review.kept_after_end());
+        let prompt = review.prompt();
         if review.works.is_empty() && prompt.is_none() {
             self.services.answer(NoticeLevel::Info, none);
             return self.done(None).await;
         }
         let all = review.kept();
-        if !review.works.is_empty() && !self.carry_out(&mut review).await {
-            // The answers come back with the next review.
-            return self.keep(all).await.unwrap_or_else(|why| {
-                self.services.answer(NoticeLevel::Warn, why);
-            });
-        }
+        let kept = match review.works.is_empty() {
+            true => Ok(review.kept_after_end()),
+            false => self.end_review(review, base).await,
+        };
+        let is_done = kept.is_ok();
+        // After a failure, the answers come back with the next review.
+        let kept = kept.unwrap_or_else(|why| {
+            self.services.answer(NoticeLevel::Error, why);
+            all
+        });
         if let Err(why) = self.keep(kept).await {
             self.services.answer(NoticeLevel::Warn, why);
+        }
+        if !is_done {
+            return;
         }
         if let Some(text) = prompt {
             self.services.editor.tell(ToEditor::Unsent {
@@ -294,15 +302,11 @@ impl UndoTask {
         if let Some(after) = &self.after {
             after.cancelled().await;
         }
-        let Found {
-            works,
-            base,
-            left_out,
-        } = self.find(base).await?;
-        if !left_out.is_empty() {
+        let found = self.find(base).await?;
+        if !found.left_out.is_empty() {
             let text = format!(
                 "not in the review, because they are no text: {}",
-                files(left_out.len())
+                files(found.left_out.len())
             );
             self.services.answer(NoticeLevel::Warn, text);
         }
@@ -310,14 +314,38 @@ impl UndoTask {
         let chat = self.transcript.clone();
         let make = move || {
             let store = checkpoints.store()?;
-            Ok::<_, io::Error>(Review::of(
-                works,
-                base,
-                checkpoints.kept_answers(&chat),
-                &store,
-            ))
+            let kept = checkpoints.kept_answers(&chat);
+            Ok::<_, io::Error>(Review::of(found, kept, &store))
         };
         blocking(make).await
+    }
+
+    /// Carries out the answers to a review. Returns those that stay. Reads the files again: an answer holds for what the person saw
+    /// only.
+    async fn end_review(
+        &self,
+        review: Review,
+        base: Option<(PathBuf, String)>,
+    ) -> Result<Vec<KeptAnswer>, String> {
+        let found = self.find(base).await?;
+        let given = review.count(|it| it.accept.is_some());
+        let checkpoints = Arc::clone(&self.services.checkpoints);
+        let read = move || {
+            let store = checkpoints.store()?;
+            let mut kept = review.kept();
+            for answer in kept.iter_mut().filter(|it| it.base == review.base) {
+                answer.base.clone_from(&found.base);
+            }
+            let (review, _) = Review::of(found, kept, &store);
+            Ok::<_, io::Error>(review)
+        };
+        let mut review = blocking(read).await?;
+        let kept = review.kept_after_end();
+        let void = given - review.count(|it| it.accept.is_some());
+        match self.carry_out(&mut review, void).await {
+            true => Ok(kept),
+            false => Err("the answers to the review are kept: :Co /review shows them".to_owned()),
+        }
     }
 
     /// Returns the open changes, or those since a branch.
@@ -420,12 +448,19 @@ impl UndoTask {
         blocking(move || checkpoints.keep_answers(&chat, &answers)).await
     }
 
-    /// Moves the baseline, and takes the refused parts back. Returns false if that failed somewhere, and tells the person.
-    async fn carry_out(&self, review: &mut Review) -> bool {
+    /// Moves the baseline, and takes the refused parts back. `void` answers are about parts that are no longer there. Returns false if
+    /// that failed somewhere, and tells the person.
+    async fn carry_out(&self, review: &mut Review, void: usize) -> bool {
         let mut failed = false;
         let accepted = review.count(|it| it.accept == Some(true));
         let open = review.count(|it| it.accept.is_none());
         let mut said = Vec::new();
+        if void > 0 {
+            let answers = if void == 1 { "answer" } else { "answers" };
+            said.push(format!(
+                "{void} {answers} not carried out, as the lines have changed since"
+            ));
+        }
         said.extend((accepted > 0).then(|| format!("{} accepted", changes(accepted))));
         said.extend((open > 0).then(|| format!("{} still open", changes(open))));
         let mut said = said.join("; ");
@@ -441,9 +476,13 @@ impl UndoTask {
                 .await
             {
                 Ok(Some(plan)) => {
-                    let before = std::mem::take(&mut said);
-                    let end = if before.is_empty() { "" } else { "; " };
-                    self.apply(plan, &format!("{before}{end}")).await;
+                    let mut before = Vec::from_iter((!said.is_empty()).then_some(said));
+                    said = String::new();
+                    if !plan.undo.all().is_empty() {
+                        before.extend(plan.reasons.iter().cloned());
+                    }
+                    before.push(String::new());
+                    self.apply(plan, &before.join("; ")).await;
                 }
                 Ok(None) => {}
                 Err(why) => {
@@ -462,7 +501,7 @@ impl UndoTask {
     async fn answer_work(
         &self,
         work: OpenWork,
-        verdicts: Vec<Vec<Verdict>>,
+        mut verdicts: Vec<Vec<Verdict>>,
         moves_baseline: bool,
     ) -> Result<Option<Plan>, String> {
         let paths: Vec<_> = (work.files.iter())
@@ -479,20 +518,30 @@ impl UndoTask {
             let last_turn = work.turns.iter().flatten().max().copied();
             let last_turn = last_turn.unwrap_or_default();
             let mut turn = None;
-            for (file, verdicts) in work.files.iter().zip(verdicts) {
-                let parts = file.parts.iter().zip(&verdicts);
+            for (file, verdicts) in work.files.iter().zip(&verdicts) {
+                let parts = file.parts.iter().zip(verdicts);
                 let back = parts.filter(|(_, verdict)| **verdict == Verdict::Refused);
                 let records = back.flat_map(|(part, _)| &part.records);
                 turn = turn.max(records.filter_map(|at| work.turns[*at]).max());
-                let answered = file.answered(&verdicts, &store)?;
+                let answered = file.answered(verdicts, &store)?;
                 refused.extend(answered.refused);
                 accepted.extend(answered.accepted);
             }
             refused.extend(work.round.directories_of(&refused));
             let root = &work.workspace;
-            let undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
-            // The answers to a file that stays as it is are not carried out.
-            accepted.retain(|file| undo.kept.iter().all(|(path, _)| *path != file.path));
+            let mut undo = Undo::of(refused.iter(), root, &store, &open, Overlap::Refuse);
+            for (file, verdicts) in work.files.iter().zip(&mut verdicts) {
+                if !undo.kept.iter().any(|(path, _)| file.has_path(path)) {
+                    continue;
+                }
+                // A file that cannot be changed is not moved either.
+                undo.changes.retain(|it| !file.has_path(&it.path));
+                let is_edited = |it: &&mut Verdict| matches!(it, Verdict::Edited(_));
+                let edited = verdicts.iter_mut().filter(is_edited);
+                edited.for_each(|it| *it = Verdict::Open);
+                accepted.retain(|it: &AcceptedFile| it.path != file.path);
+                accepted.extend(file.answered(verdicts, &store)?.accepted);
+            }
             if moves_baseline && !accepted.is_empty() {
                 let by = By::Accepted { files: accepted };
                 let record = Record::of_person(last_turn, by, root);
@@ -518,14 +567,15 @@ impl UndoTask {
 }
 
 impl Review {
-    /// Returns the review of open changes, and the changes of its files. `kept` are the answers that the person gave before.
-    fn of(
-        works: Vec<OpenWork>,
-        base: Option<String>,
-        kept: Vec<KeptAnswer>,
-        store: &Store,
-    ) -> (Self, Vec<FileChange>) {
-        let (mut kept, others): (Vec<_>, Vec<_>) = kept.into_iter().partition(|it| it.base == base);
+    /// Returns the review of some changes, and the changes of its files. `kept` are the answers that the person gave before.
+    fn of(found: Found, kept: Vec<KeptAnswer>, store: &Store) -> (Self, Vec<FileChange>) {
+        let Found {
+            works,
+            base,
+            left_out: unreadable,
+        } = found;
+        let is_of_it = |it: &KeptAnswer| it.base == base && !unreadable.contains(&it.path);
+        let (mut kept, mut others): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_of_it);
         let (mut files, mut changes, mut left_out) = (Vec::new(), Vec::new(), 0);
         let mut room = MOST_REVIEW_BYTES;
         for (work_index, work) in works.iter().enumerate() {
@@ -533,6 +583,7 @@ impl Review {
                 let mut change = file.for_review(store);
                 let Some(rest) = room.checked_sub(change.text.as_str().len()) else {
                     left_out += 1;
+                    others.extend(kept.extract_if(.., |it| work.is_about(file, it)));
                     continue;
                 };
                 room = rest;
@@ -585,8 +636,13 @@ impl Review {
 
     /// Returns the answers in the form in which they are kept.
     fn kept(&self) -> Vec<KeptAnswer> {
-        let mut kept = self.others.clone();
-        kept.extend(self.gone.clone());
+        let rest = self.gone.iter().chain(&self.others).cloned();
+        self.given().into_iter().chain(rest).collect()
+    }
+
+    /// Returns the answers to the parts that are there.
+    fn given(&self) -> Vec<KeptAnswer> {
+        let mut kept = Vec::new();
         for file in &self.files {
             let (work, open) = self.file(file);
             let parts = open.parts.iter().zip(&file.texts).zip(&file.answers);
@@ -596,7 +652,7 @@ impl Review {
                 base: self.base.clone(),
                 path: open.path.clone(),
                 line: part.line,
-                part: co_edit::hash(text),
+                part: open.part_id(part, text),
                 text: shortened(text),
                 answer: answer.clone(),
             }));
@@ -606,15 +662,12 @@ impl Review {
 
     /// Returns the answers that stay after the end of the review: what is accepted against a branch is no baseline.
     fn kept_after_end(&self) -> Vec<KeptAnswer> {
-        let stays = |it: &KeptAnswer| {
-            let accepted = it.base == self.base && it.answer.accept == Some(true);
-            it.base != self.base || accepted && it.base.is_some()
-        };
-        let kept = self.kept().into_iter().filter(stays);
-        let mut kept: Vec<_> = kept.collect();
-        for it in kept.iter_mut().filter(|it| it.base == self.base) {
+        let mut kept = self.given();
+        kept.retain(|it| it.base.is_some() && it.answer.accept == Some(true));
+        for it in &mut kept {
             (it.answer.comment, it.answer.lines) = (None, None);
         }
+        kept.extend(self.others.iter().cloned());
         kept
     }
 
@@ -676,7 +729,9 @@ impl Review {
             }
         }
         for gone in &self.gone {
-            let comment = gone.answer.comment.as_deref().unwrap_or_default();
+            let Some(comment) = &gone.answer.comment else {
+                continue;
+            };
             let about = ", which has changed since";
             add(&gone.path, gone.line, about, comment, &gone.text);
         }
@@ -686,6 +741,10 @@ impl Review {
 }
 
 impl OpenWork {
+    fn is_about(&self, file: &OpenFile, answer: &KeptAnswer) -> bool {
+        answer.workspace == self.workspace && answer.path == file.path
+    }
+
     /// Returns the calls that made a part, in words.
     fn call(&self, part: &OpenPart) -> String {
         let words = part.records.iter().map(|at| self.calls[*at].as_str());
@@ -736,7 +795,7 @@ fn take_kept(
     index: usize,
 ) -> PartAnswer {
     let text = &texts[index];
-    let hash = co_edit::hash(text);
+    let id = file.part_id(&file.parts[index], text);
     let nearest = |line: usize| {
         let parts = file.parts.iter().zip(texts).enumerate();
         let same = parts.filter(|(_, (_, other))| *other == text);
@@ -744,10 +803,7 @@ fn take_kept(
             .map(|(at, _)| at)
     };
     let is_it = |it: &KeptAnswer| {
-        it.workspace == work.workspace
-            && it.path == file.path
-            && it.part == hash
-            && nearest(it.line) == Some(index)
+        work.is_about(file, it) && it.part == id && nearest(it.line) == Some(index)
     };
     let part = index + 1;
     match kept.iter().position(is_it) {
