@@ -497,6 +497,21 @@ describe('the review of a change', function()
     same({ { false }, { true }, { true } }, answers(nvim))
   end)
 
+  it('ends with an answer in the float', function()
+    for _, key in ipairs({ 'n', 'y' }) do
+      local nvim = review(ask_change(3, 'src/a.rs'))
+      nvim:press('y')
+      nvim:wait_screen('change 2 of 3')
+      nvim:press(':Co /approve<CR>')
+      nvim:wait(questions.FOCUSED)
+      nvim:press(key)
+      neovim.wait('the answer', function()
+        return #nvim:sent('answer') == 1
+      end)
+      nvim:wait('return #vim.api.nvim_list_tabpages() == 1')
+    end
+  end)
+
   it('shows both texts side by side', function()
     local nvim = review(ask_change(1, 'src/a.rs'))
     nvim:keys('=')

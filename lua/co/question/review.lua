@@ -291,6 +291,23 @@ local function close_side(review)
   end
 end
 
+--- Closes the tab page of a review if the cursor is in a float there: Neovim keeps the last window below a float.
+---@param review co.Review
+---@return boolean closed
+local function close_below_float(review)
+  local tab = api.nvim_get_current_tabpage()
+  local is_float = api.nvim_win_get_config(0).relative ~= ''
+  local others = vim.tbl_filter(function(win)
+    return win ~= review.win and api.nvim_win_get_config(win).relative == ''
+  end, api.nvim_tabpage_list_wins(tab))
+  local is_there = vim.list_contains(api.nvim_tabpage_list_wins(tab), review.win)
+  if not is_float or not is_there or others[1] or #api.nvim_list_tabpages() == 1 then
+    return false
+  end
+  guarded.close_tab(tab)
+  return true
+end
+
 --- Closes the tab page of a review and goes back to where the person was.
 ---@param review co.Review
 local function close(review)
@@ -301,6 +318,7 @@ local function close(review)
   close_side(review)
   if api.nvim_buf_is_valid(review.buf) then
     local focused = api.nvim_get_current_buf() == review.buf
+    focused = close_below_float(review) or focused
     -- This closes all windows of the buffer, unless one of them is the last window of Neovim.
     guarded.delete_buffer(review.buf)
     if focused and api.nvim_tabpage_is_valid(review.from) then
