@@ -209,12 +209,20 @@ fn start(launcher: &Launcher, level: &Confinement, layers: Option<&Path>, cwd: &
     };
     let trying = layer.as_ref().map(|layer| layer.confinement(root));
     let (level, cwd) = (trying.as_ref().unwrap_or(level), root);
-    let wrapped = launcher
-        .wrap(level, vec![COMMAND.into()], &mut env, cwd)
-        .unwrap();
-    wrapped.share_plan().unwrap();
-    let mut command = Command::new(&wrapped.argv[0]);
-    command.args(&wrapped.argv[1..]).env_clear().envs(env);
+    let argv = vec![COMMAND.into()];
+    let wrapped = level
+        .level()
+        .map(|level| launcher.wrap(level, argv, &mut env, cwd).unwrap());
+    let mut command = match &wrapped {
+        Some(wrapped) => {
+            wrapped.share_plan().unwrap();
+            let mut command = Command::new(&wrapped.argv[0]);
+            command.args(&wrapped.argv[1..]);
+            command
+        }
+        None => Command::new(COMMAND),
+    };
+    command.env_clear().envs(env);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     assert!(command.status().unwrap().success());
     begin.elapsed()

@@ -17,10 +17,9 @@ use crate::editor::Target;
 use crate::protocol::{NoticeLevel, QuestionAnswer, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::trial::TrialPlace;
-use crate::workspace::confinement::TRIAL;
 use crate::workspace::judge::workspace_of;
 use co_exec::container::Engine;
-use co_exec::{CommandInput, Confinement, InputError, Streams, TerminalSize};
+use co_exec::{CommandInput, Confinement, InputError, Streams, TRIAL_WORDS, TerminalSize};
 
 /// The most inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
@@ -174,7 +173,7 @@ fn detail(run: &Run, confinement: Option<&'static str>) -> Option<String> {
         .filter(|_| alone)
         .and_then(wants_terminal::hint_at_start);
     let confinement = match run.options.trial {
-        true => Some(TRIAL),
+        true => Some(TRIAL_WORDS),
         false => confinement,
     };
     let words: Vec<_> = confinement

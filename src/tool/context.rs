@@ -118,7 +118,7 @@ impl CallContext {
     /// Reads the values of secrets before a command may change them.
     pub(super) async fn load_secret_values(&self, confinement: &Confinement) {
         if self.services.config.redact {
-            let may_change = !matches!(confinement, Confinement::ReadOnly { .. });
+            let may_change = !confinement.only_looks();
             let load = self
                 .services
                 .load_secret_values(&self.workspace, may_change);

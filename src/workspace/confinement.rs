@@ -9,40 +9,6 @@ use co_exec::container::{ContainerSettings, EngineFault, check_engine, missing_l
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::{Confinement, ShownSecrets};
 
-/// Returns a confinement in a few words, or none if it is none.
-pub fn words(confinement: &Confinement) -> Option<&'static str> {
-    match confinement {
-        Confinement::Plain => None,
-        Confinement::ReadOnly { .. } => Some("read-only, without network"),
-        Confinement::Workspace { .. } => Some(TO_WORKSPACE),
-        Confinement::Trial { .. } => Some(TRIAL),
-        Confinement::Container {
-            read_only: true, ..
-        } => Some(LOOKS_INSIDE),
-        Confinement::Container { .. } => Some(INSIDE),
-    }
-}
-
-/// The level of commands that run without approval.
-pub const READ_ONLY: &str = "read-only";
-
-/// Returns the level of a confinement.
-pub fn level(confinement: &Confinement) -> &'static str {
-    match confinement {
-        Confinement::Plain => "none",
-        Confinement::Workspace { .. } => "workspace",
-        Confinement::Trial { .. } => "trial",
-        confinement if confinement.only_looks() => READ_ONLY,
-        _ => "container",
-    }
-}
-
-pub(super) const TO_WORKSPACE: &str = "confined to the workspace (landlock)";
-pub(super) const INSIDE: &str = "confined to the workspace (container)";
-/// The words of a trial.
-pub const TRIAL: &str = "a trial that leaves the workspace as it is, without network";
-const LOOKS_INSIDE: &str = "read-only, without network, in a container";
-
 /// Returns a chosen confinement in a word, for a person.
 pub(super) fn name(setting: ConfinementSetting) -> &'static str {
     match setting {

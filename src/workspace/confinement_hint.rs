@@ -1,8 +1,7 @@
 //! Finds out from an outcome if its confinement may have made a command fail.
 
-use super::confinement::{INSIDE, TO_WORKSPACE};
 use crate::config::Network;
-use co_exec::CommandOutcome;
+use co_exec::{CONTAINER_WORDS, CommandOutcome, WORKSPACE_WORDS};
 
 /// The messages of programs that the kernel refused something, in lower case.
 const REFUSED: &[&str] = &[
@@ -43,8 +42,8 @@ const NO_NETWORK: &[&str] = &[
 /// Returns a sentence about the confinement of a command that failed, if its output says that something was refused.
 pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
     let place = match outcome.level {
-        "workspace" => TO_WORKSPACE,
-        "container" => INSIDE,
+        "workspace" => WORKSPACE_WORDS,
+        "container" => CONTAINER_WORDS,
         _ => return None,
     };
     if !outcome.failed() {

@@ -143,15 +143,15 @@ impl SandboxProbe {
     /// Returns the confinement of approved commands in a few words, if they have one and the probe has ended.
     pub fn words(&self) -> Option<&'static str> {
         let confinement = self.known()?.for_approved(Path::new("/")).ok()?;
-        confinement::words(&confinement)
+        confinement.words()
     }
 
     /// Returns the level of approved commands, as far as is known.
     pub fn level(&self) -> &'static str {
         let approved = self.known().map(|it| it.for_approved(Path::new("/")));
         match approved {
-            Some(Ok(confinement)) => confinement::level(&confinement),
-            _ => confinement::level(&Confinement::Plain),
+            Some(Ok(confinement)) => confinement.name(),
+            _ => Confinement::Plain.name(),
         }
     }
 

@@ -17,10 +17,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Caller, CommandSpec, Confinement, UNTIL_IT_ENDS};
+use crate::command::{Caller, CommandSpec, UNTIL_IT_ENDS};
+use crate::confinement::level::Network;
+use crate::confinement::{Confinement, Holder};
 use crate::container::{Containers, Inside};
 use crate::error::Error;
-use crate::error::refusal::HidingRefusal;
+use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::executor::running_command::RunningCommand;
 use crate::executor::start::{StartRequest, StartedProcess};
 use crate::executor::supervisor::{CommandTasks, NewCommand};
@@ -213,21 +215,27 @@ impl Executor {
         started.map(|(running, _)| running)
     }
 
-    /// Starts a trial as [`Self::start_on`] does. Its own loopback interface has a listening socket at each of these ports. The
-    /// command can connect to them, and only the caller can accept.
+    /// Starts a command whose network is its own, as [`Self::start_on`] does. Its loopback interface has a listening socket at each
+    /// of these ports. The command can connect to them, and only the caller can accept.
     ///
     /// # Errors
-    /// The command did not start, and nothing of it ran. A command of another level has no loopback interface.
+    /// The command did not start, and nothing of it ran. Most levels have no network of their own.
     pub async fn start_listening(
         &self,
         spec: CommandSpec,
         streams: Streams,
         ports: &[u16],
     ) -> Result<(RunningCommand, Vec<TcpListener>), Error> {
-        if let Confinement::Container { .. } = spec.confinement
-            && ports.is_empty()
-        {
-            let running = self.start_inside(&spec, streams).await?;
+        let has_own_network = || {
+            let level = spec.confinement.level();
+            level.is_some_and(|level| level.network == Network::Own)
+        };
+        if !ports.is_empty() && !has_own_network() {
+            let why = "only a trial has a network of its own, with ports that co can watch";
+            return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
+        }
+        if let Holder::Engine(level) = spec.confinement.holder() {
+            let running = self.start_inside(level, &spec, streams).await?;
             return Ok((running, Vec::new()));
         }
         let path = if self.settings.login_path {
@@ -259,7 +267,7 @@ impl Executor {
     /// Secrets still appear or move at the last look for them.
     async fn watch_secrets(&self, confinement: &Confinement) -> Result<Option<SecretWatch>, Error> {
         let launcher = self.inner.launcher.clone();
-        let Some(launcher) = launcher.filter(|_| *confinement != Confinement::Plain) else {
+        let Some(launcher) = launcher.filter(|_| confinement.workspace().is_some()) else {
             return Ok(None);
         };
         let confinement = confinement.clone();
@@ -292,8 +300,9 @@ impl Executor {
             extra: &spec.extra_env,
             terminal: matches!(streams, Streams::Terminal(_)),
         });
-        let limits = CommandLimits::of(&self.settings, spec.caller, &spec.confinement);
-        let group = self.group(&limits, &spec.confinement);
+        let level = spec.confinement.level();
+        let limits = CommandLimits::of(&self.settings, spec.caller, spec.confinement.holder());
+        let group = self.group(&limits, level.is_some());
         let started: StartedProcess = start::start(StartRequest {
             program: &spec.program,
             shell: spec.environment.shell(),
@@ -301,7 +310,7 @@ impl Executor {
             is_real_cwd: spec.caller == Caller::Agent,
             stdin: spec.stdin.as_deref(),
             streams,
-            confinement: &spec.confinement,
+            level,
             env,
             limits: self.per_process(spec, &limits, group.as_ref()),
             tmp_size: limits.disk,
@@ -348,7 +357,7 @@ impl Executor {
     }
 
     /// Makes the control group of a command that has limits, if the system allows one.
-    fn group(&self, limits: &CommandLimits, confinement: &Confinement) -> Option<Group> {
+    fn group(&self, limits: &CommandLimits, is_confined: bool) -> Option<Group> {
         let launcher = self.inner.launcher.as_ref()?;
         if limits.is_empty() {
             return None;
@@ -357,7 +366,7 @@ impl Executor {
         let place = place.as_ref()?;
         // To enter a group takes several milliseconds. A group without limits only serves to kill all processes in one call.
         // The end of a PID namespace does that too.
-        if !place.has_limits() && launcher.makes_pid_namespace(confinement) {
+        if !place.has_limits() && is_confined && launcher.makes_pid_namespaces() {
             return None;
         }
         place.make(limits)
@@ -374,7 +383,12 @@ impl Executor {
         let grouped = group.is_some_and(Group::enforces_limits);
         let settable = self.inner.launcher.is_some() && !grouped;
         let processes = limits.processes.filter(|_| settable);
-        ProcessLimits::of(&self.settings, spec.caller, &spec.confinement, processes)
+        ProcessLimits::of(
+            &self.settings,
+            spec.caller,
+            spec.confinement.level(),
+            processes,
+        )
     }
 
     fn timeout(&self, spec: &CommandSpec) -> Result<Duration, Error> {

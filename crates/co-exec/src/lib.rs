@@ -21,6 +21,7 @@
 //! | `limits` | the limits of a command and of each of its processes |
 //! | `settings` | the settings, with their ranges |
 //! | `command` | a command to run |
+//! | `confinement` | the levels of confinement, each in a file |
 //! | `environment` | the source of its variables |
 //! | `error` | the reasons why a command did not start |
 //! | `timed_output` | programs of co's own with a time limit |
@@ -37,6 +38,7 @@ compile_error!(
 
 pub mod beneath;
 mod command;
+mod confinement;
 pub mod container;
 mod directory_lock;
 mod environment;
@@ -60,7 +62,9 @@ mod test_files;
 mod timed_output;
 pub mod watcher;
 
-pub use command::{Caller, CommandSpec, Confinement, Program, ShownSecrets, UNTIL_IT_ENDS};
+pub use command::{Caller, CommandSpec, Program, UNTIL_IT_ENDS};
+pub use confinement::level::{Level, ShownSecrets};
+pub use confinement::{CONTAINER_WORDS, Confinement, READ_ONLY, TRIAL_WORDS, WORKSPACE_WORDS};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
 pub use executor::running_command::RunningCommand;

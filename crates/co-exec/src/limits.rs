@@ -7,7 +7,9 @@ use std::io;
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Caller, Confinement};
+use crate::command::Caller;
+use crate::confinement::Holder;
+use crate::confinement::level::Level;
 use crate::settings::ExecSettings;
 
 /// The limits that the kernel enforces for each process of a command.
@@ -33,9 +35,9 @@ const SPARE_THREADS: u64 = 8;
 /// that may wait in sockets when such a command sends one.
 pub(crate) const CONFINED_OPEN_FILES: u64 = 1024;
 
-/// The most pending signals of a command that runs unasked. The default of Linux depends on the memory, and all
+/// The most pending signals of a command that nobody approved. The default of Linux depends on the memory, and all
 /// programs of the user share it.
-const UNASKED_SIGNALS: u64 = 1024;
+const UNAPPROVED_SIGNALS: u64 = 1024;
 
 /// The limits of a command together with all processes that it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,35 +105,31 @@ pub enum Quota {
 impl CommandLimits {
     /// Returns the limits of a command. A person's command has none, unless it is a trial: then it has those of what a trial
     /// writes and takes of what all programs share.
-    pub(crate) fn of(settings: &ExecSettings, caller: Caller, confinement: &Confinement) -> Self {
-        let changes = match confinement {
-            Confinement::Trial { .. } => Self {
-                changes: settings.trial_size,
-                changed_files: settings.trial_files,
-                caches: settings.trial_cache,
-                cached_files: settings.trial_files.map(|most| most / 10),
-                shared: true,
-                ..Self::default()
-            },
-            _ => Self::default(),
+    pub(crate) fn of(settings: &ExecSettings, caller: Caller, holder: Holder<'_>) -> Self {
+        let level = match holder {
+            // The engine limits a container.
+            Holder::Engine(_) => return Self::default(),
+            Holder::Nobody => None,
+            Holder::Kernel(level) => Some(level),
         };
-        // The engine limits a container.
-        if caller == Caller::Person || matches!(confinement, Confinement::Container { .. }) {
-            return changes;
+        let mut limits = Self::default();
+        if level.is_some_and(|level| level.limits.layer) {
+            limits.changes = settings.trial_size;
+            limits.changed_files = settings.trial_files;
+            limits.caches = settings.trial_cache;
+            limits.cached_files = settings.trial_files.map(|most| most / 10);
+            limits.shared = true;
         }
-        let (mut memory, mut processes) = (settings.memory, settings.processes);
-        if matches!(confinement, Confinement::ReadOnly { .. }) {
-            memory = lower(memory, settings.unasked_memory);
-            processes = lower(processes, settings.unasked_processes);
+        if caller == Caller::Agent {
+            (limits.memory, limits.processes) = (settings.memory, settings.processes);
+            limits.disk = settings.tmp_size.filter(|_| level.is_some());
+            limits.shared = level.is_some();
+            if level.is_some_and(|level| level.limits.unasked) {
+                limits.memory = lower(limits.memory, settings.unasked_memory);
+                limits.processes = lower(limits.processes, settings.unasked_processes);
+            }
         }
-        let disk = settings.tmp_size;
-        Self {
-            memory,
-            processes,
-            disk: disk.filter(|_| *confinement != Confinement::Plain),
-            shared: *confinement != Confinement::Plain,
-            ..changes
-        }
+        limits
     }
 
     /// Returns whether there is no limit to check.
@@ -150,35 +148,30 @@ impl ProcessLimits {
     pub(crate) fn of(
         settings: &ExecSettings,
         caller: Caller,
-        confinement: &Confinement,
+        level: Option<Level<'_>>,
         processes: Option<u64>,
     ) -> Self {
-        let limits = Self {
+        let mut limits = Self {
             cpu_seconds: settings.cpu_seconds,
             open_files: settings.open_files,
             file_size: settings.file_size,
             more_threads: processes.map(|most| most.saturating_mul(2)),
             ..Self::default()
         };
-        let confined = Self {
-            open_files: lower(settings.open_files, Some(CONFINED_OPEN_FILES)),
-            ..limits
+        let Some(level) = level.map(|level| level.limits) else {
+            return limits;
         };
-        let unasked = Self {
-            own_threads: processes.map(|most| most.saturating_add(SPARE_THREADS)),
-            pending_signals: Some(UNASKED_SIGNALS),
-            ..confined
-        };
-        match confinement {
-            Confinement::ReadOnly { .. } => Self {
-                open_files: lower(confined.open_files, settings.unasked_open_files),
-                ..unasked
-            },
-            // A build opens more files.
-            Confinement::Trial { .. } => unasked,
-            Confinement::Workspace { .. } if caller == Caller::Agent => confined,
-            _ => limits,
+        if level.unapproved || caller == Caller::Agent {
+            limits.open_files = lower(limits.open_files, Some(CONFINED_OPEN_FILES));
         }
+        if level.unasked {
+            limits.open_files = lower(limits.open_files, settings.unasked_open_files);
+        }
+        if level.unapproved {
+            limits.own_threads = processes.map(|most| most.saturating_add(SPARE_THREADS));
+            limits.pending_signals = Some(UNAPPROVED_SIGNALS);
+        }
+        limits
     }
 
     /// Returns whether there is no limit to set.
@@ -310,6 +303,7 @@ pub fn size_text(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confinement::Confinement;
 
     #[test]
     fn the_threads_of_the_machine_are_counted() {
@@ -357,7 +351,9 @@ mod tests {
         settings.processes = None;
         let workspace = std::path::PathBuf::from("/w");
         let read_only = Confinement::ReadOnly { workspace };
-        let of = |caller, confinement: &_| CommandLimits::of(&settings, caller, confinement);
+        let of = |caller, confinement: &Confinement| {
+            CommandLimits::of(&settings, caller, confinement.holder())
+        };
         let unasked = of(Caller::Agent, &read_only);
         assert_eq!(unasked.memory, Some(1 << 20));
         assert_eq!(unasked.processes, settings.unasked_processes);
@@ -377,7 +373,7 @@ mod tests {
             ignored: None,
             caches: None,
         };
-        let of = |caller| CommandLimits::of(&settings, caller, &trial);
+        let of = |caller| CommandLimits::of(&settings, caller, trial.holder());
         let (agent, person) = (of(Caller::Agent), of(Caller::Person));
         assert_eq!(agent.memory, Some(1 << 40));
         assert_eq!(agent.disk, settings.tmp_size);

@@ -12,12 +12,11 @@ use crate::error;
 use crate::protocol::{RunEnvironment, RunOptions};
 use crate::services::Services;
 use crate::tool::command::{readiness, secret_access};
-use crate::workspace::confinement::TRIAL;
+use crate::workspace::confinement_hint;
 use crate::workspace::judge::workspace_of;
-use crate::workspace::{confinement, confinement_hint};
 use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Program, RunningCommand,
-    Streams, UNTIL_IT_ENDS,
+    Streams, TRIAL_WORDS, UNTIL_IT_ENDS,
 };
 
 /// The editor of git in a command that has no terminal and cannot open files in Neovim.
@@ -95,7 +94,7 @@ impl PersonCommand {
             alone: (!has_input).then(|| self.command.clone()),
             limit: ceiling,
             // The status of a trial says more about it.
-            confinement: confinement::words(&self.confinement).filter(|it| *it != TRIAL),
+            confinement: self.confinement.words().filter(|it| *it != TRIAL_WORDS),
             network: services.config.sandbox_network,
         };
         let spec = CommandSpec {

@@ -17,9 +17,8 @@ use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::CallEvent;
 use crate::tool::jobs::call::JobReport;
 use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
-use crate::workspace::confinement::{self, level};
 use co_exec::secrets::redact::RedactedText;
-use co_exec::{CommandOutcome, Confinement, RunningCommand, ShownSecrets};
+use co_exec::{CommandOutcome, Confinement, RunningCommand};
 use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::{Grant, Pattern, Verdict};
 
@@ -57,7 +56,7 @@ impl JudgedCommand {
             }
         };
         Ok(ReadyCall {
-            level: Some(level(&allowed.exec.confinement)),
+            level: Some(allowed.exec.confinement.name()),
             runs: Some(allowed.request.text()),
             start: Box::pin(allowed.start(number, Arc::clone(context))),
         })
@@ -180,7 +179,7 @@ impl AllowedCommand {
             }
         };
         let decision = self.decided.decision();
-        let level = level(&self.exec.confinement);
+        let level = self.exec.confinement.name();
         let started_job = StartedJob {
             checkpoint: context.job_checkpoint(number, &command, &decision).await,
             number,
@@ -274,18 +273,12 @@ impl AllowedCommand {
         let ceiling = services.config.max_timeout();
         let limit = self.request.limit(self.ceiling(context));
         Conditions {
-            confinement: confinement::words(&self.exec.confinement),
+            confinement: self.exec.confinement.words(),
             network: services.config.sandbox_network,
             confined: self.exec.unasked && self.exec.confinement != Confinement::Plain,
-            hides: match &self.exec.confinement {
-                Confinement::Workspace { shown, .. } | Confinement::Container { shown, .. } => {
-                    *shown != ShownSecrets::Everything
-                }
-                Confinement::Trial { .. } => true,
-                _ => false,
-            },
+            hides: self.exec.confinement.masks_secrets(),
             approved_confinement: services.probe.name(),
-            level: level(&self.exec.confinement),
+            level: self.exec.confinement.name(),
             asked: self.request.timeout,
             limit,
             unasked: limit != self.request.limit(ceiling),

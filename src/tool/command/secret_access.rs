@@ -30,13 +30,14 @@ pub(crate) async fn named(
 /// Returns the confinement of a command that the person typed. The secrets that the command names are open in it.
 pub async fn open_named(
     services: &Services,
-    confinement: Confinement,
+    mut confinement: Confinement,
     command: &str,
     cwd: &Path,
 ) -> Confinement {
-    let (Confinement::Workspace { workspace, .. } | Confinement::Container { workspace, .. }) =
-        &confinement
-    else {
+    if confinement.shown_mut().is_none() {
+        return confinement;
+    }
+    let Some(workspace) = confinement.workspace() else {
         return confinement;
     };
     let judge = services.judge(workspace);
@@ -47,14 +48,9 @@ pub async fn open_named(
     open(confinement, secrets)
 }
 
-/// Returns the confinement with these secrets open, if it is the workspace level or a container.
+/// Returns the confinement with these secrets open, if it shows some that a person chooses.
 pub(crate) fn open(mut confinement: Confinement, secrets: Vec<PathBuf>) -> Confinement {
-    if let Confinement::Workspace { shown, .. }
-    | Confinement::Container {
-        shown,
-        read_only: false,
-        ..
-    } = &mut confinement
+    if let Some(shown) = confinement.shown_mut()
         && *shown == ShownSecrets::Nothing
         && !secrets.is_empty()
     {

@@ -15,7 +15,6 @@ use crate::tool::context::{CallContext, Halt};
 use crate::tool::permissions::TurnMemory;
 use crate::tool::tried::{self, Kept, TriedCommand};
 use crate::trial::Fate;
-use crate::workspace::confinement::level;
 use crate::workspace::edits;
 use co_exec::Caller;
 use co_llm::transcript::Decision;
@@ -171,7 +170,7 @@ impl JudgedCommand {
         allowed.check(context).await?;
         let (call, context) = (self.call.clone(), Arc::clone(context));
         Ok(ReadyCall {
-            level: Some(level(&allowed.exec.confinement)),
+            level: Some(allowed.exec.confinement.name()),
             runs: Some(allowed.request.text()),
             start: Box::pin(async move {
                 let running = allowed.execute(&context).await?;

@@ -17,8 +17,8 @@ use crate::tool::call::{
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
-use crate::workspace::confinement::READ_ONLY;
 use co_exec::NewOutput;
+use co_exec::READ_ONLY;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Verdict};

@@ -56,7 +56,12 @@ fn check_failed(scene: &Scene, limit: Duration, reason: &str) {
     assert!(launcher.probe_failed());
     for level in [scene.read_only(), scene.workspace()] {
         let refused = launcher
-            .wrap(&level, vec!["true".into()], &mut Vec::new(), &scene.ws)
+            .wrap(
+                level.level().unwrap(),
+                vec!["true".into()],
+                &mut Vec::new(),
+                &scene.ws,
+            )
             .unwrap_err();
         assert!(
             refused.to_string().contains("could not be tried"),

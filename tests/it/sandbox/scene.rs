@@ -206,7 +206,8 @@ impl Scene {
     ) -> (Command, ConfinedCommand) {
         let mut env = self.env();
         let argv = argv.iter().map(OsString::from).collect();
-        let wrapped = self.launcher.wrap(level, argv, &mut env, &self.ws).unwrap();
+        let held = level.level().unwrap();
+        let wrapped = self.launcher.wrap(held, argv, &mut env, &self.ws).unwrap();
         wrapped.share_plan().unwrap();
         let mut command = Command::new(&wrapped.argv[0]);
         command.args(&wrapped.argv[1..]).env_clear().envs(env);

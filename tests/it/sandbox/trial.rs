@@ -266,7 +266,12 @@ fn refused(launcher: &Launcher, workspace: &Path, layer: &Path) -> SandboxRefusa
         ignored: None,
         caches: None,
     };
-    let wrapped = launcher.wrap(&level, vec!["ls".into()], &mut Vec::new(), workspace);
+    let wrapped = launcher.wrap(
+        level.level().unwrap(),
+        vec!["ls".into()],
+        &mut Vec::new(),
+        workspace,
+    );
     wrapped.expect_err("no trial should be possible")
 }
 

@@ -229,9 +229,13 @@ fn a_workspace_with_a_file_system_below_it_is_refused() {
     fs::create_dir(&below).unwrap();
     let mounted = Mounted::new(&below);
     let mut env = Vec::new();
-    let refused = scene
-        .launcher
-        .wrap(&scene.trial(), vec!["ls".into()], &mut env, &scene.ws);
+    let level = scene.trial();
+    let refused = scene.launcher.wrap(
+        level.level().unwrap(),
+        vec!["ls".into()],
+        &mut env,
+        &scene.ws,
+    );
     let refused = refused.unwrap_err().to_string();
     let told = format!("a file system is mounted at {}, and", below.display());
     assert!(refused.starts_with(&told), "{refused}");

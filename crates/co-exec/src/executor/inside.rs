@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Executor, MAX_SURVEYS};
-use crate::command::{CommandSpec, Confinement, Program, UNTIL_IT_ENDS};
+use crate::command::{CommandSpec, Program, UNTIL_IT_ENDS};
+use crate::confinement::{Confinement, ContainerLevel, Holder};
 use crate::container::{Container, ContainerUse, Control, Inside, InsideRequest};
 use crate::environment::Variables;
 use crate::error::Error;
@@ -36,10 +37,10 @@ impl Executor {
     /// # Errors
     /// No command can run in it.
     pub async fn prepare(&self, confinement: &Confinement) -> Result<Vec<String>, Error> {
-        if !matches!(confinement, Confinement::Container { .. }) {
+        let Holder::Engine(level) = confinement.holder() else {
             return Ok(Vec::new());
-        }
-        let container = self.container(confinement).await?.container;
+        };
+        let container = self.container(level, confinement).await?.container;
         let told = container.tells_unwritable().then(|| container.unwritable());
         Ok(told.flatten().into_iter().collect())
     }
@@ -51,6 +52,7 @@ impl Executor {
 
     pub(super) async fn start_inside(
         &self,
+        level: ContainerLevel<'_>,
         spec: &CommandSpec,
         streams: Streams,
     ) -> Result<RunningCommand, Error> {
@@ -61,7 +63,7 @@ impl Executor {
             }
             _ => {}
         }
-        let ready = self.container(&spec.confinement).await?;
+        let ready = self.container(level, &spec.confinement).await?;
         let container = &ready.container;
         if let Some(secrets) = ready.secrets.clone() {
             // If it fails, what the command makes counts as made by others.
@@ -87,29 +89,24 @@ impl Executor {
     }
 
     /// Returns the container for a confinement.
-    async fn container(&self, confinement: &Confinement) -> Result<ReadyContainer, Error> {
-        let Confinement::Container {
-            workspace,
-            read_only,
-            ..
-        } = confinement
-        else {
-            let why = "this confinement is no container".to_owned();
-            return Err(Error::Sandbox(SandboxRefusal::Unable(why)));
-        };
+    async fn container(
+        &self,
+        level: ContainerLevel<'_>,
+        confinement: &Confinement,
+    ) -> Result<ReadyContainer, Error> {
         if self.inner.root.is_cancelled() {
             return Err(Error::Closed);
         }
         let purpose = ContainerUse {
-            workspace: workspace.clone(),
-            read_only: *read_only,
+            workspace: level.secrets.workspace.to_owned(),
+            read_only: level.read_only,
         };
         let mut tries = 1;
         loop {
             let secrets = self.watch_secrets(confinement).await?;
             let is_surveyed = secrets.as_ref().is_some_and(|it| it.before().complete);
-            if *read_only && !is_surveyed {
-                let unready = HidingRefusal::NotSurveyed(workspace.clone());
+            if level.read_only && !is_surveyed {
+                let unready = HidingRefusal::NotSurveyed(purpose.workspace);
                 return Err(Error::Sandbox(unready.into()));
             }
             let (protected, watched) = self.protected(confinement, secrets.clone()).await?;
@@ -143,20 +140,14 @@ impl Executor {
         };
         let env = self.agent_environment();
         let find = move || {
-            let Confinement::Container {
-                workspace,
-                shown,
-                read_only,
-            } = &confinement
-            else {
+            let Holder::Engine(level) = confinement.holder() else {
                 return Ok(Default::default());
             };
-            let place = (workspace.as_path(), *read_only);
             let survey = secrets.as_ref().map(SecretWatch::before);
-            let protected = launcher.protected(place, shown, &env, survey)?;
+            let protected = launcher.protected(level, &env, survey)?;
             let mut watched = WatchedPaths::new(protected.watched.clone(), &BTreeSet::new());
-            if !read_only {
-                watched = watched.with_repositories(launcher.surveys(), workspace);
+            if !level.read_only {
+                watched = watched.with_repositories(launcher.surveys(), level.secrets.workspace);
             }
             Ok((protected, watched))
         };
@@ -217,7 +208,7 @@ impl Executor {
             is_real_cwd: true,
             stdin: spec.stdin.as_deref(),
             streams,
-            confinement: &Confinement::Plain,
+            level: None,
             env: container.engine.env.clone(),
             limits: ProcessLimits::default(),
             tmp_size: None,

@@ -149,7 +149,7 @@ impl LimitChecks {
         let left = most.checked_sub(files.unwrap_or(0));
         let over = left.is_none_or(|left| memory::exceeds(&threads, open.sockets, left));
         // Where nothing else is refused, it may have shared memory that none of its processes maps.
-        let hides = confined.is_some_and(ConfinedCommand::may_share_memory);
+        let hides = confined.is_some_and(|it| it.may_share_memory);
         let shared = || SharedCounters::read().shared_memory_since(self.at_start);
         let over = over || hides && shared() > most;
         over.then_some(ExceededLimit::Memory(most))

@@ -13,7 +13,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::beneath;
-use crate::command::{Confinement, Program};
+use crate::command::Program;
+use crate::confinement::level::Level;
 use crate::environment::Variables;
 use crate::error::Error;
 use crate::error::refusal::SandboxRefusal;
@@ -40,7 +41,8 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) is_real_cwd: bool,
     pub(crate) stdin: Option<&'a [u8]>,
     pub(crate) streams: Streams,
-    pub(crate) confinement: &'a Confinement,
+    /// The level, if the kernel holds the command.
+    pub(crate) level: Option<Level<'a>>,
     pub(crate) env: Variables,
     pub(crate) limits: ProcessLimits,
     /// The most bytes in its private temporary directory.
@@ -132,8 +134,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
     let name = argv[0].to_string_lossy().into_owned();
     let terminal = matches!(request.streams, Streams::Terminal(_));
     let mut confined = None;
-    let plain = *request.confinement == Confinement::Plain;
-    if !plain || !request.limits.is_empty() || request.group.is_some() {
+    if request.level.is_some() || !request.limits.is_empty() || request.group.is_some() {
         // The sandbox reads the directory too, and has other words for a missing one.
         check_cwd(request.cwd)?;
         let launcher = request.launcher.ok_or_else(|| {
@@ -141,7 +142,6 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             Error::Sandbox(SandboxRefusal::Unable(why.to_owned()))
         })?;
         let launch = LaunchRequest {
-            confinement: request.confinement,
             cwd: request.cwd,
             limits: request.limits,
             tmp_size: request.tmp_size,
@@ -151,9 +151,11 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             ports: request.ports,
             terminal,
         };
-        let wrapped = launcher
-            .prepare(&launch, argv, &mut env)
-            .map_err(Error::Sandbox)?;
+        let wrapped = match request.level {
+            Some(level) => launcher.confine(level, &launch, argv, &mut env),
+            None => launcher.limit(&launch, argv),
+        };
+        let wrapped = wrapped.map_err(Error::Sandbox)?;
         argv = wrapped.argv.clone();
         confined = Some(wrapped);
     }

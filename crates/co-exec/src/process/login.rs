@@ -1,6 +1,7 @@
 //! Finds the PATH of the login shell, which a Neovim started from a desktop does not have.
 
-use crate::command::{Caller, CommandSpec, Confinement, Program};
+use crate::command::{Caller, CommandSpec, Program};
+use crate::confinement::Confinement;
 use crate::environment::Environment;
 use crate::outcome::CommandOutcome;
 

@@ -16,15 +16,15 @@ use nix::libc;
 use seccompiler::sock_filter;
 
 use self::calls::SystemCalls;
-use super::plan::SandboxLevel;
+use crate::confinement::level::{Calls, Network};
 
 /// The inputs of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FilterConfig {
-    pub level: SandboxLevel,
+    pub calls: Calls,
     /// The Landlock version that is used together with the filter.
     pub abi: i32,
-    pub network: bool,
+    pub network: Network,
     /// True if a read-only file system already prevents some calls.
     pub mounted: bool,
     /// True if the command has its own PID namespace, so that it cannot signal processes outside.

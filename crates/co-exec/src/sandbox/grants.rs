@@ -9,20 +9,16 @@ mod tools;
 mod trial;
 mod writes;
 
-pub(super) use trial::TrialPlaces;
-
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::plan::{
-    Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right, SandboxLevel,
-};
+use super::plan::{Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right};
 use super::{git, names, tmp};
 use crate::beneath;
-use crate::command::ShownSecrets;
+use crate::confinement::level::{Access, Level, TmpPlace};
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::secrets::{Survey, config_credential};
 
@@ -45,19 +41,14 @@ pub(super) struct Grants {
 
 /// The command for which paths are granted.
 pub(super) struct GrantRequest<'a> {
-    pub workspace: &'a Path,
+    pub level: Level<'a>,
     pub tmp: &'a Path,
     /// The most bytes in it, if it is in memory.
     pub tmp_size: u64,
     pub env: &'a [(OsString, OsString)],
-    pub level: SandboxLevel,
     pub namespaces: bool,
     /// The secrets of the workspace, if the command must not open them.
     pub survey: Option<&'a Survey>,
-    /// The secrets that a command at the workspace level may open.
-    pub shown: &'a ShownSecrets,
-    /// The directories of a trial.
-    pub trial: Option<TrialPlaces<'a>>,
 }
 
 /// The granted and protected paths of one command.
@@ -120,7 +111,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets, or its secrets cannot be hidden yet.
     pub(super) fn find(&self, request: &GrantRequest<'_>) -> Result<FoundPaths, SandboxRefusal> {
-        let kept = self.workspace_paths(request.workspace, request.env)?;
+        let kept = self.workspace_paths(request.level.secrets.workspace, request.env)?;
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
@@ -129,29 +120,33 @@ impl Grants {
                 .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
         grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
-        if request.level.works() {
+        if request.level.calls.work() {
             grants.insert(Grant(Right::Device, PathBytes::from(names::ZERO)));
         }
-        if let Some(places) = request.trial {
-            trial::add(&kept, places, request, &mut found, &mut grants)?;
-        } else if request.level == SandboxLevel::Workspace {
-            writes::add(&kept, request, &mut found, &mut grants)?;
-            if let Some(mounts) = &mut found.mounts {
-                mounts.hidden = kept.hidden(request);
+        match request.level.access {
+            Access::Read => {
+                found.opened = kept.opened(request.survey)?;
+                grants.insert(match found.opened.is_empty() {
+                    true => Grant(Right::Read, PathBytes::from(&kept.real)),
+                    false => Grant(Right::List, PathBytes::from(&kept.real)),
+                });
+                found.mounts = request.namespaces.then(Mounts::default);
             }
-        } else {
-            found.opened = kept.opened(request.survey)?;
-            grants.insert(match found.opened.is_empty() {
-                true => Grant(Right::Read, PathBytes::from(&kept.real)),
-                false => Grant(Right::List, PathBytes::from(&kept.real)),
-            });
-            found.mounts = request.namespaces.then(|| Mounts {
-                memory: Some(MemoryDirectory {
-                    path: PathBytes::from(request.tmp),
-                    bytes: request.tmp_size,
-                    files: tmp::MAX_FILES,
-                }),
-                ..Mounts::default()
+            Access::Write => {
+                writes::add(&kept, request, &mut found, &mut grants)?;
+                if let Some(mounts) = &mut found.mounts {
+                    mounts.hidden = kept.hidden(request);
+                }
+            }
+            Access::Overlay(places) => {
+                trial::add(&kept, places, request, &mut found, &mut grants)?;
+            }
+        }
+        if let (TmpPlace::Memory, Some(mounts)) = (request.level.tmp, &mut found.mounts) {
+            mounts.memory = Some(MemoryDirectory {
+                path: PathBytes::from(request.tmp),
+                bytes: request.tmp_size,
+                files: tmp::MAX_FILES,
             });
         }
         if kept.git_closed {
@@ -169,7 +164,7 @@ impl Grants {
     /// # Errors
     /// The workspace does not exist, or it is itself a place of secrets.
     pub(super) fn hidden(&self, request: &GrantRequest<'_>) -> Result<HiddenPaths, SandboxRefusal> {
-        let kept = self.workspace_paths(request.workspace, request.env)?;
+        let kept = self.workspace_paths(request.level.secrets.workspace, request.env)?;
         Ok(kept.hidden(request))
     }
 
@@ -343,7 +338,7 @@ impl WorkspacePaths {
     /// Returns the secrets in the workspace that the command must not open, and the closed places in it.
     fn hidden(&self, request: &GrantRequest<'_>) -> HiddenPaths {
         let surveyed = request.survey.into_iter().flat_map(Survey::closed);
-        let surveyed = surveyed.filter(|path| !request.shown.includes(path));
+        let surveyed = surveyed.filter(|path| !request.level.secrets.shown.includes(path));
         let closed = self.secrets.iter();
         let closed = closed.filter(|path| path.starts_with(&self.real));
         let paths: BTreeSet<&PathBuf> = closed.chain(surveyed).collect();

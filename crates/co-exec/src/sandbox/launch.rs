@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use nix::sched::CloneFlags;
@@ -11,11 +12,13 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::filter::{self, FilterConfig};
 use super::mounts::ProtectError;
-use super::plan::{HiddenPaths, Mounts, PathBytes, Plan, SandboxLevel};
+use super::plan::{ConfinedPlan, HiddenPaths, Mounts, PathBytes, Plan, Task};
 use super::start_gate::LauncherGate;
 use super::support::SandboxSupport;
-use super::{LAUNCH, loopback, mounts, pid_namespace, rules, trial};
+use super::{LAUNCH, mounts, namespaces, network, pid_namespace, rules, trial};
+use crate::confinement::level::{Calls, Network};
 use crate::inherited;
+use crate::limits::ProcessLimits;
 use crate::process::{cgroup, spawn};
 
 /// The exit status of a command that could not be started, as in shells.
@@ -29,12 +32,10 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     if args.get(1).is_none_or(|first| first != LAUNCH) {
         return None;
     }
-    let message = match args.get(2).and_then(|it| Plan::read(it)) {
+    let message = match args.get(2).and_then(|it| Task::read(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(plan) if plan.level == SandboxLevel::Probe => {
-            return Some(print_support(&probe(plan.mounts.as_ref())));
-        }
-        Some(plan) => run(&plan, &args[3..]),
+        Some(Task::Probe(mounts)) => return Some(print_support(&probe(mounts.as_ref()))),
+        Some(Task::Start(plan)) => run(&plan, &args[3..]),
     };
     // If standard error is closed, nobody can be told.
     let _ = writeln!(std::io::stderr(), "{name}: {message}");
@@ -50,21 +51,21 @@ fn run(plan: &Plan, argv: &[OsString]) -> String {
     if let Err(why) = limit(plan) {
         return format!("the command was not started, because its limits could not be set: {why}");
     }
-    if plan.level == SandboxLevel::Plain {
+    let Some(confined) = &plan.confined else {
         return not_started(Command::new(program).args(rest).exec());
-    }
-    let _locks = match enter_namespaces(plan) {
+    };
+    let _locks = match enter_namespaces(confined, &plan.limits) {
         Ok(locks) => locks,
         Err(why) => return unconfined(&why),
     };
-    let Some(namespace) = &plan.processes else {
-        return match confine(plan) {
+    let Some(namespace) = &confined.processes else {
+        return match confine(confined, &plan.cwd.0) {
             Ok(()) => not_started(Command::new(program).args(rest).exec()),
             Err(why) => unconfined(&why),
         };
     };
     let start = || {
-        confine(plan).map_err(|why| unconfined(&why))?;
+        confine(confined, &plan.cwd.0).map_err(|why| unconfined(&why))?;
         spawn::start_here(argv, namespace.terminal).map_err(not_started)
     };
     let Err(why) = pid_namespace::enter(namespace, start);
@@ -85,9 +86,9 @@ fn limit(plan: &Plan) -> Result<(), String> {
     plan.limits.set()
 }
 
-/// Closes all files except the standard streams, enters the namespaces of the plan, and protects what the command must not change or read. Returns the locks of a
-/// trial.
-fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
+/// Closes all files except the standard streams, enters the namespaces of the plan, and protects what the command must not
+/// change or read. Returns locks to keep until the command ends.
+fn enter_namespaces(plan: &ConfinedPlan, limits: &ProcessLimits) -> Result<Vec<OwnedFd>, String> {
     let gate = plan.gate.map(LauncherGate::inherited).transpose();
     let gate = gate.map_err(|e| format!("it cannot wait until it may start ({e})"))?;
     inherited::close(2, gate.as_ref().map(LauncherGate::fd))
@@ -95,17 +96,11 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
     let Some(mounts) = &plan.mounts else {
         return Ok(Vec::new());
     };
-    let (mut locks, mut listeners) = (Vec::new(), Vec::new());
-    if plan.level == SandboxLevel::Trial {
-        locks = trial::enter(mounts)?;
-        listeners = loopback::listen(&plan.ports)
-            .map_err(|e| format!("no socket for its way to the network ({e})"))?;
-    } else {
-        let pids = plan
-            .processes
-            .map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
-        mounts::enter(mounts, pids).map_err(|e| format!("no mount namespace ({e})"))?;
-    }
+    let processes = plan.processes;
+    let processes = processes.map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
+    let locks = namespaces::enter(mounts, plan.network, processes)?;
+    let listeners = network::listen(&plan.ports)
+        .map_err(|e| format!("no socket for its way to the network ({e})"))?;
     let protected = mounts::hold(mounts).and_then(|()| mounts::hide(&mounts.hidden));
     match (gate, &protected) {
         (Some(gate), Ok(())) => gate
@@ -115,19 +110,19 @@ fn enter_namespaces(plan: &Plan) -> Result<Vec<OwnedFd>, String> {
         _ => {}
     }
     protected.map_err(|error| error.to_string())?;
-    plan.limits.set_in_namespace()?;
+    limits.set_in_namespace()?;
     Ok(locks)
 }
 
 /// Confines this process. The filter comes last, because it refuses the steps before it.
-fn confine(plan: &Plan) -> Result<(), String> {
+fn confine(plan: &ConfinedPlan, cwd: &Path) -> Result<(), String> {
     // Entered by its path, so that it is below the new mounts.
-    std::env::set_current_dir(plan.cwd())
-        .map_err(|e| format!("{} cannot be entered ({e})", plan.cwd().display()))?;
+    std::env::set_current_dir(cwd)
+        .map_err(|e| format!("{} cannot be entered ({e})", cwd.display()))?;
     drop_capabilities().map_err(|e| format!("capabilities stay ({e})"))?;
     rules::enter(plan)?;
     let config = FilterConfig {
-        level: plan.level,
+        calls: plan.calls,
         abi: plan.abi,
         network: plan.network,
         mounted: plan.mounts.is_some(),
@@ -182,9 +177,9 @@ fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
     let capabilities = drop_capabilities();
     let landlock = rules::probe();
     let config = FilterConfig {
-        level: SandboxLevel::ReadOnly,
+        calls: Calls::Look,
         abi: 1,
-        network: false,
+        network: Network::None,
         mounted: false,
         pid_namespace: false,
     };

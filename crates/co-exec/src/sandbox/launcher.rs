@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::appeared::WatchedPaths;
-use super::grants::{FoundPaths, GrantRequest, Grants, TrialPlaces};
+use super::grants::{FoundPaths, GrantRequest, Grants};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{
-    ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, SandboxLevel,
+    ConfinedPlan, ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, Task,
 };
 use super::removal::Removals;
 use super::start_gate::StartGate;
@@ -23,12 +23,15 @@ use super::tmp::PrivateTmp;
 use super::variables::{clean, harden_git, set_caches};
 use super::wrapped::ConfinedCommand;
 use super::{LAUNCH, names, tmp};
-use crate::command::{Confinement, ShownSecrets};
+use crate::confinement::level::{
+    Access, ClosedBy, ClosedSecrets, Level, OverlayPlaces, ShownSecrets, TmpPlace,
+};
+use crate::confinement::{Confinement, Holder};
 use crate::environment::Variables;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
-use crate::secrets::exposure::{ClosedBy, SecretWatch, WatchedSecrets};
+use crate::secrets::exposure::SecretWatch;
 use crate::secrets::{Survey, Surveys};
 
 pub(crate) use protected::ProtectedPaths;
@@ -66,7 +69,6 @@ struct SandboxProbe {
 
 /// A command to start, with its confinement and limits.
 pub(crate) struct LaunchRequest<'a> {
-    pub(crate) confinement: &'a Confinement,
     pub(crate) cwd: &'a Path,
     pub(crate) limits: ProcessLimits,
     /// The most bytes in its private temporary directory, if they are limited.
@@ -187,19 +189,18 @@ impl Launcher {
         self.removals.finished(limit).await;
     }
 
-    /// Returns the command line that runs a command confined. Changes its environment.
+    /// Returns the command line that runs a command at a level. Changes its environment.
     ///
     /// # Errors
     /// The kernel cannot confine it, or the workspace contains the places of secrets.
     pub fn wrap(
         &self,
-        confinement: &Confinement,
+        level: Level<'_>,
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
         cwd: &Path,
     ) -> Result<ConfinedCommand, SandboxRefusal> {
         let request = LaunchRequest {
-            confinement,
             cwd,
             limits: ProcessLimits::default(),
             tmp_size: None,
@@ -209,91 +210,57 @@ impl Launcher {
             ports: &[],
             terminal: false,
         };
-        self.prepare(&request, argv, env)
+        self.confine(level, &request, argv, env)
     }
 
-    /// Returns the command line that runs a command confined and with limits. Changes its environment.
-    pub(crate) fn prepare(
+    /// Returns the command line that runs a command at a level and with limits. Changes its environment.
+    pub(crate) fn confine(
         &self,
+        level: Level<'_>,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<ConfinedCommand, SandboxRefusal> {
-        let (workspace, level, network) = match request.confinement {
-            Confinement::Plain => return self.plain_with_limits(request, argv),
-            Confinement::ReadOnly { workspace } => (workspace, SandboxLevel::ReadOnly, false),
-            Confinement::Workspace {
-                workspace, network, ..
-            } => (workspace, SandboxLevel::Workspace, *network),
-            // It reaches only itself.
-            Confinement::Trial { workspace, .. } => (workspace, SandboxLevel::Trial, true),
-            Confinement::Container { .. } => {
-                let why =
-                    "a container is no sandbox of the kernel: start the command by the executor";
-                return Err(SandboxRefusal::Unable(why.to_owned()));
-            }
-        };
-        if !request.ports.is_empty() && level != SandboxLevel::Trial {
-            let why = "only a trial has a network of its own, with ports that co can watch";
-            return Err(SandboxRefusal::Unable(why.to_owned()));
-        }
-        match level {
-            SandboxLevel::Trial => self.check_trial(workspace)?,
-            _ => self.check()?,
+        match level.access {
+            Access::Read | Access::Write => self.check()?,
+            Access::Overlay(_) => self.check_trial(level.secrets.workspace)?,
         }
         let namespaces = self.namespaces && self.support().namespaces;
-        let tmp = match level {
-            SandboxLevel::ReadOnly if namespaces => self.shared_tmp()?,
-            _ => Arc::new(private_tmp(&self.removals)?),
+        let tmp = match level.tmp {
+            TmpPlace::Memory if namespaces => self.shared_tmp()?,
+            TmpPlace::Memory | TmpPlace::Disk => Arc::new(private_tmp(&self.removals)?),
         };
         clean(env, tmp.path());
-        // A trial is for the code of the project, so the hooks and the configuration of its git run in it.
-        if level == SandboxLevel::ReadOnly {
+        if level.hardens_git {
             harden_git(env);
         }
-        let secrets = match request.secrets.clone() {
-            None => self.watch_secrets(request.confinement)?,
-            watched => watched,
-        };
-        let shown = match request.confinement {
-            Confinement::Workspace { shown, .. } => shown,
-            _ => &ShownSecrets::Nothing,
-        };
-        let trial = match request.confinement {
-            Confinement::Trial {
-                layer,
-                ignored,
-                caches,
-                ..
-            } => Some(TrialPlaces {
-                layer,
-                ignored: ignored.as_deref(),
-                caches: caches.as_deref(),
-            }),
-            _ => None,
-        };
-        let caches = trial.and_then(|trial| trial.caches);
-        if let Some(caches) = caches {
+        if let Access::Overlay(OverlayPlaces {
+            caches: Some(caches),
+            ..
+        }) = level.access
+        {
             set_caches(env, caches);
         }
+        let secrets = match request.secrets.clone() {
+            None => self.watch(self.closed(level))?,
+            watched => watched,
+        };
         let grant_request = GrantRequest {
-            workspace,
-            trial,
+            level,
             tmp: tmp.path(),
             tmp_size: tmp::MAX_BYTES.min(request.tmp_size.unwrap_or(u64::MAX)),
             env,
-            level,
             namespaces,
             survey: secrets.as_ref().map(SecretWatch::before),
-            shown,
         };
-        let (mut wrapped, more) = self.launch_confined(&grant_request, network, request, argv)?;
+        let (wrapped, more) = self.launch_confined(&grant_request, request, argv)?;
         env.retain(|(name, _)| !more.iter().any(|(new, _)| new == name));
         env.extend(more);
-        wrapped.level = level.name();
-        wrapped.secrets = secrets;
-        wrapped.tmp = Some(tmp);
-        Ok(wrapped)
+        Ok(ConfinedCommand {
+            secrets,
+            tmp: Some(tmp),
+            ..wrapped
+        })
     }
 
     /// Returns the directory that all commands mount on. It is made again if somebody removed it.
@@ -344,11 +311,6 @@ impl Launcher {
         self.grants.can_read(workspace, env, path)
     }
 
-    /// Returns whether commands at the workspace level get a mount namespace, in which secrets cannot be opened.
-    fn masks_secrets(&self) -> bool {
-        self.namespaces && self.support().namespaces && self.support().check().is_ok()
-    }
-
     /// Returns the surveys of workspaces, which clones of this launcher share.
     pub fn surveys(&self) -> &Surveys {
         &self.surveys
@@ -358,27 +320,32 @@ impl Launcher {
     ///
     /// Blocks on files.
     pub fn survey(&self, confinement: &Confinement) -> Option<Arc<Survey>> {
-        let workspace = self.hides_secrets_of(confinement)?;
-        Some(self.surveys.current(workspace))
+        let secrets = self.closed_by(confinement)?;
+        Some(self.surveys.current(secrets.workspace))
     }
 
-    /// Returns the workspace whose secrets the confinement hides, if it hides any.
-    fn hides_secrets_of<'a>(&self, confinement: &'a Confinement) -> Option<&'a Path> {
-        let workspace = match confinement {
-            Confinement::ReadOnly { workspace } | Confinement::Trial { workspace, .. }
-                if self.check().is_ok() =>
-            {
-                workspace
+    /// Returns the secrets that a level closes here, if it closes any.
+    fn closed<'a>(&self, level: Level<'a>) -> Option<ClosedSecrets<'a>> {
+        let secrets = level.secrets;
+        let closes = match secrets.closed_by {
+            _ if self.check().is_err() => false,
+            ClosedBy::Rules | ClosedBy::OverlayMounts => true,
+            ClosedBy::Mounts | ClosedBy::WritableMounts => {
+                self.namespaces && self.support().namespaces
             }
-            Confinement::Workspace {
-                workspace, shown, ..
-            } if *shown != ShownSecrets::Everything && self.masks_secrets() => workspace,
-            Confinement::Container {
-                workspace, shown, ..
-            } if *shown != ShownSecrets::Everything => workspace,
-            _ => return None,
         };
-        Some(workspace)
+        (closes && *secrets.shown != ShownSecrets::Everything).then_some(secrets)
+    }
+
+    /// Returns the secrets that a confinement closes here, if it closes any.
+    fn closed_by<'a>(&self, confinement: &'a Confinement) -> Option<ClosedSecrets<'a>> {
+        match confinement.holder() {
+            Holder::Nobody => None,
+            Holder::Kernel(level) => self.closed(level),
+            Holder::Engine(level) => {
+                Some(level.secrets).filter(|secrets| *secrets.shown != ShownSecrets::Everything)
+            }
+        }
     }
 
     /// Returns the secrets to hide from a command, if the confinement hides any, and watches for others from then on.
@@ -391,42 +358,21 @@ impl Launcher {
         &self,
         confinement: &Confinement,
     ) -> Result<Option<SecretWatch>, HidingRefusal> {
-        let Some(hidden) = self.hides_secrets_of(confinement) else {
-            return Ok(None);
-        };
-        // It is checked when the changes are watched.
-        let before = self.surveys.latest(hidden);
-        let nothing = &ShownSecrets::Nothing;
-        let (workspace, closed_by, shown) = match confinement {
-            Confinement::Plain => return Ok(None),
-            Confinement::ReadOnly { workspace } => (workspace, ClosedBy::Rules, nothing),
-            Confinement::Trial { workspace, .. } => (workspace, ClosedBy::OverlayMounts, nothing),
-            Confinement::Workspace {
-                workspace, shown, ..
-            } => (workspace, ClosedBy::WritableMounts, shown),
-            Confinement::Container {
-                workspace,
-                shown,
-                read_only,
-            } => match read_only {
-                true => (workspace, ClosedBy::Mounts, shown),
-                false => (workspace, ClosedBy::WritableMounts, shown),
-            },
-        };
-        let watched = WatchedSecrets {
-            workspace,
-            before,
-            closed_by,
-            shown,
-        };
-        SecretWatch::new(&self.surveys, watched).map(Some)
+        self.watch(self.closed_by(confinement))
+    }
+
+    fn watch(
+        &self,
+        secrets: Option<ClosedSecrets<'_>>,
+    ) -> Result<Option<SecretWatch>, HidingRefusal> {
+        let watched = secrets.map(|secrets| SecretWatch::new(&self.surveys, secrets));
+        watched.transpose()
     }
 
     /// Returns the command line that starts the launcher, with the files for this command, and variables for it.
     fn launch_confined(
         &self,
         grant_request: &GrantRequest<'_>,
-        network: bool,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
     ) -> Result<(ConfinedCommand, Variables), SandboxRefusal> {
@@ -454,17 +400,18 @@ impl Launcher {
         })?;
         // Placeholders are no change.
         let mut watched = WatchedPaths::new(watched, &absent);
-        if grant_request.level == SandboxLevel::Workspace {
-            watched = watched.with_repositories(&self.surveys, grant_request.workspace);
+        let level = grant_request.level;
+        if level.access == Access::Write {
+            watched = watched.with_repositories(&self.surveys, level.secrets.workspace);
         }
         let mut limits = request.limits;
-        if grant_request.level == SandboxLevel::ReadOnly && !grant_request.namespaces {
+        if level.tmp == TmpPlace::Memory && !grant_request.namespaces {
             // Its temporary directory is on a disk.
             let most = limits.file_size.unwrap_or(u64::MAX);
             limits.file_size = Some(grant_request.tmp_size.min(most));
         }
         let abi = self.support().abi.and_then(|abi| i32::try_from(abi).ok());
-        let hides = mounts.is_some() && grant_request.level.works();
+        let hides = mounts.is_some() && level.secrets.closed_by != ClosedBy::Rules;
         let listens = !request.ports.is_empty();
         let waits = hides && grant_request.survey.is_some() || listens;
         let gate = (request.waits && waits).then(StartGate::new);
@@ -479,34 +426,38 @@ impl Launcher {
             grants.push(Grant(Right::Device, PathBytes::from(STANDARD_INPUT)));
         }
         let plan = Plan {
-            level: grant_request.level,
-            abi: abi.unwrap_or(0),
-            network,
             cwd: PathBytes::from(request.cwd),
-            grants,
-            opened,
-            mounts,
-            gate: gate.as_ref().map(StartGate::number),
-            ports: request.ports.to_vec(),
-            processes,
             limits,
             group: request.group.map(ControlGroup::from),
+            confined: Some(ConfinedPlan {
+                abi: abi.unwrap_or(0),
+                calls: level.calls,
+                network: level.network,
+                grants,
+                opened,
+                mounts,
+                gate: gate.as_ref().map(StartGate::number),
+                ports: request.ports.to_vec(),
+                processes,
+            }),
         };
         let wrapped = ConfinedCommand {
+            level: level.name,
+            may_share_memory: level.calls.work(),
             watched,
             pid_namespace: processes.is_some(),
             layer,
             memory,
             gate,
             _placeholders: placeholders,
-            ..self.launch(&plan, argv)?
+            ..self.launch(plan, argv)?
         };
         Ok((wrapped, env))
     }
 
-    /// Returns whether a command with this confinement gets a PID namespace.
-    pub(crate) fn makes_pid_namespace(&self, confinement: &Confinement) -> bool {
-        *confinement != Confinement::Plain && self.pid_namespace(false).is_some()
+    /// Returns whether confined commands get a PID namespace.
+    pub(crate) fn makes_pid_namespaces(&self) -> bool {
+        self.pid_namespace(false).is_some()
     }
 
     /// Returns the PID namespace of a confined command, if the kernel allows one.
@@ -521,34 +472,23 @@ impl Launcher {
     }
 
     /// Returns the command line of a command with limits and without confinement.
-    fn plain_with_limits(
+    pub(crate) fn limit(
         &self,
         request: &LaunchRequest<'_>,
         argv: Vec<OsString>,
     ) -> Result<ConfinedCommand, SandboxRefusal> {
-        if request.limits.is_empty() && request.group.is_none() {
-            return Ok(ConfinedCommand::plain(argv));
-        }
         let plan = Plan {
-            level: SandboxLevel::Plain,
-            abi: 0,
-            network: true,
             cwd: PathBytes::from(request.cwd),
-            grants: Vec::new(),
-            opened: Vec::new(),
-            mounts: None,
-            gate: None,
-            ports: Vec::new(),
-            processes: None,
             limits: request.limits,
             group: request.group.map(ControlGroup::from),
+            confined: None,
         };
-        self.launch(&plan, argv)
+        self.launch(plan, argv)
     }
 
     /// Returns the command line that starts the launcher with this plan.
-    fn launch(&self, plan: &Plan, argv: Vec<OsString>) -> Result<ConfinedCommand, SandboxRefusal> {
-        let plan = plan.write().map_err(|error| {
+    fn launch(&self, plan: Plan, argv: Vec<OsString>) -> Result<ConfinedCommand, SandboxRefusal> {
+        let plan = Task::Start(Box::new(plan)).write().map_err(|error| {
             SandboxRefusal::Unable(format!(
                 "the sandbox's plan could not be passed on ({error}): close a few files, or end a few programs"
             ))

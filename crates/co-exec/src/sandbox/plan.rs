@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::MemfdFlags;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::confinement::level::{Calls, Network};
 use crate::inherited;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::cgroup::Group;
@@ -19,15 +20,35 @@ use crate::process::cgroup::Group;
 /// The lowest number of a descriptor for the launcher. The ones below it are those of the command.
 pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 
-/// The confinement and limits of a command, for the launcher.
+/// The task of a launcher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Task {
+    /// To try what this kernel supports, with these mounts of a trial if they could be made.
+    Probe(Option<Mounts>),
+    /// To become a command.
+    Start(Box<Plan>),
+}
+
+/// The limits and the confinement of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
-    pub level: SandboxLevel,
+    pub cwd: PathBytes,
+    pub limits: ProcessLimits,
+    pub group: Option<ControlGroup>,
+    /// None if nothing holds the command.
+    pub confined: Option<ConfinedPlan>,
+}
+
+/// The confinement of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfinedPlan {
     /// The Landlock version to use, which the kernel supports.
     pub abi: i32,
-    pub network: bool,
-    pub cwd: PathBytes,
+    pub calls: Calls,
+    pub network: Network,
     pub grants: Vec<Grant>,
     /// The directories of the workspace that are granted entry by entry, each one before those in it.
     pub opened: Vec<OpenedDirectory>,
@@ -39,36 +60,6 @@ pub(super) struct Plan {
     pub ports: Vec<u16>,
     /// The PID namespace of the command, if it gets one, beside the mount namespace.
     pub processes: Option<PidNamespace>,
-    pub limits: ProcessLimits,
-    pub group: Option<ControlGroup>,
-}
-
-/// The level without confinement, the three confined levels, and the probe that tests the kernel's support.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum SandboxLevel {
-    Plain,
-    ReadOnly,
-    Workspace,
-    Trial,
-    Probe,
-}
-
-impl SandboxLevel {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "none",
-            Self::ReadOnly => "read-only",
-            Self::Workspace => "workspace",
-            Self::Trial => "trial",
-            Self::Probe => "probe",
-        }
-    }
-
-    /// Returns whether programs may do more than look: build, test and change files.
-    pub(super) const fn works(self) -> bool {
-        matches!(self, Self::Workspace | Self::Trial)
-    }
 }
 
 /// A path, and the right to it and everything below it.
@@ -240,8 +231,8 @@ impl From<PlanFile> for OwnedFd {
     }
 }
 
-impl Plan {
-    /// Writes this plan to a file for the launcher.
+impl Task {
+    /// Writes this task to a file for the launcher.
     pub(super) fn write(&self) -> io::Result<PlanFile> {
         let file = rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC)?;
         let file = File::from(rustix::io::fcntl_dupfd_cloexec(file, LOWEST_DESCRIPTOR)?);
@@ -249,17 +240,13 @@ impl Plan {
         Ok(PlanFile(file.into()))
     }
 
-    /// Reads the plan in the descriptor that an argument names, and closes it on exec. Returns none if there is none.
+    /// Reads the task in the descriptor that an argument names, and closes it on exec. Returns none if there is none.
     pub(super) fn read(argument: &OsStr) -> Option<Self> {
         let number: RawFd = argument.to_str()?.parse().ok()?;
         let text = std::fs::read(format!("/proc/self/fd/{number}")).ok()?;
-        let plan = serde_json::from_slice(&text).ok()?;
+        let task = serde_json::from_slice(&text).ok()?;
         inherited::close_on_exec(number);
-        Some(plan)
-    }
-
-    pub(super) fn cwd(&self) -> &Path {
-        &self.cwd.0
+        Some(task)
     }
 }
 
@@ -271,22 +258,8 @@ mod tests {
     fn every_byte_of_a_path_survives() {
         let bytes: Vec<u8> = (1..=255).collect();
         let path = PathBuf::from(OsString::from_vec(bytes));
-        let plan = Plan {
-            level: SandboxLevel::Workspace,
-            abi: 7,
-            network: true,
+        let plan = Task::Start(Box::new(Plan {
             cwd: PathBytes::from(&path),
-            grants: vec![Grant(Right::Write, PathBytes::from(&path))],
-            opened: vec![OpenedDirectory {
-                depth: 0,
-                name: PathBytes::from(&path),
-                dirs: vec![PathBytes::from(&path)],
-                files: vec![PathBytes::from(&path)],
-            }],
-            mounts: Some(Mounts::default()),
-            gate: Some(11),
-            ports: vec![80],
-            processes: Some(PidNamespace::default()),
             limits: ProcessLimits {
                 open_files: Some(64),
                 ..ProcessLimits::default()
@@ -295,38 +268,46 @@ mod tests {
                 dir: PathBytes::from(&path),
                 limits: CommandLimits::default(),
             }),
-        };
+            confined: Some(ConfinedPlan {
+                abi: 7,
+                calls: Calls::Work { reserve: true },
+                network: Network::Machine,
+                grants: vec![Grant(Right::Write, PathBytes::from(&path))],
+                opened: vec![OpenedDirectory {
+                    depth: 0,
+                    name: PathBytes::from(&path),
+                    dirs: vec![PathBytes::from(&path)],
+                    files: vec![PathBytes::from(&path)],
+                }],
+                mounts: Some(Mounts::default()),
+                gate: Some(11),
+                ports: vec![80],
+                processes: Some(PidNamespace::default()),
+            }),
+        }));
         let file = plan.write().unwrap();
         assert!(file.fd().as_raw_fd() >= LOWEST_DESCRIPTOR);
-        assert_eq!(Plan::read(&file.argument()), Some(plan));
+        assert_eq!(Task::read(&file.argument()), Some(plan));
     }
 
     #[test]
     fn other_text_is_no_plan() {
-        let plan = Plan {
-            level: SandboxLevel::Probe,
-            abi: 0,
-            network: false,
+        let plan = Task::Start(Box::new(Plan {
             cwd: PathBytes::from("/"),
-            grants: Vec::new(),
-            opened: Vec::new(),
-            mounts: None,
-            gate: None,
-            ports: Vec::new(),
-            processes: None,
             limits: ProcessLimits::default(),
             group: None,
-        };
+            confined: None,
+        }));
         let plan = serde_json::to_string(&plan).unwrap();
-        let unknown_field = plan.replace("\"network\"", "\"unknown\":1,\"network\"");
+        let unknown_field = plan.replace("\"cwd\"", "\"unknown\":1,\"cwd\"");
         for text in ["", "{}", &unknown_field, &format!("{plan} {plan}")] {
             let file = rustix::fs::memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
             rustix::io::write(&file, text.as_bytes()).unwrap();
             let argument = OsString::from(file.as_raw_fd().to_string());
-            assert_eq!(Plan::read(&argument), None, "{text}");
+            assert_eq!(Task::read(&argument), None, "{text}");
         }
         for argument in ["", "{}", "-1", "2000000000", &plan] {
-            assert_eq!(Plan::read(OsStr::new(argument)), None, "{argument}");
+            assert_eq!(Task::read(OsStr::new(argument)), None, "{argument}");
         }
     }
 }

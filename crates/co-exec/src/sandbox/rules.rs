@@ -11,7 +11,8 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::beneath;
 
-use super::plan::{Grant, PathBytes, Plan, Right};
+use super::plan::{ConfinedPlan, Grant, PathBytes, Right};
+use crate::confinement::level::Network;
 
 /// The rights that a domain controls. Everything that no grant allows is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +23,11 @@ pub(super) struct HandledRights {
 }
 
 impl HandledRights {
-    pub(super) fn new(abi: i32, network: bool) -> Self {
+    pub(super) fn new(abi: i32, network: Network) -> Self {
         let abi = ABI::from(abi);
-        let ports = if network {
-            BitFlags::EMPTY
-        } else {
-            AccessNet::from_all(abi)
+        let ports = match network {
+            Network::None => AccessNet::from_all(abi),
+            Network::Machine | Network::Own => BitFlags::EMPTY,
         };
         Self {
             files: AccessFs::from_all(abi),
@@ -67,7 +67,7 @@ pub(super) fn rights(right: Right, abi: i32) -> BitFlags<AccessFs> {
 ///
 /// # Errors
 /// The kernel does not enforce all rules.
-pub(super) fn enter(plan: &Plan) -> Result<(), String> {
+pub(super) fn enter(plan: &ConfinedPlan) -> Result<(), String> {
     let handled = HandledRights::new(plan.abi, plan.network);
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset = ruleset
@@ -116,7 +116,7 @@ fn open_granted(right: Right, path: &Path) -> Option<OwnedFd> {
 /// directory, which is faster than by its path, and leads nowhere else if a directory is renamed meanwhile.
 fn add_opened(
     mut domain: RulesetCreated,
-    plan: &Plan,
+    plan: &ConfinedPlan,
 ) -> Result<RulesetCreated, landlock::RulesetError> {
     let read = rights(Right::Read, plan.abi);
     let mut above: Vec<Option<OwnedFd>> = Vec::new();
@@ -194,21 +194,21 @@ mod tests {
 
     #[test]
     fn each_version_handles_what_it_knows() {
-        let files = |abi| HandledRights::new(abi, false).files;
+        let files = |abi| HandledRights::new(abi, Network::None).files;
         assert!(!files(1).contains(AccessFs::Refer));
         assert!(files(2).contains(AccessFs::Refer) && !files(2).contains(AccessFs::Truncate));
         assert!(files(3).contains(AccessFs::Truncate) && !files(4).contains(AccessFs::IoctlDev));
         assert!(files(5).contains(AccessFs::IoctlDev) && !files(8).contains(AccessFs::ResolveUnix));
         assert!(files(9).contains(AccessFs::ResolveUnix));
-        assert!(HandledRights::new(3, false).ports.is_empty());
+        assert!(HandledRights::new(3, Network::None).ports.is_empty());
         assert_eq!(
-            HandledRights::new(4, false).ports,
+            HandledRights::new(4, Network::None).ports,
             AccessNet::BindTcp | AccessNet::ConnectTcp
         );
-        assert!(HandledRights::new(4, true).ports.is_empty());
-        assert!(HandledRights::new(5, false).scopes.is_empty());
+        assert!(HandledRights::new(4, Network::Machine).ports.is_empty());
+        assert!(HandledRights::new(5, Network::None).scopes.is_empty());
         assert_eq!(
-            HandledRights::new(6, true).scopes,
+            HandledRights::new(6, Network::Machine).scopes,
             Scope::AbstractUnixSocket | Scope::Signal
         );
     }
@@ -223,7 +223,9 @@ mod tests {
                 | AccessFs::ResolveUnix;
             assert!(!write.intersects(device), "version {abi}");
             assert!(
-                HandledRights::new(abi, true).files.contains(write),
+                HandledRights::new(abi, Network::Machine)
+                    .files
+                    .contains(write),
                 "version {abi}"
             );
             let read = rights(Right::Read, abi);

@@ -8,11 +8,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{self, Layer};
-use super::plan::{Mounts, Overlay, PathBytes, Plan, SandboxLevel};
+use super::plan::{Mounts, Overlay, Task};
 use super::removal::remove_tree;
 use super::{LAUNCH, trial};
 use crate::error::refusal::SandboxRefusal;
-use crate::limits::ProcessLimits;
 use crate::repository::OUR_TMP;
 use crate::timed_output::timed_output;
 
@@ -82,21 +81,8 @@ impl SandboxSupport {
         exe: &Path,
         limit: Duration,
     ) -> Result<Self, String> {
-        let plan = Plan {
-            level: SandboxLevel::Probe,
-            abi: 0,
-            network: false,
-            cwd: PathBytes::from("/"),
-            grants: Vec::new(),
-            opened: Vec::new(),
-            mounts: overlay.as_ref().ok().map(ProbedOverlay::mounts),
-            gate: None,
-            ports: Vec::new(),
-            processes: None,
-            limits: ProcessLimits::default(),
-            group: None,
-        };
-        let plan = plan
+        let task = Task::Probe(overlay.as_ref().ok().map(ProbedOverlay::mounts));
+        let plan = task
             .write()
             .map_err(|error| format!("the sandbox probe could not be described ({error})"))?;
         let mut command = Command::new(exe);

@@ -1,54 +1,20 @@
-//! The namespaces and mounts of a trial, in the launcher, and a try of them.
+//! Tries an overlay, for the probe.
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 
 use nix::sched::CloneFlags;
 use nix::unistd::ForkResult;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, WaitOptions};
 
+use super::namespaces;
 use super::plan::Mounts;
-use super::{loopback, mounts, restriction};
-use crate::directory_lock;
+use crate::confinement::level::Network;
 use crate::fork::fork;
 
 /// The directory of the probe's own workspace in which the overlay is tried.
 pub(super) const PROBED: &str = ".co-probed";
-
-/// Enters the namespaces of a trial: those of its mounts, of its processes from the next child on, of its network, in
-/// which only the loopback interface is up, and of its shared memory. Returns the locks on the directories below the
-/// overlay. The kernel releases them when the last process that has them ends: this one or its child, not the command.
-///
-/// # Errors
-/// The system refuses a step. The error is a reason for a person.
-pub(super) fn enter(mounts: &Mounts) -> Result<Vec<OwnedFd>, String> {
-    let locks =
-        lock_below(mounts).map_err(|e| format!("what is below the overlay changes: {e}"))?;
-    let others = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
-    mounts::enter(mounts, others).map_err(|error| match error.raw_os_error() {
-        Some(_) => restriction::of_namespaces(&error),
-        None => error.to_string(),
-    })?;
-    loopback::set_up().map_err(|e| format!("no network of its own: {e}"))?;
-    Ok(locks)
-}
-
-/// Locks the directories below the overlay that co changes when no trial runs.
-fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
-    let overlays = mounts.overlays.iter();
-    let changing = overlays.flat_map(|overlay| overlay.lower.iter().rev().skip(1));
-    let locked = changing.map(|dir| {
-        let dir = directory_lock::open(&dir.0)?;
-        match directory_lock::lock_shared(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-            // A file system without locks.
-            Ok(()) | Err(_) => Ok(dir),
-        }
-    });
-    locked.collect()
-}
 
 /// Tries an overlay in a child of this process. If the directory below the overlay has a [`PROBED`], which is not empty,
 /// also writes there.
@@ -82,7 +48,7 @@ pub(super) fn probe(mounts: &Mounts) -> Result<(), String> {
 }
 
 fn attempt(mounts: &Mounts) -> Result<(), String> {
-    let _locks = enter(mounts)?;
+    let _locks = namespaces::enter(mounts, Network::Own, CloneFlags::CLONE_NEWPID)?;
     let overlay = mounts
         .overlays
         .first()

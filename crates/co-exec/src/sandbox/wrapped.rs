@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::appeared::WatchedPaths;
 use super::layer::Layer;
 use super::placeholder::Placeholders;
-use super::plan::{PlanFile, SandboxLevel};
+use super::plan::PlanFile;
 use super::start_gate::StartGate;
 use super::tmp::PrivateTmp;
+use crate::confinement::NO_LEVEL;
 use crate::secrets::exposure::SecretWatch;
 
 /// A command line that starts a confined command, and the files that exist for it.
@@ -20,6 +21,8 @@ pub struct ConfinedCommand {
     pub argv: Vec<OsString>,
     /// The confinement: `none`, `read-only`, `workspace`, `trial`.
     pub level: &'static str,
+    /// True if it may have memory that processes share.
+    pub(crate) may_share_memory: bool,
     /// The private temporary directory, removed when this is dropped; see [`PrivateTmp`].
     pub tmp: Option<Arc<PrivateTmp>>,
     /// True if the command has its own PID namespace. Then the started process stays outside of it.
@@ -49,7 +52,8 @@ impl ConfinedCommand {
     pub(super) fn plain(argv: Vec<OsString>) -> Self {
         Self {
             argv,
-            level: SandboxLevel::Plain.name(),
+            level: NO_LEVEL,
+            may_share_memory: false,
             tmp: None,
             pid_namespace: false,
             memory: None,
@@ -94,11 +98,6 @@ impl ConfinedCommand {
     /// Returns the directory on which the command has a file system in memory.
     pub(crate) fn memory(&self) -> Option<&Path> {
         self.memory.as_deref()
-    }
-
-    /// Returns whether the command is confined, but may have memory that processes share.
-    pub(crate) fn may_share_memory(&self) -> bool {
-        [SandboxLevel::Workspace.name(), SandboxLevel::Trial.name()].contains(&self.level)
     }
 
     /// Returns the directory with what a trial wrote in the workspace.

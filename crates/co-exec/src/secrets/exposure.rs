@@ -13,28 +13,16 @@ use rustix::fs::AtFlags;
 
 use self::names::{INDEX, Look, NameWatch, Places};
 use crate::beneath::Dir;
-use crate::command::ShownSecrets;
+use crate::confinement::level::{ClosedBy, ClosedSecrets, ShownSecrets};
 use crate::error::refusal::HidingRefusal;
 use crate::regular::FileStamp;
 use crate::secrets::{Survey, Surveys};
-
-pub(crate) use names::ClosedBy;
 
 /// The most secrets that are named.
 const MAX_NAMED_SECRETS: usize = 10;
 
 /// The most surveys before a start, if secrets appear during each of them.
 const MAX_SURVEYS: usize = 4;
-
-/// The secrets of a workspace to close to a command.
-pub(crate) struct WatchedSecrets<'a> {
-    pub(crate) workspace: &'a Path,
-    /// The last survey, which may be out of date.
-    pub(crate) before: Arc<Survey>,
-    pub(crate) closed_by: ClosedBy,
-    /// Those that the command may open.
-    pub(crate) shown: &'a ShownSecrets,
-}
 
 /// The secrets of a workspace when they are closed to a command. Clones share what they found.
 #[derive(Debug, Clone)]
@@ -77,14 +65,15 @@ impl SecretWatch {
     /// Secrets still appear or move at the last look for them.
     pub(crate) fn new(
         surveys: &Surveys,
-        secrets: WatchedSecrets<'_>,
+        secrets: ClosedSecrets<'_>,
     ) -> Result<Self, HidingRefusal> {
-        let WatchedSecrets {
+        let ClosedSecrets {
             workspace,
-            mut before,
-            closed_by,
             shown,
+            closed_by,
         } = secrets;
+        // It is checked when the changes are watched.
+        let mut before = surveys.latest(workspace);
         let mut names = NameWatch::new(workspace, closed_by, surveys.watchers());
         let mut tries = 1;
         let stamps = loop {

@@ -4,7 +4,7 @@ use nix::libc::{self, *};
 
 use super::calls::FCHMODAT2;
 use super::{Condition, FilterConfig, Refusal};
-use crate::sandbox::plan::SandboxLevel;
+use crate::confinement::level::{Calls, Network};
 
 /// Calls that open files by name, and the index of their flags.
 #[cfg(target_arch = "x86_64")]
@@ -131,11 +131,11 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
     refusals.extend(sockets(config));
     refusals.extend(shared());
     refusals.extend(hidden_files());
-    if config.level != SandboxLevel::Workspace {
+    if config.calls != (Calls::Work { reserve: true }) {
         // It takes room faster than co counts it. Programs then write instead.
         refusals.push(Refusal::new(SYS_fallocate, Condition::Always).errno(EOPNOTSUPP));
     }
-    if !config.level.works() {
+    if !config.calls.work() {
         refusals.extend(read_only());
     }
     if config.abi < 3 {
@@ -282,7 +282,7 @@ fn sockets(config: FilterConfig) -> Vec<Refusal> {
     refusals.extend(urgent.map(|(call, flags)| {
         Refusal::new(call, Condition::AnyBit(flags, MSG_OOB as u32)).errno(EOPNOTSUPP)
     }));
-    if config.network {
+    if config.network != Network::None {
         // The sockets of the editor, docker and the buses are AF_UNIX, and each leads out of the sandbox.
         let families = &[AF_INET as u32, AF_INET6 as u32];
         refusals.push(Refusal::new(SYS_socket, Condition::NotIn(0, families)));

@@ -9,6 +9,7 @@
 use nix::libc::*;
 
 use super::FilterConfig;
+use crate::confinement::level::Network;
 
 // Calls that the C library's table lacks. Numbers from 424 on are the same on all architectures.
 pub(super) const FCHMODAT2: i64 = 452;
@@ -352,7 +353,7 @@ pub(super) struct SystemCalls {
 
 impl SystemCalls {
     pub(super) fn of(config: FilterConfig) -> Self {
-        let works = config.level.works();
+        let works = config.calls.work();
         let mut allowed = [
             FILES, MEMORY, PROCESSES, IDENTITY, SIGNALS, WAITING, PAIRS, OLDER,
         ]
@@ -364,7 +365,7 @@ impl SystemCalls {
         for (group, is_allowed) in [
             (ATTRIBUTES, works && config.mounted),
             (OLDER_ATTRIBUTES, works && config.mounted),
-            (SOCKETS, config.network),
+            (SOCKETS, config.network != Network::None),
         ] {
             let list = if is_allowed {
                 &mut allowed

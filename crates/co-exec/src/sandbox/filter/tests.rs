@@ -50,16 +50,14 @@ fn answer(config: FilterConfig, arch: u32, number: i64, arguments: [u64; 6]) -> 
     }
 }
 
-const LEVELS: [SandboxLevel; 3] = [
-    SandboxLevel::ReadOnly,
-    SandboxLevel::Workspace,
-    SandboxLevel::Trial,
-];
+const WORK: Calls = Calls::Work { reserve: true };
+/// The calls of each level.
+const LEVELS: [Calls; 3] = [Calls::Look, WORK, Calls::Work { reserve: false }];
 
 const READ_ONLY: FilterConfig = FilterConfig {
-    level: SandboxLevel::ReadOnly,
+    calls: Calls::Look,
     abi: 7,
-    network: false,
+    network: Network::None,
     mounted: false,
     pid_namespace: false,
 };
@@ -75,7 +73,7 @@ fn check(config: FilterConfig, number: i64, arguments: &[u64], expected: Answer)
 }
 
 const WORKSPACE: FilterConfig = FilterConfig {
-    level: SandboxLevel::Workspace,
+    calls: WORK,
     mounted: true,
     ..READ_ONLY
 };
@@ -182,9 +180,9 @@ fn what_is_not_listed_is_absent() {
 #[test]
 fn nothing_is_opened_for_neither_reading_nor_writing() {
     for abi in 1..=9 {
-        for level in LEVELS {
+        for calls in LEVELS {
             let config = FilterConfig {
-                level,
+                calls,
                 abi,
                 ..READ_ONLY
             };
@@ -248,7 +246,7 @@ fn the_limit_of_locks_stays_and_can_be_asked() {
 #[test]
 fn sockets_are_as_the_network_is() {
     let network = FilterConfig {
-        network: true,
+        network: Network::Machine,
         ..READ_ONLY
     };
     for family in [AF_UNIX, AF_NETLINK, AF_PACKET, AF_VSOCK, 38] {
@@ -359,15 +357,15 @@ fn every_namespace_is_refused_alone_and_together() {
 
 #[test]
 fn no_program_takes_much_of_what_all_share() {
-    for level in LEVELS {
-        let config = FilterConfig { level, ..WORKSPACE };
+    for calls in LEVELS {
+        let config = FilterConfig { calls, ..WORKSPACE };
         refused(config, SYS_fcntl, &[0, F_SETPIPE_SZ as u64]);
         let no_memory = || Answer::Errno(ENOMEM);
         let huge = (MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB) as u64;
         check(config, SYS_mmap, &[0, 0, 0, huge], no_memory());
         // Programs take longer to write than to reserve.
-        let room = match level {
-            SandboxLevel::Workspace => Answer::Allow,
+        let room = match calls {
+            WORK => Answer::Allow,
             _ => Answer::Errno(EOPNOTSUPP),
         };
         check(config, SYS_fallocate, &[3, 0, 0, 1 << 30], room);
@@ -481,10 +479,10 @@ fn an_older_landlock_leaves_more_to_the_filter() {
 #[test]
 fn every_jump_lands_inside() {
     for abi in 1..=9 {
-        for (network, mounted) in [(false, false), (true, true)] {
-            for level in LEVELS {
+        for (network, mounted) in [(Network::None, false), (Network::Machine, true)] {
+            for calls in LEVELS {
                 let code = program(FilterConfig {
-                    level,
+                    calls,
                     abi,
                     network,
                     mounted,

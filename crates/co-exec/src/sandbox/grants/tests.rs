@@ -1,7 +1,31 @@
 use std::fs;
 
+use TestedLevel::{ReadOnly, Workspace};
+
 use super::*;
+use crate::confinement::Confinement;
+use crate::confinement::level::ShownSecrets;
 use crate::{secrets, test_files};
+
+#[derive(Clone, Copy)]
+enum TestedLevel {
+    ReadOnly,
+    Workspace,
+}
+
+impl TestedLevel {
+    fn of(self, workspace: &Path) -> Confinement {
+        let workspace = workspace.to_owned();
+        match self {
+            ReadOnly => Confinement::ReadOnly { workspace },
+            Workspace => Confinement::Workspace {
+                workspace,
+                network: false,
+                shown: ShownSecrets::Nothing,
+            },
+        }
+    }
+}
 
 struct Home {
     top: tempfile::TempDir,
@@ -42,7 +66,7 @@ impl Home {
         &self,
         grants: &Grants,
         below: &str,
-        level: SandboxLevel,
+        level: TestedLevel,
         namespaces: bool,
     ) -> Result<FoundPaths, SandboxRefusal> {
         let workspace = self.real.join(below);
@@ -51,7 +75,7 @@ impl Home {
     }
 
     /// Returns what `level` grants in the workspace `work`, with namespaces.
-    fn found(&self, level: SandboxLevel) -> FoundPaths {
+    fn found(&self, level: TestedLevel) -> FoundPaths {
         self.find(&self.grants(), "work", level, true).unwrap()
     }
 
@@ -68,20 +92,17 @@ fn find(
     grants: &Grants,
     workspace: &Path,
     path: OsString,
-    level: SandboxLevel,
+    level: TestedLevel,
     namespaces: bool,
 ) -> Result<FoundPaths, SandboxRefusal> {
     let survey = secrets::survey(workspace);
     grants.find(&GrantRequest {
-        workspace,
+        level: level.of(workspace).level().unwrap(),
         tmp: Path::new("/tmp/private"),
         tmp_size: 1 << 20,
         env: &[("PATH".into(), path)],
-        level,
         namespaces,
         survey: Some(&survey),
-        shown: &ShownSecrets::Nothing,
-        trial: None,
     })
 }
 
@@ -89,7 +110,7 @@ fn find(
 fn read_only_reads_the_workspace_and_toolchains_and_no_credentials() {
     let home = Home::new();
     fs::remove_file(home.real.join("work/.envrc")).unwrap();
-    let found = home.found(SandboxLevel::ReadOnly);
+    let found = home.found(ReadOnly);
     let reads = home.below(&found, Right::Read);
     let tools = [".cargo/bin", ".config/git/config", ".gitconfig"];
     assert_eq!(reads, [&tools[..], &["work"]].concat());
@@ -110,7 +131,7 @@ fn only_directories_with_a_secret_are_granted_entry_by_entry() {
     for name in ["work/.env", "work/app/deep/x.pem", "work/app/main.rs"] {
         test_files::write(&home.real, name, "x");
     }
-    let found = home.found(SandboxLevel::ReadOnly);
+    let found = home.found(ReadOnly);
     let mut told: Vec<_> = found
         .opened
         .iter()
@@ -146,7 +167,7 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
     }
     fs::remove_file(home.real.join("work/.envrc")).unwrap();
     let grants = home.grants();
-    let level = SandboxLevel::ReadOnly;
+    let level = ReadOnly;
     assert!(home.find(&grants, "work", level, true).is_ok());
     fs::write(home.real.join("work/.env"), "x").unwrap();
     let refused = home.find(&grants, "work", level, true).unwrap_err();
@@ -157,7 +178,7 @@ fn secrets_that_take_too_many_rules_are_a_reason_to_ask() {
         .check(&work, &[], &secrets::survey(&work))
         .unwrap_err();
     assert!(many(&refused), "{refused}");
-    let write = SandboxLevel::Workspace;
+    let write = Workspace;
     assert!(home.find(&grants, "work", write, true).is_ok());
 }
 
@@ -173,7 +194,7 @@ fn a_workspace_that_was_not_surveyed_whole_is_a_reason_to_ask() {
 #[test]
 fn the_workspace_is_written_whole_where_mounts_hold_the_rest() {
     let home = Home::new();
-    let found = home.found(SandboxLevel::Workspace);
+    let found = home.found(Workspace);
     assert_eq!(home.below(&found, Right::Write), ["work"]);
     let mounts = found.mounts.unwrap();
     let work = home.real.join("work");
@@ -205,7 +226,7 @@ fn nothing_runs_confined_in_a_home_above_it_or_in_a_place_of_secrets() {
         ("state/co", secret),
         ("absent", "cannot be entered"),
     ] {
-        for level in [SandboxLevel::ReadOnly, SandboxLevel::Workspace] {
+        for level in [ReadOnly, Workspace] {
             let refused = home.find(&home.grants(), below, level, true);
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains(why), "{below}: {refused}");
@@ -217,9 +238,7 @@ fn nothing_runs_confined_in_a_home_above_it_or_in_a_place_of_secrets() {
 #[test]
 fn the_workspace_is_written_around_what_runs_later_where_there_are_no_mounts() {
     let home = Home::new();
-    let found = home
-        .find(&home.grants(), "work", SandboxLevel::Workspace, false)
-        .unwrap();
+    let found = home.find(&home.grants(), "work", Workspace, false).unwrap();
     assert_eq!(
         home.below(&found, Right::Write),
         [
@@ -239,7 +258,7 @@ fn a_secret_is_one_wherever_a_link_puts_it() {
     fs::create_dir(home.real.join("work/keys")).unwrap();
     fs::rename(home.real.join(".ssh"), home.real.join("work/keys/ssh")).unwrap();
     std::os::unix::fs::symlink(home.real.join("work/keys/ssh"), home.real.join(".ssh")).unwrap();
-    let found = home.found(SandboxLevel::ReadOnly);
+    let found = home.found(ReadOnly);
     assert!(!home.below(&found, Right::Read).contains(&"work".to_owned()));
     let names = |dir: &OpenedDirectory| dir.dirs.iter().map(|it| it.0.clone()).collect::<Vec<_>>();
     let [work, keys] = &found.opened[..] else {
@@ -252,10 +271,7 @@ fn a_secret_is_one_wherever_a_link_puts_it() {
 fn what_is_kept_is_looked_up_again_when_a_listed_directory_changes() {
     let home = Home::new();
     let grants = home.grants();
-    let find = |below| {
-        home.find(&grants, below, SandboxLevel::ReadOnly, true)
-            .unwrap()
-    };
+    let find = |below| home.find(&grants, below, ReadOnly, true).unwrap();
     let first = find("work");
     assert_eq!(find("work"), first);
     // A new entry of the home: the toolchain is seen at once.
@@ -285,13 +301,7 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
     let path = ["tools", ".dotnet", ""].map(|name| home.real.join(name));
     let path = std::env::join_paths(path).unwrap();
     let workspace = home.real.join("work");
-    let found = find(
-        &home.grants(),
-        &workspace,
-        path,
-        SandboxLevel::ReadOnly,
-        true,
-    );
+    let found = find(&home.grants(), &workspace, path, ReadOnly, true);
     let mut reads = home.below(&found.unwrap(), Right::Read);
     reads.retain(|path| path.starts_with(".dotnet") || path.starts_with("tools"));
     assert_eq!(reads, [".dotnet/dotnet", ".dotnet/extra", "tools"]);

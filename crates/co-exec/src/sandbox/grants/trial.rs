@@ -9,15 +9,8 @@ use std::path::{Path, PathBuf};
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
 use super::super::{layer, names, tmp};
 use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+use crate::confinement::level::OverlayPlaces;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
-
-/// The directories of a trial; see [`Confinement::Trial`](crate::command::Confinement::Trial).
-#[derive(Clone, Copy)]
-pub(in crate::sandbox) struct TrialPlaces<'a> {
-    pub layer: &'a Path,
-    pub ignored: Option<&'a Path>,
-    pub caches: Option<&'a Path>,
-}
 
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
@@ -25,7 +18,7 @@ pub(in crate::sandbox) struct TrialPlaces<'a> {
 /// The places do not allow an overlay, or the secrets of the workspace cannot be hidden.
 pub(super) fn add(
     kept: &WorkspacePaths,
-    places: TrialPlaces<'_>,
+    places: OverlayPlaces<'_>,
     request: &GrantRequest<'_>,
     found: &mut FoundPaths,
     grants: &mut BTreeSet<Grant>,

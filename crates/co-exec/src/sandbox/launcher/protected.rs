@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Launcher;
-use crate::command::ShownSecrets;
+use crate::confinement::level::ClosedSecrets;
+use crate::confinement::{ContainerLevel, workspace_level};
 use crate::environment::Variables;
 use crate::error::refusal::SandboxRefusal;
 use crate::sandbox::grants::{FoundPaths, GrantRequest};
-use crate::sandbox::plan::{PathBytes, SandboxLevel};
+use crate::sandbox::plan::PathBytes;
 use crate::secrets::Survey;
 
 /// The paths of a workspace that a container protects.
@@ -36,22 +37,22 @@ impl Launcher {
     /// The workspace is not a place for commands.
     pub(crate) fn protected(
         &self,
-        (workspace, read_only): (&Path, bool),
-        shown: &ShownSecrets,
+        level: ContainerLevel<'_>,
         env: &Variables,
         survey: Option<&Survey>,
     ) -> Result<ProtectedPaths, SandboxRefusal> {
+        let ClosedSecrets {
+            workspace, shown, ..
+        } = level.secrets;
         let request = GrantRequest {
-            workspace,
+            // An engine mounts what the kernel would.
+            level: workspace_level(workspace, false, shown),
             // No path in the workspace.
             tmp: Path::new("/"),
             tmp_size: 0,
             env,
-            level: SandboxLevel::Workspace,
             namespaces: true,
             survey,
-            shown,
-            trial: None,
         };
         let inside = |paths: Vec<PathBytes>| -> Vec<PathBuf> {
             let paths = paths.into_iter().map(|path| path.0);
@@ -59,7 +60,7 @@ impl Launcher {
                 .filter(|path| path.starts_with(workspace) && path != workspace)
                 .collect()
         };
-        if read_only {
+        if level.read_only {
             let hidden = self.grants.hidden(&request)?;
             return Ok(ProtectedPaths {
                 hidden: inside(hidden.paths),

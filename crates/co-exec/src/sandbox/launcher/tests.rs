@@ -1,4 +1,5 @@
 use super::*;
+use crate::confinement::level::{Calls, Network};
 
 fn launcher(support: SandboxSupport) -> Launcher {
     Launcher::with_support("/bin/co".into(), "/nonexistent".into(), Vec::new(), support)
@@ -23,20 +24,27 @@ fn read_only() -> Confinement {
     }
 }
 
+fn plan(wrapped: &ConfinedCommand) -> Plan {
+    match Task::read(&wrapped.argv[2]) {
+        Some(Task::Start(plan)) => *plan,
+        other => panic!("no plan but {other:?}"),
+    }
+}
+
 #[test]
 fn the_command_follows_the_launcher_and_its_plan() {
     let mut env = Vec::new();
     let argv = vec!["/bin/ls".into(), "-l".into()];
     let wrapped = launcher(whole())
-        .wrap(&read_only(), argv, &mut env, Path::new("/"))
+        .wrap(read_only().level().unwrap(), argv, &mut env, Path::new("/"))
         .unwrap();
     assert_eq!(wrapped.level, "read-only");
     assert_eq!(wrapped.argv[..2], ["/bin/co", LAUNCH]);
     assert_eq!(wrapped.argv[3..], ["/bin/ls", "-l"]);
-    let plan = Plan::read(&wrapped.argv[2]).unwrap();
+    let confined = plan(&wrapped).confined.unwrap();
     assert_eq!(
-        (plan.level, plan.abi, plan.network),
-        (SandboxLevel::ReadOnly, 7, false)
+        (confined.calls, confined.abi, confined.network),
+        (Calls::Look, 7, Network::None)
     );
 }
 
@@ -45,7 +53,12 @@ fn commands_that_only_read_share_an_empty_directory_to_mount_on() {
     let launcher = launcher(whole());
     let start = || {
         let argv = vec!["/bin/ls".into()];
-        let wrapped = launcher.wrap(&read_only(), argv, &mut Vec::new(), Path::new("/"));
+        let wrapped = launcher.wrap(
+            read_only().level().unwrap(),
+            argv,
+            &mut Vec::new(),
+            Path::new("/"),
+        );
         wrapped.unwrap().tmp.unwrap().path().to_owned()
     };
     let path = start();
@@ -83,7 +96,6 @@ fn the_environment_loses_what_leads_out() {
 
 #[test]
 fn a_plain_command_is_limited_where_nothing_can_be_confined() {
-    let mut env = vec![("NVIM".into(), "x".into())];
     let support = SandboxSupport::none("nothing");
     let request = LaunchRequest {
         ports: &[],
@@ -91,7 +103,6 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
             open_files: Some(64),
             ..ProcessLimits::default()
         },
-        confinement: &Confinement::Plain,
         cwd: Path::new("/"),
         tmp_size: None,
         group: None,
@@ -100,14 +111,11 @@ fn a_plain_command_is_limited_where_nothing_can_be_confined() {
         terminal: false,
     };
     let argv = vec!["ls".into()];
-    let wrapped = launcher(support).prepare(&request, argv, &mut env).unwrap();
+    let wrapped = launcher(support).limit(&request, argv).unwrap();
     assert_eq!(wrapped.level, "none");
-    let plan = Plan::read(&wrapped.argv[2]).unwrap();
-    assert_eq!(
-        (plan.level, plan.limits),
-        (SandboxLevel::Plain, request.limits)
-    );
-    assert!(wrapped.tmp.is_none() && env.len() == 1);
+    let plan = plan(&wrapped);
+    assert_eq!((plan.confined, plan.limits), (None, request.limits));
+    assert!(wrapped.tmp.is_none());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use co_policy::secret_names;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use crate::command::ShownSecrets;
+use crate::confinement::level::{ClosedBy, ShownSecrets};
 use crate::repository;
 use crate::secrets::{Survey, is_generated, is_unsurveyed};
 use crate::watcher::{self, NameEvent, NameLog, Watchers};
@@ -36,19 +36,6 @@ const PAIR_DISTANCE: usize = 100;
 /// The name of git's index, and its name while git changes the work tree.
 pub(super) const INDEX: &str = "index";
 const INDEX_LOCK: &str = "index.lock";
-
-/// The way in which secrets are closed to a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClosedBy {
-    /// Reading is granted around them, so what appears beside a secret is closed too.
-    Rules,
-    /// A mount over an overlay covers each of them. It stays if the file below is removed.
-    OverlayMounts,
-    /// A mount covers each of them, and the command changes nothing in the workspace.
-    Mounts,
-    /// A mount covers each of them, and the command itself may make others.
-    WritableMounts,
-}
 
 /// Watches the names in the directories of a workspace, except those of generated files.
 #[derive(Debug)]

@@ -1,16 +1,40 @@
-//! The loopback interface of a network namespace, which is down at first.
+//! The network of a command, in the launcher.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use nix::libc;
+use nix::sched::CloneFlags;
+
+use crate::confinement::level::Network;
+
+/// Returns the namespaces that a network needs. Its queues and shared memory are its own too.
+pub(super) fn namespaces(network: Network) -> CloneFlags {
+    match network {
+        Network::None | Network::Machine => CloneFlags::empty(),
+        Network::Own => CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC,
+    }
+}
+
+/// Sets the network up, in its namespaces and before the filter of system calls.
+///
+/// # Errors
+/// The system refuses. The error is a reason for a person.
+pub(super) fn set_up(network: Network) -> Result<(), String> {
+    match network {
+        Network::None | Network::Machine => Ok(()),
+        Network::Own => {
+            set_loopback_up().map_err(|error| format!("no network of its own: {error}"))
+        }
+    }
+}
 
 /// Sets the loopback interface of this process's network namespace up. The kernel then gives it 127.0.0.1 and ::1.
 ///
 /// # Errors
 /// This process may not change the namespace.
-pub(super) fn set_up() -> io::Result<()> {
+fn set_loopback_up() -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut name = [0; libc::IFNAMSIZ];
     name[0] = b'l' as libc::c_char;

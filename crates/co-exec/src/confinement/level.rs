@@ -1,0 +1,133 @@
+//! The parts of a level.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A level of confinement by the kernel. The launcher carries out each part of it, so a level needs no code but this value.
+#[derive(Debug, Clone, Copy)]
+pub struct Level<'a> {
+    /// A word, for outcomes and the audit file.
+    pub(crate) name: &'static str,
+    /// A few words, for a person.
+    pub(crate) words: &'static str,
+    pub(crate) secrets: ClosedSecrets<'a>,
+    pub(crate) access: Access<'a>,
+    pub(crate) calls: Calls,
+    pub(crate) network: Network,
+    pub(crate) tmp: TmpPlace,
+    /// True if git gets variables that keep it from starting programs.
+    pub(crate) hardens_git: bool,
+    pub(crate) limits: LevelLimits,
+}
+
+/// The secrets of a workspace, and the way in which they are closed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClosedSecrets<'a> {
+    pub(crate) workspace: &'a Path,
+    /// Those that the command may open.
+    pub(crate) shown: &'a ShownSecrets,
+    pub(crate) closed_by: ClosedBy,
+}
+
+/// The access of a command to its workspace, in which the secrets and the files that run later are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access<'a> {
+    Read,
+    Write,
+    /// It writes to a layer over the workspace.
+    Overlay(OverlayPlaces<'a>),
+}
+
+/// The directories of a trial; see [`Confinement::Trial`](super::Confinement::Trial).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OverlayPlaces<'a> {
+    pub(crate) layer: &'a Path,
+    pub(crate) ignored: Option<&'a Path>,
+    pub(crate) caches: Option<&'a Path>,
+}
+
+/// The system calls that a command may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Calls {
+    /// Those of programs that read and compute.
+    Look,
+    /// Also those of builds, tests and servers.
+    Work {
+        /// True if they may reserve room in files faster than co counts it.
+        reserve: bool,
+    },
+}
+
+impl Calls {
+    /// Returns whether programs may do more than look.
+    pub(crate) const fn work(self) -> bool {
+        matches!(self, Self::Work { .. })
+    }
+}
+
+/// The network of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Network {
+    None,
+    /// That of the machine.
+    Machine,
+    /// A network of its own, in which only the loopback interface is up.
+    Own,
+}
+
+/// The place of the private temporary directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TmpPlace {
+    /// In memory, if there are mount namespaces.
+    Memory,
+    Disk,
+}
+
+/// The limits of a level that are not those of every command; see `limits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LevelLimits {
+    /// True if the settings have lower limits for its commands, because they run unasked.
+    pub(crate) unasked: bool,
+    /// True if nobody approved the command itself. Then the limits of each process hold also for a person's commands, and it
+    /// gets few threads and signals.
+    pub(crate) unapproved: bool,
+    /// True if what it writes in a layer and in caches is limited, whoever wants the command.
+    pub(crate) layer: bool,
+}
+
+/// The way in which secrets are closed to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClosedBy {
+    /// Reading is granted around them, so what appears beside a secret is closed too.
+    Rules,
+    /// A mount over an overlay covers each of them. It stays if the file below is removed.
+    OverlayMounts,
+    /// A mount covers each of them, and the command changes nothing in the workspace.
+    Mounts,
+    /// A mount covers each of them, and the command itself may make others.
+    WritableMounts,
+}
+
+/// The secret files of the workspace that a command may open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ShownSecrets {
+    #[default]
+    Nothing,
+    /// Files and directories by their real paths.
+    These(Vec<PathBuf>),
+    Everything,
+}
+
+impl ShownSecrets {
+    /// Returns whether a command may open the secret file or directory at `path`.
+    pub fn includes(&self, path: &Path) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::These(paths) => paths.iter().any(|shown| shown.starts_with(path)),
+            Self::Everything => true,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The read-only level: commands that look. They run unasked.
+
+use std::path::Path;
+
+use super::level::{
+    Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, ShownSecrets, TmpPlace,
+};
+
+/// The name of the level, also in a container.
+pub const NAME: &str = "read-only";
+
+pub(super) fn level(workspace: &Path) -> Level<'_> {
+    Level {
+        name: NAME,
+        words: "read-only, without network",
+        secrets: ClosedSecrets {
+            workspace,
+            shown: &ShownSecrets::Nothing,
+            closed_by: ClosedBy::Rules,
+        },
+        access: Access::Read,
+        calls: Calls::Look,
+        network: Network::None,
+        tmp: TmpPlace::Memory,
+        hardens_git: true,
+        limits: LevelLimits {
+            unasked: true,
+            unapproved: true,
+            layer: false,
+        },
+    }
+}

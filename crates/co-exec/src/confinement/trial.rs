@@ -1,0 +1,34 @@
+//! The trial level: commands that change a layer over the workspace.
+
+use std::path::Path;
+
+use super::level::{
+    Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, OverlayPlaces,
+    ShownSecrets, TmpPlace,
+};
+
+/// The level in a few words.
+pub const WORDS: &str = "a trial that leaves the workspace as it is, without network";
+
+pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level<'a> {
+    Level {
+        name: "trial",
+        words: WORDS,
+        secrets: ClosedSecrets {
+            workspace,
+            shown: &ShownSecrets::Nothing,
+            closed_by: ClosedBy::OverlayMounts,
+        },
+        access: Access::Overlay(places),
+        calls: Calls::Work { reserve: false },
+        network: Network::Own,
+        tmp: TmpPlace::Disk,
+        // A trial is for the code of the project, so the hooks and the configuration of its git run in it.
+        hardens_git: false,
+        limits: LevelLimits {
+            unasked: false,
+            unapproved: true,
+            layer: true,
+        },
+    }
+}

@@ -1,0 +1,35 @@
+//! The workspace level: approved commands, which write in the workspace.
+
+use std::path::Path;
+
+use super::level::{
+    Access, Calls, ClosedBy, ClosedSecrets, Level, LevelLimits, Network, ShownSecrets, TmpPlace,
+};
+
+/// The level in a few words.
+pub const WORDS: &str = "confined to the workspace (landlock)";
+
+pub(crate) fn level<'a>(workspace: &'a Path, network: bool, shown: &'a ShownSecrets) -> Level<'a> {
+    Level {
+        name: "workspace",
+        words: WORDS,
+        secrets: ClosedSecrets {
+            workspace,
+            shown,
+            closed_by: ClosedBy::WritableMounts,
+        },
+        access: Access::Write,
+        calls: Calls::Work { reserve: true },
+        network: match network {
+            true => Network::Machine,
+            false => Network::None,
+        },
+        tmp: TmpPlace::Disk,
+        hardens_git: false,
+        limits: LevelLimits {
+            unasked: false,
+            unapproved: false,
+            layer: false,
+        },
+    }
+}
