@@ -162,6 +162,7 @@ class ModulesTest(unittest.TestCase):
         reasons = {
             "crates/co-exec/src/beneath.rs": "opens the files of workspaces",
             "crates/co-exec/src/regular.rs": "opens files of settings, outside a workspace",
+            "crates/co-proxy/src/setup.rs": "/etc/hosts",
             "crates/co-exec/src/container/mounts.rs": "an own directory with closed files",
             "crates/co-exec/src/container/owner.rs": "/proc",
             "crates/co-exec/src/container/remote.rs": "the configuration of the engine",

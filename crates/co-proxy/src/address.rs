@@ -1,6 +1,6 @@
 //! The addresses that are not on the internet.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// The address at which machines of Azure find the services of their host. It is in no range of special addresses.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
@@ -8,15 +8,30 @@ const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 /// Returns why an address is not on the internet, such as "this machine"; none for all others.
 ///
 /// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for one of IPv4 is what
-/// that one is.
+/// that one is. An address that this machine has itself leads past its firewall.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
-    match address {
+    let special = match address {
         IpAddr::V4(address) => special_v4(address),
         IpAddr::V6(address) => match embedded(address) {
             Some(inner) => special_v4(inner),
             None => special_v6(address),
         },
-    }
+    };
+    special.or_else(|| is_own(address).then_some("this machine"))
+}
+
+/// Returns whether this machine has the address: only then is it the source of what goes there. This sends nothing.
+fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 1))?;
+        socket.local_addr()
+    };
+    source().is_ok_and(|it| it.ip() == address)
 }
 
 fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
@@ -67,6 +82,17 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_is_known() {
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        assert!(!is_own("1.1.1.1".parse().unwrap()));
+        let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+        // Without a route there is no own address to try.
+        if socket.connect(("1.1.1.1", 1)).is_ok() {
+            assert!(is_own(socket.local_addr().unwrap().ip()));
+        }
+    }
 
     #[test]
     fn only_addresses_of_the_internet_are_not_special() {

@@ -12,6 +12,9 @@ use crate::target::Target;
 
 const HTTP_PORT: u16 = 80;
 
+/// Stands for an address of the person's proxy that cannot be read: none at all would mean a direct connection.
+const UNREADABLE: &str = "socks5://unreadable.invalid";
+
 /// The person's own proxies, from variables such as `HTTPS_PROXY`; or none.
 #[derive(Debug, Clone)]
 pub struct OuterProxy(Arc<Matcher>);
@@ -47,6 +50,10 @@ impl OuterProxy {
             own if own.is_empty() => all.clone(),
             own => own,
         };
+        let or_all = |name| match or_all(name) {
+            text if text.is_empty() || is_readable(&text) => text,
+            _ => UNREADABLE.to_owned(),
+        };
         let matcher = Builder::default()
             .http(or_all("HTTP_PROXY"))
             .https(or_all("HTTPS_PROXY"))
@@ -73,11 +80,15 @@ impl OuterProxy {
         let unusable = || {
             let uri = hop.uri();
             let (scheme, host) = (uri.scheme_str(), uri.host());
-            ProxyRefusal::OuterKind(format!(
+            let shown = format!(
                 "{}://{}",
                 scheme.unwrap_or_default(),
                 host.unwrap_or_default()
-            ))
+            );
+            ProxyRefusal::OuterKind(match shown == UNREADABLE {
+                true => "of the environment".to_owned(),
+                false => shown,
+            })
         };
         if hop.uri().scheme_str() != Some("http") {
             return Err(unusable());
@@ -89,6 +100,14 @@ impl OuterProxy {
             authorization: hop.basic_auth().cloned(),
         }))
     }
+}
+
+/// Returns whether the address of a proxy can be read, whatever its kind.
+fn is_readable(text: &str) -> bool {
+    let matcher = Builder::default().http(text.to_owned()).build();
+    matcher
+        .intercept(&Uri::from_static("http://host.invalid/"))
+        .is_some()
 }
 
 #[cfg(test)]
@@ -126,5 +145,14 @@ mod tests {
         let socks = [("ALL_PROXY", "socks5h://u:secret@p.example:1")];
         let why = hop(&socks, "https", "a.example:443").unwrap();
         assert!(why.contains("socks5h://p.example cannot be used"), "{why}");
+        for unreadable in ["socks://p.example:1/", "http://u:p@ss word@p.example"] {
+            let variables = [("ALL_PROXY", unreadable), ("NO_PROXY", "b.example")];
+            let why = hop(&variables, "https", "a.example:443").unwrap();
+            assert!(
+                why.contains("your proxy of the environment cannot be used"),
+                "{why}"
+            );
+            assert_eq!(hop(&variables, "https", "b.example:443"), None);
+        }
     }
 }

@@ -21,8 +21,9 @@ pub(crate) async fn forward(context: &ProxyContext, mut client: TcpStream, port:
     };
     match connected {
         Ok(stream) => {
-            let mut upstream = context.traffic.count(&target, stream);
-            tunnel::copy(&mut client, &mut upstream).await;
+            if let Some(mut upstream) = context.traffic.count(&target, stream) {
+                tunnel::copy(&mut client, &mut upstream).await;
+            }
         }
         Err(source) => {
             let why = ProxyRefusal::Unreachable {

@@ -20,6 +20,8 @@ pub(crate) enum ProxyRefusal {
     HostHeader(Target),
     #[error("port 443 of {0} takes TLS only: use https://")]
     PlainOn443(Target),
+    #[error("{0} is not allowed: the command has reached too many other hosts")]
+    TooManyTargets(Target),
     /// The decider's reason.
     #[error("{target} is not allowed: {why}")]
     Denied { target: Target, why: String },
@@ -40,6 +42,8 @@ pub(crate) enum ProxyRefusal {
         target: Target,
         source: hyper::Error,
     },
+    #[error("{0} did not answer in time")]
+    LateAnswer(Target),
     #[error("your proxy {0} cannot be used: only an http:// proxy can")]
     OuterKind(String),
     #[error("your proxy {proxy} does not connect to {target}: {why}")]
@@ -64,12 +68,14 @@ impl ProxyRefusal {
                 StatusCode::BAD_REQUEST
             }
             Self::Denied { .. }
+            | Self::TooManyTargets(_)
             | Self::Special { .. }
             | Self::OtherName { .. }
             | Self::NoTls(_) => StatusCode::FORBIDDEN,
             Self::Unresolved { .. }
             | Self::Unreachable { .. }
             | Self::NoAnswer { .. }
+            | Self::LateAnswer(_)
             | Self::OuterKind(_)
             | Self::Outer { .. } => StatusCode::BAD_GATEWAY,
         }

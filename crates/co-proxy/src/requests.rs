@@ -14,6 +14,7 @@ use hyper::header::{
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, Uri, client, server};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
@@ -23,6 +24,7 @@ use crate::context::ProxyContext;
 use crate::refusal::ProxyRefusal;
 use crate::route::Stream;
 use crate::target::Target;
+use crate::traffic::Counted;
 use crate::tunnel::{BUFFER, TLS_PORT, Tunnel};
 
 const HTTP_PORT: u16 = 80;
@@ -49,10 +51,37 @@ struct ServerBody {
 
 /// Serves one connection of a command until it ends.
 pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
-    let tunnel = Arc::new(Mutex::new(None));
-    let service = service_fn(|request| {
-        let (context, tunnel) = (Arc::clone(context), Arc::clone(&tunnel));
-        async move { Ok::<_, Infallible>(answer(request, &context, &tunnel).await) }
+    match serve_requests(TokioIo::new(stream), context, None).await {
+        Some(Opened::Tunnel(tunnel)) => tunnel.run(context).await,
+        Some(Opened::Requests { target, client }) => {
+            if let Ok(client) = client.await {
+                serve_requests(client, context, Some(&target)).await;
+            }
+        }
+        None => {}
+    }
+}
+
+/// The way that a CONNECT opened.
+enum Opened {
+    Tunnel(Tunnel),
+    /// Requests of plain HTTP to one target.
+    Requests {
+        target: Target,
+        client: OnUpgrade,
+    },
+}
+
+/// Serves requests until the connection ends or a CONNECT opens a way. Within a CONNECT, `inside` is its target, and all
+/// requests must be for that.
+async fn serve_requests(
+    stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    context: &Arc<ProxyContext>,
+    inside: Option<&Target>,
+) -> Option<Opened> {
+    let opened = Mutex::new(None);
+    let service = service_fn(|request| async {
+        Ok::<_, Infallible>(answer(request, context, inside, &opened).await)
     });
     let connection = server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -60,29 +89,27 @@ pub(crate) async fn serve(stream: TcpStream, context: &Arc<ProxyContext>) {
         .half_close(true)
         .max_buf_size(BUFFER)
         .preserve_header_case(true)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(stream, service)
         .with_upgrades();
     if let Err(error) = connection.await {
         tracing::debug!(%error, "a connection of a command broke");
     }
-    let tunnel = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(tunnel) = tunnel {
-        Tunnel::run(tunnel, context).await;
-    }
+    opened.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn answer(
     request: Request<Incoming>,
     context: &Arc<ProxyContext>,
-    tunnel: &Mutex<Option<Tunnel>>,
+    inside: Option<&Target>,
+    opened: &Mutex<Option<Opened>>,
 ) -> Response<ProxyBody> {
-    let answered = if request.method() == Method::CONNECT {
-        open_tunnel(request, context).await.map(|opened| {
-            *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+    let answered = if request.method() == Method::CONNECT && inside.is_none() {
+        open(request, context).await.map(|way| {
+            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(way);
             Response::new(Empty::new().map_err(|never| match never {}).boxed())
         })
     } else {
-        forward(request, context).await
+        forward(request, context, inside).await
     };
     answered.unwrap_or_else(|refusal| refused(&refusal))
 }
@@ -112,6 +139,12 @@ impl ProxyContext {
         })
     }
 
+    /// Counts the bytes of a connection to a target.
+    fn count<S>(&self, target: &Target, stream: S) -> Result<Counted<S>, ProxyRefusal> {
+        let counted = self.traffic.count(target, stream);
+        counted.ok_or_else(|| ProxyRefusal::TooManyTargets(target.clone()))
+    }
+
     /// Notes that the command did not reach a target, if that was not permitted.
     fn note<T>(&self, target: &Target, tried: Result<T, ProxyRefusal>) -> Result<T, ProxyRefusal> {
         if let Err(refusal) = &tried
@@ -123,40 +156,52 @@ impl ProxyContext {
     }
 }
 
-/// Connects to the target of a CONNECT, if that is allowed.
-async fn open_tunnel(
+/// Opens the way that a CONNECT asks for, if its target is allowed. At the port of plain HTTP, requests are read, so that an
+/// allowed host is no way to its neighbours.
+async fn open(
     mut request: Request<Incoming>,
     context: &Arc<ProxyContext>,
-) -> Result<Tunnel, ProxyRefusal> {
+) -> Result<Opened, ProxyRefusal> {
     let authority = request
         .uri()
         .authority()
         .ok_or(ProxyRefusal::NoProxyRequest)?;
     let target = Target::parse(authority.as_str(), None)?;
+    let client = hyper::upgrade::on(&mut request);
+    if target.port == HTTP_PORT {
+        let decided = context.decide(&target).await;
+        context.note(&target, decided)?;
+        return Ok(Opened::Requests { target, client });
+    }
     let connected = async {
         context.decide(&target).await?;
-        context.connect(&target).await
+        let stream = context.connect(&target).await?;
+        context.count(&target, stream)
     };
-    let stream = context.note(&target, connected.await)?;
-    Ok(Tunnel {
-        upstream: context.traffic.count(&target, stream),
-        client: hyper::upgrade::on(&mut request),
+    let upstream = context.note(&target, connected.await)?;
+    Ok(Opened::Tunnel(Tunnel {
+        upstream,
+        client,
         target,
-    })
+    }))
 }
 
 /// Carries out a request of plain HTTP on a connection of its own, if its target is allowed.
 async fn forward(
     mut request: Request<Incoming>,
     context: &Arc<ProxyContext>,
+    inside: Option<&Target>,
 ) -> Result<Response<ProxyBody>, ProxyRefusal> {
-    let target = plain_target(&request)?;
+    let target = plain_target(&request, inside)?;
     let sent = async {
         context.decide(&target).await?;
         let outer = context.outer.hop("http", &target)?;
         let stream = match &outer {
             None => context.connect_directly(&target).await?,
-            Some(hop) => context.connect_to_outer(hop, &target).await?,
+            Some(hop) => {
+                context.check_for_outer(&target).await?;
+                context.connect_to_outer(hop, &target).await?
+            }
         };
         remove_for_proxy(request.headers_mut());
         // The server's "100 Continue" is ours: hyper has sent it to the client.
@@ -164,23 +209,23 @@ async fn forward(
         request
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
-        match outer {
-            None => {
-                let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
-                *request.uri_mut() = path
-                    .parse::<Uri>()
-                    .map_err(|_| ProxyRefusal::NoProxyRequest)?;
-            }
-            Some(hop) => {
-                if let Some(authorization) = hop.authorization {
-                    request
-                        .headers_mut()
-                        .insert(PROXY_AUTHORIZATION, authorization);
-                }
-            }
+        let path = request.uri().path_and_query().map_or("/", |it| it.as_str());
+        let uri = match outer {
+            None => path.to_owned(),
+            // Inside of a CONNECT, it is always port 80.
+            Some(_) if inside.is_some() => format!("http://{}{path}", target.host),
+            Some(_) => request.uri().to_string(),
+        };
+        *request.uri_mut() = uri
+            .parse::<Uri>()
+            .map_err(|_| ProxyRefusal::NoProxyRequest)?;
+        if let Some(authorization) = outer.and_then(|hop| hop.authorization) {
+            request
+                .headers_mut()
+                .insert(PROXY_AUTHORIZATION, authorization);
         }
         let stream: Box<dyn Stream> = Box::new(stream);
-        let counted = context.traffic.count(&target, stream);
+        let counted = context.count(&target, stream)?;
         let failed = |source| ProxyRefusal::NoAnswer {
             target: target.clone(),
             source,
@@ -195,7 +240,11 @@ async fn forward(
             // The response ends with it.
             let _ = connection.await;
         }));
-        let response = sender.send_request(request).await.map_err(failed)?;
+        let answer = tokio::time::timeout(context.limits.answer, sender.send_request(request));
+        let answer = answer.await;
+        let response = answer
+            .map_err(|_| ProxyRefusal::LateAnswer(target.clone()))?
+            .map_err(failed)?;
         Ok((response, connection))
     };
     let (mut response, connection) = context.note(&target, sent.await)?;
@@ -209,14 +258,19 @@ async fn forward(
     }))
 }
 
-/// Returns the target of a request of plain HTTP.
-fn plain_target(request: &Request<Incoming>) -> Result<Target, ProxyRefusal> {
+/// Returns the target of a request of plain HTTP: that of its URL, or that of the CONNECT which it is inside of.
+fn plain_target(
+    request: &Request<Incoming>,
+    inside: Option<&Target>,
+) -> Result<Target, ProxyRefusal> {
     let uri = request.uri();
-    if uri.scheme_str() != Some("http") {
-        return Err(ProxyRefusal::NoProxyRequest);
-    }
-    let authority = uri.authority().ok_or(ProxyRefusal::NoProxyRequest)?;
-    let target = Target::parse(authority.as_str(), Some(HTTP_PORT))?;
+    let target = match (inside, uri.authority()) {
+        (Some(target), None) => target.clone(),
+        (None, Some(authority)) if uri.scheme_str() == Some("http") => {
+            Target::parse(authority.as_str(), Some(HTTP_PORT))?
+        }
+        _ => return Err(ProxyRefusal::NoProxyRequest),
+    };
     let mut hosts = request.headers().get_all(HOST).into_iter();
     if let Some(named) = hosts.next() {
         let named = named.to_str().ok();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -20,6 +20,12 @@ use crate::outer::OuterHop;
 use crate::refusal::ProxyRefusal;
 use crate::target::{Host, Target};
 
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// The longest time to find the addresses of a name if the person's proxy finds them too: its network may have no names.
+const OUTER_LOOKUP: Duration = Duration::from_secs(2);
+
 /// A connection in both directions.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -29,7 +35,10 @@ impl ProxyContext {
     /// Connects to an allowed target, for bytes of any protocol.
     pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, ProxyRefusal> {
         match self.outer.hop("https", target)? {
-            Some(hop) => self.connect_through(&hop, target).await,
+            Some(hop) => {
+                self.check_for_outer(target).await?;
+                self.connect_through(&hop, target).await
+            }
             None => Ok(Box::new(self.connect_directly(target).await?)),
         }
     }
@@ -39,10 +48,16 @@ impl ProxyContext {
         &self,
         target: &Target,
     ) -> Result<TcpStream, ProxyRefusal> {
-        let addresses = self.checked_addresses(target).await?;
+        let addresses = self.checked_addresses(target, self.limits.connect).await?;
+        let began = Instant::now();
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in addresses {
-            match connect(SocketAddr::new(address, target.port), self.limits.connect).await {
+        let mut left = addresses.len().min(MAX_ADDRESSES);
+        for address in addresses.into_iter().take(MAX_ADDRESSES) {
+            // One that does not answer leaves time for the next ones.
+            let time = self.limits.connect.saturating_sub(began.elapsed());
+            let time = if left > 1 { time / 3 } else { time };
+            left -= 1;
+            match connect(SocketAddr::new(address, target.port), time).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
@@ -53,13 +68,25 @@ impl ProxyContext {
         })
     }
 
+    /// Checks the addresses of a target whose name the person's proxy resolves. A name that only that one can find passes.
+    pub(crate) async fn check_for_outer(&self, target: &Target) -> Result<(), ProxyRefusal> {
+        match self.checked_addresses(target, OUTER_LOOKUP).await {
+            Err(refusal) if refusal.is_denial() => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the addresses of a target that the command may reach. An address that the person allowed needs no check.
-    async fn checked_addresses(&self, target: &Target) -> Result<Vec<IpAddr>, ProxyRefusal> {
+    async fn checked_addresses(
+        &self,
+        target: &Target,
+        limit: Duration,
+    ) -> Result<Vec<IpAddr>, ProxyRefusal> {
         let name = match &target.host {
             Host::Address(address) => return Ok(vec![*address]),
             Host::Name(name) => name,
         };
-        let found = tokio::time::timeout(self.limits.connect, self.resolver.resolve(name)).await;
+        let found = tokio::time::timeout(limit, self.resolver.resolve(name)).await;
         let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let found = found.map_err(|source| ProxyRefusal::Unresolved {
             target: target.clone(),

@@ -1,11 +1,12 @@
 //! The inputs of a proxy.
 
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 
 use crate::outer::OuterProxy;
 use crate::target::Target;
@@ -32,6 +33,12 @@ pub trait Resolver: Send + Sync {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
+/// The lookups that go on at once. One that nobody waits for any more keeps its thread until the system gives up.
+static LOOKUPS: Semaphore = Semaphore::const_new(32);
+
+/// The file with names of hosts on this machine.
+const HOSTS_FILE: &str = "/etc/hosts";
+
 /// The resolver of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
@@ -39,21 +46,39 @@ pub struct SystemResolver;
 #[async_trait]
 impl Resolver for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        // The dot keeps the resolver from trying the search domains of the system: the person allowed this name, not a longer one.
-        // A name without a dot inside is one of the local network, which only these domains complete.
-        let rooted = if name.contains('.') {
-            format!("{name}.")
-        } else {
-            name.to_owned()
+        let permit = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+        let name = name.to_owned();
+        let lookup = move || {
+            let _permit = permit;
+            // A name without a dot is one of the local network, which only the search domains of the system complete.
+            if !name.contains('.') {
+                return addresses(&name);
+            }
+            let known = std::fs::read_to_string(HOSTS_FILE).unwrap_or_default();
+            match in_hosts_file(&known, &name) {
+                // The dot keeps the resolver from these domains: the person allowed this name, not a longer one.
+                none if none.is_empty() => addresses(&format!("{name}.")),
+                found => Ok(found),
+            }
         };
-        let found = tokio::net::lookup_host((rooted.as_str(), 0)).await;
-        let found = match found {
-            Ok(found) => found,
-            // The file `hosts` has names without the dot.
-            Err(_) => tokio::net::lookup_host((name, 0)).await?,
-        };
-        Ok(found.map(|it| it.ip()).collect())
+        tokio::task::spawn_blocking(lookup).await?
     }
+}
+
+fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((name, 0).to_socket_addrs()?.map(|it| it.ip()).collect())
+}
+
+/// Returns the addresses that the text of a file such as `/etc/hosts` gives a name.
+fn in_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
+    let of_line = |line: &str| {
+        let line = line.split('#').next()?;
+        let mut words = line.split_ascii_whitespace();
+        let address = words.next()?.parse().ok()?;
+        let is_meant = words.any(|it| it.trim_end_matches('.').eq_ignore_ascii_case(name));
+        is_meant.then_some(address)
+    };
+    text.lines().filter_map(of_line).collect()
 }
 
 /// The bounds of a proxy.
@@ -63,9 +88,11 @@ pub struct ProxyLimits {
     pub connections: usize,
     /// The longest time for the head of a request, and for the first message of TLS.
     pub head: Duration,
-    /// The longest time to find the addresses of a name, and to connect to one of them.
+    /// The longest time to find the addresses of a name, and then to connect to one of them.
     pub connect: Duration,
-    /// The most targets that are counted. The bytes of others go to one line.
+    /// The longest time from a request of plain HTTP to the head of its response.
+    pub answer: Duration,
+    /// The most targets that a command may reach. Of those that it was refused, so many are noted.
     pub targets: usize,
 }
 
@@ -75,6 +102,7 @@ impl Default for ProxyLimits {
             connections: 64,
             head: Duration::from_secs(30),
             connect: Duration::from_secs(20),
+            answer: Duration::from_secs(300),
             targets: 200,
         }
     }
@@ -97,4 +125,23 @@ pub struct ProxySetup {
     /// The person's own proxy, if there is one: connections go through it.
     pub outer: OuterProxy,
     pub limits: ProxyLimits,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_hosts_file_are_found() {
+        let text = "127.0.0.1 localhost\n# 10.0.0.9 a.example\n10.0.0.1\tb.example A.Example. # c.example\n::1 a.example\n";
+        let found = |name| {
+            in_hosts_file(text, name)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("a.example"), ["10.0.0.1", "::1"]);
+        assert_eq!(found("b.example"), ["10.0.0.1"]);
+        assert!(found("c.example").is_empty() && found("example").is_empty());
+    }
 }

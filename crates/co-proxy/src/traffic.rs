@@ -60,12 +60,13 @@ impl Traffic {
         }
     }
 
-    /// Counts the bytes of a connection that was made to a target.
-    pub(crate) fn count<S>(&self, target: &Target, stream: S) -> Counted<S> {
-        let bytes = self.change(target, |(bytes, _)| Arc::clone(bytes));
-        let bytes = bytes.unwrap_or_default();
-        bytes.connections.fetch_add(1, Ordering::Relaxed);
-        Counted { stream, bytes }
+    /// Counts the bytes of a connection that was made to a target. Returns none if the command has reached too many others.
+    pub(crate) fn count<S>(&self, target: &Target, stream: S) -> Option<Counted<S>> {
+        let bytes = self.change(target, |(bytes, _)| {
+            bytes.connections.fetch_add(1, Ordering::Relaxed);
+            Arc::clone(bytes)
+        })?;
+        Some(Counted { stream, bytes })
     }
 
     /// Notes that a connection was refused.
@@ -89,7 +90,8 @@ impl Traffic {
         targets.order.iter().filter_map(of).collect()
     }
 
-    /// Changes the entry of a target. Returns none if there are too many targets already.
+    /// Changes the entry of a target. If there are too many, the first one that was never reached makes room; returns none if
+    /// all were reached.
     fn change<T>(
         &self,
         target: &Target,
@@ -99,11 +101,25 @@ impl Traffic {
         let targets = &mut *targets;
         if !targets.known.contains_key(target) {
             if targets.order.len() >= self.most {
-                return None;
+                targets.forget_one()?;
             }
             targets.order.push(target.clone());
         }
         Some(change(targets.known.entry(target.clone()).or_default()))
+    }
+}
+
+impl Targets {
+    /// Forgets the first target that was never reached; returns none if all were.
+    fn forget_one(&mut self) -> Option<()> {
+        let unreached = |target: &Target| {
+            let entry = self.known.get(target);
+            entry.is_none_or(|(bytes, _)| bytes.connections.load(Ordering::Relaxed) == 0)
+        };
+        let index = self.order.iter().position(unreached)?;
+        let target = self.order.remove(index);
+        self.known.remove(&target);
+        Some(())
     }
 }
 

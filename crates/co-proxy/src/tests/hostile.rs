@@ -87,7 +87,15 @@ async fn other_forms_of_an_address_are_no_way_to_it() {
 #[tokio::test]
 async fn a_request_hidden_in_the_body_of_another_one_is_not_sent_by_itself() {
     let server = TextServer::start("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let scene = Scene::new(Parts::default());
+    // A connection that is kept ends after this time.
+    let limits = ProxyLimits {
+        head: Duration::from_secs(2),
+        ..ProxyLimits::default()
+    };
+    let scene = Scene::new(Parts {
+        limits,
+        ..Parts::default()
+    });
     let host = format!("good.example:{}", server.port);
     let hidden = "GET / HTTP/1.1\r\nHost: bad.example\r\n\r\n";
     for lengths in [
@@ -288,6 +296,82 @@ async fn only_so_many_targets_are_counted() {
         );
     }
     assert_eq!(scene.traffic().len(), 3);
+    // What is reached later is counted, and only so many may be.
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let (port, server) = echo().await;
+        servers.push(server);
+        assert!(scene.tunnel(&format!("good.example:{port}")).await.is_ok());
+    }
+    assert!(scene.traffic().iter().all(|it| it.reached));
+    let (port, _server) = echo().await;
+    let answer = scene.tunnel(&format!("good.example:{port}")).await;
+    let answer = answer.unwrap_err();
+    assert!(answer.contains("reached too many other hosts"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_connect_to_the_port_of_plain_http_carries_requests_for_that_host_alone() {
+    // The person's proxy stands for port 80, which tests cannot listen at.
+    let server = TextServer::start("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await;
+    let outer = format!("http://127.0.0.1:{}", server.port);
+    let variables = [("HTTP_PROXY".into(), outer.into())];
+    let scene = Scene::new(Parts {
+        outer: OuterProxy::from_environment(&variables),
+        ..Parts::default()
+    });
+    let get =
+        |host: &str| format!("GET /a?b HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    for (request, status) in [
+        (get("good.example"), "HTTP/1.1 200 "),
+        (get("bad.example"), "HTTP/1.1 400 "),
+        (get("good.example:81"), "HTTP/1.1 400 "),
+        (
+            "CONNECT good.example:7 HTTP/1.1\r\n\r\n".to_owned(),
+            "HTTP/1.1 400 ",
+        ),
+        (
+            "GET http://bad.example/ HTTP/1.1\r\n\r\n".to_owned(),
+            "HTTP/1.1 400 ",
+        ),
+        ("SSH-2.0-x\r\n\r\n".to_owned(), "HTTP/1.1 400 "),
+    ] {
+        let mut tunnel = scene.tunnel("good.example:80").await.unwrap();
+        tunnel.write_all(request.as_bytes()).await.unwrap();
+        let answer = rest(&mut tunnel).await;
+        assert!(answer.starts_with(status), "{request}: {answer}");
+    }
+    assert!(scene.tunnel("bad.example:80").await.is_err());
+    let heads = server.heads();
+    assert_eq!(heads.len(), 1, "{heads:?}");
+    assert!(
+        heads[0].starts_with("GET http://good.example/a?b HTTP/1.1\r\n"),
+        "{heads:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_has_its_time() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let limits = ProxyLimits {
+        answer: Duration::from_millis(20),
+        ..ProxyLimits::default()
+    };
+    let scene = Scene::new(Parts {
+        limits,
+        ..Parts::default()
+    });
+    let host = format!("good.example:{port}");
+    let answer = scene
+        .send(&format!(
+            "GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        ))
+        .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 502 ") && answer.contains("did not answer in time"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]

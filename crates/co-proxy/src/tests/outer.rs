@@ -98,6 +98,22 @@ async fn a_proxy_of_the_person_that_refuses_is_named() {
 }
 
 #[tokio::test]
+async fn a_name_of_this_machine_is_refused_behind_a_proxy_too() {
+    let (outer, heads, _task) = outer("200 OK").await;
+    let scene = Scene::new(Parts {
+        outer,
+        names: vec![("good.example", vec![vec![ip("169.254.169.254")]])],
+        ..Parts::default()
+    });
+    let answer = scene.tunnel("good.example:7").await.unwrap_err();
+    assert!(answer.contains("not to the internet"), "{answer}");
+    let plain = "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n";
+    let answer = scene.send(plain).await;
+    assert!(answer.contains("not to the internet"), "{answer}");
+    assert!(heads.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn on_port_443_the_name_must_be_that_of_the_connect() {
     let (outer, _heads, _task) = outer("200 OK").await;
     let scene = behind(outer);
