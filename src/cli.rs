@@ -1,6 +1,7 @@
 //! The command line of `co-nvim`: the backend itself, and the commands `exec`, `check`, `edit` and `doctor`.
 
 pub mod check;
+mod common;
 mod descriptors;
 pub mod doctor;
 mod edit;
@@ -9,20 +10,19 @@ mod setup;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use self::common::{failed, print, real_directory};
 use crate::app;
 use crate::chat::person::run_editor;
 use crate::config::{Config, Layers, LoadedSettings};
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
 use crate::workspace::judge::workspace_of;
-use co_exec::LimitEnforcement;
 use co_exec::privacy;
-use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxRefusal};
+use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxReport};
 use co_exec::watchdog::{self, EndCondition, Role, Watchdog};
 
 const HELP: &str = "\
@@ -81,11 +81,6 @@ fn with_watchdog(
         Ok(Role::Watchdog(code)) => Ok(code),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn failed(why: &str) -> ExitCode {
-    crate::logging::fatal(why);
-    ExitCode::FAILURE
 }
 
 fn without_guard(command: &str, rest: Vec<OsString>) -> ExitCode {
@@ -242,45 +237,14 @@ async fn doctor(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn probe() -> doctor::SandboxReport {
+fn probe() -> SandboxReport {
     // The doctor reports the faults of the settings itself.
     match CommandContext::read() {
         Ok((here, _problems)) => {
-            let launcher = here.launcher();
             let cwd = real_directory(Path::new("."));
             let workspace = workspace_of(&cwd.unwrap_or_else(|_| PathBuf::from("/")));
-            doctor::SandboxReport {
-                sandbox: launcher.support().words(),
-                held: launcher.check(),
-                trials: launcher.check_trial(&workspace),
-                known: !launcher.probe_failed(),
-                limits: LimitEnforcement::find(),
-                landlock: launcher.support().abi,
-            }
+            here.launcher().report(&workspace)
         }
-        Err(error) => doctor::SandboxReport {
-            sandbox: error.to_string(),
-            held: Err(SandboxRefusal::Unable(error.to_string())),
-            trials: Err(SandboxRefusal::Unable(error.to_string())),
-            known: true,
-            limits: LimitEnforcement::find(),
-            landlock: None,
-        },
-    }
-}
-
-/// Resolves links and `..` in a working directory, because the workspace depends on the real path.
-fn real_directory(cwd: &Path) -> Result<PathBuf, String> {
-    let real = cwd.canonicalize().ok().filter(|real| real.is_dir());
-    real.ok_or_else(|| {
-        let cwd = cwd.display();
-        format!("{cwd} is not a directory; name one that exists")
-    })
-}
-
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => SandboxReport::none(error.to_string()),
     }
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use super::change::{Change, Entry};
 use super::head::HeadMove;
-use super::lock;
 use super::snapshot::{Differences, Look, Snapshot, entry_at};
 use super::store::Store;
+use super::store::lock;
 use crate::workspace::edits::PlannedEdit;
 use crate::workspace::judge::Judge;
 use co_edit::FileText;
 use co_exec::beneath::Dir;
-use co_exec::watcher::{Changes, Mark};
+use co_exec::watcher::{ChangeMark, Changes};
 
 /// The reason why nothing can be taken back while the first snapshot is taken.
 pub(super) const NOT_YET: &str = "the first checkpoint of the workspace is being made";
@@ -43,7 +43,7 @@ pub struct Workspace {
 struct Moment {
     snapshot: Snapshot,
     /// The moment before the snapshot; none if nothing watched the workspace.
-    mark: Option<Mark>,
+    mark: Option<ChangeMark>,
     open: Vec<OpenWindow>,
 }
 

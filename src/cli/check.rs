@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
+use super::common;
 use super::setup::Setup;
 use crate::workspace::judge::workspace_of;
 use co_exec::Program;
@@ -32,7 +33,7 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
         Err(why) => return fail(&format!("{why}\n{USAGE}")),
     };
     let cwd = arguments.cwd.unwrap_or_else(|| PathBuf::from("."));
-    let cwd = match super::real_directory(&cwd) {
+    let cwd = match common::real_directory(&cwd) {
         Ok(cwd) => cwd,
         Err(why) => return fail(&format!("{why}\n")),
     };

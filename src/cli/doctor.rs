@@ -23,7 +23,7 @@ use crate::workspace::confinement::Isolation;
 use crate::workspace::judge::{rule_faults, workspace_of};
 use co_exec::LimitEnforcement;
 use co_exec::container::{EngineFault, check_engine};
-use co_exec::sandbox::SandboxRefusal;
+use co_exec::sandbox::SandboxReport;
 
 pub use check::{Check, CheckLevel};
 
@@ -70,22 +70,6 @@ impl DoctorArguments {
         }
         Ok(Some(parsed))
     }
-}
-
-/// The executor's findings about the sandbox.
-#[derive(Debug, Clone)]
-pub struct SandboxReport {
-    /// A sentence about the confinement of unasked commands, or the reason why there is none.
-    pub sandbox: String,
-    /// The kernel can confine a command, or the reason why not.
-    pub held: Result<(), SandboxRefusal>,
-    /// A command can run as a trial, or the reason why not.
-    pub trials: Result<(), SandboxRefusal>,
-    /// The probe of the sandbox worked.
-    pub known: bool,
-    pub limits: LimitEnforcement,
-    /// The version of Landlock, if there is one.
-    pub landlock: Option<u32>,
 }
 
 /// Runs all checks and prints their results. The exit status is 1 if one of them is an error.
@@ -137,7 +121,7 @@ pub async fn checks(
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
     checks.extend(trials(probe));
-    checks.extend(landlock::check(probe.landlock));
+    checks.extend(landlock::check(probe));
     let engine = check_engine(config.container(), &args.environment).await;
     checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
     checks.push(container::check(&config, engine).await);

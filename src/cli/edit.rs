@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use lexopt::{Arg::*, Parser};
 use serde_json::json;
 
+use super::common;
 use super::setup::Setup;
 use crate::buffers::OpenBuffers;
 use crate::tool::edit;
@@ -39,7 +40,7 @@ struct EditArguments {
 pub(super) fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
     let arguments = match parse(args) {
         Ok(Some(arguments)) => arguments,
-        Ok(None) => return super::print(USAGE),
+        Ok(None) => return common::print(USAGE),
         Err(why) => {
             crate::logging::fatal(&format!("{why}\n{USAGE}"));
             return ExitCode::from(2);
@@ -47,7 +48,7 @@ pub(super) fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
     };
     match change(&arguments, setup) {
         Ok(proposal) => print(&proposal, arguments.json),
-        Err(why) => super::failed(&why),
+        Err(why) => common::failed(&why),
     }
 }
 
@@ -73,7 +74,7 @@ fn parse(args: Vec<OsString>) -> Result<Option<EditArguments>, String> {
 
 /// Reads the request and applies it.
 fn change(arguments: &EditArguments, setup: Setup) -> Result<Proposal, String> {
-    let cwd = super::real_directory(arguments.cwd.as_deref().unwrap_or(Path::new(".")))?;
+    let cwd = common::real_directory(arguments.cwd.as_deref().unwrap_or(Path::new(".")))?;
     let mut text = String::new();
     let read = io::stdin().lock().read_to_string(&mut text);
     read.map_err(|error| format!("standard input cannot be read: {error}"))?;
@@ -106,10 +107,10 @@ fn print(proposal: &Proposal, as_json: bool) -> ExitCode {
             "hash": proposal.hash(),
             "notes": proposal.notes,
         });
-        return super::print(&format!("{object}\n"));
+        return common::print(&format!("{object}\n"));
     }
     for note in &proposal.notes {
         let _shown = writeln!(io::stderr(), "{note}");
     }
-    super::print(&proposal.diff)
+    common::print(&proposal.diff)
 }

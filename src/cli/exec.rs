@@ -15,21 +15,23 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::config::{Config, ConfinementSetting};
+use super::common;
+use crate::config::ConfinementSetting;
 use crate::network::{HostAccess, HostReport, MAX_LOOPBACK_PORTS, OpenAccess};
-use crate::paths::Paths;
 use crate::workspace::confinement::Isolation;
 use crate::workspace::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Environment, ExecSettings, Executor,
-    ExecutorSetup, Launcher, RunningCommand, Streams, detach_terminal,
+    Caller, CommandOutcome, CommandSpec, Confinement, Environment, Executor, ExecutorSetup,
+    RunningCommand, Streams, detach_terminal,
 };
 use co_policy::HostRules;
 use printer::Ending;
 use request::ExecRequest;
 use terminal::TerminalAsker;
 use trial::{Trial, Tried, say};
+
+pub use request::Machine;
 
 pub(super) use request::{HELP, USAGE};
 
@@ -42,15 +44,6 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 /// The exit status after a signal that came when the command had ended already.
 const INTERRUPTED: u8 = 130;
-
-/// The settings and the launcher that commands run with.
-pub struct Machine {
-    pub paths: Paths,
-    pub config: Config,
-    /// Those of `config`, for the executor.
-    pub settings: ExecSettings,
-    pub launcher: Launcher,
-}
 
 /// Runs the command that the arguments after `exec` name, confined as they or the settings say.
 pub fn main(args: &[OsString], machine: Machine, watchdog: Watchdog) -> ExitCode {
@@ -76,7 +69,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         })
         .and_then(|cwd| request::parse(args, &cwd, machine.settings.max_timeout));
     let request = request.and_then(|request| {
-        let cwd = super::real_directory(&request.cwd)?;
+        let cwd = common::real_directory(&request.cwd)?;
         Ok(ExecRequest { cwd, ..request })
     });
     let request = match request {

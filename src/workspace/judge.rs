@@ -18,7 +18,7 @@ use co_exec::regular::FileStamp;
 use co_exec::repository;
 use co_exec::sandbox::{Launcher, SandboxRefusal};
 use co_exec::secrets::{Survey, Surveys, content};
-use co_exec::watcher::{Changes, Mark};
+use co_exec::watcher::{ChangeMark, Changes};
 use co_policy::facts::{Facts, LocalFacts, PathFact};
 use co_policy::paths::PathUse;
 use co_policy::rule_files::{SavedRules, WorkspaceRules};
@@ -501,7 +501,7 @@ impl Judge {
     /// Returns the directories of the workspace that may have changed since a moment. Call it before a look at them.
     ///
     /// It blocks on files: call it from `spawn_blocking`.
-    pub fn changes(&self, since: Option<&Mark>) -> Changes {
+    pub fn changes(&self, since: Option<&ChangeMark>) -> Changes {
         self.surveys().watchers().changes(self.facts.root(), since)
     }
 

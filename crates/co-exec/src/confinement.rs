@@ -108,31 +108,28 @@ impl Confinement {
         }
     }
 
-    /// Returns the secrets that the level closes, if it has a workspace.
-    pub(crate) fn secrets(&self) -> Option<ClosedSecrets<'_>> {
+    /// Returns the name, the words and the secrets of the level, unless nothing holds the command.
+    fn parts(&self) -> Option<(&'static str, &'static str, ClosedSecrets<'_>)> {
         match self.holder() {
             Holder::Nobody => None,
-            Holder::Kernel(level) => Some(level.secrets),
-            Holder::Engine(level) => Some(level.secrets),
+            Holder::Kernel(level) => Some((level.name, level.words, level.secrets)),
+            Holder::Engine(level) => Some((level.name, level.words, level.secrets)),
         }
+    }
+
+    /// Returns the secrets that the level closes, if it has a workspace.
+    pub(crate) fn secrets(&self) -> Option<ClosedSecrets<'_>> {
+        self.parts().map(|(_, _, secrets)| secrets)
     }
 
     /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `container`.
     pub fn name(&self) -> &'static str {
-        match self.holder() {
-            Holder::Nobody => NO_LEVEL,
-            Holder::Kernel(level) => level.name,
-            Holder::Engine(level) => level.name,
-        }
+        self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }
 
     /// Returns the level in a few words for a person, or none if nothing holds the command.
     pub fn words(&self) -> Option<&'static str> {
-        match self.holder() {
-            Holder::Nobody => None,
-            Holder::Kernel(level) => Some(level.words),
-            Holder::Engine(level) => Some(level.words),
-        }
+        self.parts().map(|(_, words, _)| words)
     }
 
     /// Returns the workspace, unless nothing holds the command.

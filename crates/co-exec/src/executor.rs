@@ -1,7 +1,7 @@
 //! Starts commands, and ends all of them at shutdown.
 
+mod bounds;
 mod inside;
-mod limit_checks;
 pub(crate) mod running_command;
 mod start;
 pub(crate) mod supervisor;

@@ -23,6 +23,7 @@
 //! | `command` | a command to run |
 //! | `confinement` | the levels of confinement, each in a file |
 //! | `environment` | the source of its variables |
+//! | `places` | the places outside the workspace that confined commands may read: `places/system.rs`, `places/home.rs` |
 //! | `error` | the reasons why a command did not start |
 //! | `timed_output` | programs of co's own with a time limit |
 //! | `program_search` | programs on a PATH |
@@ -50,6 +51,7 @@ mod limits;
 mod outcome;
 mod output;
 pub mod path_list;
+mod places;
 mod process;
 mod program_search;
 pub mod regular;

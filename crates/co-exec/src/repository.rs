@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::beneath::{self, Dir, Kind};
 
+pub use links::Untrusted;
+
 mod links;
 #[cfg(test)]
 mod tests;
@@ -63,11 +65,6 @@ pub struct Dirs {
     /// The directory that all work trees of the repository share; it may be the same.
     pub common: PathBuf,
 }
-
-/// The reason for a person why the git directories of a workspace are not trusted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Untrusted(pub String);
 
 /// Returns the git directories of `workspace`, a real path; none if there is no repository.
 ///

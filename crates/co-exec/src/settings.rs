@@ -7,32 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::places::home;
 use crate::settings::container::ContainerSettings;
-
-/// Variables that contain the paths of toolchains.
-pub(crate) const TOOLCHAINS: &[&str] = &[
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOPATH",
-    "GOROOT",
-    "JAVA_HOME",
-    "NVM_DIR",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PYENV_ROOT",
-];
-
-/// The places where toolchains keep the sources of dependencies.
-const READ_ROOTS: &[&str] = &[
-    "/usr/include",
-    "~/.cargo/registry",
-    "~/.cargo/git",
-    "~/.rustup/toolchains",
-    "~/go/pkg/mod",
-    "~/.m2/repository",
-    "~/.gradle/caches",
-    "~/.nuget/packages",
-];
 
 /// The settings of an [`Executor`](crate::Executor).
 #[derive(Debug, Clone, PartialEq)]
@@ -89,10 +65,9 @@ impl ExecSettings {
     /// Returns the default settings with this directory of spill files.
     pub fn new(spill_dir: PathBuf) -> Self {
         Self {
-            env_allow: TOOLCHAINS
-                .iter()
-                .chain(&["LC_*", "TZ", "COLORTERM"])
-                .map(|name| (*name).to_owned())
+            env_allow: home::variables()
+                .chain(["LC_*", "TZ", "COLORTERM"])
+                .map(str::to_owned)
                 .collect(),
             login_path: false,
             max_timeout: Duration::from_secs(600),
@@ -116,7 +91,10 @@ impl ExecSettings {
             open_files: None,
             file_size: None,
             namespaces: true,
-            read_roots: READ_ROOTS.iter().map(PathBuf::from).collect(),
+            read_roots: home::READ_ROOTS
+                .split_whitespace()
+                .map(PathBuf::from)
+                .collect(),
             container: ContainerSettings::default(),
         }
     }

@@ -106,7 +106,7 @@ enum Slot {
 
 /// A moment in the life of one watcher.
 #[derive(Debug, Clone)]
-pub struct Mark {
+pub struct ChangeMark {
     watcher: Arc<()>,
     number: u64,
 }
@@ -115,7 +115,7 @@ pub struct Mark {
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The moment of this answer; none if the workspace is not watched.
-    pub mark: Option<Mark>,
+    pub mark: Option<ChangeMark>,
     /// The directories whose entries or files may have changed since the earlier moment, by their real paths; none if anything may
     /// have changed. The directories below one that is new are in it too.
     pub dirs: Option<HashSet<Arc<Path>>>,
@@ -217,7 +217,7 @@ impl Watchers {
     /// Returns the directories of the workspace `root` that may have changed since a moment.
     ///
     /// Blocks on files.
-    pub fn changes(&self, root: &Path, since: Option<&Mark>) -> Changes {
+    pub fn changes(&self, root: &Path, since: Option<&ChangeMark>) -> Changes {
         let watcher = match self.lock().get(root) {
             Some(Slot::Watching(watcher)) => Arc::clone(watcher),
             _ => return Changes::default(),
@@ -400,7 +400,7 @@ impl Watcher {
     }
 
     /// Returns the directories that changed since a moment; nothing if the watcher has missed something and must end.
-    fn changes(&self, since: Option<&Mark>) -> Option<Changes> {
+    fn changes(&self, since: Option<&ChangeMark>) -> Option<Changes> {
         let mut state = self.lock();
         state.asked = Instant::now();
         if state.over {
@@ -463,15 +463,15 @@ impl Watcher {
 }
 
 impl Tree {
-    fn answer(&mut self, since: Option<&Mark>) -> Changes {
+    fn answer(&mut self, since: Option<&ChangeMark>) -> Changes {
         let is_known =
-            |it: &&Mark| Arc::ptr_eq(&it.watcher, &self.id) && it.number >= self.known_since;
+            |it: &&ChangeMark| Arc::ptr_eq(&it.watcher, &self.id) && it.number >= self.known_since;
         let changed = self.changed.iter();
         let dirs = since.filter(is_known).map(|since| {
             let new = changed.filter(|(_, number)| **number > since.number);
             new.map(|(path, _)| Arc::clone(path)).collect()
         });
-        let mark = Mark {
+        let mark = ChangeMark {
             watcher: Arc::clone(&self.id),
             number: self.number,
         };

@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use super::*;
+use co_exec::sandbox::SandboxRefusal;
 
 /// Returns what a kernel that can do everything reports.
 fn able() -> SandboxReport {

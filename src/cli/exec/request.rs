@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use lexopt::{Arg::*, Parser};
 
-use crate::config::ConfinementSetting;
-use co_exec::{Caller, Program};
+use crate::config::{Config, ConfinementSetting};
+use crate::paths::Paths;
+use co_exec::sandbox::Launcher;
+use co_exec::{Caller, ExecSettings, Program};
 use co_policy::{HostPattern, HostPatternError};
 
 /// The text of `co-nvim exec --help` below [`USAGE`].
@@ -189,6 +191,15 @@ fn confinement(word: &str) -> Result<ConfinementSetting, String> {
             .join(", ");
         format!("`--backend {word}` is unknown: give one of {words}")
     })
+}
+
+/// The settings and the launcher that commands run with.
+pub struct Machine {
+    pub paths: Paths,
+    pub config: Config,
+    /// Those of `config`, for the executor.
+    pub settings: ExecSettings,
+    pub launcher: Launcher,
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::request::Machine;
 use super::request::{AfterTrial, ExecRequest};
-use super::{Machine, terminal};
+use super::terminal;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{By, Checkpoints, Store, files};
 use crate::paths::Paths;

@@ -87,7 +87,7 @@ pub(crate) enum TmpPlace {
 }
 
 /// The limits of a level that are not those of every command; see `limits`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelLimits {
     /// True if the settings have lower limits for its commands, because they run unasked.
     pub(crate) unasked: bool,

@@ -26,7 +26,7 @@ pub(super) fn level(workspace: &Path) -> Level<'_> {
         limits: LevelLimits {
             unasked: true,
             unapproved: true,
-            layer: false,
+            ..LevelLimits::default()
         },
     }
 }

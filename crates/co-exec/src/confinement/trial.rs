@@ -26,9 +26,9 @@ pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level
         // A trial is for the code of the project, so the hooks and the configuration of its git run in it.
         hardens_git: false,
         limits: LevelLimits {
-            unasked: false,
             unapproved: true,
             layer: true,
+            ..LevelLimits::default()
         },
     }
 }

@@ -26,10 +26,6 @@ pub(crate) fn level<'a>(workspace: &'a Path, network: bool, shown: &'a ShownSecr
         },
         tmp: TmpPlace::Disk,
         hardens_git: false,
-        limits: LevelLimits {
-            unasked: false,
-            unapproved: false,
-            layer: false,
-        },
+        limits: LevelLimits::default(),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Containers {
     token: u64,
     /// The number of containers that were made, for their names.
     made: AtomicU64,
-    slots: Mutex<HashMap<ContainerUse, Slot>>,
+    slots: Mutex<HashMap<ContainerUse, ContainerSlot>>,
     /// All containers, also those that another one has replaced while commands run in them.
     all: Mutex<Vec<Weak<Container>>>,
     pruned: AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) struct Containers {
 }
 
 /// The container for the next command of a use. It is locked while the engine makes one.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Container>>>>;
+type ContainerSlot = Arc<tokio::sync::Mutex<Option<Arc<Container>>>>;
 
 impl Containers {
     pub(crate) fn new(env: Variables) -> Self {
@@ -105,7 +105,7 @@ impl Containers {
         all.push(Arc::downgrade(container));
     }
 
-    fn slot(&self, purpose: &ContainerUse) -> Slot {
+    fn slot(&self, purpose: &ContainerUse) -> ContainerSlot {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(slots.entry(purpose.clone()).or_default())
     }

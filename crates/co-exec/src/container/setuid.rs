@@ -27,7 +27,7 @@ const CHMOD: &str = r#"for file; do chmod u-s "$file"; done"#;
 
 /// A look at the files of a workspace that changed since a time.
 #[derive(Debug)]
-struct Look {
+struct SetuidSearch {
     since: ChangeTime,
     until: Instant,
     cleared: Vec<PathBuf>,
@@ -59,13 +59,13 @@ pub(super) async fn clear(container: &Container, since: ChangeTime) -> Option<St
     look.told()
 }
 
-async fn look(container: &Container, since: ChangeTime) -> Option<Look> {
+async fn look(container: &Container, since: ChangeTime) -> Option<SetuidSearch> {
     let workspace = container.workspace().0.to_owned();
-    let look = tokio::task::spawn_blocking(move || Look::at(&workspace, since));
+    let look = tokio::task::spawn_blocking(move || SetuidSearch::at(&workspace, since));
     look.await.ok()
 }
 
-impl Look {
+impl SetuidSearch {
     fn at(workspace: &Path, since: ChangeTime) -> Self {
         let mut look = Self {
             since,

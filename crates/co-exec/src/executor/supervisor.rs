@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
-use crate::executor::limit_checks::LimitChecks;
+use crate::executor::bounds::LimitChecks;
 use crate::executor::start::StartedProcess;
 use crate::limits::{CommandLimits, ExceededLimit};
 use crate::outcome::{BackgroundProcess, CommandOutcome};

@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::Untrusted;
 use crate::beneath;
+
+/// The reason for a person why the git directories of a workspace are not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Untrusted(pub String);
 
 /// The directories whose files git shows.
 const SHOWN_DIRECTORIES: [&str; 4] = ["objects", "refs", "logs", "reftable"];

@@ -9,6 +9,7 @@ mod tests;
 
 mod arguments;
 mod calls;
+mod refused_call;
 
 use std::collections::BTreeMap;
 
@@ -16,63 +17,9 @@ use nix::libc;
 use seccompiler::sock_filter;
 
 use self::calls::SystemCalls;
-use crate::confinement::level::{Calls, Network};
+use self::refused_call::{Condition, RefusedCall};
 
-/// The inputs of the filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FilterConfig {
-    pub calls: Calls,
-    /// The Landlock version that is used together with the filter.
-    pub abi: i32,
-    pub network: Network,
-    /// True if a read-only file system already prevents some calls.
-    pub mounted: bool,
-    /// True if the command has its own PID namespace, so that it cannot signal processes outside.
-    pub pid_namespace: bool,
-}
-
-/// The arguments for which an allowed system call is refused, and the error.
-#[derive(Debug, Clone, Copy)]
-struct Refusal {
-    call: i64,
-    when: Condition,
-    /// A further condition.
-    and: Condition,
-    errno: i32,
-}
-
-/// The condition on the low words of the arguments for which a call is refused.
-#[derive(Debug, Clone, Copy)]
-enum Condition {
-    Always,
-    /// A bit of the mask is set in the argument.
-    AnyBit(u8, u32),
-    /// The masked argument equals the value.
-    Masked(u8, u32, u32),
-    In(u8, &'static [u32]),
-    NotIn(u8, &'static [u32]),
-    /// The argument, a pointer, is not null.
-    Some(u8),
-}
-
-impl Refusal {
-    const fn new(call: i64, when: Condition) -> Self {
-        Self {
-            call,
-            when,
-            and: Condition::Always,
-            errno: libc::EPERM,
-        }
-    }
-
-    const fn and(self, and: Condition) -> Self {
-        Self { and, ..self }
-    }
-
-    const fn errno(self, errno: i32) -> Self {
-        Self { errno, ..self }
-    }
-}
+pub(super) use self::refused_call::FilterConfig;
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: u32 = 0xC000_003E;
@@ -171,7 +118,7 @@ fn number(call: i64) -> u32 {
 }
 
 /// Returns the instructions for one refusal. If a condition is false, they end in the next instruction.
-fn body(refusal: Refusal) -> Vec<sock_filter> {
+fn body(refusal: RefusedCall) -> Vec<sock_filter> {
     let and = condition(refusal.and, 1);
     let mut steps = condition(refusal.when, and.len() + 1);
     steps.extend(and);

@@ -2,12 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::names;
 use crate::beneath;
 use crate::regular;
 use crate::repository::{self, Dirs};
 
 mod configured;
+/// Keys in git's configuration that name further files, or a directory of hooks.
+const FILE_KEYS: &[&str] = &[
+    "path",
+    "excludesfile",
+    "attributesfile",
+    "allowedsignersfile",
+    "template",
+    "hookspath",
+];
+
 #[cfg(test)]
 mod tests;
 
@@ -208,7 +217,7 @@ pub(super) fn configuration(home: &Path) -> Vec<PathBuf> {
             continue;
         };
         let beside = base.parent().unwrap_or(home);
-        files.extend(values(&text, names::GIT_FILE_KEYS).map(|value| {
+        files.extend(values(&text, FILE_KEYS).map(|value| {
             value
                 .strip_prefix("~/")
                 .map_or_else(|| beside.join(value), |below| home.join(below))

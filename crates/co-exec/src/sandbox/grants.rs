@@ -7,26 +7,24 @@ mod place_pattern;
 mod tests;
 mod tools;
 mod trial;
+mod workspace_paths;
 mod writes;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
-use super::plan::{Grant, HiddenPaths, MemoryDirectory, Mounts, OpenedDirectory, PathBytes, Right};
-use super::{git, names, tmp};
-use crate::beneath;
-use crate::confinement::level::{Access, Level, TmpPlace};
-use crate::error::refusal::{HidingRefusal, SandboxRefusal};
+use self::workspace_paths::{WorkspacePaths, around, changed, outermost};
+use super::plan::{Grant, HiddenPaths, MemoryDirectory, Mounts, PathBytes, Right};
+use super::{git, tmp};
+use crate::confinement::level::{Access, TmpPlace};
+use crate::error::refusal::SandboxRefusal;
+use crate::places::{home, system};
 use crate::secrets::{Survey, config_credential};
 
-/// The time after which paths outside the listed directories are looked up again.
-const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The most rules that hide the secrets of a workspace. Each makes a start slower.
-const MAX_SECRET_RULES: usize = 10_000;
+pub(super) use self::workspace_paths::{FoundPaths, GrantRequest};
 
 /// Finds the grants of a command.
 #[derive(Debug)]
@@ -37,54 +35,6 @@ pub(super) struct Grants {
     read_roots: Vec<PathBuf>,
     root: bool,
     kept: Mutex<Option<Arc<WorkspacePaths>>>,
-}
-
-/// The command for which paths are granted.
-pub(super) struct GrantRequest<'a> {
-    pub level: Level<'a>,
-    pub tmp: &'a Path,
-    /// The most bytes in it, if it is in memory.
-    pub tmp_size: u64,
-    pub env: &'a [(OsString, OsString)],
-    pub namespaces: bool,
-    /// The secrets of the workspace, if the command must not open them.
-    pub survey: Option<&'a Survey>,
-}
-
-/// The granted and protected paths of one command.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct FoundPaths {
-    pub grants: Vec<Grant>,
-    pub opened: Vec<OpenedDirectory>,
-    pub mounts: Option<Mounts>,
-    /// Variables for the command.
-    pub env: Vec<(OsString, OsString)>,
-    /// Paths to compare when the command has ended.
-    pub watched: Vec<PathBuf>,
-    /// Those of them that nothing protects, because they are missing.
-    pub absent: BTreeSet<PathBuf>,
-    /// Protected names that do not exist and need a placeholder.
-    pub missing: Vec<PathBuf>,
-}
-
-/// The paths that are the same for each level and temporary directory.
-#[derive(Debug)]
-struct WorkspacePaths {
-    workspace: PathBuf,
-    named: Vec<tools::NamedPath>,
-    at: Instant,
-    stamps: Vec<(PathBuf, Option<SystemTime>)>,
-    /// The workspace's real path.
-    real: PathBuf,
-    /// The readable paths outside the workspace.
-    reads: Vec<Grant>,
-    secrets: Vec<PathBuf>,
-    home: PathBuf,
-    trusted: bool,
-    /// True if the person's git configuration is closed, because it contains a credential.
-    git_closed: bool,
-    /// The paths that git's configuration names. The first command that writes asks git for them.
-    configured: OnceLock<Result<git::ConfiguredPaths, SandboxRefusal>>,
 }
 
 impl Grants {
@@ -115,13 +65,13 @@ impl Grants {
         let mut found = FoundPaths::default();
         let mut grants = BTreeSet::new();
         grants.extend(
-            names::DEVICES
+            system::DEVICES
                 .iter()
                 .map(|path| Grant(Right::Device, PathBytes::from(path))),
         );
         grants.insert(Grant(Right::Write, PathBytes::from(request.tmp)));
         if request.level.calls.work() {
-            grants.insert(Grant(Right::Device, PathBytes::from(names::ZERO)));
+            grants.insert(Grant(Right::Device, PathBytes::from(system::ZERO)));
         }
         match request.level.access {
             Access::Read => {
@@ -199,7 +149,7 @@ impl Grants {
     ) -> Result<bool, SandboxRefusal> {
         let kept = self.workspace_paths(workspace, env)?;
         let places = kept.reads.iter().map(|Grant(_, place)| place.0.as_path());
-        let mut places = places.chain(names::DEVICES.iter().map(Path::new));
+        let mut places = places.chain(system::DEVICES.iter().map(Path::new));
         Ok(places.any(|place| path.starts_with(place)))
     }
 
@@ -284,15 +234,15 @@ impl Grants {
     /// Returns the grants of system directories. For users other than root, file modes protect the secrets in `/etc`.
     fn system(&self, listed: &mut Vec<PathBuf>) -> Vec<PathBuf> {
         let etc = Path::new("/etc");
-        let mut places: Vec<PathBuf> = names::SYSTEM.iter().map(PathBuf::from).collect();
+        let mut places: Vec<PathBuf> = system::readable().map(PathBuf::from).collect();
         if self.root {
             places.retain(|path| path != etc);
             listed.push(etc.to_owned());
             let wanted = |path: &PathBuf| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                names::ETC.iter().any(|wanted| {
+                system::ETC.split_whitespace().any(|wanted| {
                     let begin = wanted.strip_suffix('*');
-                    begin.map_or(name == *wanted, |begin| name.starts_with(begin))
+                    begin.map_or(name == wanted, |begin| name.starts_with(begin))
                 })
             };
             let entries = etc.read_dir().into_iter().flatten().flatten();
@@ -303,7 +253,7 @@ impl Grants {
 
     /// Returns the real paths of existing places that must not be read.
     fn secrets(&self, home: &Path, named: &[tools::NamedPath]) -> Vec<PathBuf> {
-        let mut all: Vec<PathBuf> = names::SECRETS.iter().map(|name| home.join(name)).collect();
+        let mut all: Vec<PathBuf> = home::secrets().map(|name| home.join(name)).collect();
         all.extend(self.own.iter().cloned());
         all.extend(
             named.iter().flat_map(|(_, path)| {
@@ -311,57 +261,11 @@ impl Grants {
             }),
         );
         if self.root {
-            all.extend(names::SYSTEM_SECRETS.iter().map(PathBuf::from));
+            all.extend(system::SECRETS.iter().map(PathBuf::from));
         }
         all.iter()
             .filter_map(|path| path.canonicalize().ok())
             .collect()
-    }
-}
-
-impl WorkspacePaths {
-    fn serves(&self, workspace: &Path, named: &[tools::NamedPath]) -> bool {
-        self.at.elapsed() < LOOKUP_INTERVAL
-            && self.workspace == workspace
-            && self.named == named
-            && self
-                .stamps
-                .iter()
-                .all(|(path, stamp)| changed(path) == *stamp)
-    }
-
-    /// Returns the directories of the workspace that are granted entry by entry.
-    fn opened(&self, survey: Option<&Survey>) -> Result<Vec<OpenedDirectory>, SandboxRefusal> {
-        opened_directories(&self.real, &self.secrets, survey)
-    }
-
-    /// Returns the secrets in the workspace that the command must not open, and the closed places in it.
-    fn hidden(&self, request: &GrantRequest<'_>) -> HiddenPaths {
-        let surveyed = request.survey.into_iter().flat_map(Survey::closed);
-        let surveyed = surveyed.filter(|path| !request.level.secrets.shown.includes(path));
-        let closed = self.secrets.iter();
-        let closed = closed.filter(|path| path.starts_with(&self.real));
-        let paths: BTreeSet<&PathBuf> = closed.chain(surveyed).collect();
-        HiddenPaths {
-            by: Some(PathBytes::from(request.tmp)),
-            paths: paths.into_iter().map(PathBytes::from).collect(),
-        }
-    }
-
-    /// Returns the paths that git's configuration names.
-    fn configured(
-        &self,
-        request: &GrantRequest<'_>,
-    ) -> Result<git::ConfiguredPaths, SandboxRefusal> {
-        let ask = || {
-            git::ConfiguredPaths::ask(&git::GitQuery {
-                workspace: &self.real,
-                home: &self.home,
-                env: request.env,
-                trusted: self.trusted,
-            })
-        };
-        self.configured.get_or_init(ask).clone()
     }
 }
 
@@ -432,70 +336,4 @@ fn check_place(
         )));
     }
     Ok(())
-}
-
-/// Returns the directories of a workspace that are granted entry by entry, around what is closed.
-fn opened_directories(
-    workspace: &Path,
-    places: &[PathBuf],
-    survey: Option<&Survey>,
-) -> Result<Vec<OpenedDirectory>, SandboxRefusal> {
-    let Some(survey) = survey.filter(|survey| survey.complete) else {
-        return Err(HidingRefusal::NotSurveyed(workspace.to_owned()).into());
-    };
-    let closed: HashSet<&Path> = (places.iter().chain(survey.closed()))
-        .map(PathBuf::as_path)
-        .filter(|path| path.starts_with(workspace))
-        .collect();
-    let opened = opened::around(workspace, &closed, survey);
-    let rules = opened.iter().map(|dir| dir.dirs.len() + dir.files.len());
-    match rules.sum() {
-        rules if rules > MAX_SECRET_RULES => Err(HidingRefusal::TooManyRules {
-            workspace: workspace.to_owned(),
-            rules,
-        }
-        .into()),
-        _ => Ok(opened),
-    }
-}
-
-/// Grants `root`. If it contains a path to avoid, grants the paths around it instead.
-fn around(
-    root: &Path,
-    right: Right,
-    avoid: &[PathBuf],
-    grants: &mut BTreeSet<Grant>,
-    listed: &mut Vec<PathBuf>,
-) {
-    if avoid.iter().any(|secret| root.starts_with(secret)) {
-        return;
-    }
-    if !avoid.iter().any(|secret| secret.starts_with(root)) {
-        grants.insert(Grant(right, PathBytes::from(root)));
-        return;
-    }
-    listed.push(root.to_owned());
-    for (name, kind) in beneath::list_real(root) {
-        // A link is replaced by its target, which has its own grant if it may be read.
-        if !kind.is_symlink() {
-            around(&root.join(name), right, avoid, grants, listed);
-        }
-    }
-}
-
-/// Removes grants that another grant of the same right covers, because each makes every start slower.
-fn outermost(grants: BTreeSet<Grant>) -> Vec<Grant> {
-    let mut kept: Vec<Grant> = Vec::new();
-    // They are sorted by right and path, so a directory comes before its contents.
-    for grant in grants {
-        let covered = |over: &Grant| over.0 == grant.0 && grant.1.0.starts_with(&over.1.0);
-        if !kept.iter().any(covered) {
-            kept.push(grant);
-        }
-    }
-    kept
-}
-
-fn changed(path: &Path) -> Option<SystemTime> {
-    path.metadata().ok()?.modified().ok()
 }

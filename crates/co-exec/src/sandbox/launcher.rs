@@ -22,7 +22,7 @@ use super::support::SandboxSupport;
 use super::tmp::PrivateTmp;
 use super::variables::{clean, harden_git, set_caches};
 use super::wrapped::ConfinedCommand;
-use super::{LAUNCH, names, tmp};
+use super::{LAUNCH, tmp};
 use crate::confinement::level::{
     Access, ClosedBy, ClosedSecrets, Level, OverlayPlaces, ShownSecrets, TmpPlace,
 };
@@ -30,6 +30,7 @@ use crate::confinement::{Confinement, Holder};
 use crate::environment::Variables;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::limits::ProcessLimits;
+use crate::places;
 use crate::process::cgroup::Group;
 use crate::secrets::exposure::SecretWatch;
 use crate::secrets::{Survey, Surveys};
@@ -91,7 +92,7 @@ impl Launcher {
     /// `home` is the person's home directory. Confined commands cannot read the directories `own`, which prepare our
     /// configuration, state and data.
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
-        let private = names::SECRETS.iter().map(|name| home.join(name));
+        let private = places::home::secrets().map(|name| home.join(name));
         Self {
             exe,
             namespaces: true,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::survey::{Extent, Survey};
-use crate::watcher::{Changes, Mark, Watchers};
+use crate::watcher::{ChangeMark, Changes, Watchers};
 
 /// The most entries that a caller waits for. The rest of a larger workspace is read in the background.
 const MAX_AWAITED_ENTRIES: usize = 50_000;
@@ -28,7 +28,7 @@ pub struct Surveys {
 struct Last {
     survey: Arc<Survey>,
     /// The moment at which the survey was true; none if nothing watched the workspace.
-    mark: Option<Mark>,
+    mark: Option<ChangeMark>,
     /// The time of the last check that the survey is true; none before the first.
     checked: Option<Instant>,
     /// True while a thread reads the rest of the workspace.

@@ -9,7 +9,7 @@ struct Scene {
     dir: tempfile::TempDir,
     root: PathBuf,
     watcher: Watcher,
-    mark: Option<Mark>,
+    mark: Option<ChangeMark>,
 }
 
 impl Scene {
@@ -173,7 +173,7 @@ fn a_watcher_ends_with_the_last_clone_of_its_owner() {
 }
 
 /// Starts a watcher, and returns its first mark.
-fn started(watchers: &Watchers, root: &Path) -> Mark {
+fn started(watchers: &Watchers, root: &Path) -> ChangeMark {
     let late = Instant::now() + Duration::from_secs(20);
     loop {
         watchers.start(root);

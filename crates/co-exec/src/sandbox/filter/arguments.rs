@@ -3,7 +3,7 @@
 use nix::libc::{self, *};
 
 use super::calls::FCHMODAT2;
-use super::{Condition, FilterConfig, Refusal};
+use super::refused_call::{Condition, FilterConfig, RefusedCall};
 use crate::confinement::level::{Calls, Network};
 
 /// Calls that open files by name, and the index of their flags.
@@ -109,21 +109,21 @@ const F_SET_RW_HINT: u32 = 1036;
 const F_SET_FILE_RW_HINT: u32 = 1038;
 
 /// Returns all refusals for these inputs.
-pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
-    let mut refusals: Vec<Refusal> = Vec::with_capacity(64);
+pub(super) fn refusals(config: FilterConfig) -> Vec<RefusedCall> {
+    let mut refusals: Vec<RefusedCall> = Vec::with_capacity(64);
     refusals.extend(OPENS.iter().map(without_access));
     refusals.extend(setuid());
     refusals.extend(marks());
     refusals.extend(others(config));
     refusals.extend([
-        Refusal::new(SYS_ioctl, Condition::NotIn(1, REQUESTS)).errno(ENOTTY),
-        Refusal::new(SYS_clone, Condition::AnyBit(0, NAMESPACES)),
-        Refusal::new(
+        RefusedCall::new(SYS_ioctl, Condition::NotIn(1, REQUESTS)).errno(ENOTTY),
+        RefusedCall::new(SYS_clone, Condition::AnyBit(0, NAMESPACES)),
+        RefusedCall::new(
             SYS_unshare,
             Condition::AnyBit(0, NAMESPACES | CLONE_NEWTIME),
         ),
         // Programs would answer system calls of others.
-        Refusal::new(
+        RefusedCall::new(
             SYS_seccomp,
             Condition::AnyBit(1, SECCOMP_FILTER_FLAG_NEW_LISTENER as u32),
         ),
@@ -133,7 +133,7 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
     refusals.extend(hidden_files());
     if config.calls != (Calls::Work { reserve: true }) {
         // It takes room faster than co counts it. Programs then write instead.
-        refusals.push(Refusal::new(SYS_fallocate, Condition::Always).errno(EOPNOTSUPP));
+        refusals.push(RefusedCall::new(SYS_fallocate, Condition::Always).errno(EOPNOTSUPP));
     }
     if !config.calls.work() {
         refusals.extend(read_only());
@@ -148,32 +148,32 @@ pub(super) fn refusals(config: FilterConfig) -> Vec<Refusal> {
 }
 
 /// Refuses the access mode 3, for neither reading nor writing. With it, Landlock allows every file to be opened.
-fn without_access((call, flags): &(i64, u8)) -> Refusal {
+fn without_access((call, flags): &(i64, u8)) -> RefusedCall {
     let mode = O_ACCMODE as u32;
-    Refusal::new(*call, Condition::Masked(*flags, mode, mode))
+    RefusedCall::new(*call, Condition::Masked(*flags, mode, mode))
 }
 
 /// Refuses setuid modes. Anybody on the machine could run such a program with its owner's permissions.
-fn setuid() -> impl Iterator<Item = Refusal> {
+fn setuid() -> impl Iterator<Item = RefusedCall> {
     let sets = |argument: u8| Condition::AnyBit(argument, S_ISUID);
     let by_mode = MODES
         .iter()
-        .map(move |(call, mode)| Refusal::new(*call, sets(*mode)));
+        .map(move |(call, mode)| RefusedCall::new(*call, sets(*mode)));
     // The mode follows the flags, and is unused if no file is made.
     let made = (O_CREAT | O_TMPFILE & !O_DIRECTORY) as u32;
     let by_flags = OPENS.iter().map(move |(call, flags)| {
-        Refusal::new(*call, Condition::AnyBit(*flags, made)).and(sets(flags + 1))
+        RefusedCall::new(*call, Condition::AnyBit(*flags, made)).and(sets(flags + 1))
     });
     by_mode.chain(by_flags)
 }
 
 /// Refuses changes of the limit of file locks, by which the executor finds the processes of a command.
-fn marks() -> [Refusal; 2] {
+fn marks() -> [RefusedCall; 2] {
     #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
     const LOCKS: &[u32] = &[RLIMIT_LOCKS as u32];
     [
-        Refusal::new(SYS_setrlimit, Condition::In(0, LOCKS)),
-        Refusal::new(SYS_prlimit64, Condition::In(1, LOCKS)).and(Condition::Some(2)),
+        RefusedCall::new(SYS_setrlimit, Condition::In(0, LOCKS)),
+        RefusedCall::new(SYS_prlimit64, Condition::In(1, LOCKS)).and(Condition::Some(2)),
     ]
 }
 
@@ -181,7 +181,7 @@ fn marks() -> [Refusal; 2] {
 ///
 /// In a PID namespace of its own, a command can name only its own threads. Without one, the filter allows only the
 /// calling thread: it cannot tell the command's other threads from those of other programs.
-fn others(config: FilterConfig) -> impl Iterator<Item = Refusal> {
+fn others(config: FilterConfig) -> impl Iterator<Item = RefusedCall> {
     // A lease blocks other programs that open the file; the second request reports changes in a directory; the
     // others change how the file is written.
     const BLOCKS: &[u32] = &[
@@ -193,31 +193,32 @@ fn others(config: FilterConfig) -> impl Iterator<Item = Refusal> {
     #[allow(clippy::unnecessary_cast, reason = "it is an i32 with musl")]
     const OF_A_USER: &[u32] = &[PRIO_USER as u32];
     let not_own =
-        |(call, argument): &(i64, u8)| Refusal::new(*call, Condition::NotIn(*argument, &[0]));
+        |(call, argument): &(i64, u8)| RefusedCall::new(*call, Condition::NotIn(*argument, &[0]));
     let scheduling: &[_] = if config.pid_namespace {
         &[]
     } else {
         SCHEDULING
     };
     scheduling.iter().map(not_own).chain([
-        Refusal::new(SYS_prlimit64, Condition::NotIn(0, &[0])),
-        Refusal::new(SYS_setpriority, Condition::In(0, OF_A_USER)),
-        Refusal::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
-        Refusal::new(SYS_fcntl, Condition::In(1, BLOCKS)),
+        RefusedCall::new(SYS_prlimit64, Condition::NotIn(0, &[0])),
+        RefusedCall::new(SYS_setpriority, Condition::In(0, OF_A_USER)),
+        RefusedCall::new(SYS_ioprio_set, Condition::In(0, &[IOPRIO_WHO_USER])),
+        RefusedCall::new(SYS_fcntl, Condition::In(1, BLOCKS)),
     ])
 }
 
 /// Refuses what takes a large part of what all programs of the user or the machine share.
-fn shared() -> [Refusal; 4] {
+fn shared() -> [RefusedCall; 4] {
     const PIPE_SIZE: &[u32] = &[F_SETPIPE_SZ as u32];
     const SOCKET: &[u32] = &[SOL_SOCKET as u32];
     const BUFFERS: &[u32] = &[SO_SNDBUF as u32, SO_RCVBUF as u32];
-    let huge =
-        |call, argument, flag| Refusal::new(call, Condition::AnyBit(argument, flag)).errno(ENOMEM);
+    let huge = |call, argument, flag| {
+        RefusedCall::new(call, Condition::AnyBit(argument, flag)).errno(ENOMEM)
+    };
     [
-        Refusal::new(SYS_fcntl, Condition::In(1, PIPE_SIZE)),
+        RefusedCall::new(SYS_fcntl, Condition::In(1, PIPE_SIZE)),
         // The size is a wish, and programs take its refusal for a fault.
-        Refusal::new(SYS_setsockopt, Condition::In(1, SOCKET))
+        RefusedCall::new(SYS_setsockopt, Condition::In(1, SOCKET))
             .and(Condition::In(2, BUFFERS))
             .errno(0),
         huge(SYS_mmap, 3, MAP_HUGETLB as u32),
@@ -226,23 +227,23 @@ fn shared() -> [Refusal; 4] {
 }
 
 /// Refuses what hides open files from co, which counts them in `/proc`.
-fn hidden_files() -> [Refusal; 4] {
+fn hidden_files() -> [RefusedCall; 4] {
     const DUMPABLE: &[u32] = &[PR_SET_DUMPABLE as u32];
     let thread = (CLONE_THREAD | CLONE_FILES) as u32;
     [
         // A thread with files of its own.
-        Refusal::new(SYS_clone, Condition::Masked(0, thread, CLONE_THREAD as u32)),
-        Refusal::new(SYS_unshare, Condition::AnyBit(0, CLONE_FILES as u32)),
-        Refusal::new(SYS_close_range, Condition::AnyBit(2, CLOSE_RANGE_UNSHARE)),
+        RefusedCall::new(SYS_clone, Condition::Masked(0, thread, CLONE_THREAD as u32)),
+        RefusedCall::new(SYS_unshare, Condition::AnyBit(0, CLONE_FILES as u32)),
+        RefusedCall::new(SYS_close_range, Condition::AnyBit(2, CLOSE_RANGE_UNSHARE)),
         // Nothing in the sandbox can trace a process, so programs need not know.
-        Refusal::new(SYS_prctl, Condition::In(0, DUMPABLE))
+        RefusedCall::new(SYS_prctl, Condition::In(0, DUMPABLE))
             .and(Condition::NotIn(1, &[1]))
             .errno(0),
     ]
 }
 
 /// Refuses what a program that only looks does not need, and what takes memory or pages that nobody counts.
-fn read_only() -> [Refusal; 3] {
+fn read_only() -> [RefusedCall; 3] {
     // A process that unmaps such memory can keep it.
     const SHARED: u32 = (MAP_SHARED | MAP_ANONYMOUS) as u32;
     const LOCKS: &[u32] = &[
@@ -253,22 +254,22 @@ fn read_only() -> [Refusal; 3] {
         F_OFD_SETLKW as u32,
     ];
     [
-        Refusal::new(SYS_fcntl, Condition::In(1, LOCKS)),
-        Refusal::new(
+        RefusedCall::new(SYS_fcntl, Condition::In(1, LOCKS)),
+        RefusedCall::new(
             SYS_socketpair,
             Condition::Masked(1, 0xF, SOCK_SEQPACKET as u32),
         ),
-        Refusal::new(SYS_mmap, Condition::Masked(3, SHARED, SHARED)),
+        RefusedCall::new(SYS_mmap, Condition::Masked(3, SHARED, SHARED)),
     ]
 }
 
-fn sockets(config: FilterConfig) -> Vec<Refusal> {
+fn sockets(config: FilterConfig) -> Vec<RefusedCall> {
     let mut refusals = vec![
-        Refusal::new(SYS_socketpair, Condition::NotIn(0, &[AF_UNIX as u32])),
+        RefusedCall::new(SYS_socketpair, Condition::NotIn(0, &[AF_UNIX as u32])),
         // A datagram socket of a pair can send to any address later. A stream socket cannot.
-        Refusal::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_DGRAM as u32)),
+        RefusedCall::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_DGRAM as u32)),
         // AF_UNIX treats this type the same way.
-        Refusal::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_RAW as u32)),
+        RefusedCall::new(SYS_socketpair, Condition::Masked(1, 0xF, SOCK_RAW as u32)),
     ];
     // Urgent data had bugs by which programs took over the kernel.
     let urgent = [
@@ -280,38 +281,38 @@ fn sockets(config: FilterConfig) -> Vec<Refusal> {
         (SYS_recvmmsg, 3),
     ];
     refusals.extend(urgent.map(|(call, flags)| {
-        Refusal::new(call, Condition::AnyBit(flags, MSG_OOB as u32)).errno(EOPNOTSUPP)
+        RefusedCall::new(call, Condition::AnyBit(flags, MSG_OOB as u32)).errno(EOPNOTSUPP)
     }));
     if config.network != Network::None {
         // The sockets of the editor, docker and the buses are AF_UNIX, and each leads out of the sandbox.
         let families = &[AF_INET as u32, AF_INET6 as u32];
-        refusals.push(Refusal::new(SYS_socket, Condition::NotIn(0, families)));
+        refusals.push(RefusedCall::new(SYS_socket, Condition::NotIn(0, families)));
     }
     refusals
 }
 
 /// Landlock before version 3 does not control truncation of readable files.
-fn truncation() -> Vec<Refusal> {
+fn truncation() -> Vec<RefusedCall> {
     let emptying = (O_TRUNC | O_ACCMODE) as u32;
     let emptied = |(call, flags): &(i64, u8)| {
-        Refusal::new(*call, Condition::Masked(*flags, emptying, O_TRUNC as u32))
+        RefusedCall::new(*call, Condition::Masked(*flags, emptying, O_TRUNC as u32))
     };
-    let mut refusals = vec![Refusal::new(SYS_truncate, Condition::Always)];
+    let mut refusals = vec![RefusedCall::new(SYS_truncate, Condition::Always)];
     refusals.extend(OPENS.iter().map(emptied));
     refusals
 }
 
 /// Landlock before version 6 does not control signals; a PID namespace does. Without one, only the own process group
 /// may be signalled, and threads only with the ignored signal that some runtimes use to interrupt themselves.
-fn signals() -> Vec<Refusal> {
+fn signals() -> Vec<RefusedCall> {
     let harmless = &[0, SIGURG as u32];
-    let always = |call| Refusal::new(call, Condition::Always);
+    let always = |call| RefusedCall::new(call, Condition::Always);
     vec![
-        Refusal::new(SYS_kill, Condition::NotIn(0, &[0])),
-        Refusal::new(SYS_tgkill, Condition::NotIn(2, harmless)),
+        RefusedCall::new(SYS_kill, Condition::NotIn(0, &[0])),
+        RefusedCall::new(SYS_tgkill, Condition::NotIn(2, harmless)),
         always(SYS_tkill),
         always(SYS_rt_sigqueueinfo),
         always(SYS_rt_tgsigqueueinfo),
-        Refusal::new(SYS_fcntl, Condition::In(1, &[libc::F_SETOWN as u32, 15])),
+        RefusedCall::new(SYS_fcntl, Condition::In(1, &[libc::F_SETOWN as u32, 15])),
     ]
 }

@@ -1,6 +1,7 @@
 use nix::libc::*;
 
 use super::*;
+use crate::confinement::level::{Calls, Network};
 
 /// The answer of the filter to a system call.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::super::names;
-use super::super::toolchains::TOOLCHAINS;
 use super::place_pattern::expand;
+use crate::places::home::TOOLCHAINS;
+use crate::places::system;
 
 /// The directories of programs in the root of a tool.
 const PROGRAMS: [&str; 3] = ["bin", "sbin", "shims"];
@@ -19,7 +19,7 @@ const LOCAL: &str = ".local";
 const HOMES: &str = "/home";
 
 /// The places that decide what is granted for a tool.
-pub(super) struct Surroundings<'a> {
+pub(super) struct KnownPlaces<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
     /// The homes of the known toolchains. Only listed places in them are readable.
@@ -30,7 +30,7 @@ pub(super) struct Surroundings<'a> {
 /// them to `listed`.
 pub(super) fn places<'a>(
     dirs: impl Iterator<Item = &'a Path>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &KnownPlaces<'_>,
     listed: &mut Vec<PathBuf>,
 ) -> Vec<PathBuf> {
     let mut found = FoundTools {
@@ -48,7 +48,7 @@ pub(super) fn places<'a>(
 }
 
 struct FoundTools<'a> {
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a KnownPlaces<'a>,
     /// The home directories of the machine.
     homes: Vec<PathBuf>,
     places: Vec<PathBuf>,
@@ -112,12 +112,12 @@ impl FoundTools<'_> {
             below.is_some_and(|below| below.iter().any(|part| is_hidden(Path::new(part))))
         };
         let known = TOOLCHAINS.iter().find(|tool| {
-            let mut homes = tool.homes.iter();
-            homes.any(|home| *home != "." && home.starts_with('.') && root.ends_with(home))
+            let mut homes = tool.homes();
+            homes.any(|home| home != "." && home.starts_with('.') && root.ends_with(home))
         });
         match known {
             Some(tool) => {
-                for place in tool.places {
+                for place in tool.places() {
                     expand(root, place, &mut self.places, self.listed);
                 }
             }
@@ -128,7 +128,7 @@ impl FoundTools<'_> {
 
     /// Returns whether a directory holds nothing but a tool, as far as its path tells.
     fn is_tool(&self, dir: &Path) -> bool {
-        let Surroundings {
+        let KnownPlaces {
             workspace, tools, ..
         } = self.surroundings;
         let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
@@ -140,7 +140,7 @@ impl FoundTools<'_> {
 
 /// Returns whether a path lies in a directory of the system, which is readable anyway.
 fn is_system(path: &Path) -> bool {
-    names::SYSTEM.iter().any(|place| path.starts_with(place))
+    system::readable().any(|place| path.starts_with(place))
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -2,9 +2,12 @@ use std::fs;
 
 use TestedLevel::{ReadOnly, Workspace};
 
+use super::super::plan::OpenedDirectory;
+use super::workspace_paths::MAX_SECRET_RULES;
 use super::*;
 use crate::confinement::Confinement;
 use crate::confinement::level::ShownSecrets;
+use crate::error::refusal::HidingRefusal;
 use crate::{secrets, test_files};
 
 #[derive(Clone, Copy)]

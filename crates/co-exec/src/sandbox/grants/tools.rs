@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::super::toolchains::{GIT, TOOLCHAINS};
-use super::path::{self, Surroundings};
+use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
-use crate::settings;
+use crate::places::home::{self, GIT, TOOLCHAINS};
 
 const PATH: &str = "PATH";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
@@ -17,7 +16,7 @@ pub(super) type NamedPath = (&'static str, PathBuf);
 
 /// The paths that the command's own variables name.
 pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<NamedPath> {
-    let variables = settings::TOOLCHAINS.iter().copied();
+    let variables = home::variables();
     let variables = variables.chain([PATH, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL]);
     let value = |name: &str| env.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v);
     variables
@@ -44,18 +43,20 @@ pub(super) fn places(
     let mut found = Vec::new();
     let mut tools = Vec::new();
     for tool in TOOLCHAINS {
-        let by_name = tool.homes.iter().map(|name| home.join(name));
+        let by_name = tool.homes().map(|name| home.join(name));
         let by_variable = named
             .iter()
             // A directory above the home directory is no toolchain, even if a variable names it.
-            .filter(|(name, path)| tool.variables.contains(name) && !home.starts_with(path))
+            .filter(|(name, path)| {
+                tool.variables().any(|it| it == *name) && !home.starts_with(path)
+            })
             .map(|(_, path)| path.clone());
         for base in by_name.chain(by_variable) {
-            if tool.places.is_empty() {
+            if tool.places().next().is_none() {
                 found.push(base);
                 continue;
             }
-            for place in tool.places {
+            for place in tool.places() {
                 expand(&base, place, &mut found, listed);
             }
             tools.extend(base.canonicalize());
@@ -64,14 +65,14 @@ pub(super) fn places(
     for (name, path) in named {
         match *name {
             XDG_CONFIG_HOME => GIT
-                .iter()
+                .places()
                 .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
             GIT_CONFIG_GLOBAL => found.push(path.clone()),
             _ => {}
         }
     }
     let dirs = named.iter().filter(|(name, _)| *name == PATH);
-    let surroundings = Surroundings {
+    let surroundings = KnownPlaces {
         home,
         workspace,
         tools: &tools,
@@ -86,20 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variable_of_a_toolchain_has_its_places() {
-        for variable in settings::TOOLCHAINS {
-            let knows = TOOLCHAINS
-                .iter()
-                .filter(|tool| tool.variables.contains(variable));
-            assert_eq!(knows.count(), 1, "{variable}");
-        }
-    }
-
-    #[test]
     fn no_home_of_a_tool_is_granted_whole() {
         for tool in TOOLCHAINS {
-            assert!(tool.homes.is_empty() || !tool.places.is_empty());
-            for place in tool.places {
+            assert!(tool.homes().next().is_none() || tool.places().next().is_some());
+            for place in tool.places() {
                 assert!(!place.starts_with("*") || place.len() > 1, "{place}");
                 assert!(!place.ends_with("/*"), "{place}");
             }

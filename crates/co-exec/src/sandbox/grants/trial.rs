@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::plan::{Grant, MemoryDirectory, Mounts, PathBytes, ReplacedDirectory, Right};
-use super::super::{layer, names, tmp};
-use super::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
+use super::super::{layer, tmp};
+use super::workspace_paths::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
 use crate::confinement::level::OverlayPlaces;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
+use crate::places::system;
 
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
@@ -111,7 +112,7 @@ fn temporary(kept: &WorkspacePaths, caches: Option<&Path>) -> Vec<&'static Path>
         .chain([&*kept.real, &*kept.home])
         .chain(caches)
         .collect();
-    let places = names::TEMPORARY.iter().map(Path::new);
+    let places = system::TEMPORARY.iter().map(Path::new);
     let is_free = |place: &&Path| {
         // On some systems one is a link to the other.
         let there = place.symlink_metadata().is_ok_and(|facts| facts.is_dir());
@@ -122,7 +123,7 @@ fn temporary(kept: &WorkspacePaths, caches: Option<&Path>) -> Vec<&'static Path>
 
 /// Returns the directory for the shared memory of the command, unless one of these paths is there.
 fn shared_memory(others: [&Path; 2]) -> Option<MemoryDirectory> {
-    let path = Path::new(names::SHARED_MEMORY);
+    let path = Path::new(system::SHARED_MEMORY);
     let free = !others.iter().any(|other| other.starts_with(path));
     // On some systems it is a link.
     let there = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());

@@ -7,7 +7,7 @@ use co_policy::obeyed;
 
 use super::super::git::{self, ConfiguredPaths, Layout, SearchLimits};
 use super::super::plan::{Grant, Mounts, PathBytes, Right};
-use super::{FoundPaths, GrantRequest, WorkspacePaths, around};
+use super::workspace_paths::{FoundPaths, GrantRequest, WorkspacePaths, around};
 use crate::error::refusal::SandboxRefusal;
 
 /// The paths that are protected while a command writes.

@@ -1,4 +1,20 @@
-//! Checks what a command and its descendants use.
+//! The bounds of a command, and the checks of those that no kernel and no reader enforces.
+//!
+//! | bound | counted by | where | how often | told as |
+//! |---|---|---|---|---|
+//! | time | a timer | `process::time_limit` | once | `timed_out` |
+//! | output | its reader | `output::reader` | each read | `flooded` |
+//! | memory | the control group, else this module | the kernel, else `process::memory` | always, else each check | [`ExceededLimit::Memory`] |
+//! | processes and threads | the same | the kernel, else here | the same | [`ExceededLimit::Processes`] |
+//! | files of `TMPDIR`, of a layer, of caches | a walk, and the free room | `process::disk_checks` | after a pause of its length | `Disk`, `Changes`, `Caches` and their files |
+//! | files without a name | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Changes` |
+//! | epoll, open files, sockets | `/proc/PID/fd` | [`QUOTAS`] | each check | [`Quota`] |
+//! | buffers of the network | `/proc/net/sockstat` | `process::shared_counters` | each check | [`Quota::NetworkBuffers`] |
+//! | of one process: processor time, open files, size of a file, signals | the kernel | `limits::ProcessLimits` | always | the process gets an error or a signal |
+//! | in a container: memory, processes, processors, `/tmp` | the engine | `container::create` | always | [`ExceededLimit::Memory`], or an error |
+//!
+//! A check comes 50 ms after the start, then after pauses that double, up to half a second. The limits are in [`limits`](crate::limits);
+//! the settings with their defaults are in `settings`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,18 +33,25 @@ const MAX_INTERVAL: Duration = Duration::from_millis(500);
 /// The longest pause if the last check found descriptors of epoll.
 const MAX_EPOLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most epoll descriptors of a command, the most files that they watch, and the most that one of them watches.
+type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);
+
+/// The quotas that are counted by open files: the count of a command, the most, and the quota.
 ///
 /// Linux limits the files that all programs of a user watch together, to some 220 for each megabyte of memory. Neovim aborts
-/// if it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it waits in a socket.
-const MAX_EPOLLS: u64 = 1000;
-const MAX_WATCHES: u64 = 50_000;
-const MAX_WATCHES_OF_ONE: u64 = CONFINED_OPEN_FILES;
-/// The most descriptors of a command. To look at one takes a microsecond.
-const MAX_DESCRIPTORS: u64 = 1 << 15;
-/// The most descriptors that wait in sockets. The limit of the kernel is for all programs of the user together: the number
-/// of open files, often 1024.
-const MAX_WAITING: u64 = 500;
+/// if it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it waits in a socket. The
+/// limit of the kernel for those is for all programs of the user together: the number of open files, often 1024. To look at a
+/// descriptor takes a microsecond.
+const QUOTAS: [QuotaRow; 5] = [
+    (|open| open.epolls, 1000, Quota::Epolls),
+    (|open| open.watches, 50_000, Quota::Watches),
+    (
+        |open| open.most_watched,
+        CONFINED_OPEN_FILES,
+        Quota::WatchesOfOne,
+    ),
+    (|open| open.descriptors, 1 << 15, Quota::Descriptors),
+    (|open| open.waiting, 500, Quota::WaitingDescriptors),
+];
 
 /// The type of overlay file systems (`linux/magic.h`).
 const OVERLAY: i64 = 0x794c_7630;
@@ -113,26 +136,17 @@ impl LimitChecks {
 
     /// Returns the resource of all programs of which the command takes too much.
     fn quota(&self, open: &OpenFiles) -> Option<Quota> {
-        let network = || {
-            let now = SharedCounters::read();
-            let most = now.network_share();
-            (now.network_since(self.at_start) > most).then_some(Quota::NetworkBuffers(most))
-        };
-        if open.epolls > MAX_EPOLLS {
-            Some(Quota::Epolls(MAX_EPOLLS))
-        } else if open.watches > MAX_WATCHES {
-            Some(Quota::Watches(MAX_WATCHES))
-        } else if open.most_watched > MAX_WATCHES_OF_ONE {
-            Some(Quota::WatchesOfOne(MAX_WATCHES_OF_ONE))
-        } else if open.descriptors > MAX_DESCRIPTORS {
-            Some(Quota::Descriptors(MAX_DESCRIPTORS))
-        } else if open.waiting > MAX_WAITING {
-            Some(Quota::WaitingDescriptors(MAX_WAITING))
-        } else if !shared_counters::can_watch() {
-            Some(Quota::LastWatch)
-        } else {
-            network()
+        let exceeded =
+            |(count, most, quota): &QuotaRow| (count(open) > *most).then(|| quota(*most));
+        if let Some(quota) = QUOTAS.iter().find_map(exceeded) {
+            return Some(quota);
         }
+        if !shared_counters::can_watch() {
+            return Some(Quota::LastWatch);
+        }
+        let now = SharedCounters::read();
+        let most = now.network_share();
+        (now.network_since(self.at_start) > most).then_some(Quota::NetworkBuffers(most))
     }
 
     /// Returns the limit of memory if the command exceeds it. Files in memory count too.

@@ -1,0 +1,222 @@
+//! The places of a person, below the home directory, that confined commands may read, and those that they never read.
+//!
+//! **Add a toolchain to `TOOLCHAINS`, and a secret place to `SECRETS`.** A tool's home often contains keys beside the code.
+//! So each readable path in it is listed, and the home itself is never granted. This file contains only names.
+
+/// A tool: its directories, and the readable paths in them. Each field is a list of words.
+pub(crate) struct Toolchain {
+    homes: &'static str,
+    variables: &'static str,
+    places: &'static str,
+}
+
+impl Toolchain {
+    /// Returns its directories below the home directory.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = &'static str> {
+        self.homes.split_whitespace()
+    }
+
+    /// Returns the variables that name another home of the tool.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        self.variables.split_whitespace()
+    }
+
+    /// Returns the readable paths below each home. A star matches any part of a name. If there are none, the whole home is
+    /// readable, because it contains only code.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &'static str> {
+        self.places.split_whitespace()
+    }
+}
+
+/// Returns the variables that contain the paths of toolchains.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    TOOLCHAINS.iter().flat_map(Toolchain::variables)
+}
+
+const fn tool(homes: &'static str, variables: &'static str, places: &'static str) -> Toolchain {
+    Toolchain {
+        homes,
+        variables,
+        places,
+    }
+}
+
+/// The toolchains: their homes, their variables, and the readable paths in both.
+pub(crate) const TOOLCHAINS: &[Toolchain] = &[
+    tool(
+        ".cargo",
+        "CARGO_HOME",
+        ".crates* .global-cache .package-cache* bin config config.toml env* git registry",
+    ),
+    tool(
+        ".rustup",
+        "RUSTUP_HOME",
+        "settings.toml toolchains update-hashes",
+    ),
+    tool("go", "GOPATH", "bin pkg src"),
+    tool("", "GOROOT JAVA_HOME", ""),
+    tool(
+        ".nvm",
+        "NVM_DIR",
+        "alias bash_completion default-packages nvm-exec nvm.sh versions",
+    ),
+    tool("", "VIRTUAL_ENV", VENV),
+    tool(
+        "anaconda3 mambaforge micromamba miniconda3 miniforge3",
+        "CONDA_PREFIX",
+        CONDA,
+    ),
+    tool(".pyenv", "PYENV_ROOT", ENV),
+    GIT,
+    tool(
+        ".",
+        "",
+        ".gitconfig .nix-profile .guix-profile .local/bin .local/lib",
+    ),
+    tool(".rbenv .nodenv .goenv .jenv .phpenv .plenv .tfenv", "", ENV),
+    tool(".fnm .local/share/fnm", "", "aliases node-versions"),
+    tool(".volta", "", "bin hooks.json tools"),
+    tool(".nodebrew", "", "current default iojs node nodebrew"),
+    // `etc/npmrc` in them holds keys.
+    tool(".npm-global .npm-packages", "", "bin include lib share"),
+    tool(".yarn", "", "berry/cache bin lib plugins releases versions"),
+    tool(".bun", "", "bin install/cache install/global"),
+    tool(".deno", "", "bin env*"),
+    tool(
+        ".local/share/pnpm",
+        "",
+        ".tools bin global nodejs pnpm pnpx store",
+    ),
+    tool(
+        ".asdf",
+        "",
+        "asdf.* bin completions defaults installs internal lib libexec plugins shims \
+         version.txt",
+    ),
+    tool(
+        ".local/share/mise .local/share/rtx",
+        "",
+        "bin installs plugins shims",
+    ),
+    tool(
+        ".rvm",
+        "",
+        "RELEASE VERSION bin config environments gems gemsets hooks lib rubies scripts \
+         usr wrappers",
+    ),
+    tool(".gem", "", "jruby ruby specs truffleruby"),
+    tool(".config/go", "", "env"),
+    tool(
+        ".sdkman",
+        "",
+        "bin candidates contrib etc ext libexec src var",
+    ),
+    tool(".m2", "", "repository"),
+    tool(".gradle", "", "caches jdks wrapper"),
+    tool(".konan", "", "cache dependencies kotlin-native-prebuilt-*"),
+    tool(".juliaup", "", "bin juliaup.json"),
+    tool(
+        ".julia",
+        "",
+        "artifacts bin clones compiled config dev environments juliaup packages \
+         registries",
+    ),
+    // A directory for each switch, by any name, and `plugins` with keys beside them.
+    tool(
+        ".opam",
+        "",
+        "*/.opam-switch */bin */doc */lib */libexec */man */sbin */share config opam-init \
+         repo",
+    ),
+    tool(".ghcup", "", "bin cache config.yaml env ghc hls share"),
+    tool(".cabal", "", "bin lib packages share store"),
+    tool(
+        ".stack",
+        "",
+        "compiler-tools config.yaml global-project indices pantry programs script \
+         setup-exe-cache setup-exe-src snapshots stack.sqlite3 templates",
+    ),
+    tool(
+        ".elan",
+        "",
+        "bin env settings.toml toolchains update-hashes",
+    ),
+    tool(".choosenim", "", "channel current toolchains"),
+    tool(
+        ".nimble",
+        "",
+        "bin nimbledata* packages_* pkgcache pkgs pkgs2",
+    ),
+    tool(
+        ".dotnet",
+        "",
+        "NuGetFallbackFolder dnx dotnet host library-packs metadata packs sdk \
+         sdk-manifests shared store templates tools",
+    ),
+    tool(".nuget", "", "packages"),
+    tool(".swiftly", "", "bin config.json env* toolchains"),
+    tool(".rye", "", "env pip-tools py self shims tools uv"),
+    tool(".pixi", "", "bin completions config.toml envs manifests"),
+    tool(".conda", "", "environments.txt envs pkgs"),
+    tool(".local/share/pipx", "", "py shared venvs"),
+    tool(".local/share/uv", "", "python tools"),
+    tool(".local/share/virtualenv", "", "py_info unzip wheel"),
+    tool(
+        ".local/share/virtualenvs",
+        "",
+        "*/bin */include */lib */lib64 */pyvenv.cfg */share",
+    ),
+];
+
+/// The files that git reads in its directory below `~/.config`.
+pub(crate) const GIT: Toolchain = tool(
+    ".config/git",
+    "",
+    "config ignore attributes hooks template* message*",
+);
+
+/// A directory that `python -m venv` makes.
+const VENV: &str = "bin include lib lib64 pyvenv.cfg share";
+
+/// Version managers that work like rbenv.
+const ENV: &str = "*.d available-plugins bin completions fish lib libexec plugins share shims src version \
+ versions";
+
+const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include lib lib64 libexec pkgs sbin \
+ share shell ssl x86_64-* aarch64-*";
+
+/// The default of `read_roots`: places where toolchains keep the sources of dependencies.
+pub(crate) const READ_ROOTS: &str = "/usr/include ~/.cargo/registry ~/.cargo/git ~/.rustup/toolchains ~/go/pkg/mod \
+ ~/.m2/repository ~/.gradle/caches ~/.nuget/packages";
+
+/// Credentials, histories and browser profiles below the home directory. They are never readable, also if the
+/// workspace is the home directory.
+pub(crate) fn secrets() -> impl Iterator<Item = &'static str> {
+    SECRETS.split_whitespace().chain(SPACED_SECRETS)
+}
+
+const SECRETS: &str = "
+.ssh .aws .azure .gnupg .kube .docker .netrc _netrc .authinfo .authinfo.gpg .git-credentials
+.config/git/credentials .npmrc .yarnrc .yarnrc.yml .pypirc .cargo/credentials .cargo/credentials.toml
+.gem/credentials .bundle .cabal/config .dotnet/corefx .julia/logs .local/share/uv/credentials
+.nimble/github_api_token .opam/plugins/opam-publish .rye/credentials .stack/upload .m2/settings.xml
+.m2/settings-security.xml .gradle/gradle.properties .nuget/NuGet .config/NuGet .composer/auth.json
+.config/composer .julia/servers .pgpass .my.cnf .mylogin.cnf .pg_service.conf .s3cfg .boto .oci .databrickscfg
+.vault-token .terraform.d .terraformrc .fly .heroku .config/gh .config/glab-cli .config/hub .config/gcloud
+.config/op .config/sops .config/age .config/rclone .config/containers .config/doctl .config/github-copilot
+.config/pip .config/pypoetry .config/helm .cache/huggingface .huggingface .kaggle .password-store
+.local/share/keyrings .local/share/kwalletd .local/share/gnome-keyring .pki .electrum .bitcoin .ethereum
+.mozilla .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge
+.config/vivaldi .config/opera .config/Signal .config/Slack .config/discord .var/app snap .msmtprc .fetchmailrc
+.mbsyncrc .offlineimaprc .muttrc .mutt .bash_history .zsh_history .zhistory .histfile .history .sh_history
+.ksh_history .local/share/fish .local/share/atuin .local/share/nushell .python_history .node_repl_history
+.irb_history .psql_history .mysql_history .sqlite_history .rediscli_history .mongosh .lesshst .viminfo
+.wget-hsts .local/state/nvim .local/share/nvim/shada .Xauthority .ICEauthority Library/Keychains
+Library/Cookies
+";
+
+/// Those with spaces in their names.
+const SPACED_SECRETS: [&str; 2] = [
+    "Library/Application Support/Google",
+    "Library/Application Support/Firefox",
+];
