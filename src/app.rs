@@ -34,8 +34,8 @@ use co_exec::Streams;
 use settings::CurrentSettings;
 use start::Installation;
 
-/// The longest time that reading the settings and directories may take.
-const START_TIMEOUT: Duration = Duration::from_secs(8);
+pub use settings::variables;
+
 /// The time without a message after which a refused Neovim has sent all that it wrote before it was refused.
 const REFUSED_IDLE_TIME: Duration = Duration::from_secs(1);
 /// The time that chats and commands have to end when Neovim is gone. The watchdog kills the backend after 1.5 s.
@@ -417,24 +417,6 @@ async fn end_requested() {
             std::future::pending().await
         }
     }
-}
-
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// Returns the names of all variables of this process that are text.
-pub fn variables() -> Vec<String> {
-    let names = std::env::vars_os().map(|(name, _)| name.into_string());
-    names.filter_map(Result::ok).collect()
-}
-
-fn warn(editor: &Editor, message: String) {
-    editor.tell(ToEditor::Notice {
-        level: NoticeLevel::Warn,
-        message,
-        answer: false,
-    });
 }
 
 fn fail(message: &str) -> ExitCode {

@@ -27,11 +27,12 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::workspace::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
+use store::lock;
 
 pub use answers::KeptAnswer;
 pub use change::{Change, Entry, files, named, shown};
@@ -259,10 +260,6 @@ impl Drop for PersonRun {
             None => {}
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

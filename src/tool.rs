@@ -7,9 +7,11 @@ mod audit_lines;
 pub mod call;
 mod checkpoints;
 pub mod command;
+pub mod conditions;
 pub mod context;
 pub mod edit;
 pub mod event;
+pub mod job_list;
 pub mod jobs;
 pub mod permissions;
 pub mod plan;
@@ -20,13 +22,13 @@ pub mod tried;
 
 use std::sync::Arc;
 
-use self::call::{CallAction, PlannedCall};
-use self::command::JudgedCommand;
+use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
+pub use self::call::JudgedAction;
 pub use self::checkpoints::CallCheckpoint;
 
 /// The tools that the model of a chat may call.
@@ -93,22 +95,6 @@ impl ToolSet {
     fn find(&self, name: &str) -> Option<&dyn Tool> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name);
         tool.map(|tool| &**tool)
-    }
-}
-
-/// The work of a judged call. The turn knows commands from others, because only a command can be edited by the person, and tried before
-/// the question about it.
-pub enum JudgedAction {
-    Command(Box<JudgedCommand>),
-    Other(Box<dyn CallAction>),
-}
-
-impl JudgedAction {
-    pub fn into_action(self) -> Box<dyn CallAction> {
-        match self {
-            Self::Command(command) => command,
-            Self::Other(action) => action,
-        }
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{App, START_TIMEOUT, env, variables};
+use super::App;
 use crate::chat::Msg;
 use crate::config::{Applies, Config, ConfinementSetting, GivenSettings, Layers, LoadedSettings};
 use crate::protocol::{NoticeLevel, ToEditor};
+
+/// The longest time that reading the settings and directories may take.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The settings as they were last read.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +166,16 @@ impl PendingSettings {
         .collect();
         (!clauses.is_empty()).then(|| clauses.join("; "))
     }
+}
+
+pub(super) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Returns the names of all variables of this process that are text.
+pub fn variables() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name.into_string());
+    names.filter_map(Result::ok).collect()
 }
 
 #[cfg(test)]

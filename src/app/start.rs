@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use co_exec::Executor;
 
-use super::settings::CurrentSettings;
-use super::{START_TIMEOUT, env, warn};
+use super::settings::{CurrentSettings, START_TIMEOUT, env};
 use crate::audit::Audit;
 use crate::config::{Config, ModelChoice};
 use crate::editor::Editor;
 use crate::logging;
 use crate::paths::{self, Paths};
+use crate::protocol::{NoticeLevel, ToEditor};
 use crate::services::{MakeProvider, ServiceParts, ServicePaths, Services};
 use crate::store::Store;
 use crate::trial::Layer;
@@ -191,4 +191,12 @@ fn audit(editor: &Editor, paths: &Paths) -> Option<Audit> {
     Audit::open(&paths.state)
         .inspect_err(|error| warn(editor, error.to_string()))
         .ok()
+}
+
+pub(super) fn warn(editor: &Editor, message: String) {
+    editor.tell(ToEditor::Notice {
+        level: NoticeLevel::Warn,
+        message,
+        answer: false,
+    });
 }

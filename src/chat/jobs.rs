@@ -20,8 +20,8 @@ use crate::protocol::{Owner, ToEditor};
 use crate::services::Services;
 use crate::services::running_jobs::JobControl;
 use crate::text::short;
-use crate::tool::jobs::checkpoint::JobCheckpoint;
-use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
+use crate::tool::job_list::checkpoint::JobCheckpoint;
+use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use co_llm::transcript::{self, Item};
 
 /// The most jobs of one chat that run at once.

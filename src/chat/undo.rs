@@ -6,6 +6,7 @@
 mod base;
 mod changes;
 mod count;
+mod event;
 mod plan;
 mod review;
 mod texts;
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(super) use self::count::Count;
+use self::event::UndoEvent;
 use self::plan::{Plan, Planned};
 use self::texts::{TurnSummary, changed_words, note, turns};
 use super::Chat;
@@ -24,7 +26,7 @@ use super::events::ChatEvent;
 use super::rewind::RewindPoint;
 use crate::blocking::blocking;
 use crate::checkpoint::{By, Checkpoints, Record, Undo, UndoResult, files};
-use crate::protocol::{Change, ChangesReview, NoticeLevel, Question};
+use crate::protocol::{Change, NoticeLevel, Question};
 use crate::services::Services;
 use crate::text::one_line;
 use crate::tool::permissions::Reply;
@@ -45,14 +47,6 @@ pub(super) struct OpenUndo {
     answers: Option<mpsc::UnboundedSender<review::FileAnswers>>,
     /// `/undo`, `/redo`, `/rewind` or `/review`.
     command: &'static str,
-}
-
-/// A message of the task to its chat.
-pub(super) enum UndoEvent {
-    Ask(Box<Question>, oneshot::Sender<Reply>),
-    Review(ChangesReview, oneshot::Sender<Reply>),
-    /// The undo is complete. The text is a note for the model; none if no file was changed.
-    Done(Option<String>),
 }
 
 /// The task of an `/undo`, `/redo`, `/review` or review of `/changes`.

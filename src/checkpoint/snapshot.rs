@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio_util::sync::CancellationToken;
 
-use self::nodes::Nodes;
+use self::nodes::{Known, Nodes};
 use super::change::{Change, Entry};
 use super::store::Store;
 use crate::buffers::OpenBuffers;
@@ -80,14 +80,6 @@ struct Surroundings {
     /// The files of rules outside.
     rules: Vec<(PathBuf, Option<FileStamp>)>,
     index: Option<FileStamp>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Known {
-    stamp: FileStamp,
-    /// Every later change changes the stamp.
-    settled: bool,
-    entry: Entry,
 }
 
 impl Default for Snapshot {

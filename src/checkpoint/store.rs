@@ -8,13 +8,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::change::Blob;
-use super::{lock, log};
+use super::log;
 use crate::paths::{self, private_dir};
 use co_edit::{FileText, hunks};
 use co_exec::size_text;
@@ -257,6 +257,10 @@ fn line(line: &str) -> Option<(Blob, u64, u64)> {
     let (at, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let blob = Blob::try_from(words.next()?.to_owned()).ok()?;
     Some((blob, at, size))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use super::JudgedAction;
+use super::command::JudgedCommand;
 use super::context::{CallContext, Halt};
 use super::event::{CallEnd, ShownCall};
 use super::permissions::{Allowance, TurnMemory};
@@ -358,5 +358,21 @@ pub fn refusal(decision: &Decision) -> String {
             reason: Some(reason),
         } => format!("{DENIED}: {reason}"),
         _ => DENIED.to_owned(),
+    }
+}
+
+/// The work of a judged call. The turn knows commands from others, because only a command can be edited by the person, and tried before
+/// the question about it.
+pub enum JudgedAction {
+    Command(Box<JudgedCommand>),
+    Other(Box<dyn CallAction>),
+}
+
+impl JudgedAction {
+    pub fn into_action(self) -> Box<dyn CallAction> {
+        match self {
+            Self::Command(command) => command,
+            Self::Other(action) => action,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::context::CallContext;
-use super::jobs::checkpoint::{JobCheckpoint, append_record, try_append};
+use super::job_list::checkpoint::{JobCheckpoint, append_record, try_append};
 use crate::checkpoint::{By, CallChanges, EditedFiles, Head, HeadMove, Record, Window, Workspace};
 use crate::workspace::edits::{AppliedChange, Proposal};
 use co_llm::transcript::Decision;

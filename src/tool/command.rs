@@ -3,7 +3,6 @@
 //! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may run as
 //! a trial before the question about it.
 
-pub mod conditions;
 pub(crate) mod readiness;
 pub mod request;
 mod run;
@@ -26,7 +25,7 @@ use super::call::{
 };
 use super::context::CallContext;
 use super::event::{ExecMode, ShownCall};
-use super::jobs::list::JobListRequest;
+use super::job_list::JobListRequest;
 use super::permissions::{Allowance, TurnMemory};
 use super::schema::BuiltIn;
 use crate::error;

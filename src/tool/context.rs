@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::event::CallEvent;
-use super::jobs::list::{JobListRequest, JobView};
+use super::job_list::{JobListRequest, JobView};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::PlannedCommand;
 use crate::services::{Services, withheld};

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 
 pub(super) mod call;
 
-use self::call::ChangeCall;
 use super::event::{ShownCall, in_words};
-use super::schema::{self, BadCall, BuiltIn, arguments};
+use super::schema::{self, BadCall, arguments};
 use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, RENAME, WRITE};
 use co_edit::Edit;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
+
+pub(super) use call::tools;
 
 /// The tools that change files, with the words for a person.
 pub(super) const VERBS: [(&str, &str); 5] = [
@@ -51,15 +52,6 @@ struct DeleteArguments {
 struct MoveArguments {
     from: String,
     to: String,
-}
-
-/// Returns these tools.
-pub(super) fn tools() -> [BuiltIn; 4] {
-    specs().map(|spec| BuiltIn {
-        spec,
-        parse: |call| Ok(Box::new(ChangeCall(parse(call)?))),
-        shown_unread,
-    })
 }
 
 /// Returns a change of files that cannot be parsed, as the chat shows it.

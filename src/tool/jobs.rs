@@ -3,8 +3,6 @@
 //! The chat owns the list of jobs.
 
 pub(super) mod call;
-pub mod checkpoint;
-pub mod list;
 
 use std::time::Duration;
 

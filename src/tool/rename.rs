@@ -7,12 +7,12 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::json;
 
-use self::call::Rename;
-use super::edit::call::ChangeCall;
-use super::schema::{self, BuiltIn, arguments};
+use super::schema;
 use crate::protocol::{EditorQuery, EditorTopic};
 use crate::workspace::edits::{EditRefused, RENAME as NAME};
 use co_llm::ToolSpec;
+
+pub(super) use call::tool;
 
 /// A call of this tool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -23,15 +23,6 @@ pub struct RenameRequest {
     new_name: String,
     #[serde(default)]
     line: Option<u64>,
-}
-
-/// Returns the tool.
-pub(super) fn tool() -> BuiltIn {
-    BuiltIn {
-        spec: spec(),
-        parse: |call| Ok(Box::new(ChangeCall(Rename::new(arguments(call)?)))),
-        shown_unread: super::edit::shown_unread,
-    }
 }
 
 fn spec() -> ToolSpec {

@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::comparison::Comparison;
 use super::git::GitChanges;
 use super::layer::{Layer, MOST_WORK};
-use crate::checkpoint::{Change, Store};
+use crate::checkpoint::Change;
 use crate::workspace::files::PathFilter;
 use co_exec::size_text;
 
@@ -136,36 +135,5 @@ impl TrialChanges {
                 false => Fate::Dropped,
             };
         }
-    }
-
-    /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
-    /// secrets. Copies of the files are in the store afterwards.
-    ///
-    /// # Errors
-    /// There are too many, or the layer or the store cannot be used.
-    pub fn read(
-        layer: &Layer,
-        root: &Path,
-        allowed: &PathFilter,
-        store: &Store,
-    ) -> Result<Self, Error> {
-        if !layer.upper().try_exists()? {
-            // The trial did not start.
-            return Ok(Self::default());
-        }
-        let mut found = layer.work(|end| {
-            let mut comparison = Comparison::new((layer, end), root, allowed, store)?;
-            let read = comparison.read();
-            let closed = comparison.close();
-            read?;
-            closed?;
-            Ok::<_, Error>(comparison.found)
-        })?;
-        if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
-            found.ignored.fate = Fate::Undecided;
-        }
-        found.changes.sort_by(|a, b| a.path.cmp(&b.path));
-        found.not_kept.sort();
-        Ok(found)
     }
 }

@@ -4,6 +4,7 @@
 //! commands ran in one place: of each file, trials see what was written last, by a trial or in the workspace.
 
 mod clean;
+mod held;
 mod merge;
 mod sizes;
 mod trash;
@@ -11,27 +12,22 @@ mod trash;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::FlockOperation;
 
 use self::clean::Removes;
+use self::held::{FILES, is_at, lock, open_dir, unlock};
+pub(super) use self::merge::EndedTrial;
 use self::merge::{LayerPair, Merge};
 pub use self::sizes::Cleared;
 pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
-use super::rules::RulesBefore;
 use crate::paths::{private_dir, workspace_name};
-use crate::workspace::files::PathFilter;
 use co_exec::beneath::Dir;
-use co_exec::regular::ChangeTime;
 use co_exec::sandbox::Removals;
 
-/// The directory of the files.
-const FILES: &str = "files";
 /// The directory of the caches of programs, beside it.
 const CACHES: &str = "caches";
 /// The file beside both that is there while files are moved.
@@ -53,22 +49,6 @@ pub(super) struct IgnoredLayer {
     /// The most bytes of those of all workspaces.
     most: Option<u64>,
     removals: Removals,
-}
-
-/// A trial that has ended.
-pub(super) struct EndedTrial<'a> {
-    /// The directory of its changed files.
-    pub(super) upper: PathBuf,
-    /// That of what it wrote in caches, which may not exist.
-    pub(super) caches: PathBuf,
-    pub(super) start: ChangeTime,
-    /// The workspace.
-    pub(super) root: &'a Path,
-    /// Returns false for secrets.
-    pub(super) allowed: &'a PathFilter,
-    pub(super) rules: &'a RulesBefore,
-    /// The time when the move gives up.
-    pub(super) end: Instant,
 }
 
 impl IgnoredLayer {
@@ -213,34 +193,4 @@ fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Opens a directory to lock it.
-fn open_dir(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
-}
-
-/// Locks a directory without waiting. Returns whether it is locked.
-///
-/// # Errors
-/// The file system has no locks.
-fn lock(dir: &OwnedFd, how: FlockOperation) -> io::Result<bool> {
-    match flock(dir, how) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Unlocks a directory. To close it is not enough: a child of this process that starts just now has the descriptor too.
-fn unlock(dir: &OwnedFd) {
-    let _unlocked = flock(dir, FlockOperation::Unlock);
-}
-
-/// Returns whether an open directory is still the one at a path.
-fn is_at(dir: &OwnedFd, path: &Path) -> bool {
-    let opened = rustix::fs::fstat(dir);
-    let there = fs::symlink_metadata(path);
-    matches!((opened, there), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.dev(), b.ino()))
 }

@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::transcript::{Cost, Usage};
-
 /// The price of one model in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "PriceSetting")]
@@ -44,24 +42,6 @@ impl TryFrom<PriceSetting> for Price {
     }
 }
 
-impl Price {
-    /// Returns the cost of the tokens.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "token counts are small, prices are neither negative nor infinite"
-    )]
-    pub fn of(&self, usage: &Usage) -> Cost {
-        let fresh = usage.input.saturating_sub(usage.cached + usage.written);
-        let millionths = fresh as f64 * self.input
-            + usage.cached as f64 * self.cached
-            + usage.written as f64 * self.written
-            + usage.output as f64 * self.output;
-        Cost((millionths * 1e3).round() as u64)
-    }
-}
-
 /// Prices by `provider/model` or by the model alone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(pub Vec<(String, Price)>);
@@ -80,6 +60,7 @@ impl Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transcript::{Cost, Usage};
 
     fn price(json: &str) -> Result<Price, serde_json::Error> {
         serde_json::from_str(json)

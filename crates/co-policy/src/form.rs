@@ -5,7 +5,6 @@
 
 use crate::bash::Word;
 use crate::programs::{self, OptionList, Options, Program, SameCommand};
-use reader::FormReader;
 
 mod reader;
 
@@ -74,18 +73,6 @@ impl FormOption {
 }
 
 impl CommandForm {
-    /// Reads words. An option that the tables do not know takes no value in the next word.
-    pub(crate) fn read(words: &[FormWord]) -> Self {
-        let mut forms = FormReader::new(words, false).forms();
-        forms.pop().unwrap_or_default()
-    }
-
-    /// Returns all forms that the words can have. An option that the tables do not know may or may not take the next word
-    /// as its value. Each form has all options and operands that its words can be.
-    pub(crate) fn readings(words: &[FormWord]) -> Vec<Self> {
-        FormReader::new(words, true).forms()
-    }
-
     /// Returns all forms that the words can have, and those of other commands that do the same.
     pub(crate) fn rule_readings(words: &[FormWord]) -> Vec<Self> {
         let mut forms = Self::readings(words);

@@ -1,17 +1,17 @@
 //! Fits a transcript into a model's context window.
 
+mod estimate;
 mod texts;
 
 use std::collections::HashSet;
 
+use self::estimate::{item_tokens, tokens, tool_tokens};
 use self::texts::Texts;
 use super::output_frame::framed;
 use crate::tool::plan::WorkPlan;
 use co_llm::ToolSpec;
-use co_llm::transcript::{self, Context, Item, Shortened};
+use co_llm::transcript::{self, Item, Shortened};
 
-/// The tokens of an item in addition to its text: roles, names, braces.
-const ITEM_TOKENS: u64 = 8;
 /// The number of newest outputs and contexts that stay whole as long as it is enough to leave out older ones.
 const RECENT_TEXTS: usize = 4;
 
@@ -146,58 +146,6 @@ fn may_shrink(items: &[Item]) -> bool {
             _ => None,
         })
         .unwrap_or(false)
-}
-
-/// Estimates the tokens of a text. The estimate is too high rather than too low.
-fn tokens(text: &str) -> u64 {
-    (text.len() as u64 * 2).div_ceil(7)
-}
-
-fn tool_tokens(tool: &ToolSpec) -> u64 {
-    ITEM_TOKENS + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.schema.to_string())
-}
-
-/// The tokens of an image. Vendors count up to about this many.
-/// (platform.claude.com "Vision": 1,600 for the largest that is not scaled down, 2026-11)
-const IMAGE_TOKENS: u64 = 1600;
-
-fn piece_tokens(piece: &Context) -> u64 {
-    let image = piece.image.as_ref().map_or(0, |_| IMAGE_TOKENS);
-    ITEM_TOKENS + tokens(&piece.name) + tokens(&piece.text) + image
-}
-
-fn item_tokens(item: &Item) -> u64 {
-    ITEM_TOKENS
-        + match item {
-            Item::User { text, context, .. } => {
-                tokens(text) + context.iter().map(piece_tokens).sum::<u64>()
-            }
-            Item::Text { text } | Item::Note { text, .. } | Item::Summary { text, .. } => {
-                tokens(text)
-            }
-            Item::Reasoning { text, signature } => {
-                tokens(text) + signature.as_deref().map_or(0, tokens)
-            }
-            Item::Call(call) => {
-                tokens(&call.name)
-                    + tokens(&call.arguments.to_string())
-                    + call.signature.as_deref().map_or(0, tokens)
-            }
-            Item::Outcome(outcome) => tokens(&outcome.text),
-            Item::JobEnded {
-                text, told: false, ..
-            } => tokens(text),
-            Item::JobStarted { .. } | Item::JobEnded { .. } => 0,
-            Item::Decision { .. }
-            | Item::End { .. }
-            | Item::Notice { .. }
-            | Item::Plan { .. }
-            | Item::CommandEdited { .. }
-            | Item::ModelChosen { .. }
-            | Item::Unknown => 0,
-            Item::Surroundings(_) | Item::Retried => 0,
-            Item::Shortened { .. } | Item::Reduced => 0,
-        }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use super::super::events::ChatEvent;
 use crate::protocol::{ChatState, Question};
 use crate::tool::context;
-use crate::tool::jobs::list::JobListRequest;
+use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, Reply};
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};

@@ -8,7 +8,7 @@ use super::event::TurnEvent;
 use crate::protocol::ChatState;
 use crate::tool::context::{CallHost, Halt};
 use crate::tool::event::CallEvent;
-use crate::tool::jobs::list::JobListRequest;
+use crate::tool::job_list::JobListRequest;
 use co_exec::Caller;
 use co_llm::transcript::Item;
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::super::Chat;
+use super::UndoTask;
+use super::event::UndoEvent;
 use super::plan::Plan;
 use super::texts::{call_words, entries};
-use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::buffers::OpenBuffers;
 use crate::checkpoint::{

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::Chat;
+use super::UndoTask;
 use super::base::since_base;
+use super::event::UndoEvent;
 use super::plan::Plan;
 use super::texts::call_words;
-use super::{UndoEvent, UndoTask};
 use crate::blocking::blocking;
 use crate::checkpoint::{
     AcceptedFile, By, Checkpoints, KeptAnswer, MOST_REVIEW_BYTES, OfChat, OpenFile, OpenPart,

@@ -4,7 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::Known;
+use crate::checkpoint::change::Entry;
+use co_exec::regular::FileStamp;
+
+/// A file or directory of a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Known {
+    pub(super) stamp: FileStamp,
+    /// Every later change changes the stamp.
+    pub(super) settled: bool,
+    pub(super) entry: Entry,
+}
 
 /// Files by their paths in the workspace. Clones share the directories in which nothing has changed.
 #[derive(Debug, Clone, Default)]

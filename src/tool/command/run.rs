@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::conditions::{Conditions, NOT_EXECUTED};
 use super::request::{CommandRequest, ExecContext};
 use super::{JudgedCommand, readiness, secret_access};
 use crate::cancellable;
@@ -13,10 +12,11 @@ use crate::text::short;
 use crate::tool::call::{
     CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
 };
+use crate::tool::conditions::{Conditions, NOT_EXECUTED};
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::CallEvent;
+use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use crate::tool::jobs::call::JobReport;
-use crate::tool::jobs::list::{JobListRequest, JobView, StartedJob};
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{CommandOutcome, Confinement, RunningCommand};
 use co_llm::transcript::{Decision, Item, ShownPart};

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
+use super::{parse, shown_unread, specs};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
@@ -19,6 +20,7 @@ use crate::tool::call::{
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
+use crate::tool::schema::BuiltIn;
 use crate::workspace::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
@@ -108,7 +110,7 @@ impl ChangeSource for EditRequest {
 impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
     fn shown(&self) -> ShownCall {
         let line = self.0.line();
-        super::shown_unread(&line).unwrap_or(ShownCall::Edit(line))
+        shown_unread(&line).unwrap_or(ShownCall::Edit(line))
     }
 
     fn collect_facts(&mut self, context: &CallContext) -> bool {
@@ -535,4 +537,13 @@ fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
     let plain = !directory.contains(['*', '?', '[', '\\']);
     let single = request.paths().len() == 1;
     (plain && single).then(|| Pattern::prefix([request.name(), &format!("{directory}/**")]))
+}
+
+/// Returns these tools.
+pub(in crate::tool) fn tools() -> [BuiltIn; 4] {
+    specs().map(|spec| BuiltIn {
+        spec,
+        parse: |call| Ok(Box::new(ChangeCall(parse(call)?))),
+        shown_unread,
+    })
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::list::JobView;
 use super::{JobAction, JobRequest, typed};
 use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
@@ -16,6 +15,7 @@ use crate::tool::call::{
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
+use crate::tool::job_list::JobView;
 use crate::tool::permissions::{Allowance, TurnMemory};
 use co_exec::NewOutput;
 use co_exec::READ_ONLY;

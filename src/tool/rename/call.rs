@@ -9,15 +9,17 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::RenameRequest;
+use super::{RenameRequest, spec};
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
 use crate::tool::call::CANCELLED;
 use crate::tool::context::CallContext;
 use crate::tool::edit::call::{
-    ChangeSource, ProposedChange, check_range, with_judge, work_with_judge,
+    ChangeCall, ChangeSource, ProposedChange, check_range, with_judge, work_with_judge,
 };
+use crate::tool::edit::shown_unread;
 use crate::tool::permissions::TurnMemory;
+use crate::tool::schema::{BuiltIn, arguments};
 use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
 use crate::workspace::judge::Judge;
 use co_edit::CharacterUnit;
@@ -166,6 +168,15 @@ fn strictness(verdict: &Verdict) -> u8 {
         Verdict::Allow(_) => 0,
         Verdict::Ask(question) => 1 + u8::from(question.unread),
         Verdict::Deny { .. } => 3,
+    }
+}
+
+/// Returns the tool.
+pub(in crate::tool) fn tool() -> BuiltIn {
+    BuiltIn {
+        spec: spec(),
+        parse: |call| Ok(Box::new(ChangeCall(Rename::new(arguments(call)?)))),
+        shown_unread,
     }
 }
 

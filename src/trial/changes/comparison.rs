@@ -12,7 +12,7 @@ use super::super::git;
 use super::super::layer::Layer;
 use super::super::rules::{self, RulesBefore};
 use super::super::tree;
-use super::{Error, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
+use super::{Error, Fate, MOST_BYTES, MOST_CHANGES, NotKept, TrialChanges};
 use crate::checkpoint::{Change, Store};
 use crate::workspace::cache_dirs;
 use crate::workspace::files::PathFilter;
@@ -31,6 +31,39 @@ const SETUID: &str = "it has a new setuid or setgid bit";
 const NOT_TEXT: &str = "its name is not UTF-8";
 pub(super) const DEEP: &str = "too many directories are above it";
 const LINKED: &str = "it has several names (hard links)";
+
+impl TrialChanges {
+    /// Reads the changes of a trial that has ended, in the workspace `root`, a real path. `allowed` returns false for
+    /// secrets. Copies of the files are in the store afterwards.
+    ///
+    /// # Errors
+    /// There are too many, or the layer or the store cannot be used.
+    pub fn read(
+        layer: &Layer,
+        root: &Path,
+        allowed: &PathFilter,
+        store: &Store,
+    ) -> Result<Self, Error> {
+        if !layer.upper().try_exists()? {
+            // The trial did not start.
+            return Ok(Self::default());
+        }
+        let mut found = layer.work(|end| {
+            let mut comparison = Comparison::new((layer, end), root, allowed, store)?;
+            let read = comparison.read();
+            let closed = comparison.close();
+            read?;
+            closed?;
+            Ok::<_, Error>(comparison.found)
+        })?;
+        if layer.has_ignored() && found.not_kept.is_empty() && found.git.is_empty() {
+            found.ignored.fate = Fate::Undecided;
+        }
+        found.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        found.not_kept.sort();
+        Ok(found)
+    }
+}
 
 /// Compares the layer with the workspace.
 pub(super) struct Comparison<'a> {

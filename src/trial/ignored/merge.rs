@@ -9,15 +9,32 @@ use std::time::Instant;
 use rustix::fs::{FileType, Mode, Timespec};
 use rustix::io::Errno;
 
-use super::EndedTrial;
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
 use crate::trial::git;
-use crate::trial::rules;
+use crate::trial::rules::{self, RulesBefore};
 use crate::trial::tree;
+use crate::workspace::files::PathFilter;
 use crate::workspace::files::ignore_rules::IgnoreRules;
 use crate::workspace::git_index::IndexedFiles;
 use co_exec::beneath::{Dir, Kind, Node};
+use co_exec::regular::ChangeTime;
+
+/// A trial that has ended.
+pub(in crate::trial) struct EndedTrial<'a> {
+    /// The directory of its changed files.
+    pub(in crate::trial) upper: PathBuf,
+    /// That of what it wrote in caches, which may not exist.
+    pub(in crate::trial) caches: PathBuf,
+    pub(in crate::trial) start: ChangeTime,
+    /// The workspace.
+    pub(in crate::trial) root: &'a Path,
+    /// Returns false for secrets.
+    pub(in crate::trial) allowed: &'a PathFilter,
+    pub(in crate::trial) rules: &'a RulesBefore,
+    /// The time when the move gives up.
+    pub(in crate::trial) end: Instant,
+}
 
 /// The bits of a mode that let a program run as another user or group.
 const SETUID: u32 = 0o6000;

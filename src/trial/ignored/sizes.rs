@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, FileType, FlockOperation, Stat, statat};
 
+use super::held::{FILES, is_at, lock, open_dir};
 use super::trash::Trash;
-use super::{FILES, is_at, lock, open_dir};
 use crate::trial::tree::MOST_DEPTH;
 use co_exec::beneath::Dir;
 use co_exec::sandbox::Removals;

@@ -80,6 +80,24 @@ impl Usage {
     }
 }
 
+impl Price {
+    /// Returns the cost of the tokens.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "token counts are small, prices are neither negative nor infinite"
+    )]
+    pub fn of(&self, usage: &Usage) -> Cost {
+        let fresh = usage.input.saturating_sub(usage.cached + usage.written);
+        let millionths = fresh as f64 * self.input
+            + usage.cached as f64 * self.cached
+            + usage.written as f64 * self.written
+            + usage.output as f64 * self.output;
+        Cost((millionths * 1e3).round() as u64)
+    }
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         let is_priced = self.is_priced() && other.is_priced();

@@ -52,6 +52,20 @@ struct Scan {
     ends: BTreeSet<usize>,
 }
 
+impl CommandForm {
+    /// Reads words. An option that the tables do not know takes no value in the next word.
+    pub(crate) fn read(words: &[FormWord]) -> Self {
+        let mut forms = FormReader::new(words, false).forms();
+        forms.pop().unwrap_or_default()
+    }
+
+    /// Returns all forms that the words can have. An option that the tables do not know may or may not take the next word
+    /// as its value. Each form has all options and operands that its words can be.
+    pub(crate) fn readings(words: &[FormWord]) -> Vec<Self> {
+        FormReader::new(words, true).forms()
+    }
+}
+
 impl<'a> FormReader<'a> {
     pub(super) fn new(words: &'a [FormWord], both: bool) -> Self {
         let (first, rest) = match words.split_first() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::item_tokens;
+use super::estimate::item_tokens;
 use co_llm::transcript::{Context, Item, LongText, Shortened};
 
 /// A text of at most this many bytes is never replaced by a line.

@@ -1,5 +1,7 @@
 //! The jobs of a chat, as a call starts them, reads them, types to them and ends them. The chat owns the list.
 
+pub mod checkpoint;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,10 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::checkpoint::JobCheckpoint;
+use self::checkpoint::JobCheckpoint;
 use crate::audit::Record;
 use crate::services::running_jobs::JobControl;
-use crate::tool::command::conditions::Conditions;
+use crate::tool::conditions::Conditions;
 use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
 
 /// A job that prints nothing for this time has settled.
