@@ -45,6 +45,8 @@ pub struct Config {
     pub auto_confirm: bool,
     pub sandbox_backend: ConfinementSetting,
     pub sandbox_network: Network,
+    /// The hosts that a trial may reach, or not, without a question.
+    pub hosts: co_policy::HostRules,
     pub try_first: TryFirst,
     /// The command that starts the service of the container engine.
     pub docker_start_command: Option<Vec<String>>,
@@ -119,6 +121,8 @@ pub enum Network {
     None,
     /// That of the machine for landlock; that of the settings for a container.
     Some,
+    /// The hosts that a rule or the person allows, for trials.
+    Ask,
 }
 
 impl Default for Config {
@@ -135,6 +139,7 @@ impl Default for Config {
             auto_confirm: false,
             sandbox_backend: ConfinementSetting::Subprocess,
             sandbox_network: Network::None,
+            hosts: co_policy::HostRules::default(),
             try_first: TryFirst::Changes,
             docker_start_command: None,
             unasked_timeout: Duration::from_secs(60),

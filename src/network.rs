@@ -113,6 +113,11 @@ impl OpenAccess {
 pub struct HostReport(Vec<TargetTraffic>);
 
 impl HostReport {
+    /// Returns true if the command wanted no host.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the hosts that were reached, with the bytes, in a clause for a person; none if there are none.
     pub fn reached(&self) -> Option<String> {
         let reached = self.0.iter().filter(|it| it.reached);
@@ -129,6 +134,15 @@ impl HostReport {
         let refused = self.0.iter().filter(|it| it.refused.is_some());
         let refused: Vec<_> = refused.map(|it| it.target.to_string()).collect();
         (!refused.is_empty()).then(|| some(&refused))
+    }
+
+    /// Returns a line for the model about the hosts that were refused; none if none was.
+    pub fn for_model(&self) -> Option<String> {
+        self.refused().map(|hosts| {
+            format!(
+                "The person did not allow the command to reach {hosts}. Do not try to reach it in another way."
+            )
+        })
     }
 
     /// Returns the reasons why hosts were refused, a sentence for each.

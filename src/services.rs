@@ -330,6 +330,21 @@ impl Services {
         Ok(())
     }
 
+    /// Saves hosts that trials of a workspace reach without a question. The next judge of the workspace has them.
+    ///
+    /// # Errors
+    /// The file of the rules cannot be written.
+    pub async fn save_hosts(
+        &self,
+        workspace: PathBuf,
+        hosts: Vec<co_policy::HostPattern>,
+    ) -> Result<(), String> {
+        let (dir, place) = (self.places.rules.clone(), workspace.clone());
+        blocking(move || rules::save_hosts(&dir, &place, &hosts)).await?;
+        self.forget_judge(&workspace);
+        Ok(())
+    }
+
     /// Saves that co may try commands of a workspace before it asks.
     ///
     /// # Errors

@@ -102,6 +102,8 @@ local handlers = {
       message.kind = require('co.question.run_trial')
     elseif change and change.undo then
       message.kind = require('co.question.undo')
+    elseif message.hosts then
+      message.kind = require('co.question.hosts')
     elseif message.commit then
       message.kind = require('co.question.commit')
     else

@@ -14,7 +14,7 @@ use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::call::CUT_OFF;
 use crate::tool::context::CallContext;
 use crate::tool::event::CallEvent;
-use crate::tool::permissions::TurnMemory;
+use crate::tool::permissions::{Reply, TurnMemory};
 use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
@@ -167,6 +167,10 @@ impl Chat {
                 self.show(event);
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
+            TurnEvent::Question(question, reply) if self.permissions.reach(&question.hosts) => {
+                // It fails if the command has ended.
+                reply.send(Reply::Once).ok();
+            }
             TurnEvent::Question(mut question, reply) => {
                 let runs_again = question.tried.as_ref().is_some_and(|it| it.runs_again);
                 if question.change.is_none() || runs_again {

@@ -90,6 +90,12 @@ fn typed_values_apply() {
         c.sandbox_network = Network::Some;
         c.exec.container.network = "host".into();
     });
+    check(json!({ "sandbox_network": "ask" }), |c| {
+        c.sandbox_network = Network::Ask;
+    });
+    check(json!({ "allow_hosts": ["*.example.org:8080"] }), |c| {
+        c.hosts.allow = vec!["*.example.org:8080".parse().unwrap()];
+    });
     check(json!({ "docker_image": "a/b:1" }), |c| {
         c.exec.container.image = "a/b:1".into()
     });
@@ -200,8 +206,9 @@ fn what_is_wrong_is_named_with_what_is_accepted() {
 { "sandbox_backend": "podman" } | one of subprocess, landlock, docker, auto
 { "container_engine": "nerdctl" } | one of auto, docker, podman, or an absolute path
 { "docker_image": "--privileged" } | the name of an image
-{ "sandbox_network": "container:x" } | one of none, host, bridge, or the name of a network of the container engine
+{ "sandbox_network": "container:x" } | one of none, ask, host, bridge, or the name of a network of the container engine
 { "deny": "git push" } | a list of rules, each about one command
+{ "deny_hosts": ["https://example.org"] } | a list of hosts, as example.org, *.example.org or example.org:8080
 { "deny": [1] } | a list of rules, each about one command
 { "allow": "ls" } | a list of texts
 { "shell_memory": "1" } | a size from 16MiB up, in bytes or such as "64MiB", or "none"

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Config;
 use co_exec::names_variables;
 use co_llm::Prices;
-use co_policy::Pattern;
+use co_policy::{HostPattern, Pattern};
 
 /// The type of a setting and its setter.
 pub(super) enum Kind {
@@ -57,6 +57,8 @@ pub(super) enum Kind {
     Words(fn(&mut Config, Vec<String>)),
     /// Rules about commands. A wrong one makes the setting wrong, but the others are set.
     Rules(fn(&mut Config, Vec<String>)),
+    /// Rules about hosts. A wrong one makes the setting wrong, but the others are set.
+    Hosts(fn(&mut Config, Vec<HostPattern>)),
     /// Variables of the environment.
     Variables(fn(&mut Config, Vec<String>)),
     /// A program and its arguments.
@@ -107,6 +109,9 @@ impl Kind {
             Self::Paths(_) => "a list of absolute paths, or ones that start with ~/".to_owned(),
             Self::Words(_) => "a list of texts".to_owned(),
             Self::Rules(_) => "a list of rules, each about one command".to_owned(),
+            Self::Hosts(_) => {
+                "a list of hosts, as example.org, *.example.org or example.org:8080".to_owned()
+            }
             Self::Variables(_) => "a list of variables, as NAME or PREFIX_*".to_owned(),
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
@@ -173,6 +178,12 @@ impl Kind {
                 set(config, rules);
                 all.then_some(()).ok_or(BadValue)?;
             }
+            Self::Hosts(set) => {
+                let read: Vec<_> = words(value)?.iter().map(|it| it.parse()).collect();
+                let all = read.iter().all(Result::is_ok);
+                set(config, read.into_iter().flatten().collect());
+                all.then_some(()).ok_or(BadValue)?;
+            }
             Self::Variables(set) => set(config, variables(value)?),
             Self::Argv(set) => {
                 let argv = words(value)?;
@@ -209,15 +220,18 @@ impl Kind {
             Self::Paths(_)
             | Self::Words(_)
             | Self::Rules(_)
+            | Self::Hosts(_)
             | Self::Variables(_)
             | Self::Argv(_)
                 if text.starts_with('[') =>
             {
                 json()?
             }
-            Self::Paths(_) | Self::Words(_) | Self::Rules(_) | Self::Variables(_) => {
-                split(text.split(','))
-            }
+            Self::Paths(_)
+            | Self::Words(_)
+            | Self::Rules(_)
+            | Self::Hosts(_)
+            | Self::Variables(_) => split(text.split(',')),
             Self::Argv(_) => split(text.split_whitespace()),
             _ => Value::from(text),
         })

@@ -482,6 +482,10 @@ pub enum Scope {
     Edits,
     /// All commands, for the chat. Deny rules still refuse.
     Everything,
+    /// The hosts of the question, for trials of the chat.
+    Hosts,
+    /// The hosts of the question, for trials in this workspace, from now on.
+    HostsSaved,
 }
 
 /// Deserializes a Lua string, which comes as text if it is UTF-8, else as bytes.

@@ -571,6 +571,9 @@ pub struct Question {
     /// The commit that `/commit` asks about; `command` makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
+    /// The hosts that the trial of `command`, which runs, wants to reach. The question is about them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<AskedHost>,
     /// The person asked for a change of lines of this file. The review opens at once while they look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
@@ -586,6 +589,17 @@ impl Question {
             ..Self::default()
         }
     }
+}
+
+/// A host that a command wants to reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskedHost {
+    /// A name, or an address.
+    pub host: String,
+    pub port: u16,
+    /// Whose address it is, if it is not on the internet: "this machine".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub special: Option<String>,
 }
 
 /// The chat that asks, or the run of the person whose trial has ended.

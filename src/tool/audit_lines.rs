@@ -4,6 +4,7 @@
 use super::call::{CallEffect, DecidedCall};
 use super::context::CallContext;
 use crate::audit::Record;
+use crate::network::HostReport;
 use crate::services::audit_task;
 use co_llm::transcript::Decision;
 
@@ -21,11 +22,16 @@ impl CallContext {
         let effect = effect.unwrap_or_else(|| CallEffect {
             level: self.services.probe.level(),
             words: "not run".to_owned(),
+            hosts: HostReport::default(),
             spill: None,
         });
         if let Some(record) = self.audit_record(decided, effect.level) {
-            let outcome = Some(effect.words);
-            audit_task::write(&self.services, Record { outcome, ..record }, effect.spill);
+            let record = Record {
+                outcome: Some(effect.words),
+                hosts: (!effect.hosts.is_empty()).then(|| effect.hosts.json()),
+                ..record
+            };
+            audit_task::write(&self.services, record, effect.spill);
         }
     }
 
@@ -44,6 +50,7 @@ impl CallContext {
             decided: who(decision).to_owned(),
             confinement: level.to_owned(),
             outcome: None,
+            hosts: None,
             spill: None,
         })
     }

@@ -12,6 +12,7 @@ use super::command::JudgedCommand;
 use super::context::{CallContext, Halt};
 use super::event::{CallEnd, ShownCall};
 use super::permissions::{Allowance, TurnMemory};
+use crate::network::HostReport;
 use crate::protocol::{HunkAnswer, Question};
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
@@ -191,6 +192,8 @@ pub struct CallEffect {
     /// The confinement that it had.
     pub level: &'static str,
     pub words: String,
+    /// The hosts that it wanted.
+    pub hosts: HostReport,
     pub spill: Option<PathBuf>,
 }
 
@@ -280,6 +283,7 @@ impl CallEffect {
         Self {
             level: CO_ITSELF,
             words: words.into(),
+            hosts: HostReport::default(),
             spill: None,
         }
     }

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::CallEvent;
 use super::job_list::{JobListRequest, JobView};
+use super::permissions::{Allowance, Reply};
 use crate::buffers::{Buffers, OpenBuffers};
-use crate::protocol::PlannedCommand;
+use crate::protocol::{PlannedCommand, Question};
 use crate::services::{Services, withheld};
 use crate::workspace::edits::{EditRange, SeenTexts};
 use crate::workspace::judge::Judge;
@@ -38,6 +39,15 @@ pub trait CallHost: Send + Sync {
     async fn record(&self, item: Item) -> Result<(), Halt>;
 
     async fn show(&self, event: CallEvent) -> Result<(), Halt>;
+
+    /// Asks the person a question. The reply is dropped if the question is withdrawn.
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt>;
+
+    /// Withdraws a question.
+    async fn withdraw(&self, question: u64) -> Result<(), Halt>;
+
+    /// Adds a permission that the person gave.
+    async fn allow(&self, allowance: Allowance) -> Result<(), Halt>;
 
     /// Sends a request to the list of jobs.
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;

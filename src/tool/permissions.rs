@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::protocol::{HunkAnswer, Scope};
+use crate::protocol::{AskedHost, HunkAnswer, Scope};
 use crate::services::Services;
+use co_policy::{HostPattern, HostRules, HostVerdict};
 
 /// The person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,10 @@ pub enum Allowance {
     Rule(co_policy::Pattern),
     /// A rule for the workspace of the question. The chat may work elsewhere by now.
     Saved(PathBuf, co_policy::Pattern),
+    /// Trials of the chat may reach these hosts.
+    Hosts(Vec<HostPattern>),
+    /// Trials of this workspace may reach these hosts. It is saved.
+    SavedHosts(PathBuf, Vec<HostPattern>),
     /// All text for this job.
     Job(u64),
     Everything,
@@ -41,6 +46,8 @@ pub struct Permissions {
     pub everything: bool,
     /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
     pub tries_first: bool,
+    /// The hosts that trials of the chat may reach.
+    pub hosts: Vec<HostPattern>,
     /// The jobs that the model may type to.
     pub jobs: Vec<u64>,
     /// The commands that failed in the read-only sandbox. They need approval now.
@@ -53,12 +60,26 @@ impl Permissions {
         self.everything || services.config.auto_confirm
     }
 
+    /// Returns true if a question is about hosts, and the person has allowed all of them for this chat.
+    pub fn reach(&self, hosts: &[AskedHost]) -> bool {
+        let rules = HostRules {
+            allow: self.hosts.clone(),
+            deny: Vec::new(),
+        };
+        let allowed =
+            |it: &AskedHost| matches!(rules.verdict(&it.host, it.port), HostVerdict::Allowed(_));
+        !hosts.is_empty() && hosts.iter().all(allowed)
+    }
+
     /// Adds a permission.
     pub fn add(&mut self, allowance: &Allowance) {
         match allowance {
             Allowance::Job(job) => self.jobs.push(*job),
             Allowance::Everything => self.everything = true,
             Allowance::TryFirst(_) => self.tries_first = true,
+            Allowance::Hosts(hosts) | Allowance::SavedHosts(_, hosts) => {
+                self.hosts.extend(hosts.iter().cloned());
+            }
             Allowance::Rule(rule) | Allowance::Saved(_, rule) => self.rules.push(rule.clone()),
         }
     }

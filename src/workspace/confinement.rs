@@ -33,7 +33,7 @@ pub fn limits_words(engine: &str, missing: &[&str]) -> String {
 #[derive(Debug, Clone)]
 pub struct Isolation {
     setting: ConfinementSetting,
-    network: bool,
+    network: Network,
     hide_secrets: bool,
     container: ContainerSettings,
     read_only: Result<(), SandboxRefusal>,
@@ -51,7 +51,7 @@ impl Isolation {
     pub fn with_result(config: &Config, read_only: Result<(), SandboxRefusal>) -> Self {
         Self {
             setting: config.sandbox_backend,
-            network: config.sandbox_network == Network::Some,
+            network: config.sandbox_network,
             hide_secrets: config.hide_secrets,
             container: config.container().clone(),
             read_only,
@@ -154,12 +154,16 @@ impl Isolation {
         let workspace = workspace.to_owned();
         let confined = || Confinement::Workspace {
             workspace: workspace.clone(),
-            network: self.network,
+            network: self.network == Network::Some,
             shown: shown.clone(),
         };
         match self.chosen() {
             ConfinementSetting::Subprocess | ConfinementSetting::Auto => Ok(Confinement::Plain),
             ConfinementSetting::Landlock => self.read_only.clone().map(|()| confined()),
+            ConfinementSetting::Docker if self.network == Network::Ask => {
+                let why = "a container has no network by host: set sandbox_network to none, or to a network of the engine";
+                Err(SandboxRefusal::Unable(why.to_owned()))
+            }
             // Only the engine can tell if it can run: the executor asks it before the first command.
             ConfinementSetting::Docker => Ok(Confinement::Container {
                 workspace,

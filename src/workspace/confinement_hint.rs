@@ -50,7 +50,7 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
         return None;
     }
     let (network, no_network) = match network {
-        Network::None => (", no network", NO_NETWORK),
+        Network::None | Network::Ask => (", no network", NO_NETWORK),
         Network::Some => ("", &[][..]),
     };
     let output = outcome.output.to_lowercase();

@@ -24,8 +24,8 @@ use co_policy::paths::PathUse;
 use co_policy::rule_files::{SavedRules, WorkspaceRules};
 use co_policy::secret_names::is_secret;
 use co_policy::{
-    Assessment, CommandAssessment, Pattern, Reason, RuleCommand, Rules, Sort, Verdict, obeyed,
-    paths,
+    Assessment, CommandAssessment, HostPattern, HostRules, Pattern, Reason, RuleCommand, Rules,
+    Sort, Verdict, obeyed, paths,
 };
 
 /// The name of the tool that types into a job, as rules know it.
@@ -78,6 +78,8 @@ pub struct Judge {
     rules: Rules,
     /// The person lets co try commands of this workspace before it asks.
     tries_first: bool,
+    /// The hosts that the person saved for this workspace.
+    saved_hosts: Vec<HostPattern>,
     rules_file: PathBuf,
     read: Mutex<Option<CachedRules>>,
     tracked: TrackedFiles,
@@ -98,6 +100,21 @@ impl Judge {
         self.tries_first
     }
 
+    /// Returns the rules about hosts: those of the settings, with those that the person saved and those of the workspace. It blocks on
+    /// files: call it from `spawn_blocking`.
+    pub fn host_rules(&self, settings: &HostRules) -> HostRules {
+        let mut rules = settings.clone();
+        match self.workspace_rules() {
+            Ok(more) => {
+                rules.allow.extend(self.saved_hosts.iter().cloned());
+                rules.deny.extend(more.deny_hosts);
+            }
+            // As with commands: everything asks.
+            Err(_) => rules.allow.clear(),
+        }
+        rules
+    }
+
     /// Parses the rules. Returns the judge, and one sentence for each fault.
     pub fn new(config: JudgeConfig) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
@@ -105,11 +122,13 @@ impl Judge {
         let mut own = config.own;
         own.push(rules_file.clone());
         let tries_first = config.saved.try_first;
+        let saved_hosts = config.saved.allow_hosts;
         let rules = rules(&config.settings, config.saved.allow, &mut problems);
         let judge = Self {
             facts: WorkspaceFacts::new(config.workspace, config.home, &config.path, own),
             rules,
             tries_first,
+            saved_hosts,
             rules_file,
             read: Mutex::new(None),
             tracked: TrackedFiles::default(),

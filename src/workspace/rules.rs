@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::paths::workspace_name;
 use crate::shared_file;
-use co_policy::Pattern;
 use co_policy::rule_files::SavedRules;
+use co_policy::{HostPattern, Pattern};
 
 /// Rules could not be read or saved.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,31 @@ pub fn save(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<(), Error> {
 pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Error> {
     change(dir, workspace, |saved| {
         saved.allow.retain(|kept| kept != rule)
+    })
+}
+
+/// Adds hosts that trials reach without a question.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn save_hosts(dir: &Path, workspace: &Path, hosts: &[HostPattern]) -> Result<(), Error> {
+    let add = |saved: &mut SavedRules| {
+        for host in hosts {
+            if !saved.allow_hosts.contains(host) {
+                saved.allow_hosts.push(host.clone());
+            }
+        }
+    };
+    change(dir, workspace, add).map(drop)
+}
+
+/// Removes a host. Returns whether it existed.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn remove_host(dir: &Path, workspace: &Path, host: &HostPattern) -> Result<bool, Error> {
+    change(dir, workspace, |saved| {
+        saved.allow_hosts.retain(|kept| kept != host)
     })
 }
 
@@ -125,6 +150,14 @@ mod tests {
         assert!(remove(&dir, here, &rule).unwrap());
         assert!(!remove(&dir, here, &rule).unwrap());
         assert_eq!(load(&dir, here).unwrap().allow, [exact]);
+        let host: HostPattern = "example.org".parse().unwrap();
+        for _ in 0..2 {
+            save_hosts(&dir, here, std::slice::from_ref(&host)).unwrap();
+        }
+        let kept = load(&dir, here).unwrap().allow_hosts;
+        assert_eq!(kept, std::slice::from_ref(&host));
+        assert!(remove_host(&dir, here, &host).unwrap());
+        assert!(!remove_host(&dir, here, &host).unwrap());
         assert!(set_try_first(&dir, here, true).unwrap());
         assert!(!set_try_first(&dir, here, true).unwrap());
         assert!(load(&dir, here).unwrap().try_first);

@@ -1,5 +1,6 @@
 //! The formats of two files: the rules that a person saved for a workspace, and the workspace's own rules.
 
+use crate::hosts::HostPattern;
 use crate::rules::Pattern;
 
 /// The rules that a person saved for one workspace.
@@ -10,6 +11,9 @@ pub struct SavedRules {
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
+    /// The hosts that trials reach without a question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_hosts: Vec<HostPattern>,
     /// The person lets co try commands of the workspace before it asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub try_first: bool,
@@ -38,6 +42,9 @@ pub struct WorkspaceRules {
     pub deny: Vec<Pattern>,
     #[serde(default)]
     pub ask: Vec<Pattern>,
+    /// The hosts that trials never reach.
+    #[serde(default)]
+    pub deny_hosts: Vec<HostPattern>,
 }
 
 impl WorkspaceRules {
@@ -59,6 +66,7 @@ mod tests {
         let saved = SavedRules {
             workspace: "/w".to_owned(),
             allow: vec!["cargo test".parse().unwrap(), Pattern::exact("a 'b'\nc")],
+            allow_hosts: vec!["*.example.org:8080".parse().unwrap()],
             try_first: true,
         };
         assert_eq!(SavedRules::read(&saved.write()).unwrap(), saved);
@@ -67,8 +75,11 @@ mod tests {
     #[test]
     fn a_workspace_only_tightens() {
         assert!(WorkspaceRules::read("deny = ['curl']\nask = ['ls']").is_ok());
+        assert!(WorkspaceRules::read("deny_hosts = ['example.org']").is_ok());
         for bad in [
             "allow = ['rm']",
+            "allow_hosts = ['example.org']",
+            "deny_hosts = ['https://example.org']",
             "safe_commands = []",
             "deny = 3",
             "deny = ['a; b']",

@@ -89,7 +89,7 @@ end
 ---@param text co.QuestionText
 ---@param question { command: string, span?: [integer, integer] }
 ---@param size? { rows: integer, columns: integer } the most of the command
-local function add_command(text, question, size)
+function M.add_command(text, question, size)
   local folded = command_fold.fold(question.command, question.span, size)
   for _, line in ipairs(folded.lines) do
     put(text, line.text, 'CoApprovalCommand')
@@ -164,7 +164,7 @@ function M.question(question, size)
     add(text, why, 'CoApprovalDestructive')
     add(text, '')
   end
-  add_command(text, question, size)
+  M.add_command(text, question, size)
   if not size or size.rows > TIGHT then
     add(text, '')
   end
@@ -193,7 +193,7 @@ end
 function M.edited(command)
   ---@type co.QuestionText
   local text = { lines = {}, spans = {} }
-  add_command(text, { command = command })
+  M.add_command(text, { command = command })
   add(text, '')
   add(text, 'approved; the chat shows what comes of it', 'CoApprovalLabel')
   return text
@@ -265,7 +265,7 @@ function M.menu(question)
   entries[#entries + 1] = { 'q', 'back' }
   add_keys(text, entries, 2)
   add(text, '')
-  add_command(text, { command = question.command })
+  M.add_command(text, { command = question.command })
   return text
 end
 

@@ -137,7 +137,7 @@
 ---@field type 'close'
 ---@field chat integer
 
----@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'
+---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'|'hosts'|'hosts_saved'
 
 ---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'real'|'try'|'try_first'
 

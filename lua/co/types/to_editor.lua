@@ -195,7 +195,14 @@
 ---@field may_try? boolean the command can run as a trial
 ---@field tried? co.TrialSummary the command ran as a trial
 ---@field commit? co.Commit the commit that `/commit` asks about; `command` makes it
+---@field hosts? co.AskedHost[] what the trial of the command, which runs, wants to reach
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
+
+--- A host that a command wants to reach.
+---@class (exact) co.AskedHost
+---@field host string a name or an address
+---@field port integer
+---@field special? string whose address it is, if it is not on the internet
 
 --- A commit before it is made.
 ---@class (exact) co.Commit

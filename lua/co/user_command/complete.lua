@@ -107,7 +107,9 @@ local function arguments(name, lead, wait)
     local numbered = require('co.user_command.slash').numbered
     local questions = vim.tbl_map(numbered, require('co.question').pending())
     if name == 'always' then
-      vim.list_extend(questions, { 'command', 'prefix', 'prefix_saved', 'edits', 'everything' })
+      local scopes =
+        { 'command', 'prefix', 'prefix_saved', 'edits', 'everything', 'hosts', 'hosts_saved' }
+      vim.list_extend(questions, scopes)
     end
     return starting(questions, lead)
   elseif name == 'sandbox' then

@@ -141,6 +141,19 @@ impl Chat {
             Allowance::Everything => self.permissions.everything = true,
             Allowance::Rule(rule) => self.permissions.rules.push(rule),
             Allowance::Job(job) => self.permissions.jobs.push(job),
+            Allowance::Hosts(hosts) => self.permissions.hosts.extend(hosts),
+            // The judge of the next command knows them.
+            Allowance::SavedHosts(workspace, hosts) => {
+                if let Err(error) = self.services.save_hosts(workspace, hosts.clone()).await {
+                    self.services.notice(
+                        NoticeLevel::Error,
+                        format!(
+                            "the hosts are allowed for this chat but could not be saved: {error}"
+                        ),
+                    );
+                    self.permissions.hosts.extend(hosts);
+                }
+            }
             Allowance::TryFirst(workspace) => {
                 // The judge of the next turn knows it.
                 if let Err(error) = self.services.save_try_first(workspace).await {

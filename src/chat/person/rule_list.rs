@@ -7,7 +7,7 @@ use crate::chat::Chat;
 use crate::protocol::Choice;
 use crate::trust::TrustAnswer;
 use crate::workspace::rules;
-use co_policy::Pattern;
+use co_policy::{HostPattern, Pattern};
 
 impl Chat {
     /// Shows all rules, or removes the chosen one.
@@ -19,6 +19,16 @@ impl Chat {
             self.revoked();
             self.show_state();
             return self.say(format!("no longer allowed: {rule}"));
+        }
+        if let Some(host) = value.strip_prefix("chat_host:") {
+            self.permissions
+                .hosts
+                .retain(|kept| kept.to_string() != host);
+            self.revoked();
+            return self.say(format!("trials of this chat ask again about {host}"));
+        }
+        if let Some(host) = value.strip_prefix("saved_host:") {
+            return self.remove_saved_host(host).await;
         }
         if value == "everything:" {
             self.permissions.everything = false;
@@ -81,6 +91,23 @@ impl Chat {
         }
     }
 
+    async fn remove_saved_host(&self, text: &str) {
+        let host = match text.parse::<HostPattern>() {
+            Ok(host) => host,
+            Err(error) => return self.complain(error.to_string()),
+        };
+        let (dir, workspace) = self.saved_rules();
+        match blocking(move || rules::remove_host(&dir, &workspace, &host)).await {
+            Ok(true) => {
+                self.services.forget_judge(&self.dirs.workspace);
+                self.revoked();
+                self.say(format!("trials of this workspace ask again about {text}"));
+            }
+            Ok(false) => self.say(format!("{text} was not saved")),
+            Err(why) => self.complain(why),
+        }
+    }
+
     /// Takes back that co may try commands of the workspace before it asks.
     async fn ask_before_trials(&mut self) {
         let (dir, workspace) = self.saved_rules();
@@ -134,11 +161,21 @@ impl Chat {
                 .iter()
                 .map(|rule| choice("chat", "allow", &rule.to_string())),
         );
+        choices.extend(self.permissions.hosts.iter().map(|host| {
+            let label = format!("reach {host} (this chat)");
+            removable(label, format!("chat_host:{host}"))
+        }));
         let (dir, workspace) = self.saved_rules();
         match blocking(move || rules::load(&dir, &workspace)).await {
             Ok(saved) => {
                 let rules = saved.allow.iter();
                 choices.extend(rules.map(|rule| choice("saved", "allow", &rule.to_string())));
+                choices.extend(saved.allow_hosts.iter().map(|host| {
+                    removable(
+                        format!("reach {host} (saved)"),
+                        format!("saved_host:{host}"),
+                    )
+                }));
                 if saved.try_first {
                     let label = "try commands of this workspace before asking (saved)".to_owned();
                     choices.push(removable(label, "try_first:".to_owned()));
@@ -156,6 +193,13 @@ impl Chat {
             choices.extend(rules.iter().map(|rule| Choice {
                 confirm: None,
                 ..choice("config", effect, rule)
+            }));
+        }
+        let hosts = &self.services.config.hosts;
+        for (effect, rules) in [("reach", &hosts.allow), ("never reach", &hosts.deny)] {
+            choices.extend(rules.iter().map(|rule| Choice {
+                confirm: None,
+                ..choice("config", effect, &rule.to_string())
             }));
         }
         choices

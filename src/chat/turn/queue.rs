@@ -99,6 +99,8 @@ impl CallQuestion {
             (Scope::PrefixSaved, Some(prefix)) => {
                 vec![Allowance::Saved(workspace.to_owned(), prefix.clone())]
             }
+            // Only a question about hosts has these.
+            (Scope::Hosts | Scope::HostsSaved, _) => Vec::new(),
             (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
                 self.asked.always.clone()
             }

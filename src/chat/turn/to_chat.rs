@@ -5,10 +5,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::events::ChatEvent;
 use super::event::TurnEvent;
-use crate::protocol::ChatState;
+use crate::protocol::{ChatState, Question};
 use crate::tool::context::{CallHost, Halt};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::JobListRequest;
+use crate::tool::permissions::{Allowance, Reply};
 use co_exec::Caller;
 use co_llm::transcript::Item;
 
@@ -68,6 +69,21 @@ impl CallHost for ToChat {
 
     async fn show(&self, event: CallEvent) -> Result<(), Halt> {
         Self::show(self, event).await
+    }
+
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
+        let (reply, answer) = oneshot::channel();
+        self.send(TurnEvent::Question(Box::new(question), reply))
+            .await?;
+        Ok(answer)
+    }
+
+    async fn withdraw(&self, question: u64) -> Result<(), Halt> {
+        self.send(TurnEvent::Withdraw(question)).await
+    }
+
+    async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
+        self.send(TurnEvent::Allow(allowance)).await
     }
 
     async fn job(&self, request: JobListRequest) -> Result<(), Halt> {

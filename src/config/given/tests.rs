@@ -14,6 +14,7 @@ fn other_value(setting: &Setting) -> Value {
         Kind::Text(_) => json!("other"),
         Kind::Checked { check, .. } => json!(["docker", "1000"].iter().find(|text| check(text))),
         Kind::Words(_) | Kind::Rules(_) | Kind::Argv(_) | Kind::Variables(_) => json!(["OTHER"]),
+        Kind::Hosts(_) => json!(["other.example"]),
         Kind::Paths(_) => json!(["/other"]),
         Kind::Url(_) => json!("http://127.0.0.1:1"),
         Kind::Path(_) => json!("~/other"),

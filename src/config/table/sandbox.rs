@@ -30,19 +30,42 @@ pub(super) static SETTINGS: &[Setting] = &[
         "sandbox_network",
         "none",
         Kind::Checked {
-            accepts: "one of none, host, bridge, or the name of a network of the container engine",
+            accepts: "one of none, ask, host, bridge, or the name of a network of the container engine",
             check: container::is_network,
             set: |c, v| {
-                c.sandbox_network = if v == "none" { Network::None } else { Network::Some };
-                v.clone_into(&mut c.exec.container.network);
+                c.sandbox_network = match v {
+                    "none" => Network::None,
+                    "ask" => Network::Ask,
+                    _ => Network::Some,
+                };
+                let engines = if v == "ask" { "none" } else { v };
+                engines.clone_into(&mut c.exec.container.network);
             },
         },
-        "The network of confined approved commands. Landlock knows none and the network of this machine, which every \
-         other value means; a container gets the network that the engine knows by this name. Commands that run unasked \
-         have none.",
+        "The network of confined commands. ask lets the trials of a model reach hosts: co asks about each host that \
+         |co-allow_hosts| does not name, see |co-hosts|. Approved commands confined by landlock have none then, and \
+         containers refuse it. Else trials have none, and this is about approved commands: landlock knows none and the \
+         network of this machine, which every other value means; a container gets the network that the engine knows by \
+         this name. Commands that only look have none.",
     )
     .confines()
     .applies(Applies::Restart),
+    setting(
+        "allow_hosts",
+        "",
+        Kind::Hosts(|c, v| c.hosts.allow = v),
+        "Hosts that trials reach without a question if |co-sandbox_network| is ask: example.org, *.example.org for all \
+         names below it, or an address; example.org:8080 for one port. Without a port, 80 and 443 are meant. \
+         localhost:8080 is that port of this machine.",
+    ),
+    setting(
+        "deny_hosts",
+        "",
+        Kind::Hosts(|c, v| c.hosts.deny = v),
+        "Hosts that trials never reach, whatever else allows them. Without a port, every one is meant. A workspace's \
+         .co/policy.toml may have this setting too.",
+    )
+    .strict(),
     setting(
         "try_first",
         "changes",

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::hosts::{self, ChatAsker};
 use super::request::{CommandRequest, ExecContext};
 use super::{JudgedCommand, readiness, secret_access};
 use crate::cancellable;
 use crate::error;
+use crate::network::{HostReport, OpenAccess};
 use crate::protocol::PlannedCommand;
 use crate::text::short;
 use crate::tool::call::{
@@ -33,6 +35,9 @@ pub(super) struct AllowedCommand {
     pub edited: bool,
     pub decided: DecidedCall,
 }
+
+/// A running command with its way to hosts, if it has one.
+pub(super) type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
 impl JudgedCommand {
     /// Makes all ready for the command to run in the confinement that belongs to the decision.
@@ -138,7 +143,7 @@ impl AllowedCommand {
         }
         let running = self.execute(&context).await?;
         Ok(Box::pin(async move {
-            let (_, result) = self.follow(running, &context).await?;
+            let (_, result) = self.follow((running, None), &context).await?;
             Ok(result)
         }))
     }
@@ -150,6 +155,28 @@ impl AllowedCommand {
         let running = executor.start_on(spec, self.request.streams());
         let running = context.unless_cancelled(running).await?;
         running.map_err(|error| NotRun::Because(not_started(&error)))
+    }
+
+    /// Gives a trial to the executor, with a way to the hosts that the person allows, if the settings say so.
+    pub(super) async fn execute_trial(&self, context: &CallContext) -> Result<OpenCommand, NotRun> {
+        let Some(access) = hosts::access(context).await else {
+            return Ok((self.execute(context).await?, None));
+        };
+        let mut spec = self.request.spec(self.exec.clone(), self.ceiling(context));
+        spec.extra_env.extend(access.environment());
+        let (executor, streams) = (&context.services.executor, self.request.streams());
+        let ports = access.ports();
+        let started = executor.start_listening(spec, streams, &ports);
+        let started = context.unless_cancelled(started).await?;
+        let (running, listeners) = started.map_err(|error| NotRun::Because(not_started(&error)))?;
+        let asker = ChatAsker::new(context, self.request.text(), &self.exec.cwd);
+        let open = access.open(listeners, Arc::new(asker), running.time_limit());
+        let open = open.map_err(|error| {
+            NotRun::Because(format!(
+                "The command was ended: its way to the network could not be opened ({error})."
+            ))
+        })?;
+        Ok((running, open))
     }
 
     /// Records a job's start, then starts it and gives it to the chat.
@@ -210,7 +237,7 @@ impl AllowedCommand {
     /// Shows the output of a command until its end. Returns the outcome and the result of the call.
     pub(super) async fn follow(
         &self,
-        running: RunningCommand,
+        (running, access): OpenCommand,
         context: &CallContext,
     ) -> Result<(CommandOutcome, CallResult), Halt> {
         let services = &context.services;
@@ -219,13 +246,16 @@ impl AllowedCommand {
         let started = Instant::now();
         let outcome = show_until_done(running, context).await?;
         let ended = Instant::now();
+        let hosts = access.map(OpenAccess::close).unwrap_or_default();
         drop(listed);
         let conditions = self.conditions(context);
         let hint = conditions.hint(&outcome);
         let hint = hint.filter(|_| self.decided.may_hint);
-        let (told, output) = self
-            .for_model(&outcome, ended, hint.as_deref(), context)
-            .await;
+        let lines = [
+            hint.as_ref().map(|hint| format!("It ran {hint}.")),
+            hosts.for_model(),
+        ];
+        let (told, output) = self.for_model(&outcome, ended, lines, context).await;
         let short = outcome.timed_out && conditions.unasked;
         let setting = if short { ": unasked_timeout" } else { "" };
         let started_containers = readiness::started(&self.request.text(), &outcome);
@@ -237,17 +267,20 @@ impl AllowedCommand {
         result.hinted = hint.is_some();
         result.shown.output = output;
         result.shown.notice = hint;
+        if let Some(effect) = &mut result.effect {
+            effect.hosts = hosts;
+        }
         result.shown.tried = self.decided.decision() == Decision::Tried;
         tracing::debug!(call = self.decided.id, wall = ?started.elapsed(), "a call ended");
         Ok((outcome, result))
     }
 
-    /// Returns the outcome for the model, without secrets and with advice, and the place of the output in it.
+    /// Returns the outcome for the model, without secrets, with further lines and advice, and the place of the output in it.
     async fn for_model(
         &self,
         outcome: &CommandOutcome,
         started: Instant,
-        hint: Option<&str>,
+        lines: [Option<String>; 2],
         context: &CallContext,
     ) -> (RedactedText, [usize; 2]) {
         let redacted = context.redact_for_model(&outcome.output, started).await;
@@ -258,9 +291,8 @@ impl AllowedCommand {
             output = output.map(|at| at + lead.len());
             text.insert_str(0, &lead);
         }
-        let hint = hint.map(|hint| format!("It ran {hint}."));
         let advice = self.conditions(context).advice(outcome);
-        for line in hint.into_iter().chain(advice) {
+        for line in lines.into_iter().flatten().chain(advice) {
             text.push('\n');
             text.push_str(&line);
         }
@@ -346,6 +378,7 @@ fn result_of(
         effect: Some(CallEffect {
             level: outcome.level,
             words: outcome.status(),
+            hosts: HostReport::default(),
             spill: outcome.spill.clone(),
         }),
         shown: ShownPart {

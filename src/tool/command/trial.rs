@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::{CommandCall, JudgedCommand};
 use crate::checkpoint::{self, By, CallChanges};
 use crate::config::TryFirst;
+use crate::network::HostReport;
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::text::{MOST_NAMED, one_line};
 use crate::tool::call::{
-    CO_ITSELF, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, refusal,
+    CO_ITSELF, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined, refusal,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::permissions::TurnMemory;
@@ -40,6 +41,7 @@ pub(super) enum Trial {
 pub(super) struct EndedTrial {
     pub tried: TriedCommand,
     result: CallResult,
+    hosts: HostReport,
 }
 
 /// The trial that a command may have before its question.
@@ -173,7 +175,7 @@ impl JudgedCommand {
             level: Some(allowed.exec.confinement.name()),
             runs: Some(allowed.request.text()),
             start: Box::pin(async move {
-                let running = allowed.execute(&context).await?;
+                let running = allowed.execute_trial(&context).await?;
                 let rest: RunningCall<TriedCall> = Box::pin(async move {
                     let (outcome, mut result) = allowed.follow(running, &context).await?;
                     let failed = allowed.conditions(&context).may_be_to_blame(&outcome);
@@ -182,7 +184,8 @@ impl JudgedCommand {
                         TriedCommand::read(services, place, (&outcome, Caller::Agent), failed);
                     let read = context.unless_cancelled(read).await;
                     let effect = result.effect.take();
-                    let after = call.after_trial(read, result);
+                    let hosts = effect.as_ref().map(|it| it.hosts.clone());
+                    let after = call.after_trial(read, result, hosts.unwrap_or_default());
                     Ok(TriedCall { effect, after })
                 });
                 Ok(rest)
@@ -220,13 +223,15 @@ impl JudgedCommand {
 }
 
 impl CommandCall {
-    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is that of the command.
+    /// Returns the next step after the changes of a trial were read, unless the turn was cancelled meanwhile. `result` is that of the command, and
+    /// `hosts` are those that it wanted.
     fn after_trial(
         self,
         read: Result<Result<TriedCommand, String>, Halt>,
         result: CallResult,
+        hosts: HostReport,
     ) -> AfterTrial {
-        let tried = match read {
+        let mut tried = match read {
             Ok(Ok(tried)) => tried,
             Ok(Err(why)) => return AfterTrial::Ask(self.with_trial(Trial::Failed(why))),
             Err(_) => {
@@ -235,7 +240,12 @@ impl CommandCall {
             }
         };
         let needs_no_answer = tried.needs_no_answer();
-        let ended = EndedTrial { tried, result };
+        tried.summary.notes.extend(hosts.reached());
+        let ended = EndedTrial {
+            tried,
+            result,
+            hosts,
+        };
         match needs_no_answer {
             true => AfterTrial::Ended(Box::new(ended.result())),
             false => AfterTrial::Ask(self.with_trial(Trial::Ended(Arc::new(ended)))),
@@ -272,11 +282,17 @@ impl EndedTrial {
     /// Returns the effect of a trial that needs no answer, for the model and for the person.
     fn effect(&self) -> (String, String) {
         let ignored = &self.tried.changes.ignored;
+        let reached = self.hosts.reached();
         let Some(unchanged) = ignored.unchanged() else {
+            let network = match &reached {
+                Some(reached) => format!("; {reached}"),
+                None => ", without network".to_owned(),
+            };
             return (
-                "The command ran as a trial, without network. It changed no file of the workspace; what it wrote to /tmp is gone."
-                    .to_owned(),
-                "tried: it changed nothing".to_owned(),
+                format!(
+                    "The command ran as a trial{network}. It changed no file of the workspace; what it wrote to /tmp is gone."
+                ),
+                joined(&["tried: it changed nothing", &reached.unwrap_or_default()]),
             );
         };
         let fate = match ignored.fate {
@@ -289,7 +305,7 @@ impl EndedTrial {
         );
         let noted =
             format!("tried: it changed only ignored files, {unchanged}; /real runs it for real");
-        (told, noted)
+        (told, joined(&[&noted, &reached.unwrap_or_default()]))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::{JobAction, JobRequest, typed};
+use crate::network::HostReport;
 use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
 use crate::tool::JudgedAction;
@@ -238,6 +239,7 @@ impl JobInput {
         let effect = CallEffect {
             level,
             words,
+            hosts: HostReport::default(),
             spill: None,
         };
         Ok(CallResult {

@@ -10,7 +10,7 @@ pub(crate) mod state;
 pub(crate) mod trial;
 mod trial_commands;
 mod trial_git;
-mod trial_hosts;
+pub(crate) mod trial_hosts;
 mod trial_ignored;
 mod trial_refused;
 mod trial_scene;

@@ -14,8 +14,8 @@ use super::trial_scene::{Scene, said, text};
 use crate::support::runner::Runner;
 
 /// A server of files, also as the proxy of the person. Each request is noted.
-struct FileServer {
-    port: u16,
+pub(crate) struct FileServer {
+    pub(crate) port: u16,
     files: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
@@ -25,7 +25,7 @@ impl FileServer {
         Self::start_at("127.0.0.1")
     }
 
-    fn start_at(address: &str) -> Self {
+    pub(crate) fn start_at(address: &str) -> Self {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let server = Self {
             port: listener.local_addr().unwrap().port(),
@@ -42,7 +42,7 @@ impl FileServer {
         server
     }
 
-    fn add(&self, path: &str, bytes: impl Into<Vec<u8>>) {
+    pub(crate) fn add(&self, path: &str, bytes: impl Into<Vec<u8>>) {
         let mut files = self.files.lock().unwrap();
         files.insert(path.to_owned(), bytes.into());
     }
@@ -58,7 +58,7 @@ impl FileServer {
         }
     }
 
-    fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 

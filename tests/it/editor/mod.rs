@@ -40,6 +40,7 @@ mod slash;
 mod streams;
 mod strict;
 mod surroundings;
+mod trial_hosts;
 mod trials;
 mod trust;
 mod turns;

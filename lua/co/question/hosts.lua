@@ -1,0 +1,108 @@
+--- The kind of question about hosts that a command wants to reach while it runs as a trial.
+local command = require('co.question.command')
+local question_text = require('co.question.float_text')
+local add = question_text.add
+
+local SCOPES = {
+  { key = 'c', scope = 'hosts', about = 'for trials of this chat' },
+  { key = 's', scope = 'hosts_saved', about = 'for trials in this workspace, saved' },
+}
+
+--- Returns the question: the command, and each host with its port.
+---@param question co.CommandQuestion
+---@return co.QuestionText
+local function text_of(question)
+  ---@type co.QuestionText
+  local text = { lines = {}, spans = {} }
+  question_text.add_command(text, question)
+  add(text, '')
+  local several = #question.hosts > 1
+  add(
+    text,
+    ('It runs as a trial, and wants to reach %s:'):format(several and 'these hosts' or 'this host')
+  )
+  for _, host in ipairs(question.hosts) do
+    local place = host.special and (' · the address is of ' .. host.special) or ''
+    add(text, ('     %s (port %d)%s'):format(host.host, host.port, place), 'CoApprovalReason', 5)
+  end
+  add(text, 'note What it sends there cannot be taken back.', 'CoApprovalLabel', 0, 4)
+  return text
+end
+
+--- Returns the menu of `always`.
+---@param question co.CommandQuestion
+---@return co.QuestionText
+local function menu(question)
+  local entries = vim.tbl_map(function(scope)
+    return { scope.key, scope.about }
+  end, SCOPES)
+  entries[#entries + 1] = { 'q', 'back' }
+  local text = question_text.key_list(entries)
+  add(text, '')
+  for _, host in ipairs(question.hosts) do
+    add(text, ('%s (port %d)'):format(host.host, host.port))
+  end
+  return text
+end
+
+--- Returns the help page.
+---@return co.QuestionText
+local function help_text()
+  return question_text.question_help({
+    { 'y', 'yes: this command may reach them' },
+    { 'n', 'no: this command may not' },
+    { 'N', 'no, with a reason for the command and the model' },
+    { 'a', 'always: choose for this chat or this workspace' },
+    { 'Y', 'list all questions' },
+  })
+end
+
+---@type table<co.QuestionPage, table<string, fun(question: any): boolean?>>
+local keys = { question = {}, menu = {} }
+for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
+  keys.question[key] = command.keys.question[key]
+end
+for _, scope in ipairs(SCOPES) do
+  keys.menu[scope.key] = function(question)
+    require('co.question').answer(question.id, 'always', { scope = scope.scope })
+  end
+end
+
+---@type co.QuestionKind
+return {
+  holds_turn = true,
+  keys = keys,
+  title = command.title,
+  text = function(question, page)
+    if page == 'menu' then
+      return menu(question)
+    end
+    return page == 'help' and help_text() or text_of(question)
+  end,
+  whole = command.whole,
+  footer = function()
+    return question_text.footer({
+      { 'y', 'yes' },
+      { 'n', 'no' },
+      { 'N', 'no, because' },
+      { 'a', 'always' },
+    })
+  end,
+  alone = command.alone,
+  entry = function(question)
+    local hosts = vim.tbl_map(function(host)
+      return ('%s:%d'):format(host.host, host.port)
+    end, question.hosts)
+    return {
+      command = question.command,
+      about = ('chat %d · wants to reach %s'):format(question.chat, table.concat(hosts, ', ')),
+      not_approved_because = command.alone(question),
+    }
+  end,
+  scopes = function()
+    return vim.tbl_map(function(scope)
+      return scope.scope
+    end, SCOPES)
+  end,
+  reply = command.reply,
+}

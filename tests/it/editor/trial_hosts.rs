@@ -1,0 +1,95 @@
+//! Trials of a model that reach hosts (`sandbox_network = "ask"`).
+
+use serde_json::json;
+
+use crate::cli::trial_hosts::FileServer;
+use crate::support::http::Reply;
+
+use super::scene::Scene;
+
+/// A part of a question about a command that has not run.
+const FOR_REAL: &str = "· unconfined";
+
+/// Returns a scene with a script that fetches from the server, which the model runs this many times.
+fn fetching(server: &FileServer, times: usize) -> Scene {
+    server.add("/f", "fetched\n");
+    let scene = Scene::with(json!({}), &[("CO_CLI_SANDBOX_NETWORK", "ask")]);
+    let script = format!(
+        "curl -sS http://127.0.0.2:{}/f > got; date +%N >> got\n",
+        server.port
+    );
+    scene.workspace.write("fetch.sh", &script);
+    let calls = (0..times).map(|number| Reply::shell(&format!("c{number}"), "sh fetch.sh"));
+    scene.replies(calls.chain([Reply::text("All through.")]));
+    scene
+}
+
+impl Scene {
+    /// Lets co try the command in the question, and waits for the question about the host.
+    fn try_fetch(&self, server: &FileServer) {
+        self.answer_text(FOR_REAL, "t");
+        self.nvim.wait_text("wants to reach this host:");
+        let host = format!(
+            "127.0.0.2 (port {}) · the address is of this machine",
+            server.port
+        );
+        self.nvim.wait_text(&host);
+    }
+}
+
+#[test]
+fn the_person_is_asked_about_a_host_when_a_trial_connects() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = fetching(&server, 2);
+    scene.co("do it");
+    scene.try_fetch(&server);
+    assert_eq!(server.requests(), [""; 0]);
+    scene.answer("y");
+    let host = format!("127.0.0.2:{}", server.port);
+    scene.nvim.wait_text(&format!("it reached {host}"));
+    scene.answer("y");
+    // The second command is asked about anew.
+    scene.try_fetch(&server);
+    assert!(
+        scene
+            .workspace
+            .read("got")
+            .unwrap()
+            .starts_with("fetched\n")
+    );
+    scene.answer("n");
+    scene.nvim.wait_text("yes keeps the changes");
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(server.requests().len(), 1);
+    let told = scene.outcome(2, "c1");
+    assert!(
+        told.contains(&format!("did not allow the command to reach {host}")),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("co: {host} is not allowed: the person refused it"))
+            || !told.contains("fetched"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_host_that_is_always_allowed_is_not_asked_about_again() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = fetching(&server, 2);
+    scene.co("do it");
+    scene.try_fetch(&server);
+    scene.answer("as");
+    scene.nvim.wait_text("yes keeps the changes");
+    scene.answer("n");
+    scene.answer_text(FOR_REAL, "t");
+    scene.nvim.wait_text("it reached");
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    assert_eq!(server.requests().len(), 2);
+    scene.nvim.command("Co /rules");
+    scene
+        .nvim
+        .wait_text(&format!("reach 127.0.0.2:{} (saved)", server.port));
+}
