@@ -85,7 +85,7 @@ pub async fn begin(services: &Services, judge: Arc<Judge>) -> Result<TrialPlace,
 
 impl TriedCommand {
     /// Reads the changes of a trial, and makes the texts for the question. `failed` is true if the command may have failed because
-    /// of the trial.
+    /// of the trial. If this is dropped, nothing is left for later trials.
     ///
     /// # Errors
     /// They cannot be read.
@@ -102,6 +102,7 @@ impl TriedCommand {
             let change = shown_change(changes, &files, whole, store);
             (files, change)
         };
+        let guard = place.guard();
         let read = place.read(outcome, &services.executor, show).await?;
         let (mut changes, (files, change)) = read;
         let may_stay = ended_by_itself(outcome) && !failed;
@@ -110,6 +111,7 @@ impl TriedCommand {
             Ok::<_, String>((changes, place))
         });
         let (changes, place) = settled.await?;
+        guard.disarm();
         Ok(Self {
             summary: summary(outcome, caller, &changes, failed),
             change,

@@ -129,7 +129,8 @@ impl IgnoredLayer {
         unlock(&self.held);
     }
 
-    /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files.
+    /// Moves the ignored files of a trial here. Returns false if they are dropped, because another trial uses these files, or
+    /// nobody waits for this one any more.
     ///
     /// If this process is killed meanwhile, some files are there and others are not. Each is whole, but a build might take its
     /// results for newer than they are. So the next trial removes all of them.
@@ -146,11 +147,15 @@ impl IgnoredLayer {
             if lock(&held, FlockOperation::NonBlockingLockExclusive)? && is_at(&held, &files) {
                 break held;
             }
-            if Instant::now() >= end {
+            if Instant::now() >= end || ended.given_up.is_cancelled() {
                 return Ok(false);
             }
             std::thread::sleep(RETRY_INTERVAL);
         };
+        if ended.given_up.is_cancelled() {
+            unlock(&held);
+            return Ok(false);
+        }
         let ignored = LayerPair::open_ignored(ended, &files)?;
         let caches = LayerPair::open_caches(ended, &self.caches())?;
         fs::File::create(&marker)?;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::ignored::{self, Cleared, EndedTrial, IgnoredLayer};
 use super::rules::RulesBefore;
 use crate::paths::{self, private_dir};
@@ -34,6 +36,8 @@ pub struct Layer {
     before: Arc<Survey>,
     /// The rules of ignored files in the workspace before the trial.
     rules: Arc<RulesBefore>,
+    /// Cancelled if nobody waits for the trial any more.
+    pub(super) given_up: CancellationToken,
     /// The time that is left for co's own work after the trial.
     pub(super) time_left: Mutex<Duration>,
 }
@@ -85,6 +89,7 @@ impl Layer {
             ignored,
             before: Arc::default(),
             rules: Arc::default(),
+            given_up: CancellationToken::new(),
             time_left: Mutex::new(MOST_WORK),
         })
     }
@@ -114,7 +119,8 @@ impl Layer {
     }
 
     /// Leaves the ignored files and the caches of the trial, which must have ended, for later trials. `allowed` returns false for
-    /// secrets. Returns false if they are dropped, because another trial runs, the file system refuses, or it takes too long.
+    /// secrets. Returns false if they are dropped, because another trial runs, nobody waits for this one any more,
+    /// the file system refuses, or it takes too long.
     ///
     /// All other changes of the trial must have been made in the workspace. Otherwise a build would take results for newer
     /// than the files that they were made of.
@@ -128,6 +134,7 @@ impl Layer {
                 root,
                 allowed,
                 rules: &self.rules,
+                given_up: &self.given_up,
                 end,
             };
             ignored.map(|ignored| ignored.take(&ended)).transpose()

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio_util::sync::DropGuard;
+
 use super::changes::{Error, TrialChanges};
 use super::layer::Layer;
 use super::report::in_time;
@@ -93,6 +95,11 @@ impl TrialPlace {
     fn changes(&self) -> Result<TrialChanges, Error> {
         let allowed = self.judge.readable();
         TrialChanges::read(&self.layer, self.root(), &allowed, &self.store)
+    }
+
+    /// Returns a guard that drops the ignored files if it is dropped before they are left for later trials.
+    pub fn guard(&self) -> DropGuard {
+        self.layer.given_up.clone().drop_guard()
     }
 
     /// Decides about the ignored files when all changes are read; see [`TrialChanges::settle_ignored`]. It blocks on files.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rustix::fs::{FileType, Mode, Timespec};
 use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
 
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
@@ -32,6 +33,8 @@ pub(in crate::trial) struct EndedTrial<'a> {
     /// Returns false for secrets.
     pub(in crate::trial) allowed: &'a PathFilter,
     pub(in crate::trial) rules: &'a RulesBefore,
+    /// Cancelled if nobody waits for the trial any more. Once the move has begun, it goes on.
+    pub(in crate::trial) given_up: &'a CancellationToken,
     /// The time when the move gives up.
     pub(in crate::trial) end: Instant,
 }

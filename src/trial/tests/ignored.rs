@@ -85,6 +85,21 @@ fn what_a_dropped_trial_made_is_not_left() {
 }
 
 #[test]
+fn what_a_trial_made_that_nobody_waits_for_is_not_left() {
+    let scene = Scene::new(PROJECT);
+    let layer = scene.layer();
+    if !scene.try_in(&layer, "make") {
+        return;
+    }
+    let mut found = scene.read(&layer);
+    layer.given_up.cancel();
+    found.leave_ignored(&layer, &scene.root(), &is_allowed());
+    assert_eq!(found.ignored.fate, Fate::Dropped);
+    drop(layer);
+    scene.leave("test ! -e out; make");
+}
+
+#[test]
 fn what_was_written_last_is_seen() {
     let made = "printf 'out/\\n*.o\\n' > .gitignore; mkdir -p out/d src; for f in a b c d/e; do echo 1 > out/$f; done";
     Scene::check(
