@@ -166,7 +166,9 @@ impl WorkPlan {
                 StepStatus::InProgress => "[>]",
                 StepStatus::Completed => "[x]",
             };
-            format!("{sign} {}", one_line(start_of(step, LONGEST_STEP)))
+            let start = start_of(step, LONGEST_STEP);
+            let cut = if start.len() < step.len() { "…" } else { "" };
+            format!("{sign} {}{cut}", one_line(start))
         };
         self.plan.iter().map(line).collect()
     }
@@ -250,6 +252,18 @@ mod tests {
             WorkPlan::last(&items).unwrap().progress(),
             PlanProgress { done: 1, steps: 2 }
         );
+    }
+
+    #[test]
+    fn a_long_step_is_cut_with_a_mark() {
+        let step = |step: String| {
+            let steps = json!([{ "step": step, "status": "pending" }]);
+            let call = Call::new("1", NAME, json!({ "plan": steps }));
+            WorkPlan::parse(&call).unwrap().lines()
+        };
+        let long = "x".repeat(LONGEST_STEP);
+        assert_eq!(step(long.clone()), [format!("[ ] {long}")]);
+        assert_eq!(step(format!("{long}x")), [format!("[ ] {long}…")]);
     }
 
     #[test]
