@@ -253,8 +253,13 @@ impl Chat {
     }
 
     fn use_model(&mut self, choice: ModelChoice) {
+        // A turn keeps its provider.
+        let from = match self.running {
+            Some(_) => "after this turn",
+            None => "from now on",
+        };
         self.switch(choice, |label| {
-            format!("{label} answers from now on, and reads the chat from its start")
+            format!("{label} answers {from}, and reads the chat from its start")
         });
     }
 

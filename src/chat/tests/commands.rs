@@ -288,6 +288,8 @@ async fn while_a_turn_runs_some_commands_wait_for_its_end() {
             "{name}"
         );
     }
+    chat.command_works("model", "other", "answers after this turn")
+        .await;
     let items = chat.disk();
     assert!(matches!(items[0], Item::User { .. }));
 }
