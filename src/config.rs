@@ -25,6 +25,10 @@ pub use layers::{Env, Layers, LoadedSettings, load};
 pub use model_choice::ModelChoice;
 pub use setting::Applies;
 
+/// The time-out of a command of the model that asks for none. It is part of the tool's description, so it is no setting; the setting
+/// `shell_max_timeout` bounds it.
+pub const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Every setting, with a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {

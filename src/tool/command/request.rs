@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::config::MODEL_TIMEOUT;
 use crate::tool::event::ExecMode;
 use crate::tool::schema::{self, BadCall};
 use co_exec::{Caller, CommandSpec, Confinement, Program, Streams, TerminalSize};
@@ -15,9 +16,6 @@ use co_policy::rules;
 
 /// The tool's name.
 pub const NAME: &str = "run_shell_command";
-
-/// The time-out of a command if the model gives none.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The size of the terminal for `pty`, large enough for most programs.
 const TERMINAL: TerminalSize = TerminalSize {
@@ -77,7 +75,7 @@ pub(in crate::tool) fn spec() -> ToolSpec {
         If a command does not end by itself, such as a server or a watcher, run it in the background: \
         the call then returns the number of a job at once, for job_output, job_write and job_cancel. \
         Jobs end with the chat.";
-    let seconds = DEFAULT_TIMEOUT.as_secs();
+    let seconds = MODEL_TIMEOUT.as_secs();
     let TerminalSize { columns, rows } = TERMINAL;
     let properties = json!({
         "cmd": {
@@ -193,7 +191,7 @@ impl CommandRequest {
     pub fn limit(&self, ceiling: Duration) -> Option<Duration> {
         match self.timeout {
             None if self.mode.background => None,
-            asked => Some(asked.unwrap_or(DEFAULT_TIMEOUT).min(ceiling)),
+            asked => Some(asked.unwrap_or(MODEL_TIMEOUT).min(ceiling)),
         }
     }
 

@@ -84,7 +84,7 @@ fn the_help_lists_what_others_obey_as_policy_does() {
 
 #[test]
 fn the_help_says_the_times_that_the_code_has() {
-    let seconds = co::tool::command::request::DEFAULT_TIMEOUT.as_secs();
+    let seconds = co::config::MODEL_TIMEOUT.as_secs();
     has(
         "*co-time-out*",
         &format!("A command of the model has {seconds} s,"),
