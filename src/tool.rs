@@ -20,21 +20,28 @@ pub mod rename;
 pub mod schema;
 pub mod tried;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::call::PlannedCall;
 use self::event::{ExecMode, ShownCall};
 use self::schema::{BadCall, Tool};
+use crate::text::start_of;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
 pub use self::call::JudgedAction;
 pub use self::checkpoints::CallCheckpoint;
 
-/// The tools that the model of a chat may call.
+/// The most bytes of the arguments that are shown of a call of a tool that has gone.
+const LONGEST_ARGUMENTS: usize = 400;
+
+/// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: a request has the
+/// tools of its moment, and a call of a tool that has gone is answered by an error.
 #[derive(Clone)]
-pub struct ToolSet {
-    tools: Arc<[Box<dyn Tool>]>,
+pub struct ToolSet(Arc<Mutex<ToolList>>);
+
+struct ToolList {
+    tools: Vec<Arc<dyn Tool>>,
     specs: Arc<[ToolSpec]>,
 }
 
@@ -47,18 +54,35 @@ impl ToolSet {
             .chain(query::tools())
             .chain(edit::tools())
             .chain([rename::tool(), plan::tool()]);
-        Self::new(tools.map(|tool| -> Box<dyn Tool> { Box::new(tool) }))
+        Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
-    fn new(tools: impl Iterator<Item = Box<dyn Tool>>) -> Self {
-        let tools: Arc<[_]> = tools.collect();
-        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
-        Self { tools, specs }
+    /// Returns a set of tools, each with a name of its own.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        Self(Arc::new(Mutex::new(ToolList::new(
+            tools.into_iter().collect(),
+        ))))
     }
 
-    /// Returns the descriptions of all tools for a model. They are the same in every request, so that providers can cache them.
+    /// Adds a tool at the end, in place of the one with its name.
+    pub fn add(&self, tool: Arc<dyn Tool>) {
+        self.remove(&tool.spec().name);
+        let mut list = self.list();
+        list.tools.push(tool);
+        *list = ToolList::new(std::mem::take(&mut list.tools));
+    }
+
+    /// Removes a tool.
+    pub fn remove(&self, name: &str) {
+        let mut list = self.list();
+        list.tools.retain(|tool| tool.spec().name != name);
+        *list = ToolList::new(std::mem::take(&mut list.tools));
+    }
+
+    /// Returns the descriptions of all tools for a model. They are the same in every request while the set is the same, so that
+    /// providers can cache them.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.specs)
+        Arc::clone(&self.list().specs)
     }
 
     /// Parses a call.
@@ -69,7 +93,8 @@ impl ToolSet {
         if let Some(tool) = self.find(&call.name) {
             return tool.parse(call);
         }
-        let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let specs = self.specs();
+        let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         // The person sees the first line.
         Err(BadCall(format!(
             "There is no tool called {}.\nThe tools are: {}.",
@@ -78,27 +103,44 @@ impl ToolSet {
         )))
     }
 
-    /// Returns a call as the chat shows it, also if it is not valid.
+    /// Returns a call as the chat shows it, also if it is not valid, or of a tool that has gone.
     pub fn shown(&self, call: &Call) -> ShownCall {
-        if let Ok(planned) = self.parse(call) {
-            return planned.shown();
-        }
-        let line = command_of(call);
-        let tool = self.find(&call.name);
-        let shown = tool.and_then(|tool| tool.shown_unread(&line));
-        shown.unwrap_or_else(|| ShownCall::Command {
+        let line = match self.find(&call.name).map(|tool| (tool.parse(call), tool)) {
+            Some((Ok(planned), _)) => return planned.shown(),
+            Some((Err(_), tool)) => {
+                let line = command_of(call);
+                if let Some(shown) = tool.shown_unread(&line) {
+                    return shown;
+                }
+                line
+            }
+            None => name_and_arguments(call),
+        };
+        ShownCall::Command {
             command: co_policy::printable(&line),
             mode: ExecMode::default(),
-        })
+        }
     }
 
-    fn find(&self, name: &str) -> Option<&dyn Tool> {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == name);
-        tool.map(|tool| &**tool)
+    fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let list = self.list();
+        let tool = list.tools.iter().find(|tool| tool.spec().name == name);
+        tool.cloned()
+    }
+
+    fn list(&self) -> MutexGuard<'_, ToolList> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the command of a call, or its name and the paths and patterns that it is about.
+impl ToolList {
+    fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+        Self { tools, specs }
+    }
+}
+
+/// Returns the command of a call that is not valid, or its name and the paths and patterns that it is about.
 fn command_of(call: &Call) -> String {
     let text = |name: &str| call.arguments.get(name)?.as_str();
     if let Some(cmd) = text("cmd") {
@@ -108,10 +150,21 @@ fn command_of(call: &Call) -> String {
         let words: Vec<_> = argv.iter().filter_map(|word| word.as_str()).collect();
         return words.join(" ");
     }
-    // The arguments can be those of a tool that does not exist.
-    let about = ["path", "from", "to", "pattern", "command"];
+    let about = ["path", "from", "to", "pattern"];
     let words = std::iter::once(call.name.as_str()).chain(about.into_iter().filter_map(text));
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the name of a tool that is not in the set, and the start of the arguments.
+fn name_and_arguments(call: &Call) -> String {
+    let arguments = call.arguments.to_string();
+    let start = start_of(&arguments, LONGEST_ARGUMENTS);
+    let cut = if start.len() < arguments.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!("{} {start}{cut}", call.name)
 }
 
 #[cfg(test)]
@@ -144,11 +197,7 @@ mod tests {
         let told = |name: &str, arguments| command_of(&Call::new("1", name, arguments));
         let edit = serde_json::json!({ "new": "x\ny", "old": 1, "path": "a.rs" });
         assert_eq!(told("edit_file", edit), "edit_file a.rs");
-        assert_eq!(
-            told("frob", serde_json::json!({ "command": "ls -l" })),
-            "frob ls -l"
-        );
-        assert_eq!(told("frob", serde_json::json!(["x"])), "frob");
+        assert_eq!(told("search", serde_json::json!(["x"])), "search");
     }
 
     fn sample(schema: &Value) -> Value {

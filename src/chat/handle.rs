@@ -10,11 +10,13 @@ use super::Chat;
 use super::events::FrontEnd;
 use super::message::{Msg, WorkDirs};
 use crate::services::Services;
+use crate::tool::ToolSet;
 
 /// A handle to a chat. Dropping it ends the chat.
 pub struct ChatHandle {
     messages: mpsc::UnboundedSender<Msg>,
     cancel: CancellationToken,
+    tools: ToolSet,
     task: JoinHandle<()>,
 }
 
@@ -30,11 +32,12 @@ impl ChatHandle {
         // A person types these: the channel needs no bound.
         let (messages, inbox) = mpsc::unbounded_channel();
         let chat = Chat::new(id, front_end, services, dirs, app.clone());
-        let cancel = chat.cancel.clone();
+        let (cancel, tools) = (chat.cancel.clone(), chat.tools.clone());
         let task = tokio::spawn(chat.run(inbox));
         Self {
             messages,
             cancel,
+            tools,
             task,
         }
     }
@@ -42,6 +45,11 @@ impl ChatHandle {
     /// Sends a message. Returns false if the chat has ended.
     pub fn send(&self, message: Msg) -> bool {
         self.messages.send(message).is_ok()
+    }
+
+    /// Returns the tools of the chat, for a program that offers some of its own.
+    pub fn tools(&self) -> &ToolSet {
+        &self.tools
     }
 
     /// Cancels all work of the chat and waits until the transcript is on disk.

@@ -45,4 +45,5 @@ mod secrets;
 mod settings;
 mod steering;
 mod talk;
+mod tools;
 mod typed_commands;

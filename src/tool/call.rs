@@ -199,7 +199,7 @@ pub struct CallEffect {
 
 impl JudgedCall {
     /// Returns a call that needs no verdict.
-    pub(super) fn free(action: impl CallAction + 'static) -> Self {
+    pub fn free(action: impl CallAction + 'static) -> Self {
         Self {
             resolution: Resolution::Free,
             audited: None,
@@ -257,7 +257,7 @@ impl DecidedCall {
 
 impl ReadyCall {
     /// Returns a call that starts when its result is awaited.
-    pub(super) fn new(
+    pub fn new(
         level: Option<&'static str>,
         runs: Option<String>,
         work: impl Future<Output = Result<CallResult, Halt>> + Send + 'static,

@@ -19,6 +19,7 @@ use crate::protocol::{
 };
 use crate::services::{ServiceParts, ServicePaths, Services};
 use crate::store::Store;
+use crate::tool::ToolSet;
 use crate::workspace::confinement::Isolation;
 use crate::workspace::sandbox_probe::SandboxProbe;
 use co_exec::Executor;
@@ -177,6 +178,11 @@ impl Chat {
         self.until(|message| matches!(message, ToEditor::Replace { .. }).then_some(()))
             .await;
         self.screen()
+    }
+
+    /// Returns the tools of the chat.
+    pub(super) fn tools(&self) -> &ToolSet {
+        self.handle.as_ref().unwrap().tools()
     }
 
     pub(super) async fn close(&mut self) {
