@@ -40,13 +40,11 @@ pub enum FromEditor {
         #[serde(default)]
         context: Vec<Context>,
         /// Edits of the turn change these lines only.
-        #[serde(default)]
         range: Option<LineRange>,
         /// It goes with the next request of the turn that runs.
         #[serde(default)]
         steer: bool,
         /// The prompt file that `text` names as a slash command.
-        #[serde(default)]
         file: Option<PromptFile>,
     },
     /// Asks whether the person trusts a prompt file of the workspace.
@@ -93,7 +91,6 @@ pub enum FromEditor {
     /// Asks for the names that complete the argument of `/model`. Lua gets them with [`super::ToEditor::Models`].
     ListModels {
         /// The chat whose provider is asked; none if there is no chat yet.
-        #[serde(default)]
         chat: Option<u64>,
         /// The typed text up to its first slash, which may be a profile; else empty.
         head: String,
@@ -133,7 +130,6 @@ pub enum FromEditor {
         #[serde(default)]
         open: bool,
         /// In a terminal of that size.
-        #[serde(default)]
         terminal: Option<TerminalSize>,
         #[serde(default)]
         options: RunOptions,
@@ -182,14 +178,12 @@ pub enum FromEditor {
     CommandHooked {
         request: u64,
         /// The reason why a plugin refuses the command.
-        #[serde(default)]
         refusal: Option<String>,
     },
     /// The answer to a [`super::ToEditor::EditFile`].
     FileEdited {
         request: u64,
         /// The reason why the program that wanted the file edited must fail. None if the person closed it.
-        #[serde(default)]
         problem: Option<String>,
     },
     /// The answer to a [`super::ToEditor::EditorQuery`].
@@ -205,10 +199,8 @@ pub enum FromEditor {
 pub struct QuestionAnswer {
     pub id: u64,
     pub decision: Answer,
-    #[serde(default)]
     pub reason: Option<String>,
     /// With `always`: one of the offered scopes.
-    #[serde(default)]
     pub scope: Option<Scope>,
     /// With `edited`: the command to run instead.
     #[serde(default, deserialize_with = "some_bytes")]
@@ -240,7 +232,6 @@ pub enum ContextQuery {
         paths: Vec<String>,
         text: String,
         /// The whole lines of which `text` is a part.
-        #[serde(default)]
         lines: Option<String>,
     },
     /// The changes that git knows, staged and not.
@@ -296,7 +287,6 @@ pub struct BufferText {
     #[serde(default)]
     pub modified: bool,
     /// The reason why co cannot read or change it.
-    #[serde(default)]
     pub problem: Option<String>,
 }
 
@@ -349,7 +339,6 @@ pub struct FileEdits {
     /// Its real path.
     pub file: String,
     /// The 'changedtick' of the buffer that they are made for; none if the file is not loaded.
-    #[serde(default)]
     pub tick: Option<u64>,
     pub edits: Vec<PlacedEdit>,
 }
@@ -401,7 +390,6 @@ pub struct PromptFileCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PromptFile {
     /// None if the person wrote the file, so that it needs no trust.
-    #[serde(default)]
     pub path: Option<PathBuf>,
     /// The whole text of the file.
     pub text: String,
@@ -442,10 +430,8 @@ pub enum RunEnvironment {
 pub struct HunkAnswer {
     pub accept: bool,
     /// The lines that the person wrote in place of the new ones.
-    #[serde(default)]
     pub lines: Option<Vec<String>>,
     /// A remark for the model.
-    #[serde(default)]
     pub comment: Option<String>,
 }
 

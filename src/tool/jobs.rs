@@ -47,9 +47,7 @@ pub enum JobAction {
 #[serde(deny_unknown_fields)]
 struct OutputArguments {
     job: i64,
-    #[serde(default)]
     since: Option<i64>,
-    #[serde(default)]
     wait: Option<i64>,
 }
 
@@ -57,9 +55,7 @@ struct OutputArguments {
 #[serde(deny_unknown_fields)]
 struct WriteArguments {
     job: i64,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     close: Option<bool>,
 }
 

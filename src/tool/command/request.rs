@@ -27,21 +27,13 @@ const TERMINAL: TerminalSize = TerminalSize {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShellArguments {
-    #[serde(default)]
     cmd: Option<String>,
-    #[serde(default)]
     argv: Option<Vec<String>>,
-    #[serde(default)]
     cwd: Option<String>,
-    #[serde(default)]
     timeout: Option<i64>,
-    #[serde(default)]
     stdin: Option<String>,
-    #[serde(default)]
     pty: Option<bool>,
-    #[serde(default)]
     background: Option<bool>,
-    #[serde(default)]
     real: Option<bool>,
 }
 

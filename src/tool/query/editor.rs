@@ -22,11 +22,8 @@ use co_llm::transcript::Call;
 #[serde(deny_unknown_fields)]
 struct EditorArguments {
     what: EditorTopic,
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     line: Option<u64>,
 }
 

@@ -20,11 +20,8 @@ const MOST_ENTRIES: usize = 5_000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListArguments {
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     depth: Option<i64>,
-    #[serde(default)]
     limit: Option<i64>,
 }
 

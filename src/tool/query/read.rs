@@ -28,9 +28,7 @@ const BINARY_CHECK_BYTES: usize = 8 << 10;
 #[serde(deny_unknown_fields)]
 struct ReadArguments {
     path: String,
-    #[serde(default)]
     offset: Option<i64>,
-    #[serde(default)]
     limit: Option<i64>,
 }
 

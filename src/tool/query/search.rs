@@ -39,17 +39,13 @@ const BATCH: usize = 16;
 #[serde(deny_unknown_fields)]
 struct SearchArguments {
     pattern: String,
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     glob: Option<String>,
     #[serde(default)]
     literal: bool,
     #[serde(default)]
     ignore_case: bool,
-    #[serde(default)]
     context: Option<i64>,
-    #[serde(default)]
     limit: Option<i64>,
 }
 
