@@ -210,7 +210,7 @@ impl Checkpoints {
         let record = Record {
             planned: true,
             changes: undo.changes,
-            ..Record::of_person(0, by, root)
+            ..Record::new(0, by, root)
         };
         let journal = Journal::begin(&self.dir, &record)?;
         let unfinished = journal.unfinished();

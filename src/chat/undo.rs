@@ -248,10 +248,8 @@ impl UndoTask {
         let (reply, answer) = oneshot::channel();
         let asked = UndoEvent::Ask(Box::new(question), reply);
         self.events.send(asked).await.ok()?;
-        tokio::select! {
-            () = self.cancel.cancelled() => None,
-            answer = answer => (answer == Ok(Reply::Once)).then_some(plan),
-        }
+        let answer = self.cancel.run_until_cancelled(answer).await?;
+        (answer == Ok(Reply::Once)).then_some(plan)
     }
 
     fn command(&self) -> &'static str {
@@ -282,7 +280,7 @@ impl UndoTask {
         };
         let record = Record {
             changes: done.changes.clone(),
-            ..Record::of_person(turn, self.by.clone(), &workspace)
+            ..Record::new(turn, self.by.clone(), &workspace)
         };
         let has_changed = !record.changes.is_empty();
         let (checkpoints, chat) = (

@@ -104,8 +104,8 @@ pub struct History {
 }
 
 impl Record {
-    /// Returns the record of something that the person did, without changes.
-    pub fn of_person(turn: usize, by: By, workspace: &Path) -> Self {
+    /// Returns a record without changes.
+    pub fn new(turn: usize, by: By, workspace: &Path) -> Self {
         Self {
             turn,
             by,
@@ -133,6 +133,26 @@ impl Record {
 }
 
 impl By {
+    /// Returns a command of the model.
+    pub fn command(what: String, decision: Decision) -> Self {
+        let command = true;
+        Self::Call {
+            what,
+            decision,
+            command,
+        }
+    }
+
+    /// Returns a change that co itself makes for a call.
+    pub fn change(what: String, decision: Decision) -> Self {
+        let command = false;
+        Self::Call {
+            what,
+            decision,
+            command,
+        }
+    }
+
     /// Returns the way in which its changes are written. `unfinished` is the start of the names of files that are not whole yet.
     pub(super) fn write_options<'a>(&self, unfinished: &'a str) -> WriteOptions<'a> {
         let of_trial = matches!(self, Self::Call { .. });

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use super::change::{Change, Entry};
 use super::head::HeadMove;
+use super::log::Record;
 use super::snapshot::{Differences, Look, Snapshot, entry_at};
 use super::store::Store;
 use super::store::lock;
@@ -81,6 +82,17 @@ impl CallChanges {
         Self {
             unknown: Some(why),
             ..Self::default()
+        }
+    }
+
+    /// Returns a record with these changes.
+    pub fn in_record(self, record: Record) -> Record {
+        Record {
+            changes: self.changes,
+            head: self.head,
+            unclear: self.unclear,
+            unknown: self.unknown,
+            ..record
         }
     }
 }

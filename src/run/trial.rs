@@ -139,10 +139,8 @@ impl TrialRun<'_> {
     ) -> (String, Option<TriedCommand>) {
         let failed = may_have_failed(outcome);
         let read = TriedCommand::read(self.services, place, (outcome, Caller::Person), failed);
-        let read = tokio::select! {
-            biased;
-            () = self.token.cancelled() => return (DROPPED.to_owned(), None),
-            read = read => read,
+        let Some(read) = self.token.run_until_cancelled(read).await else {
+            return (DROPPED.to_owned(), None);
         };
         match read {
             Err(why) => (why, None),
@@ -227,11 +225,7 @@ impl TrialRun<'_> {
             return Ok(format!("nothing was kept: {}", tried.why_nothing()));
         }
         // The changes belong to no chat, so no `/undo` takes them back.
-        let by = By::Call {
-            what: self.command.clone(),
-            decision: Decision::Approved,
-            command: false,
-        };
+        let by = By::change(self.command.clone(), Decision::Approved);
         let kept = plan.carry_out(self.services, by).await?;
         tried.settle_ignored(kept.is_all()).await;
         let unsaved = match kept.unsaved.is_empty() {

@@ -41,11 +41,7 @@ impl CallContext {
             }
         };
         let (window, head) = tokio::join!(window, head);
-        let by = By::Call {
-            what,
-            decision,
-            command: true,
-        };
+        let by = By::command(what, decision);
         (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window, head })
     }
 
@@ -66,11 +62,7 @@ impl CallContext {
             judge: Arc::clone(&self.judge),
             services: Arc::clone(&self.services),
             transcript_id: self.transcript_id.clone(),
-            by: By::Call {
-                what: format!("job {job}: {command}"),
-                decision: decision.clone(),
-                command: true,
-            },
+            by: By::command(format!("job {job}: {command}"), decision.clone()),
         })
     }
 
@@ -121,11 +113,7 @@ impl CallContext {
         decision: Decision,
         proposal: &Proposal,
     ) -> EditCheckpoint {
-        let by = By::Call {
-            what,
-            decision,
-            command: false,
-        };
+        let by = By::change(what, decision);
         let files = proposal.files();
         let before = self.with_workspace(move |workspace| workspace.before_edit(&files).ok());
         let before = before.await;
@@ -205,18 +193,9 @@ impl CallContext {
     }
 
     fn record_of(&self, by: By, found: CallChanges, planned: bool) -> Record {
-        Record {
+        found.in_record(Record {
             planned,
-            turn: self.turn,
-            by,
-            workspace: self.judge.root().to_owned(),
-            changes: found.changes,
-            head: found.head,
-            of_git: false,
-            unclear: found.unclear,
-            unknown: found.unknown,
-            at: None,
-            nanos: 0,
-        }
+            ..Record::new(self.turn, by, self.judge.root())
+        })
     }
 }

@@ -83,11 +83,8 @@ impl CallContext {
     /// # Errors
     /// The turn is cancelled.
     pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Halt::Cancelled),
-            done = work => Ok(done),
-        }
+        let done = self.cancel.run_until_cancelled(work).await;
+        done.ok_or(Halt::Cancelled)
     }
 
     /// Returns the buffers of Neovim, for requests that end with the turn.

@@ -119,11 +119,8 @@ impl Chat {
         };
         let (services, cancel) = (Arc::clone(&writer.services), writer.cancel.clone());
         tokio::spawn(async move {
-            let done = tokio::select! {
-                done = task.run(writer) => done,
-                () = cancel.cancelled() => Err(CANCELLED.to_owned()),
-            };
-            if let Err(why) = done {
+            let done = cancel.run_until_cancelled(task.run(writer)).await;
+            if let Err(why) = done.unwrap_or_else(|| Err(CANCELLED.to_owned())) {
                 services.notice(NoticeLevel::Error, format!("no commit: {why}"));
             }
         });

@@ -132,10 +132,8 @@ impl Chat {
                 let (changes, notes) = changes(&writer.git(), &commit, true).await?;
                 writer.write(&changes, notes).await
             };
-            let written = tokio::select! {
-                written = written => written,
-                () = cancel.cancelled() => Err(CANCELLED.to_owned()),
-            };
+            let written = cancel.run_until_cancelled(written).await;
+            let written = written.unwrap_or_else(|| Err(CANCELLED.to_owned()));
             services.editor.tell(ToEditor::CommitMessage {
                 chat,
                 problem: written.as_ref().err().cloned(),

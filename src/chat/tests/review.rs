@@ -168,7 +168,7 @@ async fn only_what_was_shown_is_accepted() {
     };
     let record = Record {
         changes: workspace.after_edit(before).changes,
-        ..Record::of_person(0, by, &root)
+        ..Record::new(0, by, &root)
     };
     let id = chat.services.store.list(None).remove(0).id;
     chat.services.checkpoints.append(&id, &record).unwrap();

@@ -80,13 +80,11 @@ impl Chat {
 impl UndoTask {
     /// Lets the person review the changes of the chat, and takes the refused parts back.
     async fn review(self) {
-        let found = tokio::select! {
-            () = self.cancel.cancelled() => return,
-            found = self.find_reviewed() => found,
-        };
-        let reviewed = match found {
-            Ok(reviewed) => reviewed,
-            Err(why) => return self.services.answer(NoticeLevel::Error, why),
+        let found = self.cancel.run_until_cancelled(self.find_reviewed());
+        let reviewed = match found.await {
+            None => return,
+            Some(Ok(reviewed)) => reviewed,
+            Some(Err(why)) => return self.services.answer(NoticeLevel::Error, why),
         };
         let Some(mut answers) = self.ask_review(&reviewed).await else {
             return;
@@ -151,12 +149,9 @@ impl UndoTask {
         let (reply, answer) = oneshot::channel();
         let asked = UndoEvent::Review(review, reply);
         self.events.send(asked).await.ok()?;
-        tokio::select! {
-            () = self.cancel.cancelled() => None,
-            answer = answer => match answer {
-                Ok(Reply::Reviewed(answers)) if answers.len() == parts => Some(answers),
-                _ => None,
-            },
+        match self.cancel.run_until_cancelled(answer).await? {
+            Ok(Reply::Reviewed(answers)) if answers.len() == parts => Some(answers),
+            _ => None,
         }
     }
 

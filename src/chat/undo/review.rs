@@ -545,7 +545,7 @@ impl UndoTask {
             }
             if moves_baseline && !accepted.is_empty() {
                 let by = By::Accepted { files: accepted };
-                let record = Record::of_person(last_turn, by, root);
+                let record = Record::new(last_turn, by, root);
                 checkpoints.append(&chat, &record)?;
             }
             if refused.is_empty() {

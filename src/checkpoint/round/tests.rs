@@ -16,7 +16,7 @@ impl Scene {
     fn record(&self, chat: usize, by: By, found: CallChanges) {
         let record = Record {
             changes: found.changes,
-            ..Record::of_person(0, by, self.workspace.root())
+            ..Record::new(0, by, self.workspace.root())
         };
         self.checkpoints.append(CHATS[chat], &record).unwrap();
     }

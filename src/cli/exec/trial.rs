@@ -259,11 +259,7 @@ impl Tried<'_> {
         let undo = keeping(&found.changes, root, place.store(), &open);
         let mut left = undo.kept.clone();
         let checkpoints = &self.trial.checkpoints;
-        let by = By::Call {
-            what: self.trial.what.clone(),
-            decision: Decision::Approved,
-            command: false,
-        };
+        let by = By::change(self.trial.what.clone(), Decision::Approved);
         match checkpoints.make(undo, root, by) {
             Ok(done) => left.extend(done.failed),
             Err(error) => {

@@ -201,11 +201,7 @@ impl JudgedCommand {
         decided: DecidedCall,
     ) -> ReadyCall {
         ReadyCall::new(Some(CO_ITSELF), None, async move {
-            let by = By::Call {
-                what: self.request.text(),
-                decision: decided.decision(),
-                command: false,
-            };
+            let by = By::change(self.request.text(), decided.decision());
             let hunks = decided.hunks;
             let comments = hunks.as_deref().and_then(edits::comments);
             let kept = keep_accepted(by, &mut ended.tried, hunks.clone(), &context);

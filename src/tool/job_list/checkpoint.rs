@@ -34,24 +34,14 @@ impl JobCheckpoint {
         let ended = tokio::task::spawn_blocking(move || window.end());
         let now = Head::read(&services.executor, &judge);
         let (ended, now) = tokio::join!(ended, now);
-        let found = ended.unwrap_or_default();
-        let head = HeadMove::between(head, now);
-        if found == CallChanges::default() && head.is_none() {
+        let found = CallChanges {
+            head: HeadMove::between(head, now),
+            ..ended.unwrap_or_default()
+        };
+        if found == CallChanges::default() {
             return;
         }
-        let record = Record {
-            planned: false,
-            turn,
-            by,
-            workspace: judge.root().to_owned(),
-            changes: found.changes,
-            head,
-            of_git: false,
-            unclear: found.unclear,
-            unknown: found.unknown,
-            at: None,
-            nanos: 0,
-        };
+        let record = found.in_record(Record::new(turn, by, judge.root()));
         append_record(&services, transcript_id, record).await;
     }
 }

@@ -162,10 +162,8 @@ fn start_query(
         let path = tokio::task::spawn_blocking(move || asked.place(&place, &at, started));
         let path = unless_it_hangs(path).await?.unwrap_or_else(failed)?;
         let asking = ask_editor(&query, &path, &buffers);
-        let (open, answer) = tokio::select! {
-            said = asking => said,
-            () = cancel.cancelled() => return Err(FileQueryError("cancelled".to_owned())),
-        };
+        let said = cancel.run_until_cancelled(asking).await;
+        let (open, answer) = said.ok_or_else(|| FileQueryError("cancelled".to_owned()))?;
         let editor = match answer {
             Some(answer) => {
                 let real = unless_it_hangs(tokio::fs::canonicalize(&cwd)).await?;
