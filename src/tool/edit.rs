@@ -1,14 +1,12 @@
 //! The tools `edit_file`, `write_file`, `delete_file` and `move_file`, which change files of the workspace.
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 pub(super) mod call;
 
 use super::event::{ShownCall, in_words};
-use super::schema::{self, BadCall, arguments};
+use super::schema::{self, BadCall};
 use crate::workspace::edits::{DELETE, EDIT, EditRequest, MOVE, NAMES, RENAME, WRITE};
-use co_edit::Edit;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
@@ -23,35 +21,9 @@ pub(super) const VERBS: [(&str, &str); 5] = [
     (RENAME, "rename"),
 ];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EditArguments {
-    path: String,
-    edits: Vec<Edit>,
-    #[serde(default)]
-    hash: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WriteArguments {
-    path: String,
-    text: String,
-    #[serde(default)]
-    hash: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DeleteArguments {
-    path: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MoveArguments {
-    from: String,
-    to: String,
+/// Returns a change of files as the chat shows it. `line` is the call in a line.
+pub(super) fn shown(line: String) -> ShownCall {
+    shown_unread(&line).unwrap_or(ShownCall::Edit(line))
 }
 
 /// Returns a change of files that cannot be parsed, as the chat shows it.
@@ -114,28 +86,6 @@ fn specs() -> [ToolSpec; 4] {
     ]
 }
 
-/// Parses a call.
-///
-/// # Errors
-/// The arguments do not fit, or it is of another tool.
-pub fn parse(call: &Call) -> Result<EditRequest, BadCall> {
-    match call.name.as_str() {
-        EDIT => arguments(call).map(|EditArguments { path, edits, hash }| EditRequest::Edit {
-            path,
-            edits,
-            hash,
-        }),
-        WRITE => arguments(call).map(|WriteArguments { path, text, hash }| EditRequest::Write {
-            path,
-            text,
-            hash,
-        }),
-        DELETE => arguments(call).map(|DeleteArguments { path }| EditRequest::Delete { path }),
-        MOVE => arguments(call).map(|MoveArguments { from, to }| EditRequest::Move { from, to }),
-        _ => Err(BadCall::of_another_tool(call)),
-    }
-}
-
 /// Parses a call in JSON: an object with the `name` of the tool and its `arguments`. The arguments alone suffice for
 /// every tool but `delete_file`, because they tell which tool it is.
 ///
@@ -165,7 +115,7 @@ pub fn from_json(text: &str) -> Result<EditRequest, BadCall> {
             "The `name` of the request must be one of {names}."
         )));
     }
-    parse(&Call::new("", name, arguments))
+    schema::named(&Call::new("", name, arguments))
 }
 
 /// Returns the name of the tool that takes such arguments, or nothing.

@@ -21,7 +21,6 @@ pub struct RenameRequest {
     path: String,
     name: String,
     new_name: String,
-    #[serde(default)]
     line: Option<u64>,
 }
 

@@ -118,7 +118,17 @@ fn lenient(mut arguments: Value) -> Value {
 
 /// Parses the arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
-    serde_json::from_value(lenient(call.arguments.clone())).map_err(|error| {
+    parsed(call, lenient(call.arguments.clone()))
+}
+
+/// Parses a call as the variant that has the name of the tool.
+pub(super) fn named<T: DeserializeOwned>(call: &Call) -> Result<T, BadCall> {
+    let arguments = lenient(call.arguments.clone());
+    parsed(call, json!({ call.name.as_str(): arguments }))
+}
+
+fn parsed<T: DeserializeOwned>(call: &Call, value: Value) -> Result<T, BadCall> {
+    serde_json::from_value(value).map_err(|error| {
         BadCall(format!(
             "The arguments of {} do not fit: {error}.",
             call.name

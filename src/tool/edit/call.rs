@@ -3,12 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::{parse, shown_unread, specs};
+use super::{shown, shown_unread, specs};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
@@ -20,7 +19,7 @@ use crate::tool::call::{
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
 use crate::tool::permissions::{Allowance, TurnMemory};
-use crate::tool::schema::BuiltIn;
+use crate::tool::schema::{BuiltIn, named};
 use crate::workspace::edits::{
     self, AppliedChange, EditPlace, EditRange, EditRefused, EditRequest, Proposal, SeenTexts,
     propose,
@@ -32,36 +31,6 @@ use co_policy::{ApprovalQuestion, Pattern, Verdict};
 
 /// The longest diff that the model gets back and the chat shows, in bytes.
 const LONGEST_DIFF: usize = 16 << 10;
-
-/// A call that changes files.
-pub(in crate::tool) struct ChangeCall<S>(pub S);
-
-/// Proposes the change of a call.
-#[async_trait]
-pub(in crate::tool) trait ChangeSource: Send + Sync {
-    /// Returns the call in a line, for the person.
-    fn line(&self) -> String;
-
-    /// As [`PlannedCall::collect_facts`].
-    fn collect_facts(&mut self, _context: &CallContext) -> bool {
-        false
-    }
-
-    /// As [`PlannedCall::poll_facts`].
-    fn poll_facts(&mut self, _task: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-
-    /// Proposes the change, with its verdict. Changes nothing.
-    ///
-    /// # Errors
-    /// It cannot be made. The text is for the model, and may show lines of a file.
-    async fn propose(
-        &self,
-        context: &CallContext,
-        memory: &TurnMemory,
-    ) -> Result<ProposedChange, String>;
-}
 
 /// A change of files, with its verdict.
 pub(in crate::tool) struct ProposedChange {
@@ -77,48 +46,9 @@ pub(in crate::tool) struct ProposedChange {
 }
 
 #[async_trait]
-impl ChangeSource for EditRequest {
-    fn line(&self) -> String {
-        Self::line(self)
-    }
-
-    async fn propose(
-        &self,
-        context: &CallContext,
-        memory: &TurnMemory,
-    ) -> Result<ProposedChange, String> {
-        let request = self.clone();
-        let located = with_judge(context, move |judge, cwd| {
-            let places = judge.edit_places(&request, cwd)?;
-            Ok((request, places))
-        });
-        let (request, places) = located.await?;
-        let files = places.iter().map(|place| place.real.as_path());
-        let open = context.read_buffers(files).await;
-        let rules = memory.permissions.rules.clone();
-        let (seen_texts, range) = (context.seen_texts.clone(), context.range.clone());
-        let review = move |judge: &Judge, _: &Path| {
-            let reviewed = review(judge, &request, &places, &open, &seen_texts, &rules)?;
-            check_range(range.as_ref(), &reviewed)?;
-            Ok(reviewed)
-        };
-        with_judge(context, review).await
-    }
-}
-
-#[async_trait]
-impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
+impl PlannedCall for EditRequest {
     fn shown(&self) -> ShownCall {
-        let line = self.0.line();
-        shown_unread(&line).unwrap_or(ShownCall::Edit(line))
-    }
-
-    fn collect_facts(&mut self, context: &CallContext) -> bool {
-        self.0.collect_facts(context)
-    }
-
-    fn poll_facts(&mut self, task: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_facts(task)
+        shown(self.line())
     }
 
     async fn judge(
@@ -126,25 +56,62 @@ impl<S: ChangeSource> PlannedCall for ChangeCall<S> {
         context: &CallContext,
         memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
-        let proposed = self.0.propose(context, memory);
-        let proposed = context.unless_cancelled(proposed).await;
-        let change = match proposed.map_err(|_| CANCELLED)? {
-            Ok(change) => change,
-            Err(why) => {
-                return Err(match context.redact_for_model(&why, Instant::now()).await {
-                    Ok(redacted) => redacted.text,
-                    Err(withheld) => format!("[{withheld}]"),
-                });
-            }
-        };
-        let ask = |asking: &ApprovalQuestion| change.question(context, asking);
-        Ok(JudgedCall {
-            resolution: Resolution::of(&change.verdict, None, (context, memory), ask),
-            audited: Some(AuditedText::plain(change.command.clone(), &change.verdict)),
-            only_looks: false,
-            action: JudgedAction::Other(Box::new(change)),
-        })
+        judge_change(
+            propose_edit(self.clone(), context, memory),
+            (context, memory),
+        )
+        .await
     }
+}
+
+/// Proposes the change of a call. Changes nothing.
+///
+/// # Errors
+/// It cannot be made. The text is for the model, and may show lines of a file.
+async fn propose_edit(
+    request: EditRequest,
+    context: &CallContext,
+    memory: &TurnMemory,
+) -> Result<ProposedChange, String> {
+    let located = with_judge(context, move |judge, cwd| {
+        let places = judge.edit_places(&request, cwd)?;
+        Ok((request, places))
+    });
+    let (request, places) = located.await?;
+    let files = places.iter().map(|place| place.real.as_path());
+    let open = context.read_buffers(files).await;
+    let rules = memory.permissions.rules.clone();
+    let (seen_texts, range) = (context.seen_texts.clone(), context.range.clone());
+    let review = move |judge: &Judge, _: &Path| {
+        let reviewed = review(judge, &request, &places, &open, &seen_texts, &rules)?;
+        check_range(range.as_ref(), &reviewed)?;
+        Ok(reviewed)
+    };
+    with_judge(context, review).await
+}
+
+/// Returns the verdict on a call that proposes a change of files. An error may show lines of a file.
+pub(in crate::tool) async fn judge_change(
+    proposed: impl Future<Output = Result<ProposedChange, String>>,
+    (context, memory): (&CallContext, &TurnMemory),
+) -> Result<JudgedCall, String> {
+    let proposed = context.unless_cancelled(proposed).await;
+    let change = match proposed.map_err(|_| CANCELLED)? {
+        Ok(change) => change,
+        Err(why) => {
+            return Err(match context.redact_for_model(&why, Instant::now()).await {
+                Ok(redacted) => redacted.text,
+                Err(withheld) => format!("[{withheld}]"),
+            });
+        }
+    };
+    let ask = |asking: &ApprovalQuestion| change.question(context, asking);
+    Ok(JudgedCall {
+        resolution: Resolution::of(&change.verdict, None, (context, memory), ask),
+        audited: Some(AuditedText::plain(change.command.clone(), &change.verdict)),
+        only_looks: false,
+        action: JudgedAction::Other(Box::new(change)),
+    })
 }
 
 #[async_trait]
@@ -543,7 +510,7 @@ fn directory_rule(request: &EditRequest, path: &str) -> Option<Pattern> {
 pub(in crate::tool) fn tools() -> [BuiltIn; 4] {
     specs().map(|spec| BuiltIn {
         spec,
-        parse: |call| Ok(Box::new(ChangeCall(parse(call)?))),
+        parse: |call| Ok(Box::new(named::<EditRequest>(call)?)),
         shown_unread,
     })
 }

@@ -12,12 +12,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{RenameRequest, spec};
 use crate::buffers::OpenBuffers;
 use crate::protocol::EditorAnswer;
-use crate::tool::call::CANCELLED;
+use crate::tool::call::{CANCELLED, JudgedCall, PlannedCall};
 use crate::tool::context::CallContext;
+use crate::tool::edit;
 use crate::tool::edit::call::{
-    ChangeCall, ChangeSource, ProposedChange, check_range, with_judge, work_with_judge,
+    ProposedChange, check_range, judge_change, with_judge, work_with_judge,
 };
-use crate::tool::edit::shown_unread;
+use crate::tool::event::ShownCall;
 use crate::tool::permissions::TurnMemory;
 use crate::tool::schema::{BuiltIn, arguments};
 use crate::workspace::edits::{EditPlace, EditRefused, EditRequest, propose_placed};
@@ -52,9 +53,9 @@ impl Rename {
 }
 
 #[async_trait]
-impl ChangeSource for Rename {
-    fn line(&self) -> String {
-        self.request.line()
+impl PlannedCall for Rename {
+    fn shown(&self) -> ShownCall {
+        edit::shown(self.request.line())
     }
 
     fn collect_facts(&mut self, context: &CallContext) -> bool {
@@ -82,6 +83,20 @@ impl ChangeSource for Rename {
         })
     }
 
+    async fn judge(
+        &self,
+        context: &CallContext,
+        memory: &TurnMemory,
+    ) -> Result<JudgedCall, String> {
+        judge_change(self.propose(context, memory), (context, memory)).await
+    }
+}
+
+impl Rename {
+    /// Proposes the change. Changes nothing.
+    ///
+    /// # Errors
+    /// It cannot be made. The text is for the model, and may show lines of a file.
     async fn propose(
         &self,
         context: &CallContext,
@@ -175,8 +190,8 @@ fn strictness(verdict: &Verdict) -> u8 {
 pub(in crate::tool) fn tool() -> BuiltIn {
     BuiltIn {
         spec: spec(),
-        parse: |call| Ok(Box::new(ChangeCall(Rename::new(arguments(call)?)))),
-        shown_unread,
+        parse: |call| Ok(Box::new(Rename::new(arguments(call)?))),
+        shown_unread: edit::shown_unread,
     }
 }
 

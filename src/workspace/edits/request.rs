@@ -1,5 +1,7 @@
 //! A change of files, as the model asks for it.
 
+use serde::Deserialize;
+
 use super::EditPlace;
 use co_edit::Edit;
 use co_policy::Pattern;
@@ -13,26 +15,26 @@ pub const WRITE: &str = NAMES[1];
 pub const DELETE: &str = NAMES[2];
 pub const MOVE: &str = NAMES[3];
 
-/// A change of files, as the model asks for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A change of files, as the model asks for it: the name of the tool with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum EditRequest {
+    #[serde(rename = "edit_file")]
     Edit {
         path: String,
         edits: Vec<Edit>,
         hash: Option<String>,
     },
+    #[serde(rename = "write_file")]
     Write {
         path: String,
         text: String,
         hash: Option<String>,
     },
-    Delete {
-        path: String,
-    },
-    Move {
-        from: String,
-        to: String,
-    },
+    #[serde(rename = "delete_file")]
+    Delete { path: String },
+    #[serde(rename = "move_file")]
+    Move { from: String, to: String },
 }
 
 impl EditRequest {
