@@ -259,9 +259,7 @@ impl<'a> Retelling<'a> {
             }),
         }
         self.events.extend(decision);
-        let spill = outcome.spill.as_deref();
-        let end = CallEnd::of(outcome.ok, outcome.hidden, spill, &shown);
-        self.push(CallEvent::Ended(end));
+        self.push(CallEvent::Ended(CallEnd::of(outcome, shown)));
     }
 
     /// Adds a call that has no event yet, and the notices about it.

@@ -260,16 +260,17 @@ impl CallView {
             true => CallState::Done,
             false => CallState::Failed,
         };
-        let said = match &end.exceptions {
+        let shown = &end.shown;
+        let said = match &shown.exceptions {
             Some(exceptions) if !full => exceptions,
-            _ => &end.status,
+            _ => &shown.status,
         };
         match self.kind {
             CallKind::Query if end.ok && !full => self.details.push(said.clone()),
             _ => self.words.push(said.clone()),
         }
-        if end.exceptions.is_some() {
-            self.details.push(end.took.clone());
+        if shown.exceptions.is_some() {
+            self.details.push(shown.took.clone());
         }
         match end.hidden {
             0 => {}
@@ -280,7 +281,7 @@ impl CallView {
                 .remarks
                 .push(format!("{count} values hidden from the model")),
         }
-        self.remarks.extend(end.notice.clone());
+        self.remarks.extend(shown.notice.clone());
         self.spill.clone_from(&end.spill);
     }
 
@@ -399,6 +400,7 @@ fn lead<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use co_llm::transcript::ShownPart;
 
     /// Returns the line of a command that only looked and printed much.
     fn looked(full: bool) -> CallLine {
@@ -411,12 +413,13 @@ mod tests {
         let end = CallEnd {
             typed: None,
             ok: true,
-            status: "exit 0, 900 lines".to_owned(),
-            exceptions: Some(String::new()),
-            took: "0.8 s".to_owned(),
+            shown: ShownPart {
+                exceptions: Some(String::new()),
+                took: "0.8 s".to_owned(),
+                ..ShownPart::line("exit 0, 900 lines".to_owned())
+            },
             hidden: 0,
             spill: Some("/state/output".into()),
-            notice: None,
         };
         call.update(&CallEvent::Ended(end).into(), full);
         call.line(full)

@@ -548,6 +548,7 @@ fn end(end: End, fault: Option<&Fault>) -> Option<String> {
 mod tests {
     use super::*;
     use crate::tool::event::{CallEnd, ShownCall};
+    use co_llm::transcript::ShownPart;
 
     #[test]
     fn a_prompt_names_what_went_along() {
@@ -686,12 +687,12 @@ mod tests {
         ChatEvent::Call(CallEvent::Ended(CallEnd {
             typed: None,
             ok: true,
-            status: "all 2 lines".to_owned(),
-            exceptions: Some("1-2".to_owned()),
-            took: String::new(),
+            shown: ShownPart {
+                exceptions: Some("1-2".to_owned()),
+                ..ShownPart::line("all 2 lines".to_owned())
+            },
             hidden: 0,
             spill: None,
-            notice: None,
         }))
     }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 
 use super::command::JudgedCommand;
 use super::context::{CallContext, Halt};
-use super::event::{CallEnd, ShownCall};
+use super::event::ShownCall;
 use super::permissions::{Allowance, TurnMemory};
 use crate::network::HostReport;
 use crate::protocol::{HunkAnswer, Question};
@@ -180,8 +180,8 @@ pub struct CallResult {
     pub ended_job: Option<u64>,
     /// The model was told that the confinement may have caused a failure.
     pub hinted: bool,
-    /// An output that the chat shows with the result.
-    pub output: Option<String>,
+    /// The chat has shown the output already.
+    pub streamed: bool,
     /// The outcome in the audit file; none if the call did not run, or started a job.
     pub effect: Option<CallEffect>,
 }
@@ -329,16 +329,6 @@ impl CallResult {
             *exceptions = joined(&[exceptions, remark]);
         }
         self
-    }
-
-    /// Returns the end of the call, for the person.
-    pub fn end(&self) -> CallEnd {
-        CallEnd::of(
-            self.ok,
-            self.told.hidden,
-            self.spill.as_deref(),
-            &self.shown,
-        )
     }
 }
 

@@ -1,10 +1,10 @@
 //! The events of a call, in the order in which they happen, as a front end shows them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use co_exec::Screen;
-use co_llm::transcript::{Decision, ShownPart};
+use co_llm::transcript::{Decision, Outcome, ShownPart};
 
 /// Options for running a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,32 +74,22 @@ pub struct CallEnd {
     /// The number of the output of the command that the person typed; none for a call.
     pub typed: Option<u64>,
     pub ok: bool,
-    /// The end in one line; empty if the decision says it.
-    pub status: String,
-    /// The part of the status that is not as usual. None means that no part is known to be usual.
-    pub exceptions: Option<String>,
-    /// The time that a command took, in words; empty for other calls.
-    pub took: String,
+    pub shown: ShownPart,
     /// The number of secret values that co replaced in the result.
     pub hidden: usize,
     /// The file with its whole output, if that is long.
     pub spill: Option<PathBuf>,
-    /// A notice about the end.
-    pub notice: Option<String>,
 }
 
 impl CallEnd {
-    /// Returns the end of a call of the model. `hidden` is the number of secret values that co replaced in the result.
-    pub(crate) fn of(ok: bool, hidden: usize, spill: Option<&Path>, shown: &ShownPart) -> Self {
+    /// Returns the end of a call of the model.
+    pub(crate) fn of(outcome: &Outcome, shown: ShownPart) -> Self {
         Self {
             typed: None,
-            ok,
-            status: shown.status.clone(),
-            exceptions: shown.exceptions.clone(),
-            took: shown.took.clone(),
-            hidden,
-            spill: spill.map(Path::to_owned),
-            notice: shown.notice.clone(),
+            ok: outcome.ok,
+            shown,
+            hidden: outcome.hidden,
+            spill: outcome.spill.clone(),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::text::{code, short};
 use crate::tool::command::request::CommandRequest;
 use crate::tool::event::{CallEnd, CallEvent};
 use co_exec::{Caller, Confinement, Screen, Streams};
-use co_llm::transcript::{Decision, Item};
+use co_llm::transcript::{Decision, Item, ShownPart};
 use co_policy::Verdict;
 
 /// The start of the note to the model about a command of a trial that the person ran for real.
@@ -271,10 +271,10 @@ impl TypedCommand {
             let name = code(&co_policy::printable(&short(&self.command)));
             match self.tells_model {
                 false => Item::Notice {
-                    text: format!("{name} ended: {}", end.status),
+                    text: format!("{name} ended: {}", end.shown.status),
                 },
                 true => Item::Note {
-                    text: format!("{RAN_FOR_REAL}: {name}. It ended: {}", end.status),
+                    text: format!("{RAN_FOR_REAL}: {name}. It ended: {}", end.shown.status),
                     once: false,
                 },
             }
@@ -295,12 +295,9 @@ impl TypedCommand {
         CallEnd {
             typed: Some(self.block),
             ok,
-            status,
-            exceptions: None,
-            took: String::new(),
+            shown: ShownPart::line(status),
             hidden: 0,
             spill: None,
-            notice: None,
         }
     }
 
@@ -324,12 +321,10 @@ impl TypedCommand {
         let outcome = cancellable::outcome(running, self.cancel.cancelled()).await;
         let status = conditions.status(&outcome);
         let usual = status == outcome.status();
-        let end = CallEnd {
-            exceptions: usual.then(|| outcome.exceptions()),
-            took: outcome.took(),
-            spill: outcome.spill.clone(),
-            ..self.ended(outcome.ok(), status)
-        };
+        let mut end = self.ended(outcome.ok(), status);
+        end.shown.exceptions = usual.then(|| outcome.exceptions());
+        end.shown.took = outcome.took();
+        end.spill.clone_from(&outcome.spill);
         Ok((Some(self.block), end))
     }
 

@@ -19,7 +19,7 @@ use crate::tool::call::{
     refusal,
 };
 use crate::tool::command::{AfterTrial, EditVerdict, EditedCommand, JudgedCommand};
-use crate::tool::event::CallEvent;
+use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::permissions::{Allowance, Reply};
 use crate::tool::{CallCheckpoint, JudgedAction, context};
 use crate::workspace::edits;
@@ -384,7 +384,6 @@ impl Turn {
 
     /// Records the outcome of a call and shows its end. If the model repeats its calls, the outcome has a hint about that.
     pub(super) async fn conclude(&mut self, call: &Call, result: CallResult) -> Result<(), Halt> {
-        let end = result.end();
         let CallResult {
             told: RedactedText { mut text, hidden },
             ok,
@@ -393,7 +392,7 @@ impl Turn {
             failed_confined,
             ended_job,
             hinted,
-            output,
+            streamed,
             effect: _,
         } = result;
         self.memory.hinted |= hinted;
@@ -414,17 +413,21 @@ impl Turn {
             ok,
             spill,
             hidden,
-            shown: Some(shown),
+            shown: Some(shown.clone()),
         };
+        let [first, end] = shown.output;
+        let output = outcome.text.get(first..end).unwrap_or_default().to_owned();
+        let ended = CallEnd::of(&outcome, shown);
         self.chat.record(Item::Outcome(outcome)).await?;
         if let Some(job) = ended_job {
             self.context.job_end_told(job).await?;
         }
-        if let Some(text) = output {
+        if !streamed && !output.is_empty() {
             let block = self.context.services.id();
+            let text = output;
             self.chat.show(CallEvent::Output { block, text }).await?;
         }
-        Ok(self.chat.show(CallEvent::Ended(end)).await?)
+        Ok(self.chat.show(CallEvent::Ended(ended)).await?)
     }
 }
 

@@ -266,6 +266,7 @@ impl AllowedCommand {
         result.failed_confined = failed.then(|| self.request.text());
         result.hinted = hint.is_some();
         result.shown.output = output;
+        result.streamed = true;
         result.shown.notice = hint;
         if let Some(effect) = &mut result.effect {
             effect.hosts = hosts;

@@ -295,7 +295,6 @@ async fn tell_change(
     let output = [lead.len(), lead.len() + text.len()];
     let result = CallResult {
         ok: true,
-        output: (!text.is_empty()).then(|| text.clone()),
         shown: ShownPart {
             output,
             notice: (review.comments).map(|it| format!("✎ {}", one_line(&it))),

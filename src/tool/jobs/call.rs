@@ -280,9 +280,10 @@ impl JobReport {
             notes.push(withheld);
             RedactedText::default()
         });
-        let mut text = match new.is_empty() && notes.is_empty() {
+        let printed = new.len();
+        let mut text = match printed == 0 && notes.is_empty() {
             true => NOTHING_NEW.to_owned(),
-            false => new.clone(),
+            false => new,
         };
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -294,7 +295,7 @@ impl JobReport {
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');
         let shown = ShownPart {
-            output: [from, from + new.len()],
+            output: [from, from + printed],
             status: stands.to_owned(),
             notice: (!notes.is_empty()).then(|| notes.join("; ")),
             ..ShownPart::default()
@@ -304,7 +305,6 @@ impl JobReport {
             ok: !self.failed,
             spill,
             shown,
-            output: (!new.is_empty()).then_some(new),
             ..RedactedText { text, hidden }.into()
         };
         Ok(match outcome {
