@@ -350,12 +350,6 @@ impl Round {
         open.map(|(path, _)| path.as_path())
     }
 
-    /// Returns the time of the first open change, in seconds since 1970.
-    pub fn since(&self) -> Option<u64> {
-        let open = self.files.iter().filter(|(path, file)| file.is_open(path));
-        open.filter_map(|(_, file)| file.since).min()
-    }
-
     /// Returns the files with open changes.
     pub fn open_files(&self, store: &Store) -> Vec<OpenFile> {
         let files = self.files.iter();
@@ -412,6 +406,7 @@ impl FileRound {
         };
         let [Some(base), Some(old), Some(new)] = texts else {
             self.weave = None;
+            self.made_by = self.made_by.filter(|_| !is_whole);
             if !is_own {
                 self.baseline.clone_from(now);
             }

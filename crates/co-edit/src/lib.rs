@@ -11,6 +11,7 @@ mod named;
 mod nearest;
 mod placed;
 mod rebase;
+mod slide;
 mod text;
 mod utf16;
 mod weave;

@@ -1,11 +1,12 @@
 //! A text with the changes of several authors, which its owner may accept or take back.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use crate::diff::{Hunk, hunks};
 use crate::lines;
+use crate::slide::{Wanted, slide};
 
 /// The lines of a text, and those that authors removed from it.
 ///
@@ -101,11 +102,19 @@ impl Weave {
     /// - If the owner replaces lines of an author, the lines that the author had replaced are gone.
     /// - If lines of an author are taken back, those of the author that others had removed there are gone.
     pub fn edit(&mut self, now: &str, by: EditBy) {
+        let old_last = self.last_of_base().map(str::to_owned);
+        if let Some(author) = self.returned_to(now, by) {
+            self.lines.retain(|it| !it.is_by(author));
+            for line in &mut self.lines {
+                line.gone.retain(|it| it.author != author);
+            }
+            return self.set_ends(by, &Ending::of(now), old_last.as_deref());
+        }
         let now = Ending::of(now);
         let shown = self.places(WovenLine::is_shown);
         let text = joined(shown.iter().map(|at| &self.lines[*at]), true);
-        let old_last = self.last_of_base().map(str::to_owned);
-        let changes = hunks(&text, &now.text);
+        let mut changes = hunks(&text, &now.text);
+        self.prefer_own_lines(&mut changes, &lines(&text), &shown, by);
         if by == EditBy::Owner {
             let replaces = changes.iter().filter(|it| !it.text.is_empty());
             replaces.for_each(|it| self.forget_replaced(it.at.clone()));
@@ -125,7 +134,7 @@ impl Weave {
             let mut place = Vec::new();
             while let Some((at, mut line)) = rest.next_if(|(at, _)| *at < end) {
                 let was_gone = !line.is_shown();
-                if was_gone || line.is_kept_without(by) {
+                if was_gone || line.remove_by(by) {
                     place.push(Candidate {
                         line,
                         was_gone,
@@ -147,7 +156,15 @@ impl Weave {
         let known = self.places(has);
         let text = joined(known.iter().map(|at| &self.lines[*at]), true);
         let mark = Mark { author, change };
-        let mut changes = hunks(&text, &accepted.text).into_iter().peekable();
+        let mut changes = hunks(&text, &accepted.text);
+        // Of equal lines, those that are not the author's stay as they are.
+        let differs = |it: &WovenLine| it.is_shown() != it.is_base(author);
+        let wanted = Wanted {
+            removed: |at: usize| differs(&self.lines[known[at]]),
+            added: |_, _: &str| false,
+        };
+        slide(&mut changes, &lines(&text), &wanted);
+        let mut changes = changes.into_iter().peekable();
         let mut index = 0;
         let mut woven: Vec<WovenLine> = Vec::new();
         // The first line of the lines that differ, and whether changes among them are accepted.
@@ -228,6 +245,45 @@ impl Weave {
         sorted(lines.iter().filter_map(|at| self.lines[*at].by).chain(gone))
     }
 
+    /// Returns the author whose changes are all gone if the text becomes `now`.
+    fn returned_to(&self, now: &str, by: EditBy) -> Option<usize> {
+        let authors = match by {
+            EditBy::Author(_) => return None,
+            EditBy::TakingBack(author) => vec![Mark { author, change: 0 }],
+            EditBy::Owner => {
+                let all = self.lines.iter();
+                sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone.iter().copied())))
+            }
+        };
+        let mut authors: Vec<_> = authors.iter().map(|it| it.author).collect();
+        authors.dedup();
+        authors.into_iter().find(|author| self.base(*author) == now)
+    }
+
+    /// Lets an edit remove lines of its author, and bring lines back, rather than equal lines of others. An edit of the owner
+    /// removes the lines of authors first. `shown` are the places of the lines `old`.
+    fn prefer_own_lines(&self, changes: &mut [Hunk], old: &[&str], shown: &[usize], by: EditBy) {
+        let is_own = |mark: &Mark| match by {
+            EditBy::Owner => true,
+            EditBy::Author(own) => mark.author == own.author,
+            EditBy::TakingBack(author) => mark.author == author,
+        };
+        let wanted = Wanted {
+            removed: |at: usize| {
+                self.lines[shown[at]]
+                    .open_mark()
+                    .is_some_and(|it| is_own(&it))
+            },
+            added: |at: usize, text: &str| {
+                let start = at.checked_sub(1).map_or(0, |it| shown[it] + 1);
+                let end = shown.get(at).copied().unwrap_or(self.lines.len());
+                let mut gone = self.lines[start..end].iter();
+                gone.any(|it| it.text == text && it.gone.iter().any(is_own))
+            },
+        };
+        slide(changes, old, &wanted);
+    }
+
     fn places(&self, is: impl Fn(&WovenLine) -> bool) -> Vec<usize> {
         let places = self.lines.iter().enumerate().filter(|(_, it)| is(it));
         places.map(|(at, _)| at).collect()
@@ -256,7 +312,7 @@ impl Weave {
             let old = self.lines[..first].iter().rev();
             let old = old.take_while(|it| is_old(it)).count();
             rest = &rest[..rest.partition_point(|it| *it < first)];
-            let stays = |it: &usize| !removed.contains(it);
+            let stays = |it: &usize| removed.binary_search(it).is_err();
             if !(first..first + new).any(|it| stays(&it)) {
                 self.lines.drain(first - old..first);
             } else if old == new {
@@ -276,7 +332,8 @@ impl Weave {
     fn put(&mut self, mut place: Vec<Candidate>, added: &str, by: EditBy) {
         if let EditBy::TakingBack(author) = by {
             let is_of_author = |it: &Candidate| it.was_gone && it.line.is_by(author);
-            place.retain(|it| !is_of_author(it) || lines(added).contains(&it.line.text.as_str()));
+            let added: HashSet<_> = lines(added).into_iter().collect();
+            place.retain(|it| !is_of_author(it) || added.contains(it.line.text.as_str()));
         }
         let gone: Vec<_> = (place.iter().enumerate())
             .filter(|(_, it)| it.was_gone)
@@ -367,8 +424,8 @@ impl WovenLine {
         !self.is_by(author) && self.gone.iter().all(|it| it.author == author)
     }
 
-    /// Returns whether the line is still known after it is removed.
-    fn is_kept_without(&mut self, by: EditBy) -> bool {
+    /// Marks the line as removed. Returns false if no base has it any more.
+    fn remove_by(&mut self, by: EditBy) -> bool {
         match by.mark() {
             Some(mark) if !self.is_by(mark.author) => {
                 self.gone.push(mark);

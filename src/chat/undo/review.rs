@@ -129,8 +129,13 @@ pub(super) async fn find_open(
     transcript: &str,
 ) -> Result<Vec<OpenWork>, String> {
     let (checkpoints, chat) = (Arc::clone(&services.checkpoints), transcript.to_owned());
-    let read = move || Ok::<_, io::Error>((checkpoints.records(&chat), checkpoints.store()?));
-    let (own, store) = blocking(read).await?;
+    let read = move || match checkpoints.records(&chat) {
+        none if none.is_empty() => Ok(None),
+        own => Ok::<_, io::Error>(Some((own, checkpoints.store()?))),
+    };
+    let Some((own, store)) = blocking(read).await? else {
+        return Ok(Vec::new());
+    };
     let mut roots: Vec<PathBuf> = Vec::new();
     for record in &own {
         if !roots.contains(&record.workspace) && record.workspace.is_dir() {
@@ -179,25 +184,11 @@ impl KnownChanges {
         root: &Path,
         store: &Store,
     ) -> io::Result<Self> {
-        let last = own.last().and_then(|it| it.at);
-        let records = in_order(vec![own.clone()]);
-        let round = Round::of(&records, root, store)?;
-        // An answer in another chat may also concern what is not open now.
-        let since = round.since().min(last);
+        // What others changed before is in the files as this chat found them.
+        let since = own.first().and_then(|it| it.at);
         let others = checkpoints.others(chat, root, since);
-        if others.is_empty() {
-            return Ok(Self {
-                round,
-                records,
-                others: Vec::new(),
-            });
-        }
-        let (others, mut chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
-        // A chat that was made of another one has the same records.
-        for records in &mut chats {
-            records.retain(|it| !own.contains(it));
-        }
-        chats.insert(0, own);
+        let (others, chats): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+        let chats = without_copies(std::iter::once(own).chain(chats));
         let records = in_order(chats);
         Ok(Self {
             round: Round::of(&records, root, store)?,
@@ -234,6 +225,16 @@ impl KnownChanges {
             round: self.round,
         }
     }
+}
+
+/// Leaves out the records that an earlier chat has too: one that was made of another chat has copies of its records.
+fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> {
+    let mut all: Vec<Vec<Record>> = Vec::new();
+    for mut records in chats {
+        records.retain(|it| !all.iter().any(|earlier| earlier.contains(it)));
+        all.push(records);
+    }
+    all
 }
 
 impl UndoTask {
@@ -330,19 +331,21 @@ impl UndoTask {
     ) -> Result<Vec<KeptAnswer>, String> {
         let found = self.find(base).await?;
         let given = review.count(|it| it.accept.is_some());
+        let others = review.others.clone();
         let checkpoints = Arc::clone(&self.services.checkpoints);
         let read = move || {
             let store = checkpoints.store()?;
-            let mut kept = review.kept();
-            for answer in kept.iter_mut().filter(|it| it.base == review.base) {
+            let mut kept = review.given();
+            for answer in &mut kept {
                 answer.base.clone_from(&found.base);
             }
             let (review, _) = Review::of(found, kept, &store);
             Ok::<_, io::Error>(review)
         };
         let mut review = blocking(read).await?;
-        let kept = review.kept_after_end();
-        let void = given - review.count(|it| it.accept.is_some());
+        let mut kept = review.kept_after_end();
+        kept.extend(others);
+        let void = given.saturating_sub(review.count(|it| it.accept.is_some()));
         match self.carry_out(&mut review, void).await {
             true => Ok(kept),
             false => Err("the answers to the review are kept: :Co /review shows them".to_owned()),

@@ -107,7 +107,60 @@ fn a_hunk_knows_the_changes_of_all_authors() {
     assert_eq!(weave.changes_at(1..2), both[1..]);
 }
 
+#[test]
+fn equal_lines_of_the_owner_stay_when_those_of_an_author_go() {
+    let base = "fn a() {\nx\n}\n";
+    let back = |by| {
+        let mut weave = Weave::new(base, "fn a() {\nx\ny\n}\n", 0);
+        edit(&mut weave, "fn a() {\nx\n}\n\nfn b() {\ny\n}\n", ONE);
+        weave.edit(base, by);
+        assert_eq!((weave.base(ONE), weave.text()), (base.into(), base.into()));
+    };
+    back(EditBy::TakingBack(ONE));
+    back(EditBy::Owner);
+    // A part is taken back.
+    let mut weave = Weave::new("{\n}\n", "{\n}\n{\n}\n", 0);
+    edit(&mut weave, "{\n}\n{\n}\nmore\n", ONE);
+    weave.edit("{\n}\nmore\n", EditBy::TakingBack(ONE));
+    assert_eq!(weave.base(ONE), "{\n}\n");
+}
+
+#[test]
+fn equal_lines_of_another_author_stay_open() {
+    let base = "start\n";
+    let mut weave = Weave::new(base, "start\n\n#[test]\nfn b() {\n}\n", 0);
+    edit(
+        &mut weave,
+        "start\n\n#[test]\nfn b() {\n}\n\n#[test]\nfn a() {\n}\n",
+        TWO,
+    );
+    let last = "start\n\n#[test]\nfn b() {\n}\n\n#[test]\nfn a() {\n}\nend\n";
+    edit(&mut weave, last, ONE);
+    // The first author's last change is accepted, the first one is not.
+    weave.accept(ONE, "start\n\n#[test]\nfn a() {\n}\nend\n", 9);
+    assert_eq!(weave.base(TWO), "start\n\n#[test]\nfn b() {\n}\nend\n");
+}
+
 proptest! {
+    #[test]
+    fn a_full_return_closes_all(
+        base in "([abc]{0,1}\n){0,6}",
+        texts in prop::collection::vec(("([abc]{0,1}\n){0,6}", 0..2_usize), 1..5),
+        by_owner: bool,
+    ) {
+        let mut weave = Weave::new(&base, &texts[0].0, 0);
+        for (text, author) in &texts[1..] {
+            edit(&mut weave, text, *author);
+        }
+        for author in [ONE, TWO] {
+            let mut weave = weave.clone();
+            let back = weave.base(author);
+            weave.edit(&back, if by_owner { EditBy::Owner } else { EditBy::TakingBack(author) });
+            prop_assert_eq!(weave.text(), back.clone());
+            prop_assert!(by_owner || weave.base(author) == back);
+        }
+    }
+
     #[test]
     fn an_edit_of_the_same_text_or_back_to_it_is_exact(
         base in "([abc]{0,2}\n){0,6}[ab]?",

@@ -1,0 +1,161 @@
+//! Changes among equal lines: of two lines `}`, a diff does not say which one was removed.
+
+use std::collections::VecDeque;
+
+use crate::diff::Hunk;
+use crate::lines;
+
+/// The most lines by which a change moves up or down, and the most lines that it adds if it moves.
+const MAX_MOVE: usize = 1000;
+
+/// The lines that a change should remove, and the places at which it should add a line.
+pub(crate) struct Wanted<R, A> {
+    /// Returns whether the change should rather remove this line of the old text.
+    pub(crate) removed: R,
+    /// Returns whether the change should rather add this text before this line of the old text.
+    pub(crate) added: A,
+}
+
+/// Moves each hunk that only removes or only adds lines to the place where it makes the same text, and where most of its lines are
+/// wanted. The hunks still neither overlap nor touch.
+pub(crate) fn slide<R, A>(hunks: &mut [Hunk], old: &[&str], wanted: &Wanted<R, A>)
+where
+    R: Fn(usize) -> bool,
+    A: Fn(usize, &str) -> bool,
+{
+    for index in 0..hunks.len() {
+        let first = index.checked_sub(1).map_or(0, |it| hunks[it].at.end + 1);
+        let last = hunks.get(index + 1).map_or(old.len(), |it| it.at.start - 1);
+        let hunk = &mut hunks[index];
+        match (hunk.at.is_empty(), hunk.text.is_empty()) {
+            (false, true) => slide_removal(hunk, old, (first, last), &wanted.removed),
+            (true, false) => slide_addition(hunk, old, (first, last), &wanted.added),
+            _ => {}
+        }
+    }
+}
+
+fn slide_removal(
+    hunk: &mut Hunk,
+    old: &[&str],
+    (first, last): (usize, usize),
+    is_wanted: impl Fn(usize) -> bool,
+) {
+    let count = |at: usize| i64::from(is_wanted(at));
+    let (start, end) = (hunk.at.start, hunk.at.end);
+    // The gain over the place of the diff.
+    let mut best = (0, start);
+    let mut gain = 0;
+    for by in 1..=MAX_MOVE.min(start.saturating_sub(first)) {
+        let (new, lost) = (start - by, end - by);
+        if old[new] != old[lost] {
+            break;
+        }
+        gain += count(new) - count(lost);
+        if gain > best.0 {
+            best = (gain, new);
+        }
+    }
+    gain = 0;
+    for by in 0..MAX_MOVE.min(last.saturating_sub(end)) {
+        let (lost, new) = (start + by, end + by);
+        if old[new] != old[lost] {
+            break;
+        }
+        gain += count(new) - count(lost);
+        if gain > best.0 {
+            best = (gain, lost + 1);
+        }
+    }
+    hunk.at = best.1..best.1 + (end - start);
+}
+
+fn slide_addition(
+    hunk: &mut Hunk,
+    old: &[&str],
+    (first, last): (usize, usize),
+    is_wanted: impl Fn(usize, &str) -> bool,
+) {
+    let added: VecDeque<&str> = lines(&hunk.text).into();
+    if added.len() > MAX_MOVE {
+        return;
+    }
+    let count =
+        |at: usize, added: &VecDeque<&str>| added.iter().filter(|line| is_wanted(at, line)).count();
+    let start = hunk.at.start;
+    let mut best = (count(start, &added), start, added.clone());
+    let mut moved = added.clone();
+    for at in (first..start).rev().take(MAX_MOVE) {
+        if moved.back() != Some(&old[at]) {
+            break;
+        }
+        moved.rotate_right(1);
+        let wanted = count(at, &moved);
+        if wanted > best.0 {
+            best = (wanted, at, moved.clone());
+        }
+    }
+    moved = added;
+    for at in (start..last).take(MAX_MOVE) {
+        if moved.front() != Some(&old[at]) {
+            break;
+        }
+        moved.rotate_left(1);
+        let wanted = count(at + 1, &moved);
+        if wanted > best.0 {
+            best = (wanted, at + 1, moved.clone());
+        }
+    }
+    let (_, at, added) = best;
+    let text = Vec::from(added).concat();
+    hunk.at = at..at;
+    hunk.text = text;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diff::{apply_hunks, hunks};
+
+    fn slid(old: &str, new: &str, wanted: usize) -> Vec<Hunk> {
+        let mut found = hunks(old, new);
+        let wanted = Wanted {
+            removed: |at| at == wanted,
+            added: |at, _: &str| at == wanted,
+        };
+        slide(&mut found, &lines(old), &wanted);
+        found
+    }
+
+    #[test]
+    fn the_wanted_one_of_equal_lines_is_removed() {
+        for wanted in 1..4 {
+            let found = slid("a\n}\n}\n}\nb\n", "a\n}\n}\nb\n", wanted);
+            assert_eq!(found[0].at, wanted..wanted + 1);
+        }
+        let found = slid("x\n}\n\ny\n}\n\nz\n", "x\n}\n\nz\n", 1);
+        assert!(found[0].at.contains(&1), "{found:?}");
+    }
+
+    #[test]
+    fn an_equal_line_is_added_at_the_wanted_place() {
+        for wanted in 1..4 {
+            let found = slid("a\n}\n}\nb\n", "a\n}\n}\n}\nb\n", wanted);
+            assert_eq!(found[0].at, wanted..wanted);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_text_is_made(
+            old in "([ab]\n){0,8}",
+            new in "([ab]\n){0,8}",
+            wanted in 0..8_usize,
+        ) {
+            let found = slid(&old, &new, wanted);
+            prop_assert_eq!(apply_hunks(&old, &found), new);
+        }
+    }
+}
