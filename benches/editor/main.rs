@@ -16,6 +16,7 @@ mod flood;
 mod least;
 mod repository;
 mod resume;
+mod review;
 mod spawn;
 mod start;
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
@@ -33,13 +34,14 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 9] = [
+    let parts: [(&str, fn()); 10] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
         ("chat", chat::run),
         ("call", call::run),
         ("resume", resume::run),
+        ("review", review::run),
         ("repository-first", repository::run_first),
         ("repository", repository::run),
         ("repository-trial", repository::run_trials),
