@@ -203,6 +203,9 @@ pub enum ToEditor {
     Quickfix {
         title: String,
         entries: Vec<QuickfixEntry>,
+        /// Take the place of an earlier list of `/review`, if that is the present one, and open nothing.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        update: bool,
     },
     /// Opens the review of what a chat has changed. The answer is `reviewed` with the hunks of all files, or `deny`.
     Changes(ChangesReview),

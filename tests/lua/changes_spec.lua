@@ -186,6 +186,35 @@ describe('a review in rounds', function()
     same('reviewed', (answer(nvim)))
   end)
 
+  it('leaves what is still open in the quickfix list', function()
+    local nvim = questions.editor()
+    nvim:asks()
+    local function list(title, count, update)
+      local entry = { file = '/a.rs', line = 1, text = '+1 -1' }
+      nvim:receive({
+        type = 'quickfix',
+        title = title,
+        entries = vim.fn['repeat']({ entry }, count),
+        update = update,
+      })
+      local current = 'local list = vim.fn.getqflist({ title = 0, items = 0 })\n'
+      return nvim:lua(current .. 'return { list.title, #list.items }')
+    end
+    same({ 'Co /review: 2 changes', 2 }, list('Co /review: 2 changes', 2))
+    nvim:lua('vim.cmd.cclose()')
+    same({ 'Co /review: 1 change', 1 }, list('Co /review: 1 change', 1, true))
+    same(1, nvim:lua('return vim.fn.winnr("$")'))
+    -- A list of somebody else stays.
+    same(
+      { 'mine', 1 },
+      nvim:lua([[
+      vim.fn.setqflist({}, ' ', { title = 'mine', items = { { text = 'mine' } } })
+      return { 'mine', 1 }
+    ]])
+    )
+    same({ 'mine', 1 }, list('Co /review: 1 change', 2, true))
+  end)
+
   it('marks the lines of the person', function()
     local nvim = open_round()
     nvim:press(']f')

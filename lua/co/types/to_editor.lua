@@ -499,6 +499,7 @@
 ---@field type 'quickfix'
 ---@field title string
 ---@field entries co.QuickfixEntry[]
+---@field update? boolean take the place of an earlier list of `/review`, and open nothing
 
 ---@class (exact) co.Choice
 ---@field label string

@@ -16,6 +16,9 @@ local MOST_EDGES, MOST_POSITIONS = 40, 20
 -- The most bytes of a position.
 local LONGEST_POSITION = 24
 
+-- The start of the title of each list of `/review`.
+local REVIEW = 'Co /review:'
+
 ---@class (exact) co.Location
 ---@field path string absolute
 ---@field line? integer
@@ -238,7 +241,12 @@ function M.list(message)
   local items = vim.tbl_map(function(entry)
     return { filename = entry.file, lnum = entry.line, text = printable.line(entry.text) }
   end, message.entries)
-  M.open_list(printable.line(message.title), items)
+  local title = printable.line(message.title)
+  if not message.update then
+    M.open_list(title, items)
+  elseif vim.startswith(vim.fn.getqflist({ title = 0 }).title, REVIEW) then
+    vim.fn.setqflist({}, 'r', { title = title, items = items })
+  end
 end
 
 return M

@@ -124,7 +124,13 @@ async fn open_changes_are_counted_and_have_signs() {
     let first = review(&mut chat).await;
     keep(&chat, &first, 0, &[answer(1, Some(true), "")]);
     keep(&chat, &first, 1, &[answer(1, Some(true), "")]);
-    end(&mut chat, &first).await;
+    chat.review(first.id, Vec::new());
+    // The quickfix list has what is still open.
+    let list = chat.until(
+        pick!(ToEditor::Quickfix { title, entries, update: true } => (title.clone(), entries.len())),
+    );
+    let expected = ("Co /review: 1 change in 1 file".to_owned(), 1);
+    assert_eq!(list.await, expected);
     assert_eq!(chat.until(summary).await, (1, 1));
 }
 

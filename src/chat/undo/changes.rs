@@ -65,6 +65,7 @@ impl Chat {
                 self.services.editor.tell(ToEditor::Quickfix {
                     title: "Co /changes".to_owned(),
                     entries,
+                    update: false,
                 });
                 if self.running.is_none()
                     && let Some(task) = self.undo_task(By::TakenBack, None, None)

@@ -329,7 +329,7 @@ impl UndoTask {
         review: Review,
         base: Option<(PathBuf, String)>,
     ) -> Result<Vec<KeptAnswer>, String> {
-        let found = self.find(base).await?;
+        let found = self.find(base.clone()).await?;
         let given = review.count(|it| it.accept.is_some());
         let others = review.others.clone();
         let checkpoints = Arc::clone(&self.services.checkpoints);
@@ -346,9 +346,30 @@ impl UndoTask {
         let mut kept = review.kept_after_end();
         kept.extend(others);
         let void = given.saturating_sub(review.count(|it| it.accept.is_some()));
-        match self.carry_out(&mut review, void).await {
+        let is_done = self.carry_out(&mut review, void).await;
+        self.update_list(base).await;
+        match is_done {
             true => Ok(kept),
             false => Err("the answers to the review are kept: :Co /review shows them".to_owned()),
+        }
+    }
+
+    /// Shows in the quickfix list what is still open.
+    async fn update_list(&self, base: Option<(PathBuf, String)>) {
+        let Ok(found) = self.find(base).await else {
+            return;
+        };
+        let (checkpoints, chat) = (
+            Arc::clone(&self.services.checkpoints),
+            self.transcript.clone(),
+        );
+        let make = move || {
+            let store = checkpoints.store()?;
+            let (review, _) = Review::of(found, checkpoints.kept_answers(&chat), &store);
+            Ok::<_, io::Error>(review.quickfix_list(true))
+        };
+        if let Ok(list) = blocking(make).await {
+            self.services.editor.tell(list);
         }
     }
 
@@ -398,10 +419,7 @@ impl UndoTask {
         review: &Review,
         changes: Vec<FileChange>,
     ) -> Option<oneshot::Receiver<Reply>> {
-        self.services.editor.tell(ToEditor::Quickfix {
-            title: format!("Co /review: {}", review.summary()),
-            entries: review.quickfix(),
-        });
+        self.services.editor.tell(review.quickfix_list(false));
         if review.left_out > 0 {
             let more = files(review.left_out);
             let text = format!("too long for one review: the next one has {more}");
@@ -685,6 +703,15 @@ impl Review {
         let parts = files_of_all.clone().map(|it| it.parts.len()).sum();
         let count = files_of_all.count();
         format!("{} in {}", changes(parts), files(count))
+    }
+
+    /// Returns the quickfix list of the open changes.
+    fn quickfix_list(&self, update: bool) -> ToEditor {
+        ToEditor::Quickfix {
+            title: format!("Co /review: {}", self.summary()),
+            entries: self.quickfix(),
+            update,
+        }
     }
 
     /// Returns an entry of the quickfix list for each part.
