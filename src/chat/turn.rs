@@ -160,6 +160,8 @@ impl Turn {
                 return Ok(());
             }
             self.calls(answer.calls).await?;
+            // While the model answers. A call may have looked at the whole workspace.
+            tokio::task::spawn_blocking(co_exec::free_memory::give_back);
             if self.repeats_calls {
                 self.chat
                     .note("the same call came back with the same result five times")
