@@ -3,6 +3,7 @@
 //! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out. `chat::turn::calls` does
 //! these steps; it knows commands from other calls, and no tool by its name. A chat has a [`ToolSet`].
 
+mod ask;
 mod audit_lines;
 pub mod call;
 mod checkpoints;
@@ -53,7 +54,7 @@ impl ToolSet {
             .chain(jobs::tools())
             .chain(query::tools())
             .chain(edit::tools())
-            .chain([rename::tool(), plan::tool()]);
+            .chain([rename::tool(), plan::tool(), ask::tool()]);
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
@@ -205,7 +206,10 @@ mod tests {
             Some("string") => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
             Some("boolean") => json!(true),
             Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
-            Some("array") => json!([sample(&schema["items"])]),
+            Some("array") => {
+                let least = schema["minItems"].as_u64().unwrap_or(1);
+                (0..least).map(|_| sample(&schema["items"])).collect()
+            }
             Some("object") => {
                 let properties = schema["properties"].as_object().unwrap();
                 properties

@@ -98,7 +98,9 @@ local handlers = {
   end,
   question = function(message)
     local change = message.change
-    if message.run then
+    if message.choices then
+      message.kind = require('co.question.choices')
+    elseif message.run then
       message.kind = require('co.question.run_trial')
     elseif change and change.undo then
       message.kind = require('co.question.undo')

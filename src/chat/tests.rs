@@ -10,6 +10,7 @@ macro_rules! pick {
     };
 }
 
+mod asking;
 mod calls;
 mod cancel;
 mod changes;

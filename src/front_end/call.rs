@@ -63,6 +63,8 @@ enum CallKind {
     Edit,
     Job,
     Plan,
+    /// Questions to the person.
+    Question,
     Thought,
 }
 
@@ -105,6 +107,9 @@ impl CallView {
                 let mut call = view(CallKind::Plan, CallState::Waits, "plan");
                 call.remarks.clone_from(steps);
                 call
+            }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Question(words))) => {
+                view(CallKind::Question, CallState::Waits, words)
             }
             ChatEvent::Call(CallEvent::Begun(ShownCall::Job { words, typed })) => {
                 let mut call = view(CallKind::Job, CallState::Waits, words);
@@ -254,7 +259,11 @@ impl CallView {
     fn end(&mut self, end: &CallEnd, full: bool) {
         self.ended = true;
         self.state = match end.ok && self.state != CallState::Failed {
-            true if matches!(self.kind, CallKind::Look | CallKind::Query | CallKind::Plan) => {
+            true if matches!(
+                self.kind,
+                CallKind::Look | CallKind::Query | CallKind::Plan | CallKind::Question
+            ) =>
+            {
                 CallState::Looks
             }
             true => CallState::Done,

@@ -208,6 +208,20 @@ pub struct QuestionAnswer {
     /// With `reviewed`: the answers to the hunks of the change, in their order.
     #[serde(default)]
     pub hunks: Vec<HunkAnswer>,
+    /// With `chosen`: the answers to the questions, in their order.
+    #[serde(default)]
+    pub chosen: Vec<ChosenAnswer>,
+}
+
+/// The answer to a question with choices.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct ChosenAnswer {
+    /// The numbers of the choices, from 1.
+    #[serde(default)]
+    pub choices: Vec<usize>,
+    /// The person's own words.
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// A request for a context of a prompt.
@@ -446,6 +460,8 @@ pub enum Answer {
     Edited,
     /// Make the parts of a change that the person accepted.
     Reviewed,
+    /// The answers to questions with choices.
+    Chosen,
     /// Drop what the trial of the command changed, and run it for real.
     Real,
     /// Run the command as a trial first.

@@ -577,6 +577,9 @@ pub struct Question {
     /// The hosts that the trial of `command`, which runs, wants to reach. The question is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<AskedHost>,
+    /// The questions that the model asks, in the place of a command. No answer approves anything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<ChoiceQuestion>,
     /// The person asked for a change of lines of this file. The review opens at once while they look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
@@ -603,6 +606,25 @@ pub struct AskedHost {
     /// Whose address it is, if it is not on the internet: "this machine".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
+}
+
+/// A question with choices. Its texts are printable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChoiceQuestion {
+    pub question: String,
+    pub choices: Vec<OfferedChoice>,
+    /// The person may choose several.
+    pub several: bool,
+}
+
+/// A choice of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OfferedChoice {
+    pub label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The model advises it.
+    pub advised: bool,
 }
 
 /// The chat that asks, or the run of the person whose trial has ended.

@@ -26,6 +26,8 @@ pub enum ShownCall {
     Edit(String),
     /// The steps of the model's work, a line for each.
     Plan(Vec<String>),
+    /// Questions to the person, in words such as `asks: Which database?`.
+    Question(String),
     /// A call about a job, in words, and the text that it types.
     Job {
         words: String,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::protocol::{AskedHost, HunkAnswer, Scope};
+use crate::protocol::{AskedHost, ChosenAnswer, HunkAnswer, Scope};
 use crate::services::Services;
 use co_policy::{HostPattern, HostRules, HostVerdict};
 
@@ -14,6 +14,8 @@ pub enum Reply {
     Deny(Option<String>),
     Edited(Vec<u8>),
     Reviewed(Vec<HunkAnswer>),
+    /// The answers to questions with choices.
+    Chosen(Vec<ChosenAnswer>),
     /// Drop the changes of the trial, and run the command for real.
     Real,
     Try {

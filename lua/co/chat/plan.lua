@@ -80,7 +80,7 @@ end
 ---@param text string
 local function set(buf, text)
   buffer.close_undo_block(buf)
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(text, '\n', { plain = true }))
+  buffer.set_lines(buf, 0, -1, vim.split(text, '\n', { plain = true }))
   buffer.close_undo_block(buf)
   vim.bo[buf].modified = false
 end
@@ -153,11 +153,18 @@ end
 --- Makes the prompt of a chat one that asks for a plan, or one as always.
 ---@param chat co.Chat
 function M.toggle(chat)
-  local buf = chat.prompt.buf
-  local first = api.nvim_buf_get_lines(buf, 0, 1, false)[1] or ''
+  local lines = chat.prompt:lines()
+  local first = lines[1]
   local old = vim.startswith(first, PLAN) and PLAN or first == '/plan' and first or ''
-  api.nvim_buf_set_text(buf, 0, 0, 0, #old, { old == '' and PLAN or '' })
-  chat.prompt:update_hint()
+  local new = old == '' and PLAN or ''
+  local win = api.nvim_get_current_win()
+  local row, column = unpack(api.nvim_win_get_cursor(win))
+  lines[1] = new .. first:sub(#old + 1)
+  chat.prompt:set(lines)
+  if row == 1 then
+    column = math.max(0, column + #new - #old)
+    pcall(api.nvim_win_set_cursor, win, { row, column })
+  end
 end
 
 --- Makes a buffer that `:edit` named the buffer of a plan, and reads the plan.

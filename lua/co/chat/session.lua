@@ -42,7 +42,7 @@ function M.take()
     local name = api.nvim_buf_get_name(buf)
     local number, rest = name:match('^co://chat/(%d+)(.*)$')
     -- The plan comes back with its chat.
-    local id = rest ~= '/plan' and tonumber(number) or nil --[[@as integer?]]
+    local id = tonumber(rest ~= '/plan' and number or nil) --[[@as integer?]]
     local transcript = id and transcript_of(id)
     local in_use = registry.of_buffer(buf) or not id and vim.bo[buf].buftype ~= ''
     if not vim.startswith(name, 'co://') or in_use then

@@ -505,7 +505,10 @@ function M.make_buffer()
   local mine = buf
   vim.bo[buf].bufhidden = 'hide'
   guarded.set_option(buf, 'filetype', 'co-approval')
-  float_keys.map(buf, press)
+  float_keys.map(buf, press, function()
+    local question = state.question
+    return question ~= nil and (question.kind.keys.question or {})['1'] ~= nil
+  end)
   api.nvim_create_autocmd({ 'WinEnter', 'WinLeave' }, {
     buffer = buf,
     callback = function(event)

@@ -27,7 +27,8 @@ end
 --- Maps the keys in the buffer of the float.
 ---@param buf integer
 ---@param press fun(key: string)
-function M.map(buf, press)
+---@param takes_numbers fun(): boolean the question has keys that are numbers; else they count for the next key
+function M.map(buf, press, takes_numbers)
   local function map(lhs, key, description)
     vim.keymap.set('n', lhs, function()
       press(key)
@@ -35,6 +36,16 @@ function M.map(buf, press)
   end
   -- It moves no cursor, and is an answer only if the person chose it.
   map('<CR>', '<CR>', 'nothing')
+  for number = 1, 6 do
+    local key = tostring(number)
+    vim.keymap.set('n', key, function()
+      if takes_numbers() then
+        press(key)
+      else
+        vim.api.nvim_feedkeys(key, 'in', false)
+      end
+    end, { buffer = buf, nowait = true, silent = true, desc = 'co: choose' })
+  end
   for key, action in pairs(actions) do
     local lhs = config.get().keys.question[action] or {}
     for _, one in ipairs(type(lhs) == 'table' and lhs or { lhs }) do

@@ -273,6 +273,9 @@ function M.answer(id, decision, extra)
   local question = find(id)
   if not question then
     return false
+  elseif question.kind.takes and not question.kind.takes[decision] then
+    notify.info(('question %d asks you to choose: :Co /approve goes to it'):format(question.number))
+    return false
   end
   question.kind.reply(question, decision, extra or {})
   if decision == 'once' or decision == 'reviewed' then

@@ -139,13 +139,19 @@
 
 ---@alias co.Scope 'command'|'prefix'|'prefix_saved'|'edits'|'everything'|'hosts'|'hosts_saved'
 
----@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'real'|'try'|'try_first'
+---@alias co.Decision 'once'|'always'|'deny'|'edited'|'reviewed'|'chosen'|'real'|'try'|'try_first'
 
 ---@class (exact) co.AnswerDetails
 ---@field reason? string
 ---@field scope? co.Scope
 ---@field command? string
 ---@field hunks? co.HunkAnswer[]
+---@field chosen? co.ChosenAnswer[]
+
+--- The answer to a question with choices.
+---@class (exact) co.ChosenAnswer
+---@field choices integer[] the numbers of the choices, from 1
+---@field text? string the person's own words
 
 --- The person's answer to a hunk of a change.
 ---@class (exact) co.HunkAnswer
@@ -161,6 +167,7 @@
 ---@field scope? co.Scope
 ---@field command? string
 ---@field hunks? co.HunkAnswer[]
+---@field chosen? co.ChosenAnswer[]
 
 ---@class (exact) co.Size
 ---@field columns integer

@@ -162,6 +162,7 @@
 ---@field alone fun(question: any): string? the reason why only a key in the float itself says yes
 ---@field entry fun(question: any): co.ListEntry
 ---@field scopes fun(question: any): co.Scope[] the scopes of `always`; empty if it cannot be answered so
+---@field takes? table<co.Decision, true> the only decisions that it takes
 ---@field reply fun(question: any, decision: co.Decision, extra: co.AnswerDetails) sends an answer
 
 --- A question of any kind. Lua sets `kind`, `number` and `hidden`.
@@ -196,6 +197,7 @@
 ---@field tried? co.TrialSummary the command ran as a trial
 ---@field commit? co.Commit the commit that `/commit` asks about; `command` makes it
 ---@field hosts? co.AskedHost[] what the trial of the command, which runs, wants to reach
+---@field choices? co.ChoiceQuestion[] the questions that the model asks, in the place of a command
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
 
 --- A host that a command wants to reach.
@@ -203,6 +205,17 @@
 ---@field host string a name or an address
 ---@field port integer
 ---@field special? string whose address it is, if it is not on the internet
+
+--- A question with choices.
+---@class (exact) co.ChoiceQuestion
+---@field question string
+---@field choices co.OfferedChoice[]
+---@field several boolean the person may choose several
+
+---@class (exact) co.OfferedChoice
+---@field label string
+---@field about? string
+---@field advised boolean the model advises it
 
 --- A commit before it is made.
 ---@class (exact) co.Commit

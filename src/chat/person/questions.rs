@@ -86,6 +86,7 @@ impl OpenQuestions {
             Reply::Deny(_) => "denied",
             Reply::Edited(_) => "edited",
             Reply::Reviewed(_) => "reviewed",
+            Reply::Chosen(_) => "chosen",
             Reply::Real => "approved",
             Reply::Try { .. } => "tried",
         };
@@ -192,6 +193,7 @@ impl From<QuestionAnswer> for Reply {
             Answer::Always => Self::Always(answered.scope.unwrap_or(Scope::Command)),
             Answer::Deny => Self::Deny(answered.reason.filter(|reason| !reason.trim().is_empty())),
             Answer::Reviewed => Self::Reviewed(answered.hunks),
+            Answer::Chosen => Self::Chosen(answered.chosen),
             Answer::Real => Self::Real,
             Answer::Try => Self::Try { later: false },
             Answer::TryFirst => Self::Try { later: true },

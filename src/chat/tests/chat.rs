@@ -442,5 +442,6 @@ pub(super) fn answered(id: u64, decision: Answer) -> QuestionAnswer {
         scope: None,
         command: None,
         hunks: Vec::new(),
+        chosen: Vec::new(),
     }
 }

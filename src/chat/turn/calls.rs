@@ -668,6 +668,8 @@ impl Turn {
             },
             // The turn has taken these answers already. The person can edit and try only commands, and this call is none.
             Reply::Edited(_) | Reply::Try { .. } | Reply::Real => Decision::Denied { reason: None },
+            // It is the answer to a question that approves nothing.
+            Reply::Chosen(_) => Decision::Denied { reason: None },
         }))
     }
 }

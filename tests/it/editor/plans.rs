@@ -171,3 +171,45 @@ fn a_plan_is_edited_in_its_buffer_and_only_go_starts_the_work() {
     scene.co("/plan");
     scene.wait_buffer("co://chat/1/plan", "0. First this.");
 }
+
+#[test]
+fn the_person_chooses_by_numbers_and_keys_typed_before_choose_nothing() {
+    let choices = |labels: [&str; 3]| labels.map(|label| json!({ "label": label }));
+    let questions = json!([
+        { "question": "Which base?", "choices": choices(["SQLite", "Postgres", "files"]) },
+        { "question": "Which tests?", "choices": choices(["unit", "fuzz", "bench"]), "several": true },
+        { "question": "Which name?", "choices": choices(["a", "b", "c"]) },
+    ]);
+    let scene = Scene::scripted([
+        Reply::new().call("c1", "ask_person", &json!({ "questions": questions })),
+        Reply::text("All through."),
+    ]);
+    scene.co("build it");
+    scene.wait_text("Which base?");
+    // A yes by number is no answer.
+    scene.co("/approve 1");
+    scene.wait_notice("asks you to choose");
+    scene.type_keys(":Co /approve<CR>");
+    scene.wait_for(
+        "vim.bo.filetype == 'co-approval'",
+        "the question to have the focus",
+    );
+    scene.press("2");
+    scene.wait_text("Which tests?");
+    // The same key, pressed twice, does not answer the next question.
+    scene.type_keys("1");
+    scene.press("1");
+    scene.wait_text("[x] unit");
+    scene.press("3");
+    scene.wait_text("[x] bench");
+    scene.press("<CR>");
+    scene.wait_text("Which name?");
+    scene.press("e");
+    scene.wait_for("vim.bo.filetype == 'co-reason'", "the place for words");
+    scene.type_keys("none of these<CR>");
+    scene.wait_turns(1);
+    let told = scene.told(1);
+    let expected = "Which base?\n- Postgres\nWhich tests?\n- unit\n- bench\nWhich name?\n- in their own words: none of these";
+    assert_eq!(told, expected);
+    scene.wait_chat("Postgres; unit, bench; none of these");
+}
