@@ -154,16 +154,15 @@ end
 ---@param chat co.Chat
 function M.toggle(chat)
   local lines = chat.prompt:lines()
-  local first = lines[1]
+  local first = lines[1] or ''
   local old = vim.startswith(first, PLAN) and PLAN or first == '/plan' and first or ''
   local new = old == '' and PLAN or ''
-  local win = api.nvim_get_current_win()
-  local row, column = unpack(api.nvim_win_get_cursor(win))
+  local cursor = api.nvim_win_get_cursor(0)
   lines[1] = new .. first:sub(#old + 1)
   chat.prompt:set(lines)
-  if row == 1 then
-    column = math.max(0, column + #new - #old)
-    pcall(api.nvim_win_set_cursor, win, { row, column })
+  if cursor[1] == 1 then
+    cursor[2] = math.max(0, cursor[2] + #new - #old)
+    pcall(api.nvim_win_set_cursor, 0, cursor)
   end
 end
 
