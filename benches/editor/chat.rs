@@ -12,6 +12,7 @@ use super::{median, ms, report, text};
 
 const TOKENS: usize = 5_000;
 const LONG: usize = 10_000;
+const MORE_CHATS: usize = 19;
 const ROUNDS: usize = 7;
 const PACED_ROUNDS: usize = 3;
 const PROBE: Duration = Duration::from_micros(500);
@@ -75,8 +76,9 @@ enum Probe {
 pub(super) fn run() {
     full_speed();
     long();
+    more_chats();
     let paced = Model::start(PACED, PACE);
-    for (lines, wanted) in [(0, f64::INFINITY), (10_000, 0.25)] {
+    for (lines, wanted) in [(0, f64::INFINITY), (10_000, 0.25), (52_000, 0.25)] {
         println!("200 tokens/s for 5 s below {lines} lines:");
         let quiet = answers(&paced, lines, Probe::Off);
         let probed = answers(&paced, lines, Probe::On);
@@ -111,6 +113,29 @@ fn long() {
     let gap = pick(&all, |it| it.gap);
     report("10,000 tokens, latest frame", gap, "ms", 100.0);
     report("  longest freeze", pick(&all, |it| it.freeze), "ms", 16.0);
+}
+
+/// The memory that chats take in the backend, each with one answer.
+fn more_chats() {
+    let server = Scripted::start();
+    let nvim = Client::start(&json!({
+        "provider": "openai", "model": "scripted", "base_url": server.url(),
+    }));
+    let ask = |number: usize| {
+        let answer = format!("answer{number}.");
+        server.reply(Reply::new().say(&answer));
+        nvim.watch(&answer);
+        nvim.command("Co go");
+        nvim.wait_shown();
+    };
+    ask(0);
+    let before = nvim.backend_memory();
+    for number in 1..=MORE_CHATS {
+        nvim.command("Co /new");
+        ask(number);
+    }
+    let more = nvim.backend_memory() - before;
+    report("19 more chats, memory of the backend", more, "MB", 4.0);
 }
 
 fn pick(all: &[Answer], field: fn(&Answer) -> f64) -> f64 {

@@ -9,9 +9,9 @@ use rmpv::Value;
 use serde_json::json;
 
 use super::ms;
-use super::support::DEADLINE;
 use super::support::nvim::{Nvim, Options};
 use super::support::rpc::Event;
+use super::support::{DEADLINE, proc};
 
 /// A notification of Neovim.
 pub(super) struct Notice {
@@ -92,6 +92,24 @@ impl Client {
         let environ = std::fs::read(format!("/proc/{}/environ", self.pid())).unwrap();
         let variables = environ.split(|byte| *byte == 0).filter(|it| !it.is_empty());
         variables.map(|it| CString::new(it).unwrap()).collect()
+    }
+
+    /// Returns the process of the backend.
+    pub(super) fn backend(&self) -> i32 {
+        let status = "return require('co.backend').status().pid";
+        let guard = self.nvim.lua(status, json!([]));
+        let guard = guard.as_i64().expect("a process");
+        // Neovim knows the guard; the backend is its child.
+        proc::children(guard as i32)[0]
+    }
+
+    /// Returns the memory of the backend (PSS), in MB.
+    pub(super) fn backend_memory(&self) -> f64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.backend()));
+        let rollup = rollup.expect("the backend runs");
+        let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+        let number = pss.and_then(|it| it.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        number.unwrap_or(f64::NAN) / 1024.0
     }
 
     /// Watches the screen for `text` from now on.

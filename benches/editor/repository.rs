@@ -11,8 +11,9 @@ use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::spawn::ended;
+use super::support::BACKEND;
 use super::support::http::{Reply, Scripted};
-use super::support::{BACKEND, proc};
 use super::{median, ms, report};
 
 /// Each has 222 directories with five files each, half of them ignored.
@@ -156,6 +157,7 @@ pub(super) fn run() {
         place.settle();
     }
     let mut times: Vec<[Times; 3]> = ROWS.iter().map(|_| Default::default()).collect();
+    let mut trials: [Times; 3] = Default::default();
     for round in 0..=ROUNDS {
         for (row, times) in ROWS.iter().zip(&mut times) {
             for (place, times) in places.iter_mut().zip(&mut *times) {
@@ -168,6 +170,14 @@ pub(super) fn run() {
             }
             times[2].push(command_time(big, row.plain));
         }
+        for (place, times) in places.iter().zip(&mut trials) {
+            let before = place.work();
+            let took = ended(&place.nvim, "bench.co(...)", "++try true".into());
+            if round > 0 {
+                times.push((took, place.work() - before));
+            }
+        }
+        trials[2].push(command_time(big, &["true"]));
         for file in (0..10).map(|it| new_file(round, it)) {
             for place in &places {
                 let _missing = fs::remove_file(place.root.join(&file));
@@ -177,7 +187,8 @@ pub(super) fn run() {
     for (row, times) in ROWS.iter().zip(times) {
         print_row(row.what, times, row.wanted);
     }
-    let [small, big] = places.each_ref().map(Place::memory);
+    print_row("`:Co! ++try true` beside a chat", trials, 60.0);
+    let [small, big] = places.each_ref().map(|it| it.nvim.backend_memory());
     println!("memory (PSS) of the backend in the small repository: {small:.1} MB");
     report("  in the big one", big, "MB", 60.0);
 }
@@ -297,17 +308,9 @@ impl Place {
         }
     }
 
-    /// Returns the memory of the backend, in MB.
-    fn memory(&self) -> f64 {
-        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.backend())).unwrap();
-        let pss = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
-        let number = pss.and_then(|it| it.trim().trim_end_matches(" kB").parse::<f64>().ok());
-        number.unwrap_or(f64::NAN) / 1024.0
-    }
-
     /// Returns the processor time of the backend and the commands that it ended, in milliseconds.
     fn work(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.backend())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.nvim.backend())).unwrap();
         let fields = stat
             .rsplit(')')
             .next()
@@ -315,17 +318,6 @@ impl Place {
             .split_whitespace();
         let ticks = fields.skip(11).take(4).map(|it| it.parse::<f64>().unwrap());
         ticks.sum::<f64>() * 10.0
-    }
-
-    fn backend(&self) -> i32 {
-        let status = "return require('co.backend').status().pid";
-        let guard = self
-            .nvim
-            .lua(status, json!([]))
-            .as_i64()
-            .expect("a process");
-        // Neovim knows the guard; the backend is its child.
-        proc::children(guard as i32)[0]
     }
 }
 
