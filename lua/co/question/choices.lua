@@ -30,8 +30,9 @@ end
 ---@return co.ChoiceQuestion
 ---@return integer number
 local function shown(question)
-  local number = math.min(#progress_of(question).given + 1, #question.choices)
-  return question.choices[number], number
+  local questions = question.choices --[[@as co.ChoiceQuestion[] ]]
+  local number = math.min(#progress_of(question).given + 1, #questions)
+  return questions[number], number
 end
 
 --- Takes the answer to the question that is shown. Shows the next one, or sends all answers.

@@ -21,7 +21,7 @@ local function text_of(question)
     text,
     ('It runs as a trial, and wants to reach %s:'):format(several and 'these hosts' or 'this host')
   )
-  for _, host in ipairs(question.hosts) do
+  for _, host in ipairs(question.hosts or {}) do
     local place = host.special and (' · the address is of ' .. host.special) or ''
     add(text, ('     %s (port %d)%s'):format(host.host, host.port, place), 'CoApprovalReason', 5)
   end
@@ -39,7 +39,7 @@ local function menu(question)
   entries[#entries + 1] = { 'q', 'back' }
   local text = question_text.key_list(entries)
   add(text, '')
-  for _, host in ipairs(question.hosts) do
+  for _, host in ipairs(question.hosts or {}) do
     add(text, ('%s (port %d)'):format(host.host, host.port))
   end
   return text
