@@ -777,22 +777,25 @@ impl Turn {
             hunks: None,
             may_hint: false,
         };
-        let ready = command.ready_for_trial(&self.context, &decided).await;
-        let after = match self.start(&decided, ready).await {
-            Ok(started) => {
-                let tried = self.follow_started(&decided, started).await?;
-                self.context.audit_outcome(&decided, tried.effect);
-                tried.after
-            }
-            Err(NotRun::Because(why)) => {
-                self.context.audit_outcome(&decided, None);
-                AfterTrial::Ask(command.with_failed_trial(why))
-            }
-            Err(NotRun::Refused(result)) => AfterTrial::Ended(result),
-            Err(NotRun::Halt(context::Halt::Cancelled)) => {
-                AfterTrial::Ended(Box::new(CallResult::answer(CANCELLED)))
-            }
-            Err(NotRun::Halt(halt)) => return Err(halt.into()),
+        let after = match command.ready_for_trial(&self.context, &decided).await {
+            // The trial has not begun, so nothing about it is recorded.
+            Err(NotRun::Because(why)) => AfterTrial::Ask(command.with_failed_trial(why)),
+            ready => match self.start(&decided, ready).await {
+                Ok(started) => {
+                    let tried = self.follow_started(&decided, started).await?;
+                    self.context.audit_outcome(&decided, tried.effect);
+                    tried.after
+                }
+                Err(NotRun::Because(why)) => {
+                    self.context.audit_outcome(&decided, None);
+                    AfterTrial::Ask(command.with_failed_trial(why))
+                }
+                Err(NotRun::Refused(result)) => AfterTrial::Ended(result),
+                Err(NotRun::Halt(context::Halt::Cancelled)) => {
+                    AfterTrial::Ended(Box::new(CallResult::answer(CANCELLED)))
+                }
+                Err(NotRun::Halt(halt)) => return Err(halt.into()),
+            },
         };
         match after {
             AfterTrial::Ask(command) => self.queue.push_tried(call, command),
@@ -806,13 +809,19 @@ impl Turn {
     }
 }
 
-/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run.
+/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run. The output of a
+/// job waits for its turn: what the job changes meanwhile is recorded with the call.
 fn runs_ahead(next: &QueuedCall) -> bool {
     match next.judged() {
         None => false,
         Some(Err(_)) => true,
         Some(Ok(judged)) => {
-            judged.only_looks || matches!(judged.resolution, Resolution::Run(Decision::Unasked))
+            let is_recorded = match &judged.action {
+                JudgedAction::Command(_) => false,
+                JudgedAction::Other(action) => action.changes_as().is_some(),
+            };
+            judged.only_looks && !is_recorded
+                || matches!(judged.resolution, Resolution::Run(Decision::Unasked))
         }
     }
 }
