@@ -33,7 +33,7 @@ use co_llm::transcript::Call;
 pub use self::call::JudgedAction;
 pub use self::checkpoints::CallCheckpoint;
 
-/// The most bytes of the arguments that are shown of a call of a tool that has gone.
+/// The most bytes that are shown of the arguments of a call whose tool was removed.
 const LONGEST_ARGUMENTS: usize = 400;
 
 /// The tools that the model of a chat may call. Copies are the same set. Tools may come and go while the chat runs: a request has the

@@ -64,7 +64,7 @@ impl Chat {
         self.status.plan = progress.filter(|it| it.done < it.steps);
     }
 
-    /// Shows the state again if now a question waits while no turn runs, or no longer.
+    /// Shows the state again if a question without a turn came or went.
     pub(super) fn show_if_it_asks(&mut self) {
         let asks = self.running.is_none() && self.questions.any();
         if asks != self.status.asks {

@@ -389,7 +389,7 @@ impl FileRound {
         self.baseline.is_none() && self.seen.is_none()
     }
 
-    /// Makes the file like `now`. What the chat does not do itself changes the baseline too.
+    /// Sets the file to `now`. If somebody else than the chat made the change, changes the baseline too.
     fn follow(&mut self, now: &Option<Entry>, by: EditBy, store: &Store) -> io::Result<()> {
         if self.seen == *now {
             return Ok(());

@@ -176,7 +176,7 @@ async fn start(
     let asker = Arc::new(TerminalAsker { is_terminal: asks });
     let open = access.map(|access| access.open(listeners, asker, running.time_limit()));
     let open = open.transpose().map_err(|error| {
-        format!("its way to the network could not be opened ({error}): close a few files, or end a few programs")
+        format!("co could not start the proxy for its network ({error}): close a few files, or end a few programs")
     })?;
     Ok((running, open.flatten()))
 }

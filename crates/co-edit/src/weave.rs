@@ -148,7 +148,7 @@ impl Weave {
         self.set_ends(by, &now, old_last.as_deref());
     }
 
-    /// Takes the changes of an author that `accepted` has for the owner's. It is made of the base of the author by some of these
+    /// Makes the changes of an author that are in `accepted` changes of the owner. It is made of the base of the author by some of these
     /// changes, and perhaps by other lines in the place of some.
     pub fn accept(&mut self, author: usize, accepted: &str, change: usize) {
         let accepted = Ending::of(accepted);
@@ -289,8 +289,8 @@ impl Weave {
         places.map(|(at, _)| at).collect()
     }
 
-    /// Drops the lines that authors replaced by some lines of the text, which the owner replaces now. If some of the author's lines
-    /// stay, each line stands for one, unless their numbers differ.
+    /// The owner replaces lines of authors. Drops the older lines that an author had replaced by them. If the owner replaces only some
+    /// of the author's lines, the first one stands for the first older line, and so on; if their numbers differ, all older lines stay.
     fn forget_replaced(&mut self, removed: Range<usize>) {
         let shown = self.places(WovenLine::is_shown);
         let removed = &shown[removed];
@@ -468,7 +468,7 @@ fn joined<'a>(lines: impl Iterator<Item = &'a WovenLine>, ends: bool) -> String 
     text
 }
 
-/// If changes among the lines that differ from the base of an author are accepted, so are the author's lines there that others removed.
+/// Accepts the lines of an author that others removed, if changes around them were accepted.
 fn settle(woven: &mut [WovenLine], author: usize, (first, is_accepted): (usize, bool)) {
     let gone = woven[first..].iter_mut().filter(|it| !it.is_shown());
     for line in gone.filter(|it| is_accepted && it.is_by(author)) {

@@ -42,10 +42,10 @@ pub enum Confinement {
         /// in the form of Linux's overlay file system (`userxattr`).
         layer: PathBuf,
         /// A directory of the same form, outside the workspace, whose files hide those of the workspace. A trial holds a
-        /// shared lock (`flock`) on it until its last process has ended. Who changes it must hold an exclusive one.
+        /// shared lock (`flock`) on it until its last process has ended. Code that changes it must hold an exclusive lock.
         ignored: Option<PathBuf>,
         /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
-        /// in the layer. For who changes the directory, the same holds as for `ignored`.
+        /// in the layer. The locks are the same as for `ignored`.
         caches: Option<PathBuf>,
     },
     /// It runs in a container that has the workspace.

@@ -7,8 +7,8 @@ const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 /// Returns why an address is not on the internet, such as "this machine"; none for all others.
 ///
-/// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for one of IPv4 is what
-/// that one is. An address that this machine has itself leads past its firewall.
+/// The ranges are those of IANA's registries of special-purpose addresses. An address of IPv6 that stands for an address of
+/// IPv4 has the kind of that. An address of this machine itself counts too: connections to it pass its firewall by.
 pub(crate) fn special(address: IpAddr) -> Option<&'static str> {
     let special = match address {
         IpAddr::V4(address) => special_v4(address),

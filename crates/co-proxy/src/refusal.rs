@@ -52,7 +52,7 @@ pub(crate) enum ProxyRefusal {
         target: Target,
         why: String,
     },
-    #[error("the TLS to {target} names {}, not that host", .name.as_deref().unwrap_or("no host"))]
+    #[error("the command asked for {target}, but its TLS names {}", .name.as_deref().unwrap_or("no host"))]
     OtherName {
         target: Target,
         name: Option<String>,

@@ -227,7 +227,7 @@ impl KnownChanges {
     }
 }
 
-/// Leaves out the records that an earlier chat has too: one that was made of another chat has copies of its records.
+/// Removes the records that a chat before it has too. `/fork` copies the records of a chat.
 fn without_copies(chats: impl Iterator<Item = Vec<Record>>) -> Vec<Vec<Record>> {
     let mut all: Vec<Vec<Record>> = Vec::new();
     for mut records in chats {

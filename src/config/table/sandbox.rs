@@ -43,10 +43,10 @@ pub(super) static SETTINGS: &[Setting] = &[
             },
         },
         "The network of confined commands. ask lets the trials of a model reach hosts: co asks about each host that \
-         |co-allow_hosts| does not name, see |co-hosts|. Approved commands confined by landlock have none then, and \
-         containers refuse it. Else trials have none, and this is about approved commands: landlock knows none and the \
-         network of this machine, which every other value means; a container gets the network that the engine knows by \
-         this name. Commands that only look have none.",
+         |co-allow_hosts| does not name, see |co-hosts|. Approved commands under landlock have no network then, and co \
+         starts no container. With any other value, trials have no network, and the value is about approved commands. \
+         Under landlock, none means no network, and every other value the network of this machine. A container gets the \
+         engine's network of that name. Commands that only look have no network.",
     )
     .confines()
     .applies(Applies::Restart),
@@ -55,14 +55,14 @@ pub(super) static SETTINGS: &[Setting] = &[
         "",
         Kind::Hosts(|c, v| c.hosts.allow = v),
         "Hosts that trials reach without a question if |co-sandbox_network| is ask: example.org, *.example.org for all \
-         names below it, or an address; example.org:8080 for one port. Without a port, 80 and 443 are meant. \
+         names below it, or an address; example.org:8080 for one port. A rule without a port allows ports 80 and 443. \
          localhost:8080 is that port of this machine.",
     ),
     setting(
         "deny_hosts",
         "",
         Kind::Hosts(|c, v| c.hosts.deny = v),
-        "Hosts that trials never reach, whatever else allows them. Without a port, every one is meant. A workspace's \
+        "Hosts that trials never reach, whatever else allows them. A rule without a port denies all ports. A workspace's \
          .co/policy.toml may have this setting too.",
     )
     .strict(),

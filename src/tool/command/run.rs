@@ -173,7 +173,7 @@ impl AllowedCommand {
         let open = access.open(listeners, Arc::new(asker), running.time_limit());
         let open = open.map_err(|error| {
             NotRun::Because(format!(
-                "The command was ended: its way to the network could not be opened ({error})."
+                "The command was ended: co could not start the proxy for its network ({error})."
             ))
         })?;
         Ok((running, open))

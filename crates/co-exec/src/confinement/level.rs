@@ -91,8 +91,8 @@ pub(crate) enum TmpPlace {
 pub(crate) struct LevelLimits {
     /// True if the settings have lower limits for its commands, because they run unasked.
     pub(crate) unasked: bool,
-    /// True if nobody approved the command itself. Then the limits of each process hold also for a person's commands, and it
-    /// gets few threads and signals.
+    /// True if nobody approved this command. Its processes then have limits even if a person started it, and it gets few threads
+    /// and signals.
     pub(crate) unapproved: bool,
     /// True if what it writes in a layer and in caches is limited, whoever wants the command.
     pub(crate) layer: bool,

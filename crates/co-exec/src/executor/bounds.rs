@@ -5,7 +5,7 @@
 //! | time | a timer | `process::time_limit` | once | `timed_out` |
 //! | output | its reader | `output::reader` | each read | `flooded` |
 //! | memory | the control group, else this module | the kernel, else `process::memory` | always, else each check | [`ExceededLimit::Memory`] |
-//! | processes and threads | the same | the kernel, else here | the same | [`ExceededLimit::Processes`] |
+//! | processes and threads | the control group, else this module | the kernel, else this module | always, else each check | [`ExceededLimit::Processes`] |
 //! | files of `TMPDIR`, of a layer, of caches | a walk, and the free room | `process::disk_checks` | after a pause of its length | `Disk`, `Changes`, `Caches` and their files |
 //! | files without a name | `/proc/PID/fd` | `process::open_files` | each check | `Disk`, `Changes` |
 //! | epoll, open files, sockets | `/proc/PID/fd` | [`QUOTAS`] | each check | [`Quota`] |
@@ -39,7 +39,7 @@ type QuotaRow = (fn(&OpenFiles) -> u64, u64, fn(u64) -> Quota);
 ///
 /// Linux limits the files that all programs of a user watch together, to some 220 for each megabyte of memory. Neovim aborts
 /// if it gets no watch. A descriptor can watch one file under many numbers, and be out of sight while it waits in a socket. The
-/// limit of the kernel for those is for all programs of the user together: the number of open files, often 1024. To look at a
+/// kernel limits the descriptors in sockets for all programs of a user together, to the number of open files, often 1024. To look at a
 /// descriptor takes a microsecond.
 const QUOTAS: [QuotaRow; 5] = [
     (|open| open.epolls, 1000, Quota::Epolls),

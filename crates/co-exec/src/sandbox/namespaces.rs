@@ -10,9 +10,8 @@ use super::{mounts, network, restriction};
 use crate::confinement::level::Network;
 use crate::directory_lock;
 
-/// Enters the namespaces of a command: those of `mounts` and of `network`, and `processes`. Sets up its network. Returns the
-/// locks on the directories below its overlays. The kernel releases them when the last process that has them ends: this one or
-/// its child, not the command.
+/// Enters the mount, network and PID namespaces of a command, and sets up its network. Returns the locks on the directories below
+/// its overlays. This process and its child hold them, not the command; the kernel releases them when both have ended.
 ///
 /// # Errors
 /// The system refuses a step. The error is a reason for a person.
@@ -21,8 +20,9 @@ pub(super) fn enter(
     network: Network,
     processes: CloneFlags,
 ) -> Result<Vec<OwnedFd>, String> {
-    let locks =
-        lock_below(mounts).map_err(|e| format!("what is below the overlay changes: {e}"))?;
+    let locks = lock_below(mounts).map_err(|e| {
+        format!("another process is changing the files below the overlay; try again ({e})")
+    })?;
     let others = processes | network::namespaces(network);
     mounts::enter(mounts, others).map_err(|error| match error.raw_os_error() {
         Some(_) => restriction::of_namespaces(&error),

@@ -211,7 +211,7 @@ impl NameWatch {
         self.changes.len() > known
     }
 
-    /// Returns whether a mount over a secret in a directory moves along with the secret. That over its directory does not.
+    /// Returns whether a secret in this directory keeps its mount if it is moved. It does not if the mount covers the directory.
     fn moves_along(&self, dir: &Path) -> bool {
         let is_covered = matches!(self.closed_by, ClosedBy::Mounts | ClosedBy::WritableMounts);
         is_covered && !self.closed_dirs.contains(dir)
