@@ -90,7 +90,7 @@ impl Prompt {
 
     /// Returns whether the prompt must start a turn, so that it cannot steer another one.
     pub(super) fn needs_own_turn(&self) -> bool {
-        self.range.is_some() || self.plan.is_some() || transcript::asks_for_plan(&self.text)
+        self.range.is_some() || self.plan.is_some() || transcript::asks_for_plan(self.sent_text())
     }
 
     /// Returns the file that the prompt comes from, if the person must trust it.

@@ -358,10 +358,12 @@ async fn opens(
     assessed: &AssessedCommand,
     cwd: &Path,
 ) -> Result<Vec<PathBuf>, String> {
-    if !matches!(
+    let may_open = matches!(
         assessed.verdict,
         Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
-    ) {
+    );
+    // A turn that only looks refuses these.
+    if !may_open || context.looks_only {
         return Ok(Vec::new());
     }
     let services = &context.services;

@@ -56,8 +56,8 @@ const EVENT_BYTES: usize = 64 << 10;
 /// The most events that are read before one answer. A program may make them faster than co reads.
 const MAX_EVENTS: usize = 200_000;
 
-/// The most events that a log keeps until they are taken.
-const MAX_LOGGED: usize = 50_000;
+/// The most events that a log keeps until they are taken: a command that unpacks a large archive makes one for each file.
+const MAX_LOGGED: usize = 200_000;
 
 /// The most changed directories that are remembered.
 const MAX_CHANGED: usize = 50_000;
@@ -186,8 +186,9 @@ impl Watchers {
             lost: false,
         }));
         let mut state = watcher.lock();
-        // Events of before do not belong to it.
-        if state.over || state.tree.root != root || !watcher.is_whole(&mut state.tree) {
+        // Events of before do not belong to it. Those that are read now may be the last ones that `changes` could tell.
+        state.over = state.over || !watcher.is_whole(&mut state.tree);
+        if state.over || state.tree.root != root {
             return None;
         }
         state.tree.logs.push(Arc::downgrade(&events));

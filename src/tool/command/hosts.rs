@@ -27,14 +27,17 @@ pub(super) struct ChatAsker {
     question: Question,
 }
 
-/// Withdraws a question when it is dropped.
-struct Withdrawal(Arc<dyn CallHost>, u64);
+/// Withdraws an open question when it is dropped.
+struct Withdrawal {
+    open: Option<(Arc<dyn CallHost>, u64)>,
+}
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        let (host, id) = (Arc::clone(&self.0), self.1);
-        // If the chat has ended, so has the question.
-        tokio::spawn(async move { host.withdraw(id).await.ok() });
+        if let Some((host, id)) = self.open.take() {
+            // If the chat has ended, so has the question.
+            tokio::spawn(async move { host.withdraw(id).await.ok() });
+        }
     }
 }
 
@@ -81,9 +84,12 @@ impl HostAsker for ChatAsker {
             ..self.question.clone()
         };
         let answer = self.host.ask(question).await.map_err(|_| gone())?;
-        let withdrawal = Withdrawal(Arc::clone(&self.host), id);
+        let mut withdrawal = Withdrawal {
+            open: Some((Arc::clone(&self.host), id)),
+        };
         let reply = answer.await;
-        std::mem::forget(withdrawal);
+        // The turn ends only when nothing of it has its host any more.
+        withdrawal.open = None;
         let rules = || {
             let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
             targets.iter().map(exact).collect()

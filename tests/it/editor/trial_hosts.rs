@@ -61,6 +61,7 @@ fn the_person_is_asked_about_a_host_when_a_trial_connects() {
     scene.nvim.wait_text("yes keeps the changes");
     scene.answer("n");
     scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
     assert_eq!(server.requests().len(), 1);
     let told = scene.outcome(2, "c1");
     assert!(
@@ -87,6 +88,7 @@ fn a_host_that_is_always_allowed_is_not_asked_about_again() {
     scene.nvim.wait_text("it reached");
     scene.answer("n");
     scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
     assert_eq!(server.requests().len(), 2);
     scene.nvim.command("Co /rules");
     scene

@@ -3,6 +3,7 @@
 //! The text of a prompt says what kind of turn it starts, so a turn that is asked for again is of the same kind.
 
 use super::item::Item;
+use super::repair::is_of_turn;
 
 /// The start of a prompt that asks for a plan.
 const PLAN: &str = "/plan";
@@ -62,8 +63,8 @@ pub fn is_planning(items: &[Item]) -> bool {
                 plans = asks_for_plan(text);
                 in_turn = true;
             }
-            Item::End { .. } => in_turn = false,
-            _ => {}
+            // A turn that goes on with the last one begins without a prompt.
+            _ => in_turn = is_of_turn(item).unwrap_or(in_turn),
         }
     }
     plans
@@ -109,6 +110,8 @@ mod tests {
         check(&[plan(), user("and that"), end(), Item::Retried], true);
         check(&[plan(), end(), user(&plan_to_carry_out("1. x"))], false);
         check(&[user("x"), plan()], false);
+        let steered = [plan(), end(), Item::Retried, user("and that"), end()];
+        check(&steered, true);
     }
 
     #[test]

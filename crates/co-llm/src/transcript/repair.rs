@@ -26,26 +26,27 @@ pub fn repair(items: Vec<Item>) -> (Vec<Item>, bool) {
 
 /// Returns true if the last turn has no end, because the process was killed.
 pub fn unfinished(items: &[Item]) -> bool {
-    items
-        .iter()
-        .rev()
-        .find_map(|item| match item {
-            Item::End { .. } => Some(false),
-            Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
-            Item::Note { once: true, .. } | Item::Retried => Some(true),
-            Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
-            // A chat may also record one between two turns.
-            Item::Note { once: false, .. } => None,
-            Item::JobStarted { .. } | Item::JobEnded { .. } => None,
-            Item::Summary { .. }
-            | Item::Notice { .. }
-            | Item::Plan { .. }
-            | Item::CommandEdited { .. }
-            | Item::ModelChosen { .. }
-            | Item::Unknown => None,
-            Item::Surroundings(_) | Item::Shortened { .. } | Item::Reduced => None,
-        })
-        .unwrap_or(false)
+    items.iter().rev().find_map(is_of_turn).unwrap_or(false)
+}
+
+/// Returns true if a turn goes on after an item, false if none does; none if the item does not tell.
+pub(crate) fn is_of_turn(item: &Item) -> Option<bool> {
+    match item {
+        Item::End { .. } => Some(false),
+        Item::User { .. } | Item::Text { .. } | Item::Reasoning { .. } => Some(true),
+        Item::Note { once: true, .. } | Item::Retried => Some(true),
+        Item::Call(_) | Item::Decision { .. } | Item::Outcome(_) => Some(true),
+        // A chat may also record one between two turns.
+        Item::Note { once: false, .. } => None,
+        Item::JobStarted { .. } | Item::JobEnded { .. } => None,
+        Item::Summary { .. }
+        | Item::Notice { .. }
+        | Item::Plan { .. }
+        | Item::CommandEdited { .. }
+        | Item::ModelChosen { .. }
+        | Item::Unknown => None,
+        Item::Surroundings(_) | Item::Shortened { .. } | Item::Reduced => None,
+    }
 }
 
 /// Returns the calls without a result, in their order.
