@@ -98,7 +98,7 @@ local handlers = {
   end,
   question = function(message)
     local change = message.change
-    if message.choices then
+    if message.choices and message.choices[1] then
       message.kind = require('co.question.choices')
     elseif message.run then
       message.kind = require('co.question.run_trial')
