@@ -11,7 +11,7 @@ use crate::error;
 use crate::protocol::NoticeLevel;
 use crate::services::Services;
 use crate::store::{Meta, TranscriptWriter};
-use co_llm::transcript::Item;
+use co_llm::transcript::{self, Item};
 
 /// The time between two writes of streamed text. Text is shown only after it is written.
 const WRITE_INTERVAL: Duration = Duration::from_millis(30);
@@ -167,7 +167,9 @@ impl Recorder {
     }
 }
 
+/// Returns the title of a chat that begins with a prompt: its first words, or those of the task to plan.
 fn title(prompt: &str) -> String {
+    let prompt = transcript::task_to_plan(prompt).unwrap_or(prompt);
     let line = prompt.trim().lines().next().unwrap_or_default();
     let mut title: String = line.chars().take(TITLE_CHARS).collect();
     if line.chars().count() > TITLE_CHARS {

@@ -33,6 +33,8 @@ async fn a_plan_is_made_by_looking_and_carried_out_after_go() {
     chat.assert_told("2", "text");
     assert!(!chat.work.join("made").exists());
     assert_eq!(plan_of(&mut chat).await, "1. Make `made`.\n2. Check it.");
+    let kept = chat.services.store.list(Some(&chat.work));
+    assert_eq!(kept[0].title, "make it");
     chat.send(Msg::KeepPlan {
         text: "1. Make `made`.".to_owned(),
     });

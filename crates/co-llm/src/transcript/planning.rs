@@ -23,7 +23,12 @@ const GO_NOTE: &str = "The person read this plan, and may have changed it. Carry
 
 /// Returns whether a prompt asks for a plan.
 pub fn asks_for_plan(prompt: &str) -> bool {
-    after(prompt, PLAN).is_some()
+    task_to_plan(prompt).is_some()
+}
+
+/// Returns the task of a prompt that asks for a plan; none for other prompts.
+pub fn task_to_plan(prompt: &str) -> Option<&str> {
+    after(prompt, PLAN)
 }
 
 /// Returns the text of a prompt that starts the work with this plan.
