@@ -55,6 +55,8 @@ struct Questions {
     asker: Arc<dyn HostAsker>,
     time_limit: TimeLimit,
     answers: HashMap<Target, HostAnswer>,
+    /// Nobody answered a question in time, so no other one comes.
+    is_unattended: bool,
 }
 
 impl RuleDecider {
@@ -64,6 +66,7 @@ impl RuleDecider {
             asker,
             time_limit,
             answers: HashMap::new(),
+            is_unattended: false,
         };
         Self {
             rules,
@@ -110,13 +113,20 @@ impl Questions {
             if waiting.is_empty() {
                 continue;
             }
-            // A hold keeps the time of the command from passing while the person reads.
-            let _hold = self.time_limit.hold();
             tokio::time::sleep(GATHER_TIME).await;
             while let Ok(request) = requests.try_recv() {
                 waiting.push(request);
             }
             self.answer_known(&mut waiting);
+            if self.answers.len() >= MAX_ASKED {
+                let why =
+                    format!("the command wants more than {MAX_ASKED} hosts that no rule names");
+                for (_, reply) in waiting.drain(..) {
+                    // It does not matter if the connection is gone.
+                    let _gone = reply.send(Err(why.clone()));
+                }
+                continue;
+            }
             let mut targets: Vec<Target> = waiting.iter().map(|(it, _)| it.clone()).collect();
             targets.sort();
             targets.dedup();
@@ -129,19 +139,21 @@ impl Questions {
         }
     }
 
-    async fn ask(&self, targets: &[Target]) -> HostAnswer {
-        if self.answers.len() >= MAX_ASKED {
-            return Err(format!(
-                "the command wants more than {MAX_ASKED} hosts that no rule names"
-            ));
-        }
-        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.asker.ask(targets)).await;
-        asked.unwrap_or_else(|_| {
+    /// Asks the person, unless they did not answer before. The time of the command stands still meanwhile.
+    async fn ask(&mut self, targets: &[Target]) -> HostAnswer {
+        let nobody = || {
             Err(format!(
                 "nobody answered for {} s",
                 ANSWER_TIMEOUT.as_secs()
             ))
-        })
+        };
+        if self.is_unattended {
+            return nobody();
+        }
+        let _hold = self.time_limit.hold();
+        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.asker.ask(targets)).await;
+        self.is_unattended = asked.is_err();
+        asked.unwrap_or_else(|_| nobody())
     }
 
     /// Answers the requests whose targets are decided. Forgets those whose connections are gone.
@@ -254,6 +266,9 @@ mod tests {
         let answer = second.decide(&target("a.example:443")).await;
         assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
         assert_eq!(began.elapsed().as_secs(), 120);
+        let answer = second.decide(&target("b.example:443")).await;
+        assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
+        assert_eq!(began.elapsed().as_secs(), 120, "it is not asked");
     }
 
     #[tokio::test(start_paused = true)]

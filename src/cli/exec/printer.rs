@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::terminal;
 use co_exec::{Screen, ScreenPatch};
 
 /// The text at the end of the output.
@@ -32,6 +33,7 @@ pub(super) fn print(
             let mut printer = LinePrinter::default();
             while runtime.block_on(screen.changed()) {
                 // A failed write ends the printing; the command goes on.
+                let _free = terminal::lock();
                 if let Some(patch) = screen.take() {
                     printer.write(&patch, &mut io::stdout().lock())?;
                 }

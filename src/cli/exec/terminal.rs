@@ -1,8 +1,8 @@
 //! Questions on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -18,6 +18,14 @@ const LOOK_INTERVAL: Timespec = Timespec {
     tv_nsec: 50_000_000,
 };
 
+/// Held by who writes to the terminal, and for as long as a question is on it: what a command prints must not change the question.
+static TERMINAL: Mutex<()> = Mutex::new(());
+
+/// Waits until no question is on the terminal, and keeps questions away until the guard is dropped.
+pub(super) fn lock() -> MutexGuard<'static, ()> {
+    TERMINAL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Asks about hosts on the terminal, if there is one.
 pub(super) struct TerminalAsker {
     pub(super) is_terminal: bool,
@@ -31,7 +39,7 @@ impl HostAsker for TerminalAsker {
         }
         let named: Vec<_> = targets.iter().map(named).collect();
         let question = format!(
-            "the command wants to reach {}: allow? [y/N] ",
+            "\nthe command wants to reach {}: allow? [y/N] ",
             named.join(", ")
         );
         match yes(&question).await {
@@ -55,17 +63,19 @@ pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question. If the result is dropped, nothing that is typed later is read.
+/// Asks a question. If the result is dropped, nothing that is typed later is read. Nothing else is printed until the answer.
 pub(super) async fn yes(question: &str) -> bool {
-    // What was typed ahead was typed for the command, or for the shell.
-    let _dropped = tcflush(io::stdin(), QueueSelector::IFlush);
-    // If standard error is closed, nobody is there to answer.
-    let _shown = write!(io::stderr().lock(), "{question}");
+    let question = question.to_owned();
     let (answer, answered) = oneshot::channel();
     let withdrawn = Arc::<AtomicBool>::default();
     let _withdrawal = Withdrawal(Arc::clone(&withdrawn));
     // A thread of its own: the process ends without its end.
     let reading = std::thread::Builder::new().spawn(move || {
+        let _quiet = lock();
+        // What was typed ahead was typed for the command, or for the shell.
+        let _dropped = tcflush(io::stdin(), QueueSelector::IFlush);
+        // If standard error is closed, nobody is there to answer.
+        let _shown = write!(io::stderr().lock(), "{question}");
         // Nobody waits any more after a signal.
         let _gone =
             answer.send(line(&withdrawn).is_some_and(|line| {
