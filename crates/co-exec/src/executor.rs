@@ -1,6 +1,7 @@
 //! Starts commands, and ends all of them at shutdown.
 
 mod bounds;
+mod held;
 mod inside;
 pub(crate) mod running_command;
 mod start;
@@ -20,9 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::command::{Caller, CommandSpec, UNTIL_IT_ENDS};
 use crate::confinement::level::Network;
 use crate::confinement::{Confinement, Holder};
-use crate::container::{Containers, Inside};
+use crate::container::{Containers, Control, Inside};
 use crate::error::Error;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
+use crate::executor::held::Held;
 use crate::executor::running_command::RunningCommand;
 use crate::executor::start::{StartRequest, StartedProcess};
 use crate::executor::supervisor::{CommandTasks, NewCommand};
@@ -39,6 +41,8 @@ use crate::settings::ExecSettings;
 
 /// The most surveys of a workspace for one start, if its secrets move before they are hidden.
 const MAX_SURVEYS: usize = 3;
+/// The most starts of an engine's client for one command. Before each but the first, its container is made to run again.
+const MAX_CLIENTS: usize = 2;
 /// The pause before ended orphans are reaped, so that those that end together are reaped together.
 const REAP_DELAY: Duration = Duration::from_millis(100);
 /// The time at shutdown for all commands to end.
@@ -72,8 +76,13 @@ impl ExecutorSetup {
     }
 }
 
-/// A process that has started, the limits of its command, and its control group.
-type LimitedProcess = (StartedProcess, CommandLimits, Option<Group>);
+/// A process to start for a command, and the limits of the command.
+struct Launch<'a> {
+    request: StartRequest<'a>,
+    limits: CommandLimits,
+    /// The command inside its container, if the process is the client of an engine.
+    inside: Option<Inside>,
+}
 
 /// Starts commands. A cheap handle: clones share all state. Those of [`Executor::with`] have other settings.
 #[derive(Debug, Clone)]
@@ -234,30 +243,53 @@ impl Executor {
             let why = "only a trial has a network of its own, with ports that co can watch";
             return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
         }
-        if let Holder::Engine(level) = spec.confinement.holder() {
-            let running = self.start_inside(level, &spec, streams).await?;
-            return Ok((running, Vec::new()));
-        }
-        let path = if self.settings.login_path {
-            let path = self.inner.login_path.get_or_init(|| self.login_path());
-            path.await.as_deref()
-        } else {
-            None
+        let timeout = self.timeout(&spec)?;
+        let ready = match spec.confinement.holder() {
+            Holder::Engine(level) => Some(self.ready(level, &spec).await?),
+            Holder::Nobody | Holder::Kernel(_) => None,
+        };
+        let path = match self.settings.login_path && ready.is_none() {
+            true => {
+                let path = self.inner.login_path.get_or_init(|| self.login_path());
+                path.await.as_deref()
+            }
+            false => None,
         };
         let mut tries = 1;
         loop {
-            let secrets = self.watch_secrets(&spec.confinement).await?;
-            let launched = self.launch(&spec, streams, (path, secrets), ports)?;
-            let ((process, limits, group), timeout) = launched;
-            match process.begin().await {
-                Ok((process, listeners)) => {
-                    let started = (process, limits, group);
-                    let running = self.supervise(&spec, streams, timeout, started, None);
-                    return Ok((running, listeners));
+            let launch = match &ready {
+                Some(ready) => self.client(&spec, streams, timeout, ready)?,
+                None => {
+                    let secrets = self.watch_secrets(&spec.confinement).await?;
+                    self.command(&spec, streams, (path, secrets), ports)
                 }
-                Err(_) if tries < MAX_SURVEYS => tries += 1,
-                Err(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
+            };
+            if self.inner.root.is_cancelled() {
+                return Err(Error::Closed);
             }
+            let (mut process, listeners) = match start::start(launch.request)?.begin().await {
+                Ok(begun) => begun,
+                Err(_) if tries < MAX_SURVEYS => {
+                    tries += 1;
+                    continue;
+                }
+                Err(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
+            };
+            let control = process.reports.take().map(Control::read);
+            let inside = launch
+                .inside
+                .map(|inside| inside.with_control(control.clone()));
+            let started = (process, launch.limits);
+            let running = self.supervise(&spec, streams, timeout, started, inside);
+            let (Some(ready), Some(control)) = (&ready, control) else {
+                return Ok((running, listeners));
+            };
+            match Inside::started(&control, &ready.container).await {
+                Ok(()) => return Ok((running, listeners)),
+                Err(fault) if tries == MAX_CLIENTS => return Err(fault.into()),
+                Err(_) => tries += 1,
+            }
+            self.inner.containers.revive(&ready.container).await?;
         }
     }
 
@@ -278,19 +310,15 @@ impl Executor {
         watched.map_err(|moving| Error::Sandbox(moving.into()))
     }
 
-    /// Starts the process of a command. Returns it with its limits, and its time-out.
-    fn launch(
+    /// Returns the process of a command that no engine holds.
+    fn command<'a>(
         &self,
-        spec: &CommandSpec,
+        spec: &'a CommandSpec,
         streams: Streams,
         (path, secrets): (Option<&str>, Option<SecretWatch>),
-        ports: &[u16],
-    ) -> Result<(LimitedProcess, Duration), Error> {
+        ports: &'a [u16],
+    ) -> Launch<'a> {
         let inner = &self.inner;
-        if inner.root.is_cancelled() {
-            return Err(Error::Closed);
-        }
-        let timeout = self.timeout(spec)?;
         let env = env::build(Sources {
             host: spec.environment.variables().unwrap_or(&inner.env),
             inherit: spec.environment.inherits(),
@@ -303,8 +331,8 @@ impl Executor {
         let level = spec.confinement.level();
         let limits = CommandLimits::of(&self.settings, spec.caller, spec.confinement.holder());
         let group = self.group(&limits, level.is_some());
-        let started: StartedProcess = start::start(StartRequest {
-            program: &spec.program,
+        let request = StartRequest {
+            program: spec.program.clone(),
             shell: spec.environment.shell(),
             cwd: &spec.cwd,
             is_real_cwd: spec.caller == Caller::Agent,
@@ -314,13 +342,17 @@ impl Executor {
             env,
             limits: self.per_process(spec, &limits, group.as_ref()),
             tmp_size: limits.disk,
-            group: group.as_ref(),
-            launcher: inner.launcher.as_ref(),
+            group,
+            launcher: self.inner.launcher.clone(),
             reports: false,
             secrets,
             ports,
-        })?;
-        Ok(((started, limits, group), timeout))
+        };
+        Launch {
+            request,
+            limits,
+            inside: None,
+        }
     }
 
     /// Supervises a process that has started.
@@ -329,10 +361,15 @@ impl Executor {
         spec: &CommandSpec,
         streams: Streams,
         timeout: Duration,
-        (started, limits, group): LimitedProcess,
+        (mut started, limits): (StartedProcess, CommandLimits),
         inside: Option<Inside>,
     ) -> RunningCommand {
         let inner = &self.inner;
+        let held = match (inside, started.confined.take()) {
+            (Some(inside), _) => Held::Engine(Box::new(inside)),
+            (None, Some(confined)) => Held::Kernel(Box::new(confined)),
+            (None, None) => Held::Nobody,
+        };
         let number = inner.next.fetch_add(1, Ordering::Relaxed);
         let running = running_command::supervise(NewCommand {
             started,
@@ -341,8 +378,7 @@ impl Executor {
             timeout,
             time_limit: TimeLimit::default(),
             limits,
-            group,
-            inside,
+            held,
             is_search: status::is_search_text(&spec.program),
             name: format!("{}-{number}", inner.token),
             settings: Arc::clone(&self.settings),
@@ -413,12 +449,16 @@ impl Executor {
         let home = if home.is_dir() { home } else { "/".into() };
         let token = &self.inner.token;
         let spec = login::spec(&shell, home, token);
-        let path = match self.launch(&spec, Streams::Whole, (None, None), &[]) {
-            Ok((started, timeout)) => {
-                let running = self.supervise(&spec, Streams::Whole, timeout, started, None);
+        let Launch {
+            request, limits, ..
+        } = self.command(&spec, Streams::Whole, (None, None), &[]);
+        let path = match start::start(request) {
+            Ok(started) if !self.inner.root.is_cancelled() => {
+                let started = (started, limits);
+                let running = self.supervise(&spec, Streams::Whole, spec.timeout, started, None);
                 login::path(&running.outcome().await, token)
             }
-            Err(_) => None,
+            _ => None,
         };
         if path.is_none() {
             tracing::warn!(shell, "the login shell gave no PATH");

@@ -42,7 +42,7 @@ pub(crate) struct Inside {
     pub(crate) container: Arc<Container>,
     mark: u64,
     /// The reports of its script. None if its streams are a terminal, so that no stream is left for them.
-    pub(crate) control: Option<Control>,
+    control: Option<Control>,
     /// The time-out inside.
     limit: Option<Duration>,
     /// True if it only looks.
@@ -78,6 +78,11 @@ impl Inside {
             secrets: None,
             watched: Arc::default(),
         }
+    }
+
+    /// Returns the same with the reports of its script, if there are any.
+    pub(crate) fn with_control(self, control: Option<Control>) -> Self {
+        Self { control, ..self }
     }
 
     /// Returns the level of its confinement.

@@ -1,29 +1,27 @@
 //! Starts commands in containers.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Executor, MAX_SURVEYS};
+use super::{Executor, Launch, MAX_SURVEYS};
 use crate::command::{CommandSpec, Program, UNTIL_IT_ENDS};
 use crate::confinement::{Confinement, ContainerLevel, Holder};
-use crate::container::{Container, ContainerUse, Control, Inside, InsideRequest};
+use crate::container::{Container, ContainerUse, Inside, InsideRequest};
 use crate::environment::Variables;
 use crate::error::Error;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
-use crate::executor::running_command::RunningCommand;
-use crate::executor::start::{self, StartRequest};
+use crate::executor::start::StartRequest;
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::process::env::{self, Sources};
 use crate::process::streams::Streams;
 use crate::sandbox::{ProtectedPaths, WatchedPaths};
 use crate::secrets::exposure::SecretWatch;
 
-/// The tries to start a command. Before each but the first, its container is made to run again.
-const MAX_TRIES: usize = 2;
-
 /// A container that runs.
-struct ReadyContainer {
-    container: Arc<Container>,
+pub(super) struct ReadyContainer {
+    pub(super) container: Arc<Container>,
     /// The secrets of the workspace, if the command must not open them.
     secrets: Option<SecretWatch>,
     /// The files that other programs run or read as configuration.
@@ -50,12 +48,12 @@ impl Executor {
         self.inner.containers.remove_all().await;
     }
 
-    pub(super) async fn start_inside(
+    /// Returns the container of a command. From then on, what changes in its workspace counts as made by the command.
+    pub(super) async fn ready(
         &self,
         level: ContainerLevel<'_>,
         spec: &CommandSpec,
-        streams: Streams,
-    ) -> Result<RunningCommand, Error> {
+    ) -> Result<ReadyContainer, Error> {
         match &spec.program {
             Program::Shell(text) if text.trim().is_empty() => return Err(Error::Empty),
             Program::Argv(argv) if argv.first().is_none_or(String::is_empty) => {
@@ -64,28 +62,11 @@ impl Executor {
             _ => {}
         }
         let ready = self.container(level, &spec.confinement).await?;
-        let container = &ready.container;
         if let Some(secrets) = ready.secrets.clone() {
             // If it fails, what the command makes counts as made by others.
             let _done = tokio::task::spawn_blocking(move || secrets.command_starts()).await;
         }
-        let terminal = matches!(streams, Streams::Terminal(_));
-        let mut tries = 1;
-        loop {
-            let fault = match self.try_inside(spec, streams, &ready) {
-                Ok((job, None)) => return Ok(job),
-                Ok((job, Some(control))) => match Inside::started(&control, container).await {
-                    Ok(()) => return Ok(job),
-                    Err(fault) => fault,
-                },
-                Err(error) => return Err(error),
-            };
-            if tries == MAX_TRIES || terminal {
-                return Err(fault.into());
-            }
-            tries += 1;
-            self.inner.containers.revive(container).await?;
-        }
+        Ok(ready)
     }
 
     /// Returns the container for a confinement.
@@ -158,14 +139,14 @@ impl Executor {
             .map_err(Error::Sandbox)
     }
 
-    /// Starts the engine's client. Returns its job, and its reports if there are any.
-    fn try_inside(
+    /// Returns the engine's client for a command.
+    pub(super) fn client<'a>(
         &self,
-        spec: &CommandSpec,
+        spec: &'a CommandSpec,
         streams: Streams,
+        timeout: Duration,
         ready: &ReadyContainer,
-    ) -> Result<(RunningCommand, Option<Control>), Error> {
-        let timeout = self.timeout(spec)?;
+    ) -> Result<Launch<'a>, Error> {
         let ReadyContainer {
             container,
             secrets,
@@ -201,10 +182,10 @@ impl Executor {
             terminal,
             limit,
         });
-        let mut started = start::start(StartRequest {
-            program: &Program::Argv(argv),
+        let request = StartRequest {
+            program: Program::Argv(argv),
             shell: None,
-            cwd: std::path::Path::new("/"),
+            cwd: Path::new("/"),
             is_real_cwd: true,
             stdin: spec.stdin.as_deref(),
             streams,
@@ -217,14 +198,14 @@ impl Executor {
             reports: !terminal,
             secrets: None,
             ports: &[],
-        })?;
-        inside.watched = Arc::clone(watched);
-        let control = started.reports.take().map(Control::read);
-        inside.control.clone_from(&control);
+        };
         inside.secrets.clone_from(secrets);
-        let none = (started, CommandLimits::default(), None);
-        let job = self.supervise(spec, streams, timeout, none, Some(inside));
-        Ok((job, control))
+        inside.watched = Arc::clone(watched);
+        Ok(Launch {
+            request,
+            limits: CommandLimits::default(),
+            inside: Some(inside),
+        })
     }
 }
 

@@ -14,7 +14,6 @@ use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::CommandInput;
 use crate::process::time_limit::TimeLimit;
-use crate::sandbox::ConfinedCommand;
 
 /// A running command. Dropping it cancels the command.
 #[derive(Debug)]
@@ -98,12 +97,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
         spill::path(&new_command.settings.spill_dir, &new_command.name),
         new_command.settings.spill_max,
     );
-    let confined = new_command.started.confined.as_ref();
-    let inside = new_command.inside.as_ref();
-    let secrets = confined.and_then(ConfinedCommand::secrets);
-    let secrets = secrets
-        .or(inside.and_then(|it| it.secrets.as_ref()))
-        .cloned();
+    let secrets = new_command.held.secrets().cloned();
     let reading = Arc::new(reading.with_secrets(secrets));
     let cancel = new_command.cancel.clone();
     let pid = new_command.started.pid.as_raw_nonzero().get();

@@ -33,7 +33,7 @@ const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash"];
 
 /// A command to start, with its environment and limits.
 pub(crate) struct StartRequest<'a> {
-    pub(crate) program: &'a Program,
+    pub(crate) program: Program,
     /// The shell and its flags for a [`Program::Shell`], if it is not bash.
     pub(crate) shell: Option<&'a [OsString]>,
     pub(crate) cwd: &'a Path,
@@ -47,8 +47,8 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) limits: ProcessLimits,
     /// The most bytes in its private temporary directory.
     pub(crate) tmp_size: Option<u64>,
-    pub(crate) group: Option<&'a Group>,
-    pub(crate) launcher: Option<&'a Launcher>,
+    pub(crate) group: Option<Group>,
+    pub(crate) launcher: Option<Launcher>,
     /// True if standard error is a stream of its own.
     pub(crate) reports: bool,
     /// The secrets of the workspace to hide from the command.
@@ -72,6 +72,7 @@ pub(crate) struct StartedProcess {
     pub(crate) reports: Option<AsyncFd<OwnedFd>>,
     /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<ConfinedCommand>,
+    pub(crate) group: Option<Group>,
 }
 
 impl StartedProcess {
@@ -128,8 +129,10 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
     if !request.cwd.is_absolute() {
         return Err(Error::RelativeCwd(request.cwd.to_owned()));
     }
-    let StartRequest { mut env, .. } = request;
-    let mut argv = argv((request.program, request.shell), request.cwd, &env)
+    let StartRequest {
+        mut env, secrets, ..
+    } = request;
+    let mut argv = argv((&request.program, request.shell), request.cwd, &env)
         .map_err(|error| check_cwd(request.cwd).err().unwrap_or(error))?;
     let name = argv[0].to_string_lossy().into_owned();
     let terminal = matches!(request.streams, Streams::Terminal(_));
@@ -137,7 +140,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
     if request.level.is_some() || !request.limits.is_empty() || request.group.is_some() {
         // The sandbox reads the directory too, and has other words for a missing one.
         check_cwd(request.cwd)?;
-        let launcher = request.launcher.ok_or_else(|| {
+        let launcher = request.launcher.as_ref().ok_or_else(|| {
             let why = "co has no launcher to confine or limit the command: see `co-nvim doctor`";
             Error::Sandbox(SandboxRefusal::Unable(why.to_owned()))
         })?;
@@ -145,8 +148,8 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             cwd: request.cwd,
             limits: request.limits,
             tmp_size: request.tmp_size,
-            group: request.group,
-            secrets: request.secrets,
+            group: request.group.as_ref(),
+            secrets,
             waits: true,
             ports: request.ports,
             terminal,
@@ -221,6 +224,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
         input,
         reports,
         confined,
+        group: request.group,
     })
 }
 

@@ -17,13 +17,13 @@ use tokio_util::task::TaskTracker;
 use crate::command::Caller;
 use crate::container::{Inside, OUTER_TIMEOUT_MARGIN};
 use crate::executor::bounds::LimitChecks;
+use crate::executor::held::Held;
 use crate::executor::start::StartedProcess;
 use crate::limits::{CommandLimits, ExceededLimit};
 use crate::outcome::{BackgroundProcess, CommandOutcome};
 use crate::output::model;
 use crate::output::reader::{OutputReader, SharedOutput};
 use crate::output::status;
-use crate::process::cgroup::Group;
 use crate::process::children;
 use crate::process::command_processes::{CommandProcesses, STOP_GRACE_PERIOD};
 use crate::process::disk_checks::{DirectoryLimits, Excess};
@@ -50,9 +50,7 @@ pub(crate) struct NewCommand {
     pub(crate) timeout: Duration,
     pub(crate) time_limit: TimeLimit,
     pub(crate) limits: CommandLimits,
-    pub(crate) group: Option<Group>,
-    /// The command inside its container, if the process is the client of a container engine.
-    pub(crate) inside: Option<Inside>,
+    pub(crate) held: Held,
     /// True if exit status 1 is no failure.
     pub(crate) is_search: bool,
     /// The name of the spill file.
@@ -84,8 +82,7 @@ enum Cause {
 pub(crate) struct Supervisor {
     pid: Pid,
     ended: AsyncFd<OwnedFd>,
-    confined: Option<ConfinedCommand>,
-    inside: Option<Inside>,
+    held: Held,
     processes: CommandProcesses,
     caller: Caller,
     timeout: Duration,
@@ -114,11 +111,13 @@ impl Supervisor {
             mark,
             ended,
             output,
-            confined,
+            group,
+            confined: _,
             input: _,
             reports: _,
         } = new_command.started;
-        let namespaced = confined.as_ref().is_some_and(|it| it.pid_namespace);
+        let held = new_command.held;
+        let namespaced = held.confined().is_some_and(|it| it.pid_namespace);
         let stop = CancellationToken::new();
         let mut reader = OutputReader {
             output,
@@ -135,14 +134,13 @@ impl Supervisor {
         Self {
             pid,
             ended,
-            confined,
-            processes: CommandProcesses::new(pid, mark, new_command.group, namespaced),
+            processes: CommandProcesses::new(pid, mark, group, namespaced),
             caller: new_command.caller,
-            timeout: match new_command.inside {
+            timeout: match held.inside() {
                 Some(_) => new_command.timeout.saturating_add(OUTER_TIMEOUT_MARGIN),
                 None => new_command.timeout,
             },
-            inside: new_command.inside,
+            held,
             time_limit: new_command.time_limit,
             limits: new_command.limits,
             checks: LimitChecks::new(new_command.limits),
@@ -157,27 +155,12 @@ impl Supervisor {
     }
 
     pub(crate) async fn run(mut self) -> CommandOutcome {
-        let mut cause = self.wait().await;
+        let cause = self.wait().await;
         let wall = self.began.elapsed();
-        let mut background = Vec::new();
-        if self.inside.is_some() {
-            (cause, background) = self.end_inside(cause, wall).await;
-        } else if cause == Cause::Exit {
-            self.processes.set_exited();
-            background = self.settle().await;
-            if !self.keeps() && self.processes.any_runs() {
-                self.end_processes(STOP_GRACE_PERIOD).await;
-            }
-        } else {
-            // A command above a limit would take more meanwhile.
-            let limited = matches!(cause, Cause::Limited(_));
-            let grace = if limited {
-                Duration::ZERO
-            } else {
-                STOP_GRACE_PERIOD
-            };
-            self.end_processes(grace).await;
-        }
+        let (mut cause, background) = match self.held {
+            Held::Engine(_) => self.end_inside(cause, wall).await,
+            Held::Nobody | Held::Kernel(_) => (cause, self.end(cause).await),
+        };
         let kept = cause == Cause::Exit && self.keeps() && !background.is_empty();
         if !kept {
             self.reader.finish(DRAIN_TIMEOUT).await;
@@ -187,14 +170,14 @@ impl Supervisor {
         }
         let status = children::reap(self.pid);
         if cause == Cause::Exit
-            && let Some(inside) = &self.inside
+            && let Some(inside) = self.held.inside()
             && inside.timed_out(status.and_then(|status| status.code()), wall)
         {
             cause = Cause::TimedOut;
         }
         self.processes.set_reaped();
         self.reader.stop().await;
-        let setuid = match &self.inside {
+        let setuid = match self.held.inside() {
             Some(inside) => inside.clear_setuid().await,
             None => None,
         };
@@ -212,6 +195,25 @@ impl Supervisor {
         outcome
     }
 
+    /// Ends a command, unless it has ended by itself. Returns the processes that the command left.
+    async fn end(&mut self, cause: Cause) -> Vec<BackgroundProcess> {
+        let grace = match cause {
+            Cause::Exit => {
+                self.processes.set_exited();
+                let background = self.settle().await;
+                if !self.keeps() && self.processes.any_runs() {
+                    self.end_processes(STOP_GRACE_PERIOD).await;
+                }
+                return background;
+            }
+            // A command above a limit would take more meanwhile.
+            Cause::Limited(_) => Duration::ZERO,
+            Cause::Cancelled | Cause::TimedOut | Cause::Flooded => STOP_GRACE_PERIOD,
+        };
+        self.end_processes(grace).await;
+        Vec::new()
+    }
+
     /// Ends a command inside its container, unless it has ended by itself, and the engine's client. Returns the cause, and
     /// the processes that the command left.
     async fn end_inside(
@@ -219,7 +221,7 @@ impl Supervisor {
         cause: Cause,
         wall: Duration,
     ) -> (Cause, Vec<BackgroundProcess>) {
-        let Some(inside) = &self.inside else {
+        let Some(inside) = self.held.inside() else {
             return (cause, Vec::new());
         };
         let mut left = Vec::new();
@@ -265,7 +267,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 _ = self.ended.readable() => return Cause::Exit,
-                () = ended_inside(self.inside.as_ref()) => return Cause::Exit,
+                () = self.held.ended() => return Cause::Exit,
                 () = self.cancel.cancelled() => return Cause::Cancelled,
                 () = self.shared.flooded() => return Cause::Flooded,
                 () = &mut late => return Cause::TimedOut,
@@ -288,12 +290,12 @@ impl Supervisor {
         let members = self.processes.members();
         let by_kernel = self.processes.is_limited_by_kernel();
         self.checks
-            .exceeded(&members, self.confined.as_ref(), by_kernel)
+            .exceeded(&members, self.held.confined(), by_kernel)
     }
 
     /// Returns once the private temporary directory or the layer of a trial exceeds a limit, or never if there is none.
     fn full_disk(&self) -> impl Future<Output = ExceededLimit> + use<> {
-        let confined = self.confined.as_ref();
+        let confined = self.held.confined();
         let limits = |dirs: Vec<&Path>, bytes, files| DirectoryLimits {
             dirs: dirs.into_iter().map(Path::to_owned).collect(),
             bytes,
@@ -360,7 +362,7 @@ impl Supervisor {
         status: Option<ExitStatus>,
         background: Vec<BackgroundProcess>,
     ) -> CommandOutcome {
-        let inside = self.inside.as_ref();
+        let inside = self.held.inside();
         let reported = inside.and_then(|inside| inside.reports().code);
         let exit = reported.or_else(|| status.and_then(|status| status.code()));
         let (bytes, lines) = {
@@ -377,17 +379,9 @@ impl Supervisor {
             background,
             bytes,
             lines,
-            level: match (inside, &self.confined) {
-                (Some(inside), _) => inside.level(),
-                (None, Some(confined)) => confined.level,
-                (None, None) => "none",
-            },
+            level: self.held.level(),
             note: inside.and_then(|inside| inside.note(cause == Cause::Exit)),
-            appeared: match (inside, &self.confined) {
-                (Some(inside), _) => inside.watched.changed(),
-                (None, Some(confined)) => confined.appeared(),
-                (None, None) => Vec::new(),
-            },
+            appeared: self.held.appeared(),
             nothing_found: self.is_search && exit == Some(1) && cause == Cause::Exit,
             ..CommandOutcome::default()
         }
@@ -397,7 +391,9 @@ impl Supervisor {
     fn limit(&self, cause: Cause, left: &[BackgroundProcess]) -> Option<ExceededLimit> {
         match cause {
             Cause::Limited(limit) => Some(limit),
-            Cause::Exit if self.inside.is_some() => self.inside.as_ref().and_then(Inside::limit),
+            Cause::Exit if self.held.inside().is_some() => {
+                self.held.inside().and_then(Inside::limit)
+            }
             _ if self.processes.ran_out_of_memory() => {
                 self.limits.memory.map(ExceededLimit::Memory)
             }
@@ -448,23 +444,14 @@ impl Supervisor {
 
     /// Returns whether processes that remain after the command continue. In a trial they must not: its changes are compared.
     fn keeps(&self) -> bool {
-        let confined = self.confined.as_ref();
+        let confined = self.held.confined();
         self.caller == Caller::Person && !confined.is_some_and(ConfinedCommand::is_trial)
     }
 
     /// Returns the note in place of the output, if a secret appeared where the command could read. Returns none for a
     /// command of the person that is no trial: its output is for them, and nobody asks for the secrets in its files.
     async fn withheld(&self) -> Option<String> {
-        let inside = self
-            .inside
-            .as_ref()
-            .and_then(|inside| inside.secrets.as_ref());
-        let secrets = self
-            .confined
-            .as_ref()
-            .and_then(ConfinedCommand::secrets)
-            .or(inside)?
-            .clone();
+        let secrets = self.held.secrets()?.clone();
         let watch = secrets.clone();
         if self.keeps() {
             tokio::task::spawn_blocking(move || watch.end());
@@ -484,8 +471,7 @@ impl Supervisor {
             reader,
             cancel,
             command_tasks,
-            confined,
-            inside,
+            held,
             ..
         } = self;
         let ReaderTask::Done(Some(mut reader)) = reader else {
@@ -495,7 +481,7 @@ impl Supervisor {
         tasks.spawn(async move {
             let gone = async {
                 reader.discard().await;
-                if let Some(inside) = &inside {
+                if let Some(inside) = held.inside() {
                     return inside.gone().await;
                 }
                 loop {
@@ -512,26 +498,18 @@ impl Supervisor {
                 () = gone => false,
             };
             if cancelled {
-                if let Some(inside) = &inside {
+                if let Some(inside) = held.inside() {
                     inside.end().await;
                 }
                 processes.end(STOP_GRACE_PERIOD).await;
             }
-            if let Some(inside) = &inside {
+            if let Some(inside) = held.inside() {
                 inside.clear_setuid().await;
             }
-            drop(confined);
+            drop(held);
             // The other holders of the token learn that there is nothing left to end.
             cancel.cancel();
         });
-    }
-}
-
-/// Waits until a command inside a container has ended; for ever if there is none.
-async fn ended_inside(inside: Option<&Inside>) {
-    match inside {
-        Some(inside) => inside.ended().await,
-        None => std::future::pending().await,
     }
 }
 

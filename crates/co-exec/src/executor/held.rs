@@ -1,0 +1,68 @@
+//! The part of the system that holds a running command, and the facts that only this part knows.
+
+use std::path::PathBuf;
+
+use crate::confinement::NO_LEVEL;
+use crate::container::Inside;
+use crate::sandbox::ConfinedCommand;
+use crate::secrets::exposure::SecretWatch;
+
+/// The holder of a running command; see [`Confinement`](crate::Confinement).
+#[derive(Debug)]
+pub(crate) enum Held {
+    Nobody,
+    /// The launcher started it. It may have limits only.
+    Kernel(Box<ConfinedCommand>),
+    /// The process is the client of a container engine.
+    Engine(Box<Inside>),
+}
+
+impl Held {
+    pub(crate) fn confined(&self) -> Option<&ConfinedCommand> {
+        match self {
+            Self::Kernel(confined) => Some(confined),
+            Self::Nobody | Self::Engine(_) => None,
+        }
+    }
+
+    pub(crate) fn inside(&self) -> Option<&Inside> {
+        match self {
+            Self::Engine(inside) => Some(inside),
+            Self::Nobody | Self::Kernel(_) => None,
+        }
+    }
+
+    pub(crate) fn level(&self) -> &'static str {
+        match self {
+            Self::Nobody => NO_LEVEL,
+            Self::Kernel(confined) => confined.level,
+            Self::Engine(inside) => inside.level(),
+        }
+    }
+
+    /// Returns the watch for secrets that appear where the command can read.
+    pub(crate) fn secrets(&self) -> Option<&SecretWatch> {
+        match self {
+            Self::Nobody => None,
+            Self::Kernel(confined) => confined.secrets(),
+            Self::Engine(inside) => inside.secrets.as_ref(),
+        }
+    }
+
+    /// Returns the files that other programs run or read as configuration, and that appeared while the command ran.
+    pub(crate) fn appeared(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Nobody => Vec::new(),
+            Self::Kernel(confined) => confined.appeared(),
+            Self::Engine(inside) => inside.watched.changed(),
+        }
+    }
+
+    /// Waits until the holder tells that the command has ended. Only an engine does.
+    pub(crate) async fn ended(&self) {
+        match self.inside() {
+            Some(inside) => inside.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+}
