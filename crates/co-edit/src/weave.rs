@@ -46,8 +46,8 @@ struct WovenLine {
     /// The change that added it; none if it is the owner's.
     by: Option<Mark>,
     is_accepted: bool,
-    /// The authors who removed it. The text has the line if there are none.
-    gone: Vec<Mark>,
+    /// The change of an author that removed it. The text has the line if there is none.
+    gone: Option<Mark>,
 }
 
 /// A line at the place of an edit.
@@ -70,7 +70,7 @@ impl Weave {
             text: (*text).to_owned(),
             by: None,
             is_accepted: false,
-            gone: Vec::new(),
+            gone: None,
         };
         let mut weave = Self {
             lines: lines(&base.text).iter().map(line).collect(),
@@ -106,7 +106,7 @@ impl Weave {
         if let Some(author) = self.returned_to(now, by) {
             self.lines.retain(|it| !it.is_by(author));
             for line in &mut self.lines {
-                line.gone.retain(|it| it.author != author);
+                line.gone = line.gone.filter(|it| it.author != author);
             }
             return self.set_ends(by, &Ending::of(now), old_last.as_deref());
         }
@@ -229,7 +229,7 @@ impl Weave {
             let above = self.lines[..*first].iter().rev().take_while(is_gone);
             let below = self.lines[last + 1..].iter().take_while(is_gone);
             let all = above.chain(&self.lines[*first..=*last]).chain(below);
-            sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone.iter().copied())))
+            sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone)))
         };
         hunks.iter().map(of_hunk).collect()
     }
@@ -241,7 +241,7 @@ impl Weave {
         let start = now.start.checked_sub(1).map_or(0, |it| shown[it] + 1);
         let is_gone = |it: &&WovenLine| now.is_empty() && !it.is_shown();
         let gone = self.lines[start..].iter().take_while(is_gone);
-        let gone = gone.flat_map(|it| it.gone.iter().copied());
+        let gone = gone.filter_map(|it| it.gone);
         sorted(lines.iter().filter_map(|at| self.lines[*at].by).chain(gone))
     }
 
@@ -252,7 +252,7 @@ impl Weave {
             EditBy::TakingBack(author) => vec![Mark { author, change: 0 }],
             EditBy::Owner => {
                 let all = self.lines.iter();
-                sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone.iter().copied())))
+                sorted(all.flat_map(|it| it.open_mark().into_iter().chain(it.gone)))
             }
         };
         let mut authors: Vec<_> = authors.iter().map(|it| it.author).collect();
@@ -278,7 +278,7 @@ impl Weave {
                 let start = at.checked_sub(1).map_or(0, |it| shown[it] + 1);
                 let end = shown.get(at).copied().unwrap_or(self.lines.len());
                 let mut gone = self.lines[start..end].iter();
-                gone.any(|it| it.text == text && it.gone.iter().any(is_own))
+                gone.any(|it| it.text == text && it.gone.as_ref().is_some_and(is_own))
             },
         };
         slide(changes, old, &wanted);
@@ -301,7 +301,7 @@ impl Weave {
                 continue;
             };
             let is_new = |it: &WovenLine| it.is_shown() && it.is_by(author);
-            let is_old = |it: &WovenLine| it.gone.iter().any(|it| it.author == author);
+            let is_old = |it: &WovenLine| it.gone.is_some_and(|it| it.author == author);
             let count =
                 |lines: &[WovenLine]| lines.iter().rev().take_while(|it| is_new(it)).count();
             let first = at - count(&self.lines[..*at]);
@@ -344,7 +344,7 @@ impl Weave {
         let mut rest = place.into_iter().enumerate().peekable();
         let comes_back = |candidate: Candidate| WovenLine {
             gone: match candidate.was_gone {
-                true => Vec::new(),
+                true => None,
                 false => candidate.line.gone,
             },
             ..candidate.line
@@ -367,7 +367,7 @@ impl Weave {
                     text: (*text).to_owned(),
                     by: by.mark(),
                     is_accepted: false,
-                    gone: Vec::new(),
+                    gone: None,
                 }));
             self.lines.append(&mut behind);
         }
@@ -408,7 +408,7 @@ impl EditBy {
 
 impl WovenLine {
     fn is_shown(&self) -> bool {
-        self.gone.is_empty()
+        self.gone.is_none()
     }
 
     /// Returns the change that added it and is not accepted.
@@ -421,14 +421,14 @@ impl WovenLine {
     }
 
     fn is_base(&self, author: usize) -> bool {
-        !self.is_by(author) && self.gone.iter().all(|it| it.author == author)
+        !self.is_by(author) && self.gone.is_none_or(|it| it.author == author)
     }
 
     /// Marks the line as removed. Returns false if no base has it any more.
     fn remove_by(&mut self, by: EditBy) -> bool {
         match by.mark() {
             Some(mark) if !self.is_by(mark.author) => {
-                self.gone.push(mark);
+                self.gone = Some(mark);
                 true
             }
             _ => false,
@@ -482,7 +482,7 @@ fn accepted_lines(change: &Hunk, mark: Mark) -> Vec<WovenLine> {
         text: (*text).to_owned(),
         by: None,
         is_accepted: false,
-        gone: vec![mark],
+        gone: Some(mark),
     };
     lines(&change.text).iter().map(line).collect()
 }
