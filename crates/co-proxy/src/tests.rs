@@ -200,7 +200,7 @@ async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A server that answers each connection with a fixed text after the head of a request, and keeps the requests.
+/// A server that answers each connection with a fixed text after the head of a request, and keeps the heads.
 struct TextServer {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
@@ -209,6 +209,12 @@ struct TextServer {
 
 impl TextServer {
     async fn start(answer: &'static str) -> Self {
+        Self::start_with(answer, false).await
+    }
+
+    /// With `echoes`, what follows on a connection is sent back.
+    async fn start_with(answer: impl Into<String>, echoes: bool) -> Self {
+        let answer = answer.into();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let heads = Arc::<Mutex<Vec<String>>>::default();
@@ -216,11 +222,15 @@ impl TextServer {
         let task = tokio::spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
-                let kept = Arc::clone(&kept);
+                let (kept, answer) = (Arc::clone(&kept), answer.clone());
                 tokio::spawn(async move {
                     let head = head(&mut stream).await;
                     kept.lock().unwrap().push(head);
                     stream.write_all(answer.as_bytes()).await.unwrap();
+                    if echoes {
+                        let (mut from, mut to) = stream.into_split();
+                        let _ = tokio::io::copy(&mut from, &mut to).await;
+                    }
                 });
             }
         });

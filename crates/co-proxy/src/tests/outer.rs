@@ -4,32 +4,12 @@ use super::tls::client_hello;
 use super::*;
 use crate::hello::ALERT;
 
-/// The person's proxy: keeps the heads of requests, and sends back what comes after a CONNECT.
-async fn outer(
-    status: &'static str,
-) -> (OuterProxy, Arc<Mutex<Vec<String>>>, AbortOnDropHandle<()>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let heads = Arc::<Mutex<Vec<String>>>::default();
-    let kept = Arc::clone(&heads);
-    let task = tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let kept = Arc::clone(&kept);
-            tokio::spawn(async move {
-                let head = head(&mut stream).await;
-                kept.lock().unwrap().push(head);
-                let answer = format!("HTTP/1.1 {status}\r\n\r\n");
-                stream.write_all(answer.as_bytes()).await.unwrap();
-                let (mut from, mut to) = stream.into_split();
-                let _ = tokio::io::copy(&mut from, &mut to).await;
-            });
-        }
-    });
-    let url = format!("http://me:secret@127.0.0.1:{port}");
+/// Returns the person's proxy, and its server, which sends back what comes after a CONNECT.
+async fn outer(status: &str) -> (OuterProxy, TextServer) {
+    let server = TextServer::start_with(format!("HTTP/1.1 {status}\r\n\r\n"), true).await;
+    let url = format!("http://me:secret@127.0.0.1:{}", server.port);
     let variables = [("ALL_PROXY".into(), url.into())];
-    let outer = OuterProxy::from_environment(&variables);
-    (outer, heads, AbortOnDropHandle::new(task))
+    (OuterProxy::from_environment(&variables), server)
 }
 
 fn behind(outer: OuterProxy) -> Scene {
@@ -42,14 +22,14 @@ fn behind(outer: OuterProxy) -> Scene {
 
 #[tokio::test]
 async fn connections_go_through_the_proxy_of_the_person() {
-    let (outer, heads, _task) = outer("200 OK").await;
+    let (outer, server) = outer("200 OK").await;
     let scene = behind(outer);
     let mut tunnel = scene.tunnel("good.example:7").await.unwrap();
     tunnel.write_all(b"there and back").await.unwrap();
     let mut back = [0; 14];
     tunnel.read_exact(&mut back).await.unwrap();
     assert_eq!(&back, b"there and back");
-    let head = heads.lock().unwrap().remove(0);
+    let head = server.heads().remove(0);
     assert!(
         head.starts_with("CONNECT good.example:7 HTTP/1.1\r\n"),
         "{head}"
@@ -60,21 +40,22 @@ async fn connections_go_through_the_proxy_of_the_person() {
         "{head}"
     );
     assert!(scene.tunnel("bad.example:7").await.is_err());
-    assert!(
-        heads.lock().unwrap().is_empty(),
+    assert_eq!(
+        server.heads().len(),
+        1,
         "it is not asked about what is refused"
     );
 }
 
 #[tokio::test]
 async fn plain_requests_go_whole_to_the_proxy_of_the_person() {
-    let (outer, heads, _task) = outer("200 OK").await;
+    let (outer, server) = outer("200 OK").await;
     let scene = behind(outer);
     let request = "GET http://good.example/a HTTP/1.1\r\nHost: good.example\r\nProxy-Authorization: Basic own\r\n\r\n";
     let mut client = scene.client().await;
     client.write_all(request.as_bytes()).await.unwrap();
     assert!(head(&mut client).await.starts_with("HTTP/1.1 200 OK"));
-    let head = heads.lock().unwrap().remove(0);
+    let head = server.heads().remove(0);
     assert!(
         head.starts_with("GET http://good.example/a HTTP/1.1\r\n"),
         "{head}"
@@ -87,7 +68,7 @@ async fn plain_requests_go_whole_to_the_proxy_of_the_person() {
 
 #[tokio::test]
 async fn a_proxy_of_the_person_that_refuses_is_named() {
-    let (outer, _heads, _task) = outer("407 Proxy Authentication Required").await;
+    let (outer, _server) = outer("407 Proxy Authentication Required").await;
     let answer = behind(outer).tunnel("good.example:7").await.unwrap_err();
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(
@@ -99,7 +80,7 @@ async fn a_proxy_of_the_person_that_refuses_is_named() {
 
 #[tokio::test]
 async fn a_name_of_this_machine_is_refused_behind_a_proxy_too() {
-    let (outer, heads, _task) = outer("200 OK").await;
+    let (outer, server) = outer("200 OK").await;
     let scene = Scene::new(Parts {
         outer,
         names: vec![("good.example", vec![vec![ip("169.254.169.254")]])],
@@ -110,12 +91,12 @@ async fn a_name_of_this_machine_is_refused_behind_a_proxy_too() {
     let plain = "GET http://good.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n";
     let answer = scene.send(plain).await;
     assert!(answer.contains("not to the internet"), "{answer}");
-    assert!(heads.lock().unwrap().is_empty());
+    assert!(server.heads().is_empty());
 }
 
 #[tokio::test]
 async fn on_port_443_the_name_must_be_that_of_the_connect() {
-    let (outer, _heads, _task) = outer("200 OK").await;
+    let (outer, _server) = outer("200 OK").await;
     let scene = behind(outer);
     let mut tunnel = scene.tunnel("good.example:443").await.unwrap();
     let hello = client_hello("good.example");
