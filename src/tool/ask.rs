@@ -236,10 +236,7 @@ impl PlannedCall for AskPerson {
         _context: &CallContext,
         _memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall {
-            only_looks: true,
-            ..JudgedCall::free(self.clone())
-        })
+        Ok(JudgedCall::looking(self.clone()))
     }
 }
 

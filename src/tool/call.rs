@@ -207,6 +207,14 @@ impl JudgedCall {
             action: JudgedAction::Other(Box::new(action)),
         }
     }
+
+    /// Returns a call that needs no verdict and changes nothing.
+    pub fn looking(action: impl CallAction + 'static) -> Self {
+        Self {
+            only_looks: true,
+            ..Self::free(action)
+        }
+    }
 }
 
 impl Resolution {

@@ -185,10 +185,7 @@ impl PlannedCall for WorkPlan {
         _context: &CallContext,
         _memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall {
-            only_looks: true,
-            ..JudgedCall::free(self.clone())
-        })
+        Ok(JudgedCall::looking(self.clone()))
     }
 }
 
