@@ -603,7 +603,7 @@ pub struct AskedHost {
     /// A name, or an address.
     pub host: String,
     pub port: u16,
-    /// Whose address it is, if it is not on the internet: "this machine".
+    /// The owner of the address, such as "this machine", if it is not on the internet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub special: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the connections of a command share.
+//! The state that all connections of a command share.
 
 use std::sync::Arc;
 

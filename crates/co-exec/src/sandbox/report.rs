@@ -24,7 +24,7 @@ const LANDLOCK: [(u32, &str); 4] = [
     ),
 ];
 
-/// What the levels need of this system, and what is missing.
+/// The needs of the levels, and those that this system does not meet.
 #[derive(Debug, Clone)]
 pub struct SandboxReport {
     /// A line about the kernel, or the reason why nothing can be confined.
