@@ -3,9 +3,9 @@
 //!
 //! `snapshot` reads the files and has the limits. [`Workspace`] decides when, and whose changes they are. [`Store`] keeps copies
 //! of the files in the state directory, `log` the changes of each chat. `round` finds the changes that the person has not
-//! answered yet, and `answers` keeps those of a review that has not ended. `difference` shows a change. `undo` plans what takes
-//! changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed process was doing. `head` notes
-//! where git's HEAD was.
+//! answered yet, with the files that `moves` pairs, and `answers` keeps those of a review that has not ended. `difference` shows a
+//! change. `undo` plans what takes changes back or makes those of a trial, `apply` does it, and `journal` finishes what a killed
+//! process was doing. `head` notes where git's HEAD was.
 //!
 //! This module knows no chat and asks no person. All of it blocks on files: call it from `spawn_blocking`.
 
@@ -16,6 +16,7 @@ mod difference;
 mod head;
 mod journal;
 mod log;
+mod moves;
 mod parts;
 mod round;
 mod snapshot;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::change::{Change, Entry, shown};
 use super::log::{AcceptedFile, By, Record};
+use super::moves::{Moves, blob};
 use super::parts::decode;
 use super::snapshot::entry_at;
 use super::store::Store;
@@ -27,9 +28,6 @@ mod tests;
 const OWN: usize = Weave::FIRST;
 /// The number of a change of which no record is known.
 const UNKNOWN: usize = usize::MAX;
-
-/// The most pairs of files that are compared to find those that were moved and changed at once.
-const MOST_COMPARED: usize = 400;
 
 /// A record of the chat with a number. The chat of a [`Round`] has the number 0.
 pub type OfChat = (usize, Record);
@@ -211,12 +209,8 @@ impl Round {
         let mut round = Self::default();
         let moves = round.moves(&changes, store);
         let mut files = BTreeMap::new();
-        for change in changes
-            .iter()
-            .filter(|it| moves.iter().all(|(from, _)| from.path != it.path))
-        {
-            let from = moves.iter().find(|(_, to)| to.path == change.path);
-            let from = from.map_or(change, |(from, _)| *from);
+        for change in changes.iter().filter(|it| !moves.is_old(it)) {
+            let from = moves.to(&change.path).unwrap_or(change);
             let of_chat = known.files.remove(&change.path);
             let mut file = of_chat.unwrap_or_else(|| FileRound::new(&change.path, None));
             file.follow(&change.after, EditBy::Owner, store)?;
@@ -243,16 +237,14 @@ impl Round {
     fn add(&mut self, record: &Record, by: EditBy, store: &Store) -> io::Result<()> {
         let moves = self.moves(&record.changes, store);
         let is_own = matches!(by, EditBy::Author(mark) if mark.author == OWN);
-        let is_moved = |it: &Change| moves.iter().any(|(from, _)| from.path == it.path);
-        for change in record.changes.iter().filter(|it| !is_moved(it)) {
+        for change in record.changes.iter().filter(|it| !moves.is_old(it)) {
             if change.is_directory() {
                 self.directories.extend(is_own.then(|| change.clone()));
                 continue;
             }
             let (path, after) = (&change.path, &change.after);
-            let from = moves.iter().find(|(_, to)| to.path == *path);
-            let before = from.map_or(&change.before, |(from, _)| &from.before);
-            let from = from.map_or(path, |(from, _)| &from.path);
+            let from = moves.to(path).unwrap_or(change);
+            let (before, from) = (&from.before, &from.path);
             let known = self.files.remove(from);
             let mut file = known.unwrap_or_else(|| FileRound::new(from, before.clone()));
             file.follow(before, EditBy::Owner, store)?;
@@ -283,41 +275,12 @@ impl Round {
         Ok(())
     }
 
-    /// Returns the files that some changes move: the change that removes the file, and the one that makes it.
-    fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Vec<(&'a Change, &'a Change)> {
-        let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
-        let gone = changes
-            .iter()
-            .filter(|it| is_file(&it.before) && it.after.is_none());
-        let mut made: Vec<_> = (changes.iter())
-            .filter(|it| it.before.is_none() && is_file(&it.after))
-            .filter(|it| self.files.get(&it.path).is_none_or(FileRound::is_gone))
-            .collect();
-        let mut moves = Vec::new();
-        let mut others = Vec::new();
-        for change in gone {
-            let name = self.files.get(&change.path).map(|it| &it.name);
-            let is_back = |it: &&Change| name == Some(&it.path);
-            let is_same = |it: &&Change| blob(&it.after) == blob(&change.before);
-            let at = made.iter().position(is_back);
-            let at = at.or_else(|| {
-                made.iter()
-                    .position(|it| is_same(it) && has_name(it, change))
-            });
-            match at.or_else(|| made.iter().position(is_same)) {
-                Some(at) => moves.push((change, made.remove(at))),
-                None => others.push(change),
-            }
-        }
-        // To compare many files takes long.
-        let is_few = others.len() * made.len() <= MOST_COMPARED;
-        for change in others {
-            let like = |it: &&Change| is_like(change, it, store);
-            let at = made.iter().position(|it| has_name(it, change) && like(it));
-            let at = at.or_else(|| made.iter().position(|it| is_few && like(it)));
-            moves.extend(at.map(|at| (change, made.remove(at))));
-        }
-        moves
+    /// Returns the moves among some changes.
+    fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Moves<'a> {
+        let is_free = |path: &Path| self.files.get(path).is_none_or(FileRound::is_gone);
+        let back = |path: &Path| self.files.get(path).map(|it| it.name.as_path());
+        let is_like = |gone: &Change, made: &Change| is_like(gone, made, store);
+        Moves::of(changes, back, is_free, is_like)
     }
 
     /// Takes what has changed since the last record for the person's. `open` has the buffers of the files.
@@ -489,10 +452,6 @@ impl FileRound {
 
 fn is_empty(entry: &Option<Entry>, store: &Store) -> bool {
     decode(entry, store).is_some_and(|it| it.as_str().is_empty())
-}
-
-fn has_name(one: &Change, other: &Change) -> bool {
-    one.path.file_name() == other.path.file_name()
 }
 
 /// Returns whether a file that was removed and one that was made have at least half of their lines in common.
@@ -864,11 +823,4 @@ fn own_lines(accepted: &Option<Entry>, baseline: Option<&FileText>, store: &Stor
         at = hunk.at.end;
     }
     own
-}
-
-fn blob(entry: &Option<Entry>) -> Option<&super::change::Blob> {
-    match entry {
-        Some(Entry::File { blob, .. }) => blob.as_ref(),
-        _ => None,
-    }
 }

@@ -1,0 +1,244 @@
+//! The files that were moved among those that a call removed and made.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::Peekable;
+use std::path::{Component, Path};
+
+use super::change::{Blob, Change, Entry};
+
+/// The most pairs of removed and made files that are all compared.
+const MOST_PAIRS: usize = 400;
+/// The most made files with its name that a removed file is compared with if there are more pairs.
+const MOST_OF_NAME: usize = 4;
+
+/// The changes of a call that together move files.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Moves<'a> {
+    /// The old paths.
+    gone: BTreeSet<&'a Path>,
+    /// The removals, by the new paths.
+    made: BTreeMap<&'a Path, &'a Change>,
+}
+
+/// The components of a path, the last one first. So the paths with the same end stand side by side.
+type ByEnd<'a> = Vec<Component<'a>>;
+
+/// Some files that a call made.
+type MadeFiles<'a> = BTreeMap<ByEnd<'a>, &'a Change>;
+
+impl<'a> Moves<'a> {
+    /// Pairs the changes that remove files with those that make them. Files of the same bytes belong together, then those that are
+    /// alike. Of several, the one whose path has the longest common end is taken.
+    ///
+    /// `back` returns the path to which a file may return. `is_free` says whether a made file may be another one.
+    /// `is_like` compares the texts of two files, which takes long: the number of its calls grows with that of the files, not of
+    /// the pairs.
+    pub(super) fn of<'b>(
+        changes: &'a [Change],
+        back: impl Fn(&Path) -> Option<&'b Path>,
+        is_free: impl Fn(&Path) -> bool,
+        mut is_like: impl FnMut(&Change, &Change) -> bool,
+    ) -> Self {
+        let mut made: BTreeMap<&Path, &Change> = (changes.iter())
+            .filter(|it| it.before.is_none() && is_file(&it.after) && is_free(&it.path))
+            .map(|it| (it.path.as_path(), it))
+            .collect();
+        let gone = changes.iter();
+        let mut gone: Vec<_> = gone
+            .filter(|it| is_file(&it.before) && it.after.is_none())
+            .collect();
+        let mut moves = Self::default();
+        gone.retain(|it| {
+            let found = back(&it.path).and_then(|name| made.remove(name));
+            !moves.add(it, found)
+        });
+        // A file without a copy is like no other one.
+        let mut same: HashMap<&Blob, MadeFiles<'a>> = HashMap::new();
+        for it in made.into_values() {
+            if let Some(blob) = blob(&it.after) {
+                same.entry(blob).or_default().insert(by_end(&it.path), it);
+            }
+        }
+        gone.retain(|it| {
+            let same = blob(&it.before).and_then(|it| same.get_mut(it));
+            let found = same.and_then(|same| {
+                let end = nearest(same, &by_end(&it.path)).next()?.0.clone();
+                same.remove(&end)
+            });
+            !moves.add(it, found)
+        });
+        let mut made: MadeFiles<'a> = same.into_values().flatten().collect();
+        let is_few = gone.len() * made.len() <= MOST_PAIRS;
+        for change in gone {
+            let end = by_end(&change.path);
+            let near = nearest(&made, &end);
+            let near = near.take_while(|(other, _)| is_few || other.first() == end.first());
+            let most = if is_few { MOST_PAIRS } else { MOST_OF_NAME };
+            let found = (near.take(most))
+                .find(|(_, it)| is_like(change, it))
+                .map(|(end, _)| end.clone());
+            moves.add(change, found.and_then(|end| made.remove(&end)));
+        }
+        moves
+    }
+
+    /// Returns whether a change is the removal of a file that was moved.
+    pub(super) fn is_old(&self, change: &Change) -> bool {
+        self.gone.contains(change.path.as_path())
+    }
+
+    /// Returns the removal of the file that was moved to a path.
+    pub(super) fn to(&self, path: &Path) -> Option<&'a Change> {
+        self.made.get(path).copied()
+    }
+
+    fn add(&mut self, gone: &'a Change, made: Option<&'a Change>) -> bool {
+        if let Some(made) = made {
+            self.gone.insert(&gone.path);
+            self.made.insert(&made.path, gone);
+        }
+        made.is_some()
+    }
+}
+
+fn by_end(path: &Path) -> ByEnd<'_> {
+    path.components().rev().collect()
+}
+
+/// Returns files, those first whose paths have most of their last components in common with `end`.
+fn nearest<'m, 'a>(
+    files: &'m MadeFiles<'a>,
+    end: &'m ByEnd<'a>,
+) -> impl Iterator<Item = (&'m ByEnd<'a>, &'m &'a Change)> {
+    let mut above = files.range(..end.clone()).rev().peekable();
+    let mut below = files.range(end.clone()..).peekable();
+    std::iter::from_fn(move || {
+        if common(&mut above, end) > common(&mut below, end) {
+            above.next()
+        } else {
+            below.next().or_else(|| above.next())
+        }
+    })
+}
+
+/// Returns the number of the last components that the next path and another one have in common; none if no path follows.
+fn common<'m, 'a: 'm, V>(
+    files: &mut Peekable<impl Iterator<Item = (&'m ByEnd<'a>, V)>>,
+    end: &ByEnd<'_>,
+) -> Option<usize> {
+    let (next, _) = files.peek()?;
+    let both = next.iter().zip(end);
+    Some(both.take_while(|(one, other)| one == other).count())
+}
+
+fn is_file(entry: &Option<Entry>) -> bool {
+    matches!(entry, Some(Entry::File { .. }))
+}
+
+/// Returns the copy of a file.
+pub(super) fn blob(entry: &Option<Entry>) -> Option<&Blob> {
+    match entry {
+        Some(Entry::File { blob, .. }) => blob.as_ref(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Option<Entry> {
+        let blob = (!text.is_empty()).then(|| Blob::of(text.as_bytes()));
+        Some(Entry::File { mode: 0o644, blob })
+    }
+
+    /// The files that changes remove and make: their paths and texts. A file without a text has no copy.
+    fn changes(gone: &[(&str, &str)], made: &[(&str, &str)]) -> Vec<Change> {
+        let change = |path: &str, before, after| Change {
+            path: path.into(),
+            before,
+            after,
+        };
+        let gone = gone
+            .iter()
+            .map(|(path, text)| change(path, file(text), None));
+        let made = made
+            .iter()
+            .map(|(path, text)| change(path, None, file(text)));
+        gone.chain(made).collect()
+    }
+
+    /// Checks the moves, as the old and the new paths. No two texts are alike.
+    fn check(gone: &[(&str, &str)], made: &[(&str, &str)], expected: &[(&str, &str)]) {
+        let changes = changes(gone, made);
+        let moves = Moves::of(&changes, |_| None, |_| true, |_, _| false);
+        let found = moves.made.iter();
+        let found: Vec<_> = found
+            .map(|(to, from)| (from.path.to_str().unwrap(), to.to_str().unwrap()))
+            .collect();
+        assert_eq!(found, expected);
+        assert!(expected.iter().all(|(from, to)| {
+            moves.gone.contains(Path::new(from)) && moves.to(Path::new(to)).is_some()
+        }));
+    }
+
+    #[test]
+    fn files_of_the_same_bytes_are_moved() {
+        check(&[("a", "1")], &[("b", "1")], &[("a", "b")]);
+        check(&[("a", "1")], &[("b", "2")], &[]);
+        // co does not know whether files without a copy are the same.
+        check(&[("a", "")], &[("b", "")], &[]);
+        check(&[("a", "1"), ("b", "1")], &[("c", "1")], &[("a", "c")]);
+    }
+
+    #[test]
+    fn of_equal_files_the_longest_common_end_of_the_path_decides() {
+        check(
+            &[("old/a/mod", "1"), ("old/b/mod", "1"), ("old/b/x", "1")],
+            &[("new/b/mod", "1"), ("new/c/x", "1"), ("z/a/mod", "1")],
+            &[
+                ("old/b/mod", "new/b/mod"),
+                ("old/b/x", "new/c/x"),
+                ("old/a/mod", "z/a/mod"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_file_goes_back_to_its_name_with_any_text() {
+        let changes = changes(&[("b", "1")], &[("a", "2"), ("c", "1")]);
+        let back = |path: &Path| (path == Path::new("b")).then_some(Path::new("a"));
+        let moves = Moves::of(&changes, back, |_| true, |_, _| false);
+        assert!(moves.to(Path::new("a")).is_some() && moves.to(Path::new("c")).is_none());
+        let moves = Moves::of(&changes, back, |it| it != Path::new("a"), |_, _| false);
+        assert!(moves.to(Path::new("a")).is_none() && moves.to(Path::new("c")).is_some());
+    }
+
+    #[test]
+    fn the_comparisons_grow_with_the_number_of_the_files() {
+        // 1,000 files of one name that were moved and changed at once, and as many that are alike to none.
+        for like in [true, false] {
+            let paths = |dir: &str| -> Vec<_> {
+                (0..1000).map(|it| format!("{dir}/d{it}/mod.rs")).collect()
+            };
+            let (old, new) = (paths("old"), paths("new"));
+            let old: Vec<_> = old.iter().map(|it| (it.as_str(), it.as_str())).collect();
+            let new: Vec<_> = new.iter().map(|it| (it.as_str(), it.as_str())).collect();
+            let changes = changes(&old, &new);
+            let mut compared = 0;
+            let moves = Moves::of(
+                &changes,
+                |_| None,
+                |_| true,
+                |from, to| {
+                    compared += 1;
+                    like && from.path.parent().unwrap().file_name()
+                        == to.path.parent().unwrap().file_name()
+                },
+            );
+            // The first one that is compared is the right one.
+            let expected = if like { (1000, 1000) } else { (0, 4000) };
+            assert_eq!((moves.made.len(), compared), expected);
+        }
+    }
+}
