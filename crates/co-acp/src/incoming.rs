@@ -1,0 +1,49 @@
+//! The messages of an agent.
+
+use agent_client_protocol_schema::v1::{
+    Error as AgentError, InitializeResponse, NewSessionResponse, PromptResponse, RequestId,
+    RequestPermissionRequest, SessionNotification,
+};
+
+/// The number of a request of the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestNumber(pub(crate) i64);
+
+/// A message of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    /// Something happened in a session.
+    Update {
+        update: Box<SessionNotification>,
+        /// The parts of a call that this version of the protocol does not know, such as a new state, as JSON.
+        unread: Vec<String>,
+    },
+    /// The agent asks for permission. It waits for [`AgentConnection::answer_permission`](crate::AgentConnection::answer_permission).
+    Permission {
+        id: RequestId,
+        request: Box<RequestPermissionRequest>,
+    },
+    /// The agent takes a question back.
+    Withdrawn(RequestId),
+    /// The answer to a request of the client.
+    Answer {
+        number: RequestNumber,
+        answer: Result<AgentAnswer, AgentError>,
+    },
+    /// A message that this client does not know, as JSON. If it was a request, the agent was told that there is no such method.
+    Unknown { method: String, text: String },
+    /// A line that is no message, or the start of a long one, or an answer to no request.
+    Garbage { start: String, length: usize },
+    /// The agent closed its output. Nothing more comes.
+    Ended,
+}
+
+/// A successful answer, by the method of the request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentAnswer {
+    Initialized(Box<InitializeResponse>),
+    Session(Box<NewSessionResponse>),
+    Authenticated,
+    /// A prompt has ended.
+    Prompted(PromptResponse),
+}

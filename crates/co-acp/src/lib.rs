@@ -1,0 +1,26 @@
+//! The client's side of the Agent Client Protocol (ACP), version 1, over any pair of pipes.
+//!
+//! An [`AgentConnection`] sends requests to one agent, and [`AgentConnection::next`] returns the agent's messages in the order in
+//! which they were written: updates, questions, and the answers to requests. Nothing runs between two calls of it, so an agent that
+//! nobody listens to waits at its full pipe.
+//!
+//! - `connection`: the requests of both directions, and what is open.
+//! - [`Incoming`]: a message of the agent. One that cannot be read is kept with its text.
+//! - `lines`: the lines of a stream, within a limit.
+//! - `outgoing`: the lines that wait for the agent.
+//!
+//! The crate knows no chat, no process and no confinement. The types of the messages are those of the protocol's own crate,
+//! [`schema`].
+
+mod connection;
+mod incoming;
+mod lines;
+mod outgoing;
+#[cfg(test)]
+mod tests;
+
+pub use agent_client_protocol_schema::v1 as schema;
+
+pub use connection::{AgentConnection, ClientName};
+pub use incoming::{AgentAnswer, Incoming, RequestNumber};
+pub use outgoing::SendError;
