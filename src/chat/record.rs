@@ -27,6 +27,8 @@ pub(super) struct Recorder {
     /// A copy of the title of the chat, for the same reason.
     title: String,
     items: Vec<Item>,
+    /// The end of the last turn, if it could not be written. Without it, the next prompt would count as one of that turn.
+    lost_end: Option<Item>,
     waiting: String,
     due: Instant,
 }
@@ -39,6 +41,7 @@ impl Recorder {
             id: None,
             title: String::new(),
             items: Vec::new(),
+            lost_end: None,
             waiting: String::new(),
             due: Instant::now(),
         }
@@ -72,6 +75,7 @@ impl Recorder {
     pub(super) fn resume(&mut self, log: TranscriptWriter, items: Vec<Item>) {
         self.write_to(log);
         self.items = items;
+        self.lost_end = None;
         self.waiting.clear();
     }
 
@@ -110,8 +114,18 @@ impl Recorder {
         }
     }
 
-    /// Writes an item. If that fails, notifies the person and returns false: then the chat must not act on the item.
+    /// Writes an item, and before it the end of the last turn if that is lost. If it fails, notifies the person and returns false:
+    /// then the chat must not act on the item.
     pub(super) async fn record(&mut self, item: Item) -> bool {
+        if let Some(end) = self.lost_end.take()
+            && !self.append(end).await
+        {
+            return false;
+        }
+        self.append(item).await
+    }
+
+    async fn append(&mut self, item: Item) -> bool {
         let Some(log) = &self.log else {
             self.items.push(item);
             return true;
@@ -128,7 +142,10 @@ impl Recorder {
                 self.items.push(item);
                 true
             }
-            Err(why) => self.fail(&why),
+            Err(why) => {
+                self.lost_end = Some(item).filter(|item| matches!(item, Item::End { .. }));
+                self.fail(&why)
+            }
         }
     }
 

@@ -136,6 +136,12 @@ impl TranscriptWriter {
         Ok(())
     }
 
+    /// Writes to another file from now on, such as `/dev/full`. Returns the file so far.
+    #[cfg(test)]
+    pub(crate) fn replace_file(&mut self, file: File) -> File {
+        std::mem::replace(&mut self.file, file)
+    }
+
     fn failed(&self, source: io::Error) -> Error {
         Error::Write {
             path: self.path.clone(),

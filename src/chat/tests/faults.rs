@@ -10,7 +10,7 @@ use crate::chat;
 use crate::protocol::{ChatState, ToEditor};
 use co_llm::Fault;
 use co_llm::scripted::Part;
-use co_llm::transcript::{Call, Decision, Item};
+use co_llm::transcript::{self, Call, Decision, End, Item};
 
 fn limited(seconds: u64) -> Vec<Part> {
     let fault = Fault::RateLimited {
@@ -216,6 +216,33 @@ async fn what_could_be_resumed_or_goes_on_is_not_held_back() {
     chat.command_says("resume", "gone").await;
     chat.resume(&id).await;
     assert_eq!(chat.turn("so does this").await, "done");
+}
+
+#[tokio::test]
+async fn a_turn_whose_end_the_full_disk_lost_has_ended() {
+    let test = Chat::new([]);
+    let mut chat = chat::Chat::new(
+        7,
+        test.front_end(7),
+        Arc::clone(&test.services),
+        test.place(),
+        test.app.clone(),
+    );
+    assert!(chat.recorder.ready(&test.place(), "fix it").await);
+    assert!(chat.recorder.record(Item::user("fix it")).await);
+    let log = chat.recorder.log().unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let file = log.lock().unwrap().replace_file(full.unwrap());
+    chat.end_turn(End::Done, None).await;
+    assert!(!chat.recorder.record(Item::user("/plan x")).await);
+    log.lock().unwrap().replace_file(file);
+    assert!(chat.recorder.record(Item::user("/plan it")).await);
+    assert!(transcript::is_planning(chat.recorder.items()));
+    assert_eq!(chat.turns_ended(), 1);
+    let id = chat.recorder.id().unwrap();
+    drop((chat, log));
+    let (_, loaded) = test.services.store.open(&id).unwrap();
+    assert!(transcript::is_planning(&loaded.items));
 }
 
 /// If the outcome of a call cannot be written, or the turn breaks, the model is not told that the call did not run.
