@@ -26,6 +26,7 @@ use co_exec::Executor;
 use co_exec::sandbox::{Launcher, SandboxSupport};
 use co_exec::secrets::redact::Redactor;
 use co_llm::scripted::{Part, Scripted};
+use co_llm::transcript::Item;
 use co_llm::{Fault, Provider};
 
 pub(super) use super::checks::{assert_order, eventually, lives, told, valid};
@@ -331,6 +332,8 @@ impl Chat {
                     }
                 }
                 ToEditor::BeforeCommand { request, command } => {
+                    let decided = matches!(self.disk().last(), Some(Item::Decision { .. }));
+                    assert!(decided, "hooks run before the decision is on disk");
                     let refusal = (command.command.contains("refused")).then(|| "no rm".to_owned());
                     buffers.reply(*request, BufferReply::Hooked(refusal));
                 }

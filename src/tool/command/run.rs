@@ -34,6 +34,8 @@ pub(super) struct AllowedCommand {
     /// The person replaced the model's command.
     pub edited: bool,
     pub decided: DecidedCall,
+    /// The words of each simple command.
+    words: Vec<Vec<String>>,
 }
 
 /// A running command with its way to hosts, if it has one.
@@ -52,18 +54,10 @@ impl JudgedCommand {
         };
         let confinement = confinement.map_err(NotRun::Because)?;
         let allowed = self.allowed(confinement, decided);
-        allowed.check(context).await?;
-        let number = match allowed.request.mode.background {
-            false => None,
-            true => {
-                let number = context.jobs(JobListRequest::NewNumber).await?;
-                Some(number.map_err(NotRun::Because)?)
-            }
-        };
         Ok(ReadyCall {
             level: Some(allowed.exec.confinement.name()),
             runs: Some(allowed.request.text()),
-            start: Box::pin(allowed.start(number, Arc::clone(context))),
+            start: Box::pin(allowed.start(Arc::clone(context))),
         })
     }
 
@@ -82,6 +76,7 @@ impl JudgedCommand {
             request: self.request.clone(),
             edited: self.call.edited.is_some(),
             decided: decided.clone(),
+            words: self.assessed.words.clone(),
         }
     }
 
@@ -93,10 +88,10 @@ impl JudgedCommand {
         }
     }
 
-    /// Returns the confinement of a command that the person or their rule allowed, when the command can run in it.
+    /// Returns the confinement of a command that the person or their rule allowed.
     ///
     /// # Errors
-    /// It cannot, for this reason.
+    /// The chosen confinement does not work here, for this reason.
     async fn approved_confinement(
         &self,
         context: &CallContext,
@@ -104,38 +99,44 @@ impl JudgedCommand {
     ) -> Result<Confinement, String> {
         let services = &context.services;
         let confinement = services.probe.for_approved(|| &context.workspace).await;
-        let confinement = match confinement.map_err(|refused| refused.to_string())? {
+        Ok(match confinement.map_err(|refused| refused.to_string())? {
             confinement if may_open(&decided.decision(), &self.request.text()) => {
                 secret_access::open(confinement, self.opens.clone())
             }
             confinement => confinement,
-        };
-        if confinement == Confinement::Plain {
-            let environment = services.executor.agent_environment();
-            let ready = readiness::wait(services, &self.assessed.words, &environment);
-            context.unless_cancelled(ready).await.unwrap_or(Ok(()))?;
-        }
-        Ok(confinement)
+        })
     }
 }
 
 impl AllowedCommand {
-    /// Asks the hooks of plugins about the command, and reads the values of secrets that it may change.
-    pub(super) async fn check(&self, context: &CallContext) -> Result<(), NotRun> {
+    /// Asks the hooks of plugins about the command, starts the container engine that it needs, and reads the values of secrets that
+    /// it may change. The decision is on disk by then, because all of this may have effects.
+    pub(super) async fn before_start(&self, context: &CallContext) -> Result<(), NotRun> {
         if let Some(why) = context.plugin_refusal(self.for_hooks(context)).await {
             return Err(NotRun::Because(why));
         }
-        context.load_secret_values(&self.exec.confinement).await;
+        let ExecContext {
+            confinement,
+            unasked,
+            ..
+        } = &self.exec;
+        if !unasked && *confinement == Confinement::Plain {
+            let services = &context.services;
+            let environment = services.executor.agent_environment();
+            let ready = readiness::wait(services, &self.words, &environment);
+            let ready = context.unless_cancelled(ready).await;
+            ready.unwrap_or(Ok(())).map_err(NotRun::Because)?;
+        }
+        context.load_secret_values(confinement).await;
         Ok(())
     }
 
-    /// Starts the command, or the job with a number.
-    async fn start(
-        self,
-        number: Option<u64>,
-        context: Arc<CallContext>,
-    ) -> Result<RunningCall, NotRun> {
-        if let Some(number) = number {
+    /// Starts the command, or a job.
+    async fn start(self, context: Arc<CallContext>) -> Result<RunningCall, NotRun> {
+        self.before_start(&context).await?;
+        if self.request.mode.background {
+            let number = context.jobs(JobListRequest::NewNumber).await?;
+            let number = number.map_err(NotRun::Because)?;
             let job = self.start_job(&context, number).await?;
             return Ok(Box::pin(
                 async move { self.first_output(&job, &context).await },

@@ -169,12 +169,12 @@ impl JudgedCommand {
         let place = tried::begin(&context.services, Arc::clone(&context.judge)).await;
         let place = place.map_err(NotRun::Because)?;
         let allowed = self.allowed(place.confinement(), decided);
-        allowed.check(context).await?;
         let (call, context) = (self.call.clone(), Arc::clone(context));
         Ok(ReadyCall {
             level: Some(allowed.exec.confinement.name()),
             runs: Some(allowed.request.text()),
             start: Box::pin(async move {
+                allowed.before_start(&context).await?;
                 let running = allowed.execute_trial(&context).await?;
                 let rest: RunningCall<TriedCall> = Box::pin(async move {
                     let (outcome, mut result) = allowed.follow(running, &context).await?;

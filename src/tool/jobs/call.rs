@@ -12,7 +12,7 @@ use crate::text::one_line;
 use crate::tool::JudgedAction;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallResult, DecidedCall,
-    JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
+    JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
@@ -165,24 +165,21 @@ impl CallAction for JobInput {
         context: &Arc<CallContext>,
         _decided: &DecidedCall,
     ) -> Result<ReadyCall, NotRun> {
-        let planned = PlannedCommand {
-            chat: context.chat,
-            command: self.text.clone(),
-            cwd: self.job.cwd.display().to_string(),
-            unasked: false,
-            job: Some(self.job.number),
-        };
-        // Hooks are not asked about the end of the input.
-        if !self.text.is_empty()
-            && let Some(why) = context.plugin_refusal(planned).await
-        {
-            return Err(NotRun::Because(not_typed(why)));
-        }
         let (level, context) = (self.job.conditions.level, Arc::clone(context));
-        let line = self.request.line();
-        Ok(ReadyCall::new(Some(level), Some(line), async move {
-            self.put(&context, level).await
-        }))
+        Ok(ReadyCall {
+            level: Some(level),
+            runs: Some(self.request.line()),
+            start: Box::pin(async move {
+                // Hooks are not asked about the end of the input.
+                if !self.text.is_empty()
+                    && let Some(why) = context.plugin_refusal(self.for_hooks(&context)).await
+                {
+                    return Err(NotRun::Because(not_typed(why)));
+                }
+                let rest: RunningCall = Box::pin(async move { self.put(&context, level).await });
+                Ok(rest)
+            }),
+        })
     }
 }
 
@@ -218,6 +215,17 @@ async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResul
 }
 
 impl JobInput {
+    /// Returns the text as the hooks of plugins get it.
+    fn for_hooks(&self, context: &CallContext) -> PlannedCommand {
+        PlannedCommand {
+            chat: context.chat,
+            command: self.text.clone(),
+            cwd: self.job.cwd.display().to_string(),
+            unasked: false,
+            job: Some(self.job.number),
+        }
+    }
+
     /// Types to the job.
     async fn put(
         self: Box<Self>,
