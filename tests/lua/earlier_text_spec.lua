@@ -239,6 +239,35 @@ describe('a long chat that is resumed', function()
     same(expected, folds())
   end)
 
+  it('knows the calls of all parts', function()
+    local function calls(...)
+      return vim.tbl_map(function(row)
+        local shown = messages.call(1, 'ls', { state = 'done', kept = 1 })
+        shown.type, shown.chat, shown.call = nil, nil, nil
+        shown.row, shown.output, shown.skipped = row, 1, 0
+        return shown
+      end, { ... })
+    end
+    local nvim = chat({ calls = calls(0, 10) })
+    send_rest(nvim, { { calls = calls(0, 50) }, { calls = calls(7) } })
+    nvim:receive(messages.append('\n'), messages.call(9, 'ls'))
+    nvim:wait_line(CHAT, '~ ls')
+    nvim:keys('<C-w>kG')
+    for _, line in ipairs({ 301, 211, 201, 151, 101, 8 }) do
+      nvim:keys('[c')
+      nvim:wait("return vim.fn.line('.') == ...", line)
+    end
+    -- The output of a call belongs to it, the line below does not.
+    local found = [[
+      local text = require('co.chat.registry').get(1).text
+      return vim.tbl_map(function(line)
+        local call = text:call_at(line - 1)
+        return call and call:row() + 1 or 0
+      end, { ... })
+    ]]
+    same({ 0, 8, 8, 0, 211, 211, 0 }, nvim:lua(found, 7, 8, 9, 10, 211, 212, 213))
+  end)
+
   it('folds an answer that begins in text that has not come', function()
     local nvim = chat()
     nvim:wait_sent(1, 'earlier_text')

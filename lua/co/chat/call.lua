@@ -473,24 +473,6 @@ function M.lay_out(rows, output)
     end
 end
 
---- Returns the rows of the lines of calls, from top to bottom, and the extmarks of these lines: the calls that begin among
---- some rows, and the last one above them.
----@param buf integer
----@param first? integer
----@param last? integer
----@return { row: integer, head: integer }[]
-function M.rows(buf, first, last)
-  local from, to = { first or 0, 0 }, { last or -1, -1 }
-  local marks = api.nvim_buf_get_extmarks(buf, heads, from, to, {})
-  if first and first > 0 then
-    local above = api.nvim_buf_get_extmarks(buf, heads, { first - 1, -1 }, 0, { limit = 1 })
-    marks = vim.list_extend(above, marks)
-  end
-  return vim.tbl_map(function(mark)
-    return { row = mark[2], head = mark[1] }
-  end, marks)
-end
-
 --- Forgets all calls of a buffer. Neovim keeps extmarks of a buffer that it unloads.
 ---@param buf integer
 function M.clear(buf)

@@ -3,7 +3,6 @@ local M = {}
 
 local api = vim.api
 local buffer = require('co.ui.buffer')
-local call = require('co.chat.call')
 local call_target = require('co.chat.call_target')
 local callbacks = require('co.chat.callbacks')
 local chat_text = require('co.chat.text')
@@ -126,15 +125,16 @@ local function map_hide(chat, lhs)
 end
 
 --- Goes to the next or the previous call. In diff mode, the keys go to changes, as in each window.
+---@param chat co.Chat
 ---@param step 1|-1
-local function jump_to_call(step)
+local function jump_to_call(chat, step)
   if vim.wo.diff then
     vim.cmd.normal({ vim.v.count1 .. (step == 1 and ']c' or '[c'), bang = true })
     return
   end
-  local rows = vim.tbl_map(function(place)
-    return place.row
-  end, call.rows(api.nvim_get_current_buf()))
+  local rows = vim.tbl_map(function(shown)
+    return shown:row()
+  end, chat.text.calls)
   for _ = 1, vim.v.count1 do
     windows.jump(rows, step)
   end
@@ -148,10 +148,10 @@ local function map_calls(chat)
     buffer.map(chat.buf, 'n', keys[action], run, desc)
   end
   map('next_call', 'next call', function()
-    jump_to_call(1)
+    jump_to_call(chat, 1)
   end)
   map('previous_call', 'previous call', function()
-    jump_to_call(-1)
+    jump_to_call(chat, -1)
   end)
   map('target', 'open the file or the output of a call', function()
     local row = api.nvim_win_get_cursor(0)[1] - 1

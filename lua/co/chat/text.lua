@@ -32,7 +32,7 @@ local WITHOUT_PARSERS = [[
 
 ---@class (exact) co.ChatText
 ---@field buf integer
----@field calls table<integer, co.ChatCall> by the extmarks of their lines
+---@field calls co.ChatCall[] from top to bottom
 ---@field live table<integer, co.ChatCall> those that this backend may change, by number
 ---@field blocks table<integer, co.ChatCall> the calls whose output is not complete, by block
 ---@field above integer the bytes of earlier text that are not there yet
@@ -254,11 +254,13 @@ end
 --- Takes in the calls of a part whose lines are in the buffer, from the first row on.
 ---@param placed { row: integer, place: fun(buf: integer, row: integer): co.ChatCall }[]
 function ChatText:add_calls(placed)
-  for _, one in ipairs(placed) do
-    local added = one.place(self.buf, one.row)
-    self.calls[added.head] = added
-    added:fold()
+  local added = vim.tbl_map(function(one)
+    return one.place(self.buf, one.row)
+  end, placed)
+  for _, one in ipairs(added) do
+    one:fold()
   end
+  self.calls = vim.list_extend(added, self.calls)
 end
 
 --- Replaces the whole text.
@@ -319,7 +321,7 @@ function ChatText:call(message)
     else
       shown = call.append(self.buf, message)
       self.live[message.call] = shown
-      self.calls[shown.head] = shown
+      self.calls[#self.calls + 1] = shown
       -- The text above is complete.
       self:highlight()
     end
@@ -353,21 +355,40 @@ function ChatText:end_calls()
   self.live, self.blocks = {}, {}
 end
 
+--- Returns the index of the first call with a line at a row or below it.
+---
+--- To ask Neovim for the last extmark of a call above a row would take as long as the text has extmarks of any kind.
+---@param row integer
+---@return integer
+function ChatText:first_call(row)
+  local first, after = 1, #self.calls + 1
+  while first < after do
+    local middle = math.floor((first + after) / 2)
+    if self.calls[middle]:last() > row then
+      after = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+
 --- Returns the parts of some rows that are calls, each with the row after it.
 ---@param first integer
 ---@param last integer
 ---@return { first: integer, after: integer }[]
 function ChatText:call_rows(first, last)
   local found = {}
-  for _, place in ipairs(call.rows(self.buf, first, last)) do
-    local known = self.calls[place.head]
-    local after = known and place.row + known:height() or 0
-    if after > first then
-      found[#found + 1] = {
-        first = math.max(place.row, first),
-        after = math.min(after, last + 1),
-      }
+  for index = self:first_call(first), #self.calls do
+    local shown = self.calls[index]
+    local row = shown:row()
+    if row > last then
+      break
     end
+    found[#found + 1] = {
+      first = math.max(row, first),
+      after = math.min(shown:last(), last + 1),
+    }
   end
   return found
 end
@@ -376,22 +397,15 @@ end
 ---@param row integer
 ---@return co.ChatCall?
 function ChatText:call_at(row)
-  for _, place in ipairs(call.rows(self.buf, row, row)) do
-    local known = self.calls[place.head]
-    if known and row >= place.row and row < known:last() then
-      return known
-    end
-  end
+  local shown = self.calls[self:first_call(row)]
+  return shown and row >= shown:row() and shown or nil
 end
 
 --- Closes the folds of all calls in a window that now shows the text.
 ---@param win integer
 function ChatText:fold_in(win)
-  for _, place in ipairs(call.rows(self.buf)) do
-    local known = self.calls[place.head]
-    if known then
-      known:fold(win)
-    end
+  for _, shown in ipairs(self.calls) do
+    shown:fold(win)
   end
   self.folded_answers:fold_in(win)
 end
