@@ -8,6 +8,7 @@ local disk = require('co.ui.file_text')
 local last_window = require('co.ui.last_window')
 local server_places = require('co.buffers.server_places')
 local server_request = require('co.buffers.server_request')
+local symbol_name = require('co.buffers.symbol_name')
 local log = require('co.ui.log')
 local workspace_edit = require('co.buffers.workspace_edit')
 
@@ -20,7 +21,8 @@ local MOST_PLACES = 8
 -- Bytes of a name. Those of other letters than ASCII count.
 local WORD = '[%w_\128-\255]'
 
---- A question to language servers. The topic `workspace` finds the symbols of that name anywhere.
+--- A question to language servers. The topic `workspace` finds the symbols of that name anywhere. The name may be qualified, such as
+--- `Type::method`.
 ---@class (exact) co.ServerQuery
 ---@field topic string
 ---@field file? string
@@ -165,7 +167,7 @@ local function items_of(result, buf, client, query, ticks)
   elseif topic == 'workspace' then
     -- Servers match parts of names too, and may leave the range out.
     result = vim.tbl_filter(function(symbol)
-      return symbol.name == query.name and symbol.location.range ~= nil
+      return symbol_name.names(query.name or '', symbol) and symbol.location.range ~= nil
     end, result)
     result = vim.tbl_map(function(symbol)
       return symbol.location
@@ -178,17 +180,16 @@ end
 ---@param clients vim.lsp.Client[]
 ---@param query co.ServerQuery
 ---@param buf integer
----@param place? [integer, integer]
+---@param place? [integer, integer]|string a place in the buffer, or the text of a search for symbols
 ---@param ticks table<integer, integer>
 ---@param done fun(items: table[], why?: string) `why` is the problem of a language server
 local function request(clients, query, buf, place, ticks, done)
   local waiting, items, why = #clients, {}, nil
   for _, client in ipairs(clients) do
     local params = { textDocument = vim.lsp.util.make_text_document_params(buf) }
-    if query.topic == 'workspace' then
-      params = { query = query.name }
-    end
-    if place then
+    if type(place) == 'string' then
+      params = { query = place }
+    elseif place then
       local encoding = client.offset_encoding --[[@as 'utf-8'|'utf-16'|'utf-32']]
       local character = vim.lsp.util.character_offset(buf, place[1], place[2], encoding)
       params.position = { line = place[1], character = character }
@@ -246,13 +247,20 @@ function M.ask(query, done)
     return finish({ problem = 'its language server cannot tell ' .. query.topic })
   end
   local ticks = workspace_edit.ticks()
-  local name = query.topic ~= 'workspace' and query.name
-  local places = name and places_of(buf, name, query.line) or {}
-  if name and #places == 0 then
-    local where = query.line and ('line %d'):format(query.line) or 'it'
-    return finish({ problem = ('the name does not stand in %s'):format(where) })
+  ---@type ([integer, integer]|string)[]
+  local places
+  if query.topic == 'workspace' then
+    places = symbol_name.searches(query.name or '')
+  elseif query.name then
+    places = places_of(buf, query.name, query.line)
+    if #places == 0 then
+      local where = query.line and ('line %d'):format(query.line) or 'it'
+      return finish({ problem = ('the name does not stand in %s'):format(where) })
+    end
+  else
+    places = {}
   end
-  ---@type [vim.lsp.Client[], [integer, integer]?][]
+  ---@type [vim.lsp.Client[], ([integer, integer]|string)?][]
   local attempts = {}
   for index = 1, math.max(#places, 1) do
     -- Two edits of a rename would not fit together.

@@ -2,6 +2,7 @@
 local M = {}
 
 local api = vim.api
+local definitions = require('co.buffers.definitions')
 local disk = require('co.ui.file_text')
 local editor_query = require('co.buffers.editor_query')
 local last_window = require('co.ui.last_window')
@@ -15,32 +16,18 @@ local DEFINITIONS, REFERENCES = 5, 50
 ---@param done fun(query?: co.ContextQuery, missing?: string)
 function M.places(name, done)
   local file = disk.resolve(api.nvim_buf_get_name(last_window.buffer()))
-  ---@param topic string
-  ---@param most integer
-  ---@param next fun(answer: co.EditorAnswer)
-  local function ask(topic, most, next)
-    editor_query.ask({ topic = topic, file = file, name = name, most = most }, next)
-  end
-  ---@param definitions co.ServerPlace[]
-  local function finish(definitions)
-    ask('references', REFERENCES, function(answer)
+  definitions.find(name, DEFINITIONS, function(places, problem)
+    if not places then
+      return done(nil, problem)
+    end
+    local query = { topic = 'references', file = file, name = name, most = REFERENCES }
+    editor_query.ask(query, function(answer)
       done({
         kind = 'places',
-        definitions = definitions,
+        definitions = places,
         references = answer.places or {},
         more = answer.more or 0,
       })
-    end)
-  end
-  ask('definition', DEFINITIONS, function(here)
-    if here.places and #here.places > 0 then
-      return finish(here.places)
-    end
-    ask('workspace', DEFINITIONS, function(anywhere)
-      if anywhere.places and #anywhere.places > 0 then
-        return finish(anywhere.places)
-      end
-      done(nil, here.problem or anywhere.problem or 'its language server knows no such name')
     end)
   end)
 end

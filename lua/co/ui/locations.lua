@@ -88,7 +88,7 @@ end
 ---@param at integer
 ---@param cwd string
 ---@return co.Location?
-local function around(text, at, cwd)
+function M.find_at(text, at, cwd)
   local best
   local longest = 0
   local starts = edges(text, at, -1)
@@ -114,7 +114,7 @@ end
 ---@param cwd string
 ---@return co.Location?
 function M.find(text, at, cwd)
-  local found = around(text, at, cwd)
+  local found = M.find_at(text, at, cwd)
   if found then
     return found
   end
@@ -124,7 +124,7 @@ function M.find(text, at, cwd)
     if not start then
       return nil
     end
-    local location = start > 1 and around(text, start - 1, cwd)
+    local location = start > 1 and M.find_at(text, start - 1, cwd)
     if location and location.line then
       return location
     end

@@ -254,6 +254,17 @@ M.commands = {
       return true
     end,
   },
+  symbols = {
+    about = 'fill the quickfix list with the files and names of an answer',
+    run = function(_, chat)
+      if chat then
+        require('co.chat.symbols').list(chat)
+      else
+        notify.info('there is no chat')
+      end
+      return true
+    end,
+  },
   log = {
     about = 'show what went wrong',
     run = function()
