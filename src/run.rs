@@ -293,7 +293,7 @@ async fn follow(
     } = started;
     let showing = match streams {
         Streams::Terminal(_) => services.editor.show_terminal(number, running.feed()),
-        Streams::Whole | Streams::Open => {
+        Streams::Whole | Streams::Open | Streams::Pipes => {
             services.editor.show(Target::Run(number), running.screen())
         }
     };

@@ -3,6 +3,7 @@
 //! A level is a value with its parts, see [`level::Level`]. Code that starts, limits or follows a command looks at these
 //! parts, and never asks which level it is. To add a level, add a file like [`read_only`] and its lines here.
 
+mod agent;
 mod container;
 pub(crate) mod level;
 mod read_only;
@@ -11,6 +12,7 @@ mod workspace;
 
 use std::path::{Path, PathBuf};
 
+pub use agent::WORDS as AGENT_WORDS;
 pub use container::WORDS as CONTAINER_WORDS;
 pub use read_only::NAME as READ_ONLY;
 pub use trial::WORDS as TRIAL_WORDS;
@@ -19,7 +21,7 @@ pub use workspace::WORDS as WORKSPACE_WORDS;
 pub(crate) use container::ContainerLevel;
 pub(crate) use workspace::level as workspace_level;
 
-use level::{ClosedBy, ClosedSecrets, Level, OverlayPlaces, ShownSecrets};
+use level::{ClosedBy, ClosedSecrets, GrantedPlaces, Level, OverlayPlaces, ShownSecrets};
 
 /// A level of confinement, and the places that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,6 +49,13 @@ pub enum Confinement {
         /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
         /// in the layer. The locks are the same as for `ignored`.
         caches: Option<PathBuf>,
+    },
+    /// It is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.
+    Agent {
+        workspace: PathBuf,
+        places: GrantedPlaces,
+        /// True if it has the network of the machine. Otherwise it has a network of its own, in which there is nothing but itself.
+        whole_network: bool,
     },
     /// It runs in a container that has the workspace.
     Container {
@@ -92,6 +101,11 @@ impl Confinement {
                     caches: caches.as_deref(),
                 },
             )),
+            Self::Agent {
+                workspace,
+                places,
+                whole_network,
+            } => Holder::Kernel(agent::level(workspace, places, *whole_network)),
             Self::Container {
                 workspace,
                 shown,
@@ -122,7 +136,7 @@ impl Confinement {
         self.parts().map(|(_, _, secrets)| secrets)
     }
 
-    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `container`.
+    /// Returns the name of the level: `none`, `read-only`, `workspace`, `trial`, `agent`, `container`.
     pub fn name(&self) -> &'static str {
         self.parts().map_or(NO_LEVEL, |(name, _, _)| name)
     }

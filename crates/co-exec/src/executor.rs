@@ -240,7 +240,7 @@ impl Executor {
             level.is_some_and(|level| level.network == Network::Own)
         };
         if !ports.is_empty() && !has_own_network() {
-            let why = "only a trial has a network of its own, with ports that co can watch";
+            let why = "this level has no network of its own, with ports that co can watch";
             return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
         }
         let timeout = self.timeout(&spec)?;

@@ -66,8 +66,10 @@ mod timed_output;
 pub mod watcher;
 
 pub use command::{Caller, CommandSpec, Program, UNTIL_IT_ENDS};
-pub use confinement::level::{Level, ShownSecrets};
-pub use confinement::{CONTAINER_WORDS, Confinement, READ_ONLY, TRIAL_WORDS, WORKSPACE_WORDS};
+pub use confinement::level::{GrantedPlaces, Level, ShownSecrets};
+pub use confinement::{
+    AGENT_WORDS, CONTAINER_WORDS, Confinement, READ_ONLY, TRIAL_WORDS, WORKSPACE_WORDS,
+};
 pub use environment::{Environment, GIT_ENVIRONMENT, HostEnvironment};
 pub use error::Error;
 pub use executor::running_command::RunningCommand;
@@ -85,7 +87,7 @@ pub use process::cwd::confine_cwd;
 pub use process::env::{LISTS as ENVIRONMENT, forced as forced_environment};
 pub use process::input::{CommandInput, InputError};
 pub use process::pty::TerminalSize;
-pub use process::streams::Streams;
+pub use process::streams::{CommandPipes, Streams};
 pub use process::terminal::detach_terminal;
 pub use process::time_limit::{TimeHold, TimeLimit};
 pub use process::{privacy, watchdog};

@@ -1,8 +1,11 @@
 //! Commands whose input stays open, and commands in a terminal.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::time::Duration;
 
-use co_exec::{InputError, Streams, TerminalSize};
+use co_exec::{Confinement, GrantedPlaces, InputError, RunningCommand, Streams, TerminalSize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Bench, TERMINAL, Watched, alive, eventually};
 
@@ -212,4 +215,102 @@ async fn a_closed_input_ends_what_reads_it() {
     running.input().unwrap().close().unwrap();
     let outcome = running.outcome().await;
     assert_eq!((outcome.exit, outcome.output.as_str()), (Some(0), ""));
+}
+
+/// Writes `text` to the program's standard input, closes it, and returns what the program writes to standard output.
+async fn talk(running: &mut RunningCommand, text: &str) -> String {
+    let mut pipes = running.take_pipes().unwrap();
+    assert!(running.take_pipes().is_none());
+    pipes.input.write_all(text.as_bytes()).await.unwrap();
+    drop(pipes.input);
+    let mut output = String::new();
+    pipes.output.read_to_string(&mut output).await.unwrap();
+    output
+}
+
+#[tokio::test]
+async fn the_caller_speaks_with_a_program_whose_output_is_its_standard_error() {
+    let bench = Bench::new();
+    let mut running = bench
+        .start_on("cat; echo over >&2; exit 3", Streams::Pipes)
+        .await;
+    let text = "a line\n".repeat(30_000);
+    let talked = async {
+        let mut pipes = running.take_pipes().unwrap();
+        let write = async {
+            pipes.input.write_all(text.as_bytes()).await.unwrap();
+            drop(pipes.input);
+        };
+        let mut output = String::new();
+        let (_, ()) = tokio::join!(pipes.output.read_to_string(&mut output), write);
+        output
+    };
+    assert_eq!(talked.await, text);
+    let outcome = running.outcome().await;
+    assert_eq!(
+        (outcome.exit, outcome.bytes),
+        (Some(3), 5),
+        "{}",
+        outcome.output
+    );
+    assert!(outcome.output.starts_with("over\n"));
+}
+
+/// The level of another agent: its own places, and no network but the port that the caller watches.
+#[tokio::test]
+async fn an_agent_has_its_places_and_reaches_only_its_caller() {
+    let bench = Bench::with_launcher(|_| {});
+    let outside = tempfile::tempdir().unwrap();
+    for name in ["own", "read"] {
+        std::fs::create_dir(outside.path().join(name)).unwrap();
+    }
+    std::fs::write(outside.path().join("read/file"), "readable").unwrap();
+    std::fs::write(outside.path().join("secret"), "hunter2").unwrap();
+    let machine = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = machine.local_addr().unwrap().port();
+    let script = format!(
+        "cd {}; cat read/file; echo; echo x > own/file && echo wrote; cat secret; echo x > read/more; echo x > beside; \
+         read -r line; echo \"$line\" > \"$OLDPWD/work\" && echo worked; \
+         exec 3<>/dev/tcp/127.0.0.1/17480 && read -r told <&3 && echo \"$told\"; exec 4<>/dev/tcp/127.0.0.1/{port}",
+        outside.path().display()
+    );
+    let workspace = bench.path().canonicalize().unwrap();
+    let mut spec = bench.spec(&script);
+    spec.cwd = workspace.clone();
+    spec.confinement = Confinement::Agent {
+        workspace: workspace.clone(),
+        places: GrantedPlaces {
+            read: vec![outside.path().join("read")],
+            write: vec![outside.path().join("own")],
+        },
+        whole_network: false,
+    };
+    let started = bench
+        .executor
+        .start_listening(spec, Streams::Pipes, &[17_480])
+        .await;
+    let (mut running, listeners) = started.unwrap();
+    let listener = listeners.into_iter().next().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        stream.write_all(b"from the caller\n").unwrap();
+    });
+    let output = talk(&mut running, "typed\n").await;
+    let outcome = running.outcome().await;
+    assert_eq!(
+        output, "readable\nwrote\nworked\nfrom the caller\n",
+        "{}",
+        outcome.output
+    );
+    server.join().unwrap();
+    assert_eq!(
+        std::fs::read_to_string(workspace.join("work")).unwrap(),
+        "typed\n"
+    );
+    assert!(outside.path().join("own/file").exists());
+    assert!(!outside.path().join("read/more").exists() && !outside.path().join("beside").exists());
+    assert!(!outcome.output.contains("hunter2"));
+    machine.set_nonblocking(true).unwrap();
+    assert!(machine.accept().is_err(), "the machine is another network");
+    assert_eq!(outcome.level, "agent");
 }

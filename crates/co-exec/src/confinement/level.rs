@@ -13,6 +13,8 @@ pub struct Level<'a> {
     pub(crate) words: &'static str,
     pub(crate) secrets: ClosedSecrets<'a>,
     pub(crate) access: Access<'a>,
+    /// Places outside the workspace that are granted beside those of every command.
+    pub(crate) places: Option<&'a GrantedPlaces>,
     pub(crate) calls: Calls,
     pub(crate) network: Network,
     pub(crate) tmp: TmpPlace,
@@ -28,6 +30,15 @@ pub(crate) struct ClosedSecrets<'a> {
     /// Those that the command may open.
     pub(crate) shown: &'a ShownSecrets,
     pub(crate) closed_by: ClosedBy,
+}
+
+/// Files and directories outside the workspace that a command gets, by their absolute paths. One that does not exist is not granted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GrantedPlaces {
+    /// It reads these, and runs programs in them.
+    pub read: Vec<PathBuf>,
+    /// It also changes these.
+    pub write: Vec<PathBuf>,
 }
 
 /// The access of a command to its workspace, in which the secrets and the files that run later are protected.

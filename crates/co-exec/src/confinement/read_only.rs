@@ -19,6 +19,7 @@ pub(super) fn level(workspace: &Path) -> Level<'_> {
             closed_by: ClosedBy::Rules,
         },
         access: Access::Read,
+        places: None,
         calls: Calls::Look,
         network: Network::None,
         tmp: TmpPlace::Memory,

@@ -20,6 +20,7 @@ pub(super) fn level<'a>(workspace: &'a Path, places: OverlayPlaces<'a>) -> Level
             closed_by: ClosedBy::OverlayMounts,
         },
         access: Access::Overlay(places),
+        places: None,
         calls: Calls::Work { reserve: false },
         network: Network::Own,
         tmp: TmpPlace::Disk,

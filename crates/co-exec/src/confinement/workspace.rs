@@ -19,6 +19,7 @@ pub(crate) fn level<'a>(workspace: &'a Path, network: bool, shown: &'a ShownSecr
             closed_by: ClosedBy::WritableMounts,
         },
         access: Access::Write,
+        places: None,
         calls: Calls::Work { reserve: true },
         network: match network {
             true => Network::Machine,

@@ -13,6 +13,7 @@ use crate::output::reading::OutputReading;
 use crate::output::screen::Screen;
 use crate::output::spill;
 use crate::process::input::CommandInput;
+use crate::process::streams::CommandPipes;
 use crate::process::time_limit::TimeLimit;
 
 /// A running command. Dropping it cancels the command.
@@ -23,6 +24,7 @@ pub struct RunningCommand {
     shared: Arc<SharedOutput>,
     reading: Arc<OutputReading>,
     input: Option<CommandInput>,
+    pipes: Option<CommandPipes>,
     time_limit: TimeLimit,
     cancel: CancellationToken,
     supervisor: JoinHandle<CommandOutcome>,
@@ -54,6 +56,11 @@ impl RunningCommand {
     /// Returns the handle for standard input, if the input stays open.
     pub fn input(&self) -> Option<CommandInput> {
         self.input.clone()
+    }
+
+    /// Takes the ends of the pipes of [`Streams::Pipes`](crate::Streams::Pipes), once.
+    pub fn take_pipes(&mut self) -> Option<CommandPipes> {
+        self.pipes.take()
     }
 
     /// Returns the handle that stops the command's time, as while a person writes what the command waits for. A container has a
@@ -104,6 +111,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
     let tasks = new_command.command_tasks.tasks.clone();
     let over = CancellationToken::new();
     let end = over.clone().drop_guard();
+    let pipes = new_command.started.pipes.take();
     let fd = new_command.started.input.take();
     let input = fd.map(|fd| CommandInput::start(fd, new_command.streams, over));
     let time_limit = new_command.time_limit.clone();
@@ -118,6 +126,7 @@ pub(crate) fn supervise(mut new_command: NewCommand) -> RunningCommand {
         shared,
         reading,
         input,
+        pipes,
         time_limit,
         armed: Some(cancel.clone().drop_guard()),
         cancel,

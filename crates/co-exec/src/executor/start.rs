@@ -22,7 +22,7 @@ use crate::limits::ProcessLimits;
 use crate::process::cgroup::Group;
 use crate::process::mark::Mark;
 use crate::process::spawn::{self, SpawnRequest, WorkingDirectory};
-use crate::process::streams::{self, Streams};
+use crate::process::streams::{self, CommandPipes, Streams};
 use crate::process::{children, env};
 use crate::program_search::{is_program, search};
 use crate::sandbox::{ConfinedCommand, GateEnd, LaunchRequest, Launcher};
@@ -70,6 +70,8 @@ pub(crate) struct StartedProcess {
     pub(crate) input: Option<AsyncFd<OwnedFd>>,
     /// The standard error, if it is a stream of its own.
     pub(crate) reports: Option<AsyncFd<OwnedFd>>,
+    /// The caller's ends of standard input and output, if the caller has them.
+    pub(crate) pipes: Option<CommandPipes>,
     /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<ConfinedCommand>,
     pub(crate) group: Option<Group>,
@@ -182,7 +184,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
             },
             stdin: &ends.stdin,
             output: &ends.write,
-            error: error.as_ref(),
+            error: error.as_ref().or(ends.error.as_ref()),
             inherited: (confined.iter().flat_map(ConfinedCommand::inherited)).collect(),
             // In a PID namespace, the session of the command itself gets it.
             terminal: terminal && !namespaced,
@@ -201,16 +203,22 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
         },
     })?;
     // This closes the other end of the output. Otherwise the output would never end.
-    let streams::StreamEnds { output, input, .. } = ends;
+    let streams::StreamEnds {
+        output,
+        input,
+        pipes,
+        ..
+    } = ends;
     drop(error);
     let watched = watch(pid, output, input).and_then(|watched| {
+        let pipes = pipes.map(CommandPipes::new).transpose()?;
         let reports = reports.map(|fd| {
             rustix::io::ioctl_fionbio(&fd, true)?;
             streams::register(fd, Interest::READABLE)
         });
-        Ok((watched, reports.transpose()?))
+        Ok((watched, reports.transpose()?, pipes))
     });
-    let ((ended, output, input), reports) = watched.map_err(|error| {
+    let ((ended, output, input), reports, pipes) = watched.map_err(|error| {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
         children::reap(pid);
@@ -223,6 +231,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
         output,
         input,
         reports,
+        pipes,
         confined,
         group: request.group,
     })

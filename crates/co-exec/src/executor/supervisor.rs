@@ -115,6 +115,7 @@ impl Supervisor {
             confined: _,
             input: _,
             reports: _,
+            pipes: _,
         } = new_command.started;
         let held = new_command.held;
         let namespaced = held.confined().is_some_and(|it| it.pid_namespace);

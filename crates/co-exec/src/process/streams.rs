@@ -8,6 +8,7 @@ use rustix::fs::MemfdFlags;
 use rustix::pipe::PipeFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
 
 use crate::process::pty::{self, TerminalSize};
 
@@ -21,17 +22,31 @@ pub enum Streams {
     Open,
     /// A terminal of this size.
     Terminal(TerminalSize),
+    /// Standard input and standard output are pipes of the caller, who speaks a protocol with the program. The output of the command
+    /// is its standard error.
+    Pipes,
+}
+
+/// The caller's ends of the pipes of [`Streams::Pipes`].
+#[derive(Debug)]
+pub struct CommandPipes {
+    pub input: pipe::Sender,
+    pub output: pipe::Receiver,
 }
 
 /// Both ends of the streams.
 pub(crate) struct StreamEnds {
     pub(crate) stdin: OwnedFd,
-    /// The command's standard output and standard error.
+    /// The command's standard output, and its standard error if that is not another one.
     pub(crate) write: OwnedFd,
+    /// The command's standard error, if that is another one.
+    pub(crate) error: Option<OwnedFd>,
     /// The end from which this process reads the output.
     pub(crate) output: OwnedFd,
     /// The end to which this process writes standard input, if it stays open.
     pub(crate) input: Option<OwnedFd>,
+    /// The ends of the caller: standard input, and standard output.
+    pub(crate) pipes: Option<(OwnedFd, OwnedFd)>,
 }
 
 /// Makes the streams. `text` is the whole standard input of [`Streams::Whole`].
@@ -41,11 +56,25 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
         return Ok(StreamEnds {
             stdin: terminal.try_clone()?,
             write: terminal,
+            error: None,
             input: Some(own.try_clone()?),
             output: own,
+            pipes: None,
         });
     }
     let (output, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    if streams == Streams::Pipes {
+        let (stdin, own_input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (own_output, stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        return Ok(StreamEnds {
+            stdin,
+            write: stdout,
+            error: Some(write),
+            output,
+            input: None,
+            pipes: Some((own_input, own_output)),
+        });
+    }
     let (stdin, input) = if streams == Streams::Open {
         let (read, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         (read, Some(input))
@@ -55,9 +84,21 @@ pub(crate) fn open(streams: Streams, text: Option<&[u8]>) -> io::Result<StreamEn
     Ok(StreamEnds {
         stdin,
         write,
+        error: None,
         output,
         input,
+        pipes: None,
     })
+}
+
+impl CommandPipes {
+    /// Registers both ends with the runtime.
+    pub(crate) fn new((input, output): (OwnedFd, OwnedFd)) -> io::Result<Self> {
+        Ok(Self {
+            input: pipe::Sender::from_owned_fd(input)?,
+            output: pipe::Receiver::from_owned_fd(output)?,
+        })
+    }
 }
 
 /// Registers a descriptor with the runtime.
@@ -127,12 +168,17 @@ mod tests {
             (Streams::Whole, Some(&b"text"[..]), 3),
             (Streams::Open, None, 4),
             (Streams::Terminal(size), None, 4),
+            (Streams::Pipes, None, 6),
         ] {
             let ends = open(streams, text).unwrap();
             // Both ends of a pipe are in one place.
             let mut places = vec![PathBuf::from("/memfd:stdin (deleted)")];
             places.extend(place(ends.output.as_raw_fd()));
             places.extend(ends.input.as_ref().and_then(|it| place(it.as_raw_fd())));
+            if let Some((input, output)) = &ends.pipes {
+                places.extend(place(input.as_raw_fd()));
+                places.extend(place(output.as_raw_fd()));
+            }
             let terminal = rustix::pty::ptsname(&ends.output, Vec::new());
             places.extend(terminal.map(|it| it.to_string_lossy().into_owned().into()));
             let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();

@@ -1,5 +1,6 @@
 //! Finds the paths that a command may read and write. Keeps them until a directory that was listed changes.
 
+mod granted;
 mod opened;
 mod path;
 mod place_pattern;
@@ -91,6 +92,9 @@ impl Grants {
             Access::Overlay(places) => {
                 trial::add(&kept, places, request, &mut found, &mut grants)?;
             }
+        }
+        if let Some(places) = request.level.places {
+            granted::add(places, &mut found, &mut grants);
         }
         if let (TmpPlace::Memory, Some(mounts)) = (request.level.tmp, &mut found.mounts) {
             mounts.memory = Some(MemoryDirectory {

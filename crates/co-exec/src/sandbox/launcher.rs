@@ -24,7 +24,7 @@ use super::variables::{clean, harden_git, set_caches};
 use super::wrapped::ConfinedCommand;
 use super::{LAUNCH, tmp};
 use crate::confinement::level::{
-    Access, ClosedBy, ClosedSecrets, Level, OverlayPlaces, ShownSecrets, TmpPlace,
+    Access, ClosedBy, ClosedSecrets, Level, Network, OverlayPlaces, ShownSecrets, TmpPlace,
 };
 use crate::confinement::{Confinement, Holder};
 use crate::environment::Variables;
@@ -226,7 +226,12 @@ impl Launcher {
             Access::Read | Access::Write => self.check()?,
             Access::Overlay(_) => self.check_trial(level.secrets.workspace)?,
         }
-        let namespaces = self.namespaces && self.support().namespaces;
+        let namespaces = self.makes_namespaces();
+        if level.network == Network::Own && !namespaces {
+            let why =
+                "this kernel allows no namespaces, so the command cannot get a network of its own";
+            return Err(SandboxRefusal::Unable(why.to_owned()));
+        }
         let tmp = match level.tmp {
             TmpPlace::Memory if namespaces => self.shared_tmp()?,
             TmpPlace::Memory | TmpPlace::Disk => Arc::new(private_tmp(&self.removals)?),
@@ -454,6 +459,11 @@ impl Launcher {
             ..self.launch(plan, argv)?
         };
         Ok((wrapped, env))
+    }
+
+    /// Returns whether confined commands get namespaces. Without them, no command can have a network of its own.
+    pub fn makes_namespaces(&self) -> bool {
+        self.namespaces && self.support().namespaces
     }
 
     /// Returns whether confined commands get a PID namespace.

@@ -6,7 +6,7 @@ use super::super::plan::OpenedDirectory;
 use super::workspace_paths::MAX_SECRET_RULES;
 use super::*;
 use crate::confinement::Confinement;
-use crate::confinement::level::ShownSecrets;
+use crate::confinement::level::{GrantedPlaces, ShownSecrets};
 use crate::error::refusal::HidingRefusal;
 use crate::{secrets, test_files};
 
@@ -308,4 +308,51 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
     let mut reads = home.below(&found.unwrap(), Right::Read);
     reads.retain(|path| path.starts_with(".dotnet") || path.starts_with("tools"));
     assert_eq!(reads, [".dotnet/dotnet", ".dotnet/extra", "tools"]);
+}
+
+#[test]
+fn an_agent_gets_its_places_and_nothing_else_of_the_home_directory() {
+    let home = Home::new();
+    for name in [".agent/auth", ".agent/settings", "state/co/agent/log"] {
+        test_files::write(&home.real, name, "");
+    }
+    std::os::unix::fs::symlink("../.agent/settings", home.real.join("state/settings")).unwrap();
+    let places = |names: &[&str]| names.iter().map(|name| home.real.join(name)).collect();
+    let workspace = home.real.join("work");
+    let agent = Confinement::Agent {
+        workspace: workspace.clone(),
+        places: GrantedPlaces {
+            read: places(&["state/settings", "missing"]),
+            write: places(&["state/co/agent", ".agent/auth"]),
+        },
+        whole_network: false,
+    };
+    let survey = secrets::survey(&workspace);
+    let find = |level| {
+        let request = GrantRequest {
+            level,
+            tmp: Path::new("/tmp/private"),
+            tmp_size: 1 << 20,
+            env: &[("PATH".into(), "/usr/bin".into())],
+            namespaces: true,
+            survey: Some(&survey),
+        };
+        home.grants().find(&request).unwrap()
+    };
+    let found = find(agent.level().unwrap());
+    let usual = find(Workspace.of(&workspace).level().unwrap());
+    let more = |right| {
+        let mut paths = home.below(&found, right);
+        let known = home.below(&usual, right);
+        paths.retain(|path| !known.contains(path));
+        paths
+    };
+    assert_eq!(more(Right::Read), [".agent/settings"]);
+    assert_eq!(more(Right::Write), [".agent/auth", "state/co/agent"]);
+    let mounts = found.mounts.unwrap();
+    for path in ["state/co/agent", ".agent/auth"] {
+        let path = PathBytes::from(&home.real.join(path));
+        assert!(mounts.writable.contains(&path));
+    }
+    assert_eq!(mounts.held, usual.mounts.unwrap().held);
 }
