@@ -62,6 +62,8 @@ pub struct CommandAssessment {
     /// The text of the command.
     pub span: std::ops::Range<usize>,
     pub sort: Sort,
+    /// True if it reaches out only to fetch packages for the workspace.
+    pub fetches: bool,
     /// A description of its effect for the person; empty if it only looks.
     pub does: String,
     /// All its words. Variables and globs stay as written.
@@ -78,6 +80,15 @@ pub struct CommandAssessment {
     pub syntax: bool,
 }
 
+/// A trial that can show what a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PossibleTrial {
+    /// The worst sort of the command. A part that fetches packages counts as one that runs code.
+    pub sort: Sort,
+    /// True if the command fetches packages, so that its trial needs hosts.
+    pub fetches: bool,
+}
+
 /// A simple command of literal words, as a rule sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleCommand {
@@ -89,11 +100,16 @@ pub struct RuleCommand {
 }
 
 impl Assessment {
-    /// Returns the worst sort, if a trial can show what the command does: all of it was read, and it reaches out to nothing.
-    pub(crate) fn trial_sort(&self) -> Option<Sort> {
-        let sorts = || self.commands.iter().map(|it| it.sort);
-        let reaches_out = sorts().any(|sort| sort == Sort::ReachesOut);
-        sorts().max().filter(|_| !reaches_out && !self.unread)
+    /// Returns the trial that can show what the command does: all of it was read, and it reaches out to nothing but packages.
+    pub(crate) fn trial(&self) -> Option<PossibleTrial> {
+        // What a package manager installs is code, which it may run at once.
+        let sort = |it: &CommandAssessment| if it.fetches { Sort::RunsCode } else { it.sort };
+        let worst = self.commands.iter().map(sort).max()?;
+        let reaches_out = self.commands.iter().any(|it| sort(it) == Sort::ReachesOut);
+        (!reaches_out && !self.unread).then(|| PossibleTrial {
+            sort: worst,
+            fetches: self.commands.iter().any(|it| it.fetches),
+        })
     }
 
     /// Returns whether the command does nothing but look.
@@ -208,6 +224,7 @@ fn assessed(found: &FoundCommand, sorted: SortedCommand) -> CommandAssessment {
     CommandAssessment {
         span: command.span.clone(),
         sort: sorted.sort,
+        fetches: sorted.fetches,
         does: sorted.does,
         words: command.texts(),
         form: found.form.clone(),

@@ -22,7 +22,7 @@ mod unconfined;
 pub mod verdict;
 mod wrappers;
 
-pub use assess::{Assessment, CommandAssessment, RuleCommand, assess, assess_argv};
+pub use assess::{Assessment, CommandAssessment, PossibleTrial, RuleCommand, assess, assess_argv};
 pub use bash::MAX_CHARS;
 pub use deny::NAMES as DENY_RULES;
 pub use form::{CommandForm, FormOption};

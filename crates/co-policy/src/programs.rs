@@ -51,6 +51,9 @@ pub struct Effect {
     /// True if what it changes cannot be brought back.
     #[serde(default)]
     pub for_good: bool,
+    /// True if it reaches out only to fetch packages for the workspace, so that a trial may do it.
+    #[serde(default)]
+    pub fetches: bool,
 }
 
 /// Options that change the sort.
@@ -63,6 +66,8 @@ pub struct Options {
     does: String,
     #[serde(default)]
     for_good: bool,
+    #[serde(default)]
+    fetches: bool,
 }
 
 /// A list of options. The names of one option are joined by `|`.
@@ -119,6 +124,8 @@ pub struct Program {
     does: String,
     #[serde(default)]
     for_good: bool,
+    #[serde(default)]
+    fetches: bool,
     /// True if it may destroy something, although that can often be brought back.
     #[serde(default)]
     pub destroys: bool,
@@ -247,6 +254,7 @@ impl Options {
             sort: self.sort,
             does: self.does.clone(),
             for_good: self.for_good,
+            fetches: self.fetches,
         }
     }
 
@@ -323,6 +331,7 @@ impl Program {
             sort: self.sort.unwrap_or_default(),
             does: self.does.clone(),
             for_good: self.for_good,
+            fetches: self.fetches,
         }
     }
 
@@ -591,6 +600,12 @@ mod tests {
             let options = row.options.iter().map(super::Options::effect);
             let others = row.alone.iter().chain(&row.beyond).cloned();
             for effect in options.chain(others).chain([row.effect()]) {
+                let reaches_out = effect.sort == Sort::ReachesOut;
+                assert!(
+                    reaches_out || !effect.fetches,
+                    "{:?}: {effect:?}",
+                    row.names
+                );
                 let asks = effect.sort != Sort::Looks;
                 assert_eq!(asks, !effect.does.is_empty(), "{:?}: {effect:?}", row.names);
             }

@@ -11,6 +11,8 @@ pub(crate) struct SortedCommand {
     pub sort: Sort,
     /// A description of its effect for the person; empty if it only looks.
     pub does: String,
+    /// True if it reaches out only to fetch packages for the workspace.
+    pub fetches: bool,
     /// True if it may destroy something.
     pub destructive: bool,
     /// The program with its sub-command, and the words after it.
@@ -78,6 +80,7 @@ fn sort_program(name: &Word, rest: &[Word], found: &FoundCommand) -> SortedComma
     let mut sorted = SortedCommand {
         sort: effect.sort,
         does: String::new(),
+        fetches: effect.fetches,
         destructive: effect.for_good || (row.destroys && effect.sort != Sort::Looks),
         name: std::iter::once(form.program.clone())
             .chain(subcommand)
@@ -144,7 +147,9 @@ fn effect(row: &Program, form: &CommandForm, operands: &[Word], found: &FoundCom
         form.gives(options) || operands.iter().any(|word| options.begins(word.text()))
     };
     let effects = row.options.iter().filter(given).map(Options::effect);
-    if let Some(worst) = effects.max_by_key(|effect| (effect.sort, effect.for_good)) {
+    if let Some(worst) =
+        effects.max_by_key(|effect| (effect.sort, effect.for_good, !effect.fetches))
+    {
         return worst;
     }
     let beyond = row.beyond.as_ref();
@@ -164,6 +169,7 @@ impl SortedCommand {
         Self {
             sort: Sort::Looks,
             does: String::new(),
+            fetches: false,
             destructive: false,
             name: [name.to_owned()].into_iter().chain(rest).collect(),
             reads: Reads::Text,

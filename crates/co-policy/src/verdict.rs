@@ -1,6 +1,6 @@
 //! Turns an assessment and the person's rules into a verdict.
 
-use crate::assess::{Assessment, CommandAssessment, RuleCommand};
+use crate::assess::{Assessment, CommandAssessment, PossibleTrial, RuleCommand};
 use crate::prefix;
 use crate::programs::Sort;
 use crate::reason::Reason;
@@ -44,9 +44,9 @@ pub struct ApprovalQuestion {
     /// True if a part could not be read, so that deny rules cannot match it, or if a file is changed that others run. No
     /// permission skips such a question.
     pub unread: bool,
-    /// The worst sort of the command, if a trial in a layer over the workspace can show what it does: it reaches out to
-    /// nothing, all of it was read, and no rule says to ask.
-    pub trial: Option<Sort>,
+    /// The trial in a layer over the workspace that can show what the command does; none if it reaches out to more than packages,
+    /// if a part could not be read, or if a rule says to ask.
+    pub trial: Option<PossibleTrial>,
 }
 
 impl Verdict {
@@ -134,7 +134,7 @@ pub fn decide(assessment: &Assessment, rules: &Rules, chat: &[Pattern]) -> Verdi
         destructive: assessment.destructive,
         prefix: prefix_for_always(assessment),
         unread: assessment.unread,
-        trial: assessment.trial_sort(),
+        trial: assessment.trial(),
     })
 }
 

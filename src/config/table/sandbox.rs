@@ -81,7 +81,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         },
         "The commands that co tries before it asks, see |co-trials|, in a workspace where you allowed that: \
          none (never), those that run code and those that co does not know (code), or also those that change files \
-         (changes).",
+         (changes). Those that fetch packages count as those that run code if |co-sandbox_network| is ask, and are not tried otherwise.",
     ),
     setting(
         "sandbox_namespaces",

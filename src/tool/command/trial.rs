@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{CommandCall, JudgedCommand};
 use crate::checkpoint::{self, By, CallChanges};
-use crate::config::TryFirst;
+use crate::config::{Network, TryFirst};
 use crate::network::HostReport;
 use crate::protocol::{Change, HunkAnswer, TrialSummary};
 use crate::text::{MOST_NAMED, one_line};
@@ -19,7 +19,7 @@ use crate::trial::Fate;
 use crate::workspace::edits;
 use co_exec::Caller;
 use co_llm::transcript::Decision;
-use co_policy::{ApprovalQuestion, Sort};
+use co_policy::{ApprovalQuestion, PossibleTrial, Sort};
 
 /// The remark for the person about a trial of which nothing is kept.
 const DROPPED: &str = "its changes are dropped";
@@ -108,10 +108,13 @@ impl CommandCall {
         memory: &TurnMemory,
     ) -> TrialChoice {
         let barred = self.request.mode.background || context.services.probe.in_container();
-        let Some(sort) = asking.trial.filter(|_| !barred) else {
+        let config = &context.services.config;
+        let gets_hosts = config.sandbox_network == Network::Ask;
+        let trial = asking.trial.filter(|it| gets_hosts || !it.fetches);
+        let Some(PossibleTrial { sort, .. }) = trial.filter(|_| !barred) else {
             return TrialChoice::default();
         };
-        let setting = context.services.config.try_first;
+        let setting = config.try_first;
         let is_wanted = memory.permissions.tries_first || context.judge.tries_first();
         TrialChoice {
             is_possible: true,

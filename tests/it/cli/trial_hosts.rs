@@ -62,6 +62,25 @@ impl FileServer {
         self.requests.lock().unwrap().clone()
     }
 
+    /// Serves the npm package `own-pkg` to clients that reach this server at `base`.
+    pub(crate) fn add_npm_package(&self, base: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "mkdir package; echo '{\"name\":\"own-pkg\",\"version\":\"1.0.0\"}' > package/package.json
+             echo 'module.exports = 1' > package/index.js; tar czf own-pkg-1.0.0.tgz package";
+        let mut bash = std::process::Command::new("bash");
+        let made = bash.args(["-c", script]).current_dir(&dir).status();
+        assert!(made.unwrap().success());
+        let packed = dir.path().join("own-pkg-1.0.0.tgz");
+        self.add("/own-pkg-1.0.0.tgz", std::fs::read(packed).unwrap());
+        self.add(
+            "/own-pkg",
+            format!(
+                r#"{{"name":"own-pkg","dist-tags":{{"latest":"1.0.0"}},"versions":{{"1.0.0":{{"name":"own-pkg","version":"1.0.0",
+                "dist":{{"tarball":"{base}/own-pkg-1.0.0.tgz"}}}}}}}}"#
+            ),
+        );
+    }
+
     /// Runs a trial whose proxy of the person is this server.
     fn exec(&self, scene: &Scene, args: &[&str]) -> std::process::Output {
         let mut command = scene.try_command(args);
@@ -186,19 +205,7 @@ fn pip_installs_from_an_allowed_host_only() {
 fn npm_installs_from_an_allowed_host_only() {
     let script = "echo '{\"name\":\"w\",\"version\":\"1.0.0\"}' > package.json";
     let (scene, server) = (Scene::new(script), FileServer::start());
-    scene.bash(
-        "cd \"$HOME\"; mkdir package; echo '{\"name\":\"own-pkg\",\"version\":\"1.0.0\"}' > package/package.json
-         echo 'module.exports = 1' > package/index.js; tar czf own-pkg-1.0.0.tgz package",
-    );
-    server.add(
-        "/own-pkg-1.0.0.tgz",
-        std::fs::read(scene.home.join("own-pkg-1.0.0.tgz")).unwrap(),
-    );
-    server.add(
-        "/own-pkg",
-        r#"{"name":"own-pkg","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"own-pkg","version":"1.0.0",
-            "dist":{"tarball":"http://files.test/own-pkg-1.0.0.tgz"}}}}"#,
-    );
+    server.add_npm_package("http://files.test");
     let line = "npm install --silent --no-audit --no-fund --fetch-retries 0 --registry http://files.test/ own-pkg";
     check(&scene, &server, line);
     scene.bash("grep -q 'exports = 1' node_modules/own-pkg/index.js; grep -q own-pkg package.json");

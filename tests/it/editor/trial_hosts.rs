@@ -24,6 +24,19 @@ fn fetching(server: &FileServer, times: usize) -> Scene {
     scene
 }
 
+/// Returns a scene with this value of `sandbox_network`, whose model installs a package this many times.
+fn installing(server: &FileServer, network: &str, times: usize) -> Scene {
+    let base = format!("http://127.0.0.2:{}", server.port);
+    server.add_npm_package(&base);
+    let scene = Scene::with(json!({}), &[("CO_CLI_SANDBOX_NETWORK", network)]);
+    scene.workspace.write("package.json", "{}\n");
+    let line =
+        format!("npm install --no-audit --no-fund --fetch-retries 0 --registry {base}/ own-pkg");
+    let calls = (0..times).map(|number| Reply::shell(&format!("c{number}"), &line));
+    scene.replies(calls.chain([Reply::text("All through.")]));
+    scene
+}
+
 impl Scene {
     /// Lets co try the command in the question, and waits for the question about the host.
     fn try_fetch(&self, server: &FileServer) {
@@ -94,4 +107,47 @@ fn a_host_that_is_always_allowed_is_not_asked_about_again() {
     scene
         .nvim
         .wait_text(&format!("reach 127.0.0.2:{} (saved)", server.port));
+}
+
+#[test]
+fn a_command_that_fetches_is_tried_first_if_co_asks_about_hosts() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = installing(&server, "ask", 2);
+    let host = format!("127.0.0.2:{}", server.port);
+    scene.co("do it");
+    scene.answer_text(FOR_REAL, "T");
+    scene.nvim.wait_text("wants to reach this host:");
+    assert_eq!(server.requests(), [""; 0]);
+    scene.answer("y");
+    scene.nvim.wait_text(&format!("it reached {host}"));
+    scene.nvim.wait_text("own-pkg");
+    scene.answer("n");
+    // The second one is tried without a question about the command.
+    scene.nvim.wait_text("wants to reach this host:");
+    let before = server.requests().len();
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    assert_eq!(server.requests().len(), before);
+    assert_eq!(scene.workspace.read("package.json").unwrap(), "{}\n");
+    let told = scene.outcome(2, "c1");
+    let line = format!("did not allow the command to reach {host}");
+    assert!(told.contains(&line), "{told}");
+}
+
+#[test]
+fn a_command_that_fetches_is_not_tried_without_hosts() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = installing(&server, "none", 1);
+    scene.co("do it");
+    scene.wait_ask("1/1");
+    scene
+        .nvim
+        .wait_text("downloads packages and runs their scripts");
+    let may_try = "require('co.question').pending()[1].may_try == true";
+    assert_eq!(scene.nvim.eval(may_try), json!(false));
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    assert_eq!(server.requests(), [""; 0]);
 }

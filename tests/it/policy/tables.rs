@@ -50,3 +50,27 @@ fn asks() {
 fn deny() {
     check(include_str!("../../fixtures/policy/deny.txt"), "deny", 60);
 }
+
+/// Commands that fetch packages, which may run as trials with hosts.
+#[test]
+fn fetches() {
+    check_trials(include_str!("../../fixtures/policy/fetches.txt"), true);
+}
+
+/// Commands that reach out and never run as trials.
+#[test]
+fn sends() {
+    check_trials(include_str!("../../fixtures/policy/sends.txt"), false);
+}
+
+/// Checks that each line of a table is asked about, and that a trial of it is possible, and needs hosts, or is not possible.
+#[track_caller]
+fn check_trials(table: &str, possible: bool) {
+    let judged = Judged::new();
+    let lines = table.lines().filter(|line| !line.starts_with("## "));
+    let needs_hosts = |line: &str| judged.question(line).trial.map(|it| it.fetches);
+    let wrong: Vec<_> = lines
+        .filter(|line| needs_hosts(line) != possible.then_some(true))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -4,7 +4,7 @@ use std::fs;
 
 use co::workspace::judge::{Judge, JudgeConfig};
 use co_exec::{Launcher, Program};
-use co_policy::{Pattern, PolicySettings, Sort, Verdict};
+use co_policy::{Pattern, PolicySettings, PossibleTrial, Sort, Verdict};
 
 use super::world::{Judged, World, texts, verdict_in};
 use crate::support::{BACKEND, cases};
@@ -15,12 +15,15 @@ fn an_empty_command_is_refused() {
 }
 
 #[test]
-fn what_reaches_out_cannot_be_tried() {
+fn what_reaches_out_to_more_than_packages_cannot_be_tried() {
     let judged = Judged::with(PolicySettings {
         ask: texts(&["make install"]),
         ..PolicySettings::default()
     });
     for (command, sort) in [
+        ("npm ci && sed -i s/a/b/ notes.txt", Some(Sort::RunsCode)),
+        ("npm ci && unknown-tool", Some(Sort::Unknown)),
+        ("npm ci && npm publish", None),
         ("sed -i s/a/b/ notes.txt", Some(Sort::Changes)),
         ("cargo test", Some(Sort::RunsCode)),
         ("mkdir made && cargo build", Some(Sort::RunsCode)),
@@ -28,7 +31,11 @@ fn what_reaches_out_cannot_be_tried() {
         ("rm *.txt", Some(Sort::Changes)),
         ("make install", None),
     ] {
-        assert_eq!(judged.question(command).trial, sort, "{command}");
+        let trial = sort.map(|sort| PossibleTrial {
+            sort,
+            fetches: command.starts_with("npm"),
+        });
+        assert_eq!(judged.question(command).trial, trial, "{command}");
     }
 }
 
