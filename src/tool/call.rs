@@ -63,9 +63,19 @@ pub struct JudgedCall {
     pub resolution: Resolution,
     /// None if the call needs no verdict.
     pub audited: Option<AuditedText>,
-    /// The call changes nothing, whatever its arguments are.
-    pub only_looks: bool,
+    pub kind: CallKind,
     pub action: JudgedAction,
+}
+
+/// The kind of a judged call. A turn that only plans carries out those that look and watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// It changes nothing, and may run beside others.
+    Looks,
+    /// It changes nothing, but waits for the calls before it: what a job changes meanwhile is recorded with it.
+    Watches,
+    /// It may change something.
+    Acts,
 }
 
 /// The verdict on a call with the permissions of the person applied.
@@ -203,7 +213,7 @@ impl JudgedCall {
         Self {
             resolution: Resolution::Free,
             audited: None,
-            only_looks: false,
+            kind: CallKind::Acts,
             action: JudgedAction::Other(Box::new(action)),
         }
     }
@@ -211,7 +221,7 @@ impl JudgedCall {
     /// Returns a call that needs no verdict and changes nothing.
     pub fn looking(action: impl CallAction + 'static) -> Self {
         Self {
-            only_looks: true,
+            kind: CallKind::Looks,
             ..Self::free(action)
         }
     }

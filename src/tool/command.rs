@@ -21,8 +21,8 @@ pub use self::trial::{AfterTrial, TriedCall};
 use self::trial::{Trial, TrialChoice};
 use super::JudgedAction;
 use super::call::{
-    AskedQuestion, AuditedText, CANCELLED, CallAction, CallResult, DecidedCall, JudgedCall, NotRun,
-    PlannedCall, ReadyCall, Resolution,
+    AskedQuestion, AuditedText, CANCELLED, CallAction, CallKind, CallResult, DecidedCall,
+    JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
 use super::context::CallContext;
 use super::event::{ExecMode, ShownCall};
@@ -151,9 +151,12 @@ impl PlannedCall for CommandCall {
             room.unwrap_or(Ok(()))?;
         }
         Ok(JudgedCall {
+            kind: match resolution {
+                Resolution::Run(Decision::Unasked) => CallKind::Looks,
+                _ => CallKind::Acts,
+            },
             resolution,
             audited: Some(command.assessed.audited.clone()),
-            only_looks: false,
             action: JudgedAction::Command(Box::new(command)),
         })
     }

@@ -15,8 +15,8 @@ use super::queue::{CallQuestion, CallQueue, NextCall, QuestionEnd, QuestionState
 use super::requests::{MAX_CALLS, ProposedCall};
 use crate::protocol::{ChatState, Question, RefusedEdit};
 use crate::tool::call::{
-    CANCELLED, CallAction, CallResult, DecidedCall, NotRun, ReadyCall, Resolution, RunningCall,
-    refusal,
+    CANCELLED, CallAction, CallKind, CallResult, DecidedCall, NotRun, ReadyCall, Resolution,
+    RunningCall, refusal,
 };
 use crate::tool::command::{AfterTrial, EditVerdict, EditedCommand, JudgedCommand};
 use crate::tool::event::{CallEnd, CallEvent};
@@ -809,20 +809,12 @@ impl Turn {
     }
 }
 
-/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run. The output of a
-/// job waits for its turn: what the job changes meanwhile is recorded with the call.
+/// Returns whether a call at the start of a step may run beside others, because it only looks, or does not run.
 fn runs_ahead(next: &QueuedCall) -> bool {
     match next.judged() {
         None => false,
         Some(Err(_)) => true,
-        Some(Ok(judged)) => {
-            let is_recorded = match &judged.action {
-                JudgedAction::Command(_) => false,
-                JudgedAction::Other(action) => action.changes_as().is_some(),
-            };
-            judged.only_looks && !is_recorded
-                || matches!(judged.resolution, Resolution::Run(Decision::Unasked))
-        }
+        Some(Ok(judged)) => judged.kind == CallKind::Looks,
     }
 }
 

@@ -9,12 +9,14 @@ use tokio::sync::oneshot;
 
 use crate::protocol::{Change, Question, Scope};
 use crate::tool::JudgedAction;
-use crate::tool::call::{AskedQuestion, AuditedText, JudgedCall, PlannedCall, Resolution};
+use crate::tool::call::{
+    AskedQuestion, AuditedText, CallKind, JudgedCall, PlannedCall, Resolution,
+};
 use crate::tool::command::{EditedCommand, JudgedCommand};
 use crate::tool::context::CallContext;
 use crate::tool::permissions::{Allowance, Reply, TurnMemory};
 use crate::workspace::edits::EditRequest;
-use co_llm::transcript::{Call, Decision};
+use co_llm::transcript::Call;
 
 /// The result of a call that does not look, in a turn that only plans.
 const ONLY_PLANS: &str =
@@ -251,14 +253,10 @@ async fn judge(
     memory: &TurnMemory,
 ) -> Result<JudgedCall, String> {
     let judged = planned.judge(context, memory).await?;
-    let runs_anyway = judged.only_looks
-        || matches!(
-            judged.resolution,
-            Resolution::Run(Decision::Unasked) | Resolution::Refuse(_)
-        );
-    match !context.looks_only || runs_anyway {
-        true => Ok(judged),
-        false => Err(ONLY_PLANS.to_owned()),
+    let acts = judged.kind == CallKind::Acts && !matches!(judged.resolution, Resolution::Refuse(_));
+    match context.looks_only && acts {
+        true => Err(ONLY_PLANS.to_owned()),
+        false => Ok(judged),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
 use crate::tool::JudgedAction;
 use crate::tool::call::{
-    AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallResult,
+    AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
 use crate::tool::context::{CallContext, Halt};
@@ -109,7 +109,7 @@ pub(in crate::tool) async fn judge_change(
     Ok(JudgedCall {
         resolution: Resolution::of(&change.verdict, None, (context, memory), ask),
         audited: Some(AuditedText::plain(change.command.clone(), &change.verdict)),
-        only_looks: false,
+        kind: CallKind::Acts,
         action: JudgedAction::Other(Box::new(change)),
     })
 }

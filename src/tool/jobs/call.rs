@@ -11,8 +11,8 @@ use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
 use crate::tool::JudgedAction;
 use crate::tool::call::{
-    AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallResult, DecidedCall,
-    JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
+    AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult,
+    DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
@@ -70,7 +70,10 @@ impl PlannedCall for JobRequest {
     ) -> Result<JudgedCall, String> {
         let JobAction::Write { text, close } = &self.action else {
             return Ok(JudgedCall {
-                only_looks: matches!(self.action, JobAction::Output { .. }),
+                kind: match self.action {
+                    JobAction::Output { .. } => CallKind::Watches,
+                    JobAction::Write { .. } | JobAction::Cancel => CallKind::Acts,
+                },
                 ..JudgedCall::free(self.clone())
             });
         };
@@ -95,7 +98,7 @@ impl PlannedCall for JobRequest {
         Ok(JudgedCall {
             resolution,
             audited: Some(AuditedText::plain(command, &verdict)),
-            only_looks: false,
+            kind: CallKind::Acts,
             action: JudgedAction::Other(Box::new(JobInput {
                 request: self.clone(),
                 job,

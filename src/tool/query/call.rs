@@ -13,8 +13,8 @@ use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{EditorAnswer, HunkAnswer};
 use crate::tool::JudgedAction;
 use crate::tool::call::{
-    AuditedText, CANCELLED, CallAction, CallEffect, CallResult, DecidedCall, JudgedCall, NotRun,
-    PlannedCall, ReadyCall, Resolution, RunningCall,
+    AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult, DecidedCall, JudgedCall,
+    NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
 };
 use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::{ShownCall, in_words};
@@ -56,7 +56,7 @@ impl PlannedCall for FileQuery {
         Ok(JudgedCall {
             audited: Some(AuditedText::plain(self.line(), &verdict)),
             resolution: resolution(verdict),
-            only_looks: true,
+            kind: CallKind::Looks,
             action: JudgedAction::Other(Box::new(self.clone())),
         })
     }
