@@ -1,7 +1,7 @@
 //! A call of the model with valid arguments, in its stages: a [`PlannedCall`] is judged; a [`JudgedCall`] says what the person is asked
 //! and does what it is for; a [`ReadyCall`] has all that it needs to start; a [`RunningCall`] ends with a [`CallResult`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +13,8 @@ use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::permissions::{Allowance, TurnMemory};
 use crate::network::HostReport;
-use crate::protocol::{HunkAnswer, Question};
+use crate::protocol::{HunkAnswer, Question, Scope};
+use crate::workspace::edits::EditRequest;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::transcript::{Decision, ShownPart};
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
@@ -251,6 +252,28 @@ impl Resolution {
         match memory.permissions.confirms(&context.services) && !question.unread {
             true => Self::Run(Decision::AutoConfirm),
             false => Self::Ask(Box::new(ask(question))),
+        }
+    }
+}
+
+impl AskedQuestion {
+    /// Returns the permissions that `always` gives in a scope.
+    pub fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
+        let question = &self.question;
+        match (scope, &self.prefix) {
+            (Scope::Everything, _) => vec![Allowance::Everything],
+            (Scope::Edits, _) if question.change.is_some() && question.tried.is_none() => {
+                EditRequest::every_edit().map(Allowance::Rule).to_vec()
+            }
+            (Scope::Prefix, Some(prefix)) => vec![Allowance::Rule(prefix.clone())],
+            (Scope::PrefixSaved, Some(prefix)) => {
+                vec![Allowance::Saved(workspace.to_owned(), prefix.clone())]
+            }
+            // Only a question about hosts has these.
+            (Scope::Hosts | Scope::HostsSaved, _) => Vec::new(),
+            (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
+                self.always.clone()
+            }
         }
     }
 }

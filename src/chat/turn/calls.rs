@@ -15,8 +15,8 @@ use super::queue::{CallQuestion, CallQueue, NextCall, QuestionEnd, QuestionState
 use super::requests::{MAX_CALLS, ProposedCall};
 use crate::protocol::{ChatState, Question, RefusedEdit};
 use crate::tool::call::{
-    CANCELLED, CallAction, CallKind, CallResult, DecidedCall, NotRun, ReadyCall, Resolution,
-    RunningCall, refusal,
+    AskedQuestion, CANCELLED, CallAction, CallKind, CallResult, DecidedCall, NotRun, ReadyCall,
+    Resolution, RunningCall, refusal,
 };
 use crate::tool::command::{AfterTrial, EditVerdict, EditedCommand, JudgedCommand};
 use crate::tool::event::{CallEnd, CallEvent};
@@ -60,7 +60,8 @@ struct StartedCall<T = CallResult> {
 enum NextAnswer {
     /// It needs none.
     NotAsked,
-    Answered(QuestionEnd),
+    /// The question is none if the turn was cancelled and the call needs none.
+    Answered(QuestionEnd, Option<AskedQuestion>),
     /// Something was allowed or the settings changed: the calls are judged again.
     Changed,
 }
@@ -142,15 +143,15 @@ impl Turn {
             let answer = match self.answer_to_next().await? {
                 NextAnswer::Changed => continue,
                 NextAnswer::NotAsked => None,
-                NextAnswer::Answered(QuestionEnd::Edited(edit)) => {
+                NextAnswer::Answered(QuestionEnd::Edited(edit), _) => {
                     self.edit_next(edit).await?;
                     continue;
                 }
-                NextAnswer::Answered(QuestionEnd::Reply(Reply::Try { later })) => {
+                NextAnswer::Answered(QuestionEnd::Reply(Reply::Try { later }), _) => {
                     self.want_trial(later).await?;
                     continue;
                 }
-                NextAnswer::Answered(answer) => Some(answer),
+                NextAnswer::Answered(answer, question) => Some((answer, question)),
             };
             let Some(mut next) = self.queue.pop_judged() else {
                 return Ok(());
@@ -194,14 +195,17 @@ impl Turn {
     async fn begin(
         &mut self,
         next: NextCall,
-        answer: Option<QuestionEnd>,
+        answer: Option<(QuestionEnd, Option<AskedQuestion>)>,
     ) -> Result<BegunCall, Halt> {
         let NextCall {
             call,
             shown,
             judged,
-            question,
         } = next;
+        let (answer, question) = match answer {
+            Some((answer, question)) => (Some(answer), question),
+            None => (None, None),
+        };
         let mut decided = DecidedCall {
             id: call.id.clone(),
             decision: None,
@@ -249,7 +253,7 @@ impl Turn {
         action: Box<dyn CallAction>,
         decision: &Decision,
         decided: &DecidedCall,
-        question: Option<CallQuestion>,
+        question: Option<AskedQuestion>,
     ) -> NotRun {
         let result = action.refused(decision, decided.hunks.as_deref());
         let unanswered = *decision == Decision::Withdrawn && result.is_none();
@@ -514,32 +518,32 @@ impl Turn {
     /// Asks the person a question, if there is one. With `again`, it replaces a question about the same call.
     async fn put(
         &self,
-        question: Option<CallQuestion>,
+        asked: Option<AskedQuestion>,
         again: bool,
     ) -> Result<Option<CallQuestion>, Halt> {
-        let Some(mut question) = question else {
+        let Some(asked) = asked else {
             return Ok(None);
         };
-        let mut shown = question.asked.question.clone();
+        let mut shown = asked.question.clone();
         if again {
             shown.reasons.push(ASKED_AGAIN.to_owned());
         }
-        self.send_question(&mut question, shown).await?;
-        Ok(Some(question))
+        Ok(Some(self.send_question(asked, shown).await?))
     }
 
-    /// Sends `shown` to the person under a new id, which `question` gets too.
+    /// Asks the person a question, which they see as `shown`.
     async fn send_question(
         &self,
-        question: &mut CallQuestion,
+        mut asked: AskedQuestion,
         mut shown: Question,
-    ) -> Result<(), Halt> {
+    ) -> Result<CallQuestion, Halt> {
         shown.id = self.context.services.id();
-        question.asked.question.id = shown.id;
+        asked.question.id = shown.id;
         let (reply, answer) = oneshot::channel();
-        question.stage = QuestionState::Open(answer);
         let event = TurnEvent::Question(Box::new(shown), reply);
-        Ok(self.chat.send(event).await?)
+        self.chat.send(event).await?;
+        let stage = QuestionState::Open(answer);
+        Ok(CallQuestion { asked, stage })
     }
 
     /// Waits until the next call has its answer, or needs none any more.
@@ -566,15 +570,18 @@ impl Turn {
                 return Ok(NextAnswer::NotAsked);
             };
             let collects = next.judged().is_none();
-            match &mut next.question {
+            match next.question.take() {
                 None if collects => {}
                 None => return Ok(NextAnswer::NotAsked),
-                Some(question) if collects => question.take_reply(),
-                Some(question) => {
-                    match std::mem::replace(&mut question.stage, QuestionState::New) {
-                        QuestionState::Answered(answer) => return Ok(NextAnswer::Answered(answer)),
-                        open => question.stage = open,
+                Some(CallQuestion {
+                    asked,
+                    stage: QuestionState::Answered(answer),
+                }) if !collects => return Ok(NextAnswer::Answered(answer, Some(asked))),
+                Some(mut question) => {
+                    if collects {
+                        question.take_reply();
                     }
+                    next.question = Some(question);
                 }
             }
             let asks = self.queue.unanswered().next().is_some();
@@ -591,10 +598,13 @@ impl Turn {
     }
 
     /// Returns the state of the next call in a cancelled turn. A call that was not judged yet has no answer.
-    fn cancelled_next(&self) -> NextAnswer {
-        match self.queue.get(0).and_then(QueuedCall::judged) {
-            Some(_) => NextAnswer::Answered(QuestionEnd::Gone),
-            None => NextAnswer::Changed,
+    fn cancelled_next(&mut self) -> NextAnswer {
+        match self.queue.get_mut(0) {
+            Some(next) if next.judged().is_some() => {
+                let question = next.question.take();
+                NextAnswer::Answered(QuestionEnd::Gone, question.map(|it| it.asked))
+            }
+            _ => NextAnswer::Changed,
         }
     }
 
@@ -623,7 +633,7 @@ impl Turn {
             return Ok(false);
         };
         question.stage = QuestionState::Answered(QuestionEnd::Reply(Reply::Once));
-        for allowance in question.allowances(scope, &self.context.workspace) {
+        for allowance in question.asked.allowances(scope, &self.context.workspace) {
             self.allow(allowance).await?;
         }
         Ok(true)
@@ -639,7 +649,7 @@ impl Turn {
     async fn decision(
         &mut self,
         resolution: Resolution,
-        question: Option<&CallQuestion>,
+        question: Option<&AskedQuestion>,
         answer: Option<QuestionEnd>,
     ) -> Result<Option<Decision>, Halt> {
         let reply = match (answer, resolution) {
@@ -719,14 +729,14 @@ impl Turn {
     /// Asks a question again after a deny rule forbade the command that the person wrote.
     async fn refuse_edit(&mut self, index: usize, refused: RefusedEdit) -> Result<(), Halt> {
         let waiting = self.queue.get_mut(index);
-        let Some(mut question) = waiting.and_then(|it| it.question.take()) else {
+        let Some(CallQuestion { asked, .. }) = waiting.and_then(|it| it.question.take()) else {
             return Ok(());
         };
         let shown = Question {
             refused_edit: Some(refused),
-            ..question.asked.question.clone()
+            ..asked.question.clone()
         };
-        self.send_question(&mut question, shown).await?;
+        let question = self.send_question(asked, shown).await?;
         if let Some(waiting) = self.queue.get_mut(index) {
             waiting.question = Some(question);
         }

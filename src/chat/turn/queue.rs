@@ -1,21 +1,19 @@
 //! The calls of a step that wait, and the questions about them. It knows the states of a call, and of the kinds only commands.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use crate::protocol::{Change, Question, Scope};
+use crate::protocol::{Change, Question};
 use crate::tool::JudgedAction;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CallKind, JudgedCall, PlannedCall, Resolution,
 };
 use crate::tool::command::{EditedCommand, JudgedCommand};
 use crate::tool::context::CallContext;
-use crate::tool::permissions::{Allowance, Reply, TurnMemory};
-use crate::workspace::edits::EditRequest;
+use crate::tool::permissions::{Reply, TurnMemory};
 use co_llm::transcript::Call;
 
 /// The result of a call that does not look, in a turn that only plans.
@@ -31,17 +29,25 @@ pub(super) struct QueuedCall {
     pub call: Call,
     /// The call is on the screen.
     pub shown: bool,
-    /// The error is the reason why the call is not valid, or one of too many. It is for the model.
-    planned: Result<Box<dyn PlannedCall>, String>,
     state: CallState,
     /// It may be about an earlier verdict. Then it is withdrawn soon.
     pub question: Option<CallQuestion>,
-    /// The number of calls that had ended when the call last began to collect facts.
-    facts_at: Option<usize>,
 }
 
 /// The state of a call that waits to run.
 enum CallState {
+    /// It is not valid, or one of too many: the reason, for the model.
+    Invalid(String),
+    Valid {
+        planned: Box<dyn PlannedCall>,
+        stage: CallStage,
+        /// The number of calls that had ended when the call last began to collect facts.
+        facts_at: Option<usize>,
+    },
+}
+
+/// The stage of a valid call.
+enum CallStage {
     Proposed,
     Collecting,
     /// It has the facts, and is to be judged.
@@ -56,10 +62,9 @@ pub(super) struct NextCall {
     /// The call is on the screen.
     pub shown: bool,
     pub judged: Result<JudgedCall, String>,
-    pub question: Option<CallQuestion>,
 }
 
-/// A question about a call.
+/// A question about a call, which the person has been asked.
 pub(super) struct CallQuestion {
     pub asked: AskedQuestion,
     pub stage: QuestionState,
@@ -67,7 +72,6 @@ pub(super) struct CallQuestion {
 
 /// The state of a question.
 pub(super) enum QuestionState {
-    New,
     Open(oneshot::Receiver<Reply>),
     Answered(QuestionEnd),
 }
@@ -82,37 +86,10 @@ pub(super) enum QuestionEnd {
 }
 
 impl CallQuestion {
-    pub(super) fn new(asked: AskedQuestion) -> Self {
-        Self {
-            asked,
-            stage: QuestionState::New,
-        }
-    }
-
-    /// Returns the permissions that `always` gives in a scope.
-    pub(super) fn allowances(&self, scope: Scope, workspace: &Path) -> Vec<Allowance> {
-        let question = &self.asked.question;
-        match (scope, &self.asked.prefix) {
-            (Scope::Everything, _) => vec![Allowance::Everything],
-            (Scope::Edits, _) if question.change.is_some() && question.tried.is_none() => {
-                EditRequest::every_edit().map(Allowance::Rule).to_vec()
-            }
-            (Scope::Prefix, Some(prefix)) => vec![Allowance::Rule(prefix.clone())],
-            (Scope::PrefixSaved, Some(prefix)) => {
-                vec![Allowance::Saved(workspace.to_owned(), prefix.clone())]
-            }
-            // Only a question about hosts has these.
-            (Scope::Hosts | Scope::HostsSaved, _) => Vec::new(),
-            (Scope::Command | Scope::Edits | Scope::Prefix | Scope::PrefixSaved, _) => {
-                self.asked.always.clone()
-            }
-        }
-    }
-
     /// Returns true if an answer to this question answers the other one too. This holds also if the lines that an edit changes
     /// have moved in the file.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        let (mine, theirs) = (&self.asked.question, &other.asked.question);
+    pub(super) fn is_same(&self, other: &AskedQuestion) -> bool {
+        let (mine, theirs) = (&self.asked.question, &other.question);
         let question = Question {
             id: mine.id,
             change: mine.change.clone(),
@@ -121,7 +98,7 @@ impl CallQuestion {
         question == *mine
             && mine.change.as_ref().map(Change::changed_lines)
                 == theirs.change.as_ref().map(Change::changed_lines)
-            && other.asked.computed_at == self.asked.computed_at
+            && other.computed_at == self.asked.computed_at
     }
 
     /// Returns true if the answer holds however the call is judged again: it is a denial, an edited command or a withdrawal.
@@ -158,30 +135,42 @@ impl CallQuestion {
     }
 }
 
+impl CallState {
+    fn proposed(planned: Box<dyn PlannedCall>) -> Self {
+        Self::Valid {
+            planned,
+            stage: CallStage::Proposed,
+            facts_at: None,
+        }
+    }
+}
+
 impl QueuedCall {
+    /// Returns a call that waits. The error is the reason why it is not valid, or one of too many.
     pub(super) fn new(call: Call, planned: Result<Box<dyn PlannedCall>, String>) -> Self {
         Self {
             call,
             shown: false,
-            planned,
-            state: CallState::Proposed,
+            state: planned.map_or_else(CallState::Invalid, CallState::proposed),
             question: None,
-            facts_at: None,
         }
     }
 
     /// Puts a changed call in the place of this one. Its question is no longer of use.
     pub(super) fn replace(&mut self, planned: impl PlannedCall + 'static) {
-        self.planned = Ok(Box::new(planned));
-        self.state = CallState::Proposed;
+        self.state = CallState::proposed(Box::new(planned));
         self.question = None;
     }
 
     /// Returns the call with its verdict, or the reason why it cannot run; none if it is not judged yet.
     pub(super) fn judged(&self) -> Option<Result<&JudgedCall, &String>> {
         match &self.state {
-            CallState::Judged(judged) => Some(judged.as_ref()),
-            CallState::Proposed | CallState::Collecting | CallState::Collected => None,
+            CallState::Invalid(why) => Some(Err(why)),
+            CallState::Valid {
+                stage: CallStage::Judged(judged),
+                ..
+            } => Some(judged.as_ref()),
+            CallState::Valid { .. } => None,
         }
     }
 
@@ -200,34 +189,42 @@ impl QueuedCall {
     }
 
     /// Returns the question that the call needs; none if it needs no answer, or runs as a trial first.
-    pub(super) fn needed_question(&self) -> Option<CallQuestion> {
+    pub(super) fn needed_question(&self) -> Option<AskedQuestion> {
         let Resolution::Ask(asked) = &self.judged()?.ok()?.resolution else {
             return None;
         };
         let is_tried = |command: &JudgedCommand| command.is_tried_first(self.is_answered());
-        (!self.command().is_some_and(is_tried)).then(|| CallQuestion::new((**asked).clone()))
+        (!self.command().is_some_and(is_tried)).then(|| (**asked).clone())
     }
 
     /// Returns whether the call has facts that it was not judged with.
     pub(super) fn has_new_facts(&self) -> bool {
-        matches!(self.state, CallState::Collected)
+        let CallState::Valid { stage, .. } = &self.state else {
+            return false;
+        };
+        matches!(stage, CallStage::Collected)
     }
 
     /// Judges the call, or begins to collect its facts. They are collected anew if another call has ended since.
     pub(super) async fn judge(&mut self, context: &CallContext, memory: &TurnMemory) {
-        let fresh = self.facts_at == Some(memory.calls_ended);
-        if fresh && matches!(self.state, CallState::Collecting) {
+        let CallState::Valid {
+            planned,
+            stage,
+            facts_at,
+        } = &mut self.state
+        else {
+            return;
+        };
+        let fresh = *facts_at == Some(memory.calls_ended);
+        if fresh && matches!(stage, CallStage::Collecting) {
             return;
         }
-        self.state = match &mut self.planned {
-            Err(why) => CallState::Judged(Err(why.clone())),
-            Ok(planned) => match !fresh && planned.collect_facts(context) {
-                true => {
-                    self.facts_at = Some(memory.calls_ended);
-                    CallState::Collecting
-                }
-                false => CallState::Judged(judge(&**planned, context, memory).await),
-            },
+        *stage = match !fresh && planned.collect_facts(context) {
+            true => {
+                *facts_at = Some(memory.calls_ended);
+                CallStage::Collecting
+            }
+            false => CallStage::Judged(judge(&**planned, context, memory).await),
         };
     }
 
@@ -237,10 +234,12 @@ impl QueuedCall {
         if question.is_some_and(|it| it.poll(context).is_ready()) {
             return Poll::Ready(());
         }
-        match (&self.state, &mut self.planned) {
-            (CallState::Collecting, Ok(planned)) => planned.poll_facts(context).map(|()| {
-                self.state = CallState::Collected;
-            }),
+        match &mut self.state {
+            CallState::Valid { planned, stage, .. } if matches!(stage, CallStage::Collecting) => {
+                planned
+                    .poll_facts(context)
+                    .map(|()| *stage = CallStage::Collected)
+            }
             _ => Poll::Pending,
         }
     }
@@ -293,50 +292,38 @@ impl CallQueue {
 
     /// Takes the first call, if it is judged.
     pub(super) fn pop_judged(&mut self) -> Option<NextCall> {
-        let next = self.0.pop_front()?;
+        self.0.front().filter(|first| first.judged().is_some())?;
         let QueuedCall {
-            call,
-            shown,
-            state: CallState::Judged(judged),
-            question,
-            ..
-        } = next
-        else {
-            self.0.push_front(next);
-            return None;
+            call, shown, state, ..
+        } = self.0.pop_front()?;
+        let judged = match state {
+            CallState::Invalid(why) => Err(why),
+            CallState::Valid {
+                stage: CallStage::Judged(judged),
+                ..
+            } => judged,
+            CallState::Valid { .. } => return None,
         };
         Some(NextCall {
             call,
             shown,
             judged,
-            question,
         })
     }
 
     /// Takes the first call, if it is a command that runs as a trial before the question about it.
     pub(super) fn pop_tried(&mut self) -> Option<(Call, Option<AuditedText>, Box<JudgedCommand>)> {
-        let is_tried = |next: &QueuedCall| {
-            let answered = next.is_answered();
-            next.command().is_some_and(|it| it.is_tried_first(answered))
-        };
-        if !self.0.front().is_some_and(is_tried) {
-            return None;
-        }
-        match self.0.pop_front()? {
-            QueuedCall {
-                call,
-                state:
-                    CallState::Judged(Ok(JudgedCall {
-                        audited,
-                        action: JudgedAction::Command(command),
-                        ..
-                    })),
+        let first = self.0.front()?;
+        let answered = first.is_answered();
+        first.command().filter(|it| it.is_tried_first(answered))?;
+        let NextCall { call, judged, .. } = self.pop_judged()?;
+        match judged.ok()? {
+            JudgedCall {
+                audited,
+                action: JudgedAction::Command(command),
                 ..
             } => Some((call, audited, command)),
-            other => {
-                self.0.push_front(other);
-                None
-            }
+            _ => None,
         }
     }
 
