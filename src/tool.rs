@@ -30,7 +30,6 @@ use crate::text::start_of;
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
 
-pub use self::call::JudgedAction;
 pub use self::checkpoints::CallCheckpoint;
 
 /// The most bytes that are shown of the arguments of a call whose tool was removed.

@@ -1,6 +1,7 @@
 //! A call of the model with valid arguments, in its stages: a [`PlannedCall`] is judged; a [`JudgedCall`] says what the person is asked
 //! and does what it is for; a [`ReadyCall`] has all that it needs to start; a [`RunningCall`] ends with a [`CallResult`].
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 
-use super::command::JudgedCommand;
 use super::context::{CallContext, Halt};
 use super::event::ShownCall;
 use super::permissions::{Allowance, TurnMemory};
@@ -65,7 +65,7 @@ pub struct JudgedCall {
     /// None if the call needs no verdict.
     pub audited: Option<AuditedText>,
     pub kind: CallKind,
-    pub action: JudgedAction,
+    pub action: Box<dyn CallAction>,
 }
 
 /// The kind of a judged call. A turn that only plans carries out those that look and watch.
@@ -111,9 +111,9 @@ pub struct AuditedText {
     pub verdict: &'static str,
 }
 
-/// The work of a judged call.
+/// The work of a judged call. Only that of a command has further steps, which `command::JudgedCommand` gives to the turn.
 #[async_trait]
-pub trait CallAction: Send + Sync {
+pub trait CallAction: Any + Send + Sync {
     /// Returns the name under which `/undo` lists what files change while the call runs; none if none change, or the call records them
     /// itself.
     fn changes_as(&self) -> Option<String> {
@@ -215,7 +215,7 @@ impl JudgedCall {
             resolution: Resolution::Free,
             audited: None,
             kind: CallKind::Acts,
-            action: JudgedAction::Other(Box::new(action)),
+            action: Box::new(action),
         }
     }
 
@@ -393,21 +393,5 @@ pub fn refusal(decision: &Decision) -> String {
             reason: Some(reason),
         } => format!("{DENIED}: {reason}"),
         _ => DENIED.to_owned(),
-    }
-}
-
-/// The work of a judged call. The turn knows commands from others, because only a command can be edited by the person, and tried before
-/// the question about it.
-pub enum JudgedAction {
-    Command(Box<JudgedCommand>),
-    Other(Box<dyn CallAction>),
-}
-
-impl JudgedAction {
-    pub fn into_action(self) -> Box<dyn CallAction> {
-        match self {
-            Self::Command(command) => command,
-            Self::Other(action) => action,
-        }
     }
 }

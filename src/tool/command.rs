@@ -10,6 +10,7 @@ mod run;
 pub mod secret_access;
 mod trial;
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use async_trait::async_trait;
 use self::request::CommandRequest;
 pub use self::trial::{AfterTrial, TriedCall};
 use self::trial::{Trial, TrialChoice};
-use super::JudgedAction;
 use super::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallKind, CallResult, DecidedCall,
     JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
@@ -157,7 +157,7 @@ impl PlannedCall for CommandCall {
             },
             resolution,
             audited: Some(command.assessed.audited.clone()),
-            action: JudgedAction::Command(Box::new(command)),
+            action: Box::new(command),
         })
     }
 }
@@ -248,6 +248,16 @@ impl JudgedCommand {
             computed_at: assessed.computes.then_some(memory.calls_ended),
             always: vec![Allowance::Rule(Pattern::exact(&command))],
         }
+    }
+
+    /// Returns the work of a call as a command, if it is one.
+    pub fn of(action: &dyn CallAction) -> Option<&Self> {
+        (action as &dyn Any).downcast_ref()
+    }
+
+    /// Returns the work of a call as a command that can be changed, if it is one.
+    pub fn of_mut(action: &mut dyn CallAction) -> Option<&mut Self> {
+        (action as &mut dyn Any).downcast_mut()
     }
 
     /// Judges a command that the person wrote in place of this one.

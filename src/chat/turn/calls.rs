@@ -21,7 +21,7 @@ use crate::tool::call::{
 use crate::tool::command::{AfterTrial, EditVerdict, EditedCommand, JudgedCommand};
 use crate::tool::event::{CallEnd, CallEvent};
 use crate::tool::permissions::{Allowance, Reply};
-use crate::tool::{CallCheckpoint, JudgedAction, context};
+use crate::tool::{CallCheckpoint, context};
 use crate::workspace::edits;
 use co_exec::container::WORKSPACE_INSIDE;
 use co_exec::secrets::redact::RedactedText;
@@ -217,14 +217,14 @@ impl Turn {
         let ready = match judged {
             Err(why) => Err(NotRun::Because(why)),
             Ok(mut judged) => {
-                let answer = answer.map(|answer| real_answer(answer, &mut judged.action));
+                let answer = answer.map(|answer| real_answer(answer, &mut *judged.action));
                 if let Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) = &answer {
                     decided.hunks = Some(hunks.clone());
                 }
                 let decision = self.decision(judged.resolution, question.as_ref(), answer);
                 decided.decision = decision.await?;
                 decided.audited = judged.audited;
-                let action = judged.action.into_action();
+                let action = judged.action;
                 match decided.decision.clone().filter(|it| !it.lets_run()) {
                     Some(decision) => Err(self.refused(action, &decision, &decided, question)),
                     None => {
@@ -829,9 +829,9 @@ fn runs_ahead(next: &QueuedCall) -> bool {
 }
 
 /// Drops the changes of a trial if the person wants its command to run for real, which only a question after a trial offers.
-fn real_answer(answer: QuestionEnd, action: &mut JudgedAction) -> QuestionEnd {
+fn real_answer(answer: QuestionEnd, action: &mut dyn CallAction) -> QuestionEnd {
     if let QuestionEnd::Reply(Reply::Real) = answer
-        && let JudgedAction::Command(command) = action
+        && let Some(command) = JudgedCommand::of_mut(action)
         && command.drop_trial()
     {
         return QuestionEnd::Reply(Reply::Once);

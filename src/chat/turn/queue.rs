@@ -1,5 +1,6 @@
 //! The calls of a step that wait, and the questions about them. It knows the states of a call, and of the kinds only commands.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +8,6 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use crate::protocol::{Change, Question};
-use crate::tool::JudgedAction;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CallKind, JudgedCall, PlannedCall, Resolution,
 };
@@ -176,10 +176,7 @@ impl QueuedCall {
 
     /// Returns the command of the call, if it is one and may run.
     pub(super) fn command(&self) -> Option<&JudgedCommand> {
-        match self.judged()?.ok()?.action {
-            JudgedAction::Command(ref command) => Some(command),
-            JudgedAction::Other(_) => None,
-        }
+        JudgedCommand::of(&*self.judged()?.ok()?.action)
     }
 
     /// Returns whether the person has answered the question.
@@ -317,14 +314,11 @@ impl CallQueue {
         let answered = first.is_answered();
         first.command().filter(|it| it.is_tried_first(answered))?;
         let NextCall { call, judged, .. } = self.pop_judged()?;
-        match judged.ok()? {
-            JudgedCall {
-                audited,
-                action: JudgedAction::Command(command),
-                ..
-            } => Some((call, audited, command)),
-            _ => None,
-        }
+        let JudgedCall {
+            audited, action, ..
+        } = judged.ok()?;
+        let action: Box<dyn Any> = action;
+        Some((call, audited, action.downcast().ok()?))
     }
 
     /// Puts a call that ran as a trial back to the front.

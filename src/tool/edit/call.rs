@@ -11,7 +11,6 @@ use super::{shown, shown_unread, specs};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{Change, Excerpt, HunkAnswer, Question, fact_lines};
 use crate::text::one_line;
-use crate::tool::JudgedAction;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CO_ITSELF, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
@@ -110,7 +109,7 @@ pub(in crate::tool) async fn judge_change(
         resolution: Resolution::of(&change.verdict, None, (context, memory), ask),
         audited: Some(AuditedText::plain(change.command.clone(), &change.verdict)),
         kind: CallKind::Acts,
-        action: JudgedAction::Other(Box::new(change)),
+        action: Box::new(change),
     })
 }
 

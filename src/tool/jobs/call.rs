@@ -9,7 +9,6 @@ use super::{JobAction, JobRequest, typed};
 use crate::network::HostReport;
 use crate::protocol::{Asker, PlannedCommand, Question};
 use crate::text::one_line;
-use crate::tool::JudgedAction;
 use crate::tool::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult,
     DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
@@ -99,12 +98,12 @@ impl PlannedCall for JobRequest {
             resolution,
             audited: Some(AuditedText::plain(command, &verdict)),
             kind: CallKind::Acts,
-            action: JudgedAction::Other(Box::new(JobInput {
+            action: Box::new(JobInput {
                 request: self.clone(),
                 job,
                 text: text.clone(),
                 close: *close,
-            })),
+            }),
         })
     }
 }

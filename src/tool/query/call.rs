@@ -11,7 +11,6 @@ use tokio::task::{JoinError, JoinHandle};
 use super::{FileQuery, VERBS};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{EditorAnswer, HunkAnswer};
-use crate::tool::JudgedAction;
 use crate::tool::call::{
     AuditedText, CANCELLED, CallAction, CallEffect, CallKind, CallResult, DecidedCall, JudgedCall,
     NotRun, PlannedCall, ReadyCall, Resolution, RunningCall,
@@ -57,7 +56,7 @@ impl PlannedCall for FileQuery {
             audited: Some(AuditedText::plain(self.line(), &verdict)),
             resolution: resolution(verdict),
             kind: CallKind::Looks,
-            action: JudgedAction::Other(Box::new(self.clone())),
+            action: Box::new(self.clone()),
         })
     }
 }
