@@ -174,7 +174,7 @@ fn answer(model: &Model, lines: usize, probe: Probe) -> Answer {
             json!([text::history(lines)]),
         );
     }
-    std::thread::sleep(Duration::from_secs(2));
+    wait_idle(nvim.pid());
     model.server.reply(model.reply.clone());
     nvim.watch(LAST);
     let before = seconds(nvim.pid());
@@ -199,6 +199,17 @@ fn answer(model: &Model, lines: usize, probe: Probe) -> Answer {
         gap: nvim.longest_gap(began, shown),
         last: ms(shown.saturating_duration_since(model.sent.lock().unwrap().unwrap())),
         cpu: seconds(nvim.pid()) - before,
+    }
+}
+
+/// Waits until Neovim has highlighted the history: it computes nothing for a second.
+fn wait_idle(pid: i32) {
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut before = f64::NAN;
+    while seconds(pid) > before || before.is_nan() {
+        assert!(Instant::now() < end, "Neovim never rests");
+        before = seconds(pid);
+        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
