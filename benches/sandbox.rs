@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use co::trial::Layer;
 use co_exec::sandbox::Launcher;
-use co_exec::{Confinement, ShownSecrets};
+use co_exec::{Confinement, Network, ShownSecrets};
 
 /// A command that does nothing, so that only the start is measured.
 const COMMAND: &str = "/bin/true";
@@ -52,7 +52,7 @@ fn main() {
 
     let writing = Confinement::Workspace {
         workspace: workspace.clone(),
-        network: false,
+        network: Network::None,
         shown: ShownSecrets::default(),
     };
     let reading = Confinement::ReadOnly {

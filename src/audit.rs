@@ -38,7 +38,7 @@ pub struct Record {
     /// The outcome; none in the line of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The hosts that a trial wanted, with their ports, whether they were reached, and the bytes.
+    /// The hosts that the command wanted, with their ports, whether they were reached, and the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<serde_json::Value>,
     /// Hash of the whole output's spill file.

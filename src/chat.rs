@@ -3,6 +3,7 @@
 //! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
+mod command_questions;
 mod contexts;
 pub mod events;
 mod handle;
@@ -28,6 +29,7 @@ use std::time::Instant;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::command_questions::CommandQuestions;
 use self::contexts::ContextReads;
 use self::events::{ChatEvent, FrontEnd};
 use self::instructions::Instructions;
@@ -66,6 +68,7 @@ struct Chat {
     model: ChatModel,
     recorder: Recorder,
     questions: OpenQuestions,
+    commands: CommandQuestions,
     jobs: Jobs,
     queue: PromptQueue,
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
@@ -114,6 +117,7 @@ impl Chat {
             model: ChatModel::default(),
             recorder: Recorder::new(Arc::clone(&services)),
             questions: OpenQuestions::new(services.editor.clone()),
+            commands: CommandQuestions::new(),
             jobs: Jobs::new(Arc::clone(&services), id, &[]),
             queue: PromptQueue::default(),
             cancel_pressed: false,
@@ -162,11 +166,12 @@ impl Chat {
                 event = self.commit.next_event() => self.commit_event(event).await,
                 found = self.model.looked_up() => self.found_model(found).await,
                 event = self.typed.next_event() => self.typed_event(event).await,
+                event = self.commands.next_event() => self.command_event(event).await,
             }
             self.show_if_it_asks();
         }
         self.cancel.cancel();
-        self.questions.withdraw_all_but(None);
+        self.questions.withdraw_all();
         while self.running.is_some() {
             match running_turn::next_event(&mut self.running).await {
                 Some(event) => self.event(event).await,
@@ -297,7 +302,7 @@ impl Chat {
             self.queue.hold();
             running.cancel.cancel();
         }
-        self.questions.withdraw_all_but(None);
+        self.questions.withdraw_of_turn(None);
         self.show_state();
     }
 }

@@ -49,7 +49,7 @@ pub struct Config {
     pub auto_confirm: bool,
     pub sandbox_backend: ConfinementSetting,
     pub sandbox_network: Network,
-    /// The hosts that a trial may reach, or not, without a question.
+    /// The hosts that a confined command may reach, or not, without a question.
     pub hosts: co_policy::HostRules,
     pub try_first: TryFirst,
     /// The command that starts the service of the container engine.
@@ -125,7 +125,7 @@ pub enum Network {
     None,
     /// That of the machine for landlock; that of the settings for a container.
     Some,
-    /// The hosts that a rule or the person allows, for trials.
+    /// The hosts that a rule or the person allows, for trials and approved commands.
     Ask,
 }
 

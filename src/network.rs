@@ -11,7 +11,7 @@ use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use co_exec::{TimeLimit, size_text};
+use co_exec::{CommandSpec, Executor, RunningCommand, Streams, TimeLimit, size_text};
 use co_policy::HostRules;
 use co_proxy::{
     ForwardedPort, OuterProxy, Proxy, ProxyLimits, ProxySetup, SystemResolver, Target,
@@ -39,6 +39,20 @@ pub struct OpenAccess {
     proxy: Proxy,
 }
 
+/// A running command with its way to hosts, if it has one.
+pub type OpenCommand = (RunningCommand, Option<OpenAccess>);
+
+/// A command with a way to hosts did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Command(#[from] co_exec::Error),
+    #[error(
+        "the command was ended, because co could not start the proxy for its network ({0}): close a few files, or end a few programs"
+    )]
+    Proxy(io::Error),
+}
+
 impl HostAccess {
     /// `environment` is that of this process: it may name a proxy and certificates of the person.
     pub fn new(rules: HostRules, environment: &[(OsString, OsString)]) -> Self {
@@ -50,7 +64,7 @@ impl HostAccess {
     }
 
     /// Returns the ports of the command's own loopback interface that need a listening socket. The first one is that of the proxy.
-    pub fn ports(&self) -> Vec<u16> {
+    fn ports(&self) -> Vec<u16> {
         let forwarded = self.forwarded();
         let mut ports = vec![proxy_port(&forwarded)];
         ports.extend(forwarded);
@@ -58,18 +72,35 @@ impl HostAccess {
     }
 
     /// Returns the variables that lead the programs of the command to the proxy.
-    pub fn environment(&self) -> Vec<(String, String)> {
+    fn environment(&self) -> Vec<(String, String)> {
         let mut variables = environment::proxy(proxy_port(&self.forwarded()));
         variables.extend(self.certificates.iter().cloned());
         variables
     }
 
-    /// Opens the way of a command. `listeners` are the sockets for [`Self::ports`]. While a question is open, the time of the command
-    /// stands still.
+    /// Starts a command that has a network of its own, and opens its way to the hosts. `asker` is asked about each host that no rule
+    /// names. The command may run for any time; the way ends with the result.
     ///
     /// # Errors
-    /// The system refuses a socket.
-    pub fn open(
+    /// The command did not start, or was ended because its way could not be opened.
+    pub async fn start(
+        &self,
+        executor: &Executor,
+        mut spec: CommandSpec,
+        streams: Streams,
+        asker: Arc<dyn HostAsker>,
+    ) -> Result<OpenCommand, StartError> {
+        spec.extra_env.extend(self.environment());
+        let ports = self.ports();
+        let started = executor.start_listening(spec, streams, &ports).await;
+        let (running, listeners) = started?;
+        let open = self.open(listeners, asker, running.time_limit());
+        Ok((running, open.map_err(StartError::Proxy)?))
+    }
+
+    /// Opens the way of a command. `listeners` are the sockets for [`Self::ports`]. While a question is open, the time of the command
+    /// stands still.
+    fn open(
         &self,
         listeners: Vec<TcpListener>,
         asker: Arc<dyn HostAsker>,
@@ -102,9 +133,14 @@ impl HostAccess {
 }
 
 impl OpenAccess {
+    /// Returns the hosts that the command wanted so far.
+    pub fn report(&self) -> HostReport {
+        HostReport(self.proxy.traffic())
+    }
+
     /// Ends the way. Returns the hosts that the command wanted.
     pub fn close(self) -> HostReport {
-        HostReport(self.proxy.traffic())
+        self.report()
     }
 }
 
@@ -134,6 +170,15 @@ impl HostReport {
         let refused = self.0.iter().filter(|it| it.refused.is_some());
         let refused: Vec<_> = refused.map(|it| it.target.to_string()).collect();
         (!refused.is_empty()).then(|| some(&refused))
+    }
+
+    /// Returns the hosts that were reached and those that were refused, in a clause for a person; none if there are none.
+    pub fn words(&self) -> Option<String> {
+        let refused = self
+            .refused()
+            .map(|hosts| format!("it was refused {hosts}"));
+        let all: Vec<_> = refused.into_iter().chain(self.reached()).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Returns a line for the model about the hosts that were refused; none if none was.

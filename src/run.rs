@@ -1,5 +1,6 @@
 //! The runs: commands of the person (`:Co! cmd`). They get no verdict, and run in the confinement of approved commands.
 
+mod questions;
 mod trial;
 
 use std::collections::HashMap;
@@ -9,17 +10,21 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::trial::{TrialQuestions, TrialRun};
+use self::questions::RunQuestions;
+use self::trial::TrialRun;
 use crate::cancellable;
-use crate::chat::person::command::{PersonCommand, StartedCommand};
+use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::editor::Target;
-use crate::protocol::{NoticeLevel, QuestionAnswer, RunOptions, ToEditor};
+use crate::network::OpenAccess;
+use crate::protocol::{Asker, NoticeLevel, QuestionAnswer, RunOptions, ToEditor};
 use crate::services::Services;
 use crate::trial::TrialPlace;
 use crate::workspace::judge::workspace_of;
 use co_exec::container::Engine;
-use co_exec::{CommandInput, Confinement, InputError, Streams, TRIAL_WORDS, TerminalSize};
+use co_exec::{
+    CommandInput, CommandOutcome, Confinement, InputError, Streams, TRIAL_WORDS, TerminalSize,
+};
 
 /// The most inputs that wait until the command has started.
 const MAX_WAITING_INPUTS: usize = 256;
@@ -32,7 +37,7 @@ pub struct Runs {
     services: Arc<Services>,
     cancel: CancellationToken,
     runs: HashMap<u64, RunHandle>,
-    questions: TrialQuestions,
+    questions: RunQuestions,
 }
 
 /// A run as the person typed it.
@@ -62,7 +67,7 @@ impl Runs {
     /// Returns an empty list. `cancel` ends every run.
     pub fn new(services: Arc<Services>, cancel: CancellationToken) -> Self {
         Self {
-            questions: TrialQuestions::new(services.editor.clone()),
+            questions: RunQuestions::new(services.editor.clone()),
             services,
             cancel,
             runs: HashMap::new(),
@@ -211,10 +216,11 @@ async fn image_build(services: &Services, run: Run) -> Result<PersonCommand, Str
 
 /// Starts the command of a run. Also returns the place of its trial; none if it is no trial.
 async fn begin(
-    services: &Services,
+    services: &Arc<Services>,
+    questions: &RunQuestions,
     run: Run,
 ) -> Result<(StartedCommand, Option<TrialPlace>), String> {
-    let streams = run.streams;
+    let (number, streams) = (run.run, run.streams);
     if run.options.builds_image {
         let build = image_build(services, run).await?;
         return Ok((build.start(services, streams).await?, None));
@@ -242,14 +248,22 @@ async fn begin(
     let workspace = || workspace_of(&cwd);
     let begun = match &trial {
         Some(_) => typed.start(services, streams).await,
-        None => typed.start_confined(services, workspace, streams).await,
+        None => {
+            let asks = HostQuestions {
+                asker: Asker::Run(number),
+                host: Arc::new(questions.host(Arc::clone(services))),
+            };
+            typed
+                .start_confined(services, workspace, streams, asks)
+                .await
+        }
     };
     Ok((begun?, trial))
 }
 
 /// Runs a command and shows its output. `token` cancels it and the processes that it left running.
 async fn follow(
-    (services, questions): (Arc<Services>, TrialQuestions),
+    (services, questions): (Arc<Services>, RunQuestions),
     run: Run,
     token: CancellationToken,
     mut inputs: mpsc::Receiver<RunInput>,
@@ -269,7 +283,7 @@ async fn follow(
         cwd: run.cwd.clone(),
     };
     let begun = tokio::select! {
-        begun = begin(&services, run) => begun.map_err(|why| format!("not run: {why}")),
+        begun = begin(&services, &questions, run) => begun.map_err(|why| format!("not run: {why}")),
         // An engine may not answer for a long time.
         () = token.cancelled() => Err("cancelled".to_owned()),
     };
@@ -288,6 +302,7 @@ async fn follow(
     };
     let StartedCommand {
         running,
+        access,
         conditions,
         editor: _editor,
     } = started;
@@ -314,12 +329,16 @@ async fn follow(
         return token.cancel();
     }
     let kept = outcome.kept;
+    let status = |outcome: &CommandOutcome, access: Option<&OpenAccess>| {
+        let hosts = access.map(OpenAccess::report).unwrap_or_default();
+        conditions.status(outcome, &hosts)
+    };
     if !kept {
         token.cancel();
     }
     showing.finish(ToEditor::RunEnded {
         run: number,
-        status: conditions.status(&outcome),
+        status: status(&outcome, access.as_ref()),
         exit: outcome.exit,
         spill: outcome.spill.clone(),
         left: kept,
@@ -341,7 +360,7 @@ async fn follow(
         }
         services.editor.tell(ToEditor::LeftEnded {
             run: number,
-            status: conditions.status(&outcome),
+            status: status(&outcome, access.as_ref()),
             again: false,
         });
     }

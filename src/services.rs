@@ -330,7 +330,7 @@ impl Services {
         Ok(())
     }
 
-    /// Saves hosts that trials of a workspace reach without a question. The next judge of the workspace has them.
+    /// Saves hosts that confined commands of a workspace reach without a question. The next judge of the workspace has them.
     ///
     /// # Errors
     /// The file of the rules cannot be written.

@@ -100,12 +100,12 @@ local handlers = {
     local change = message.change
     if message.choices and message.choices[1] then
       message.kind = require('co.question.choices')
+    elseif message.hosts then
+      message.kind = require('co.question.hosts')
     elseif message.run then
       message.kind = require('co.question.run_trial')
     elseif change and change.undo then
       message.kind = require('co.question.undo')
-    elseif message.hosts then
-      message.kind = require('co.question.hosts')
     elseif message.commit then
       message.kind = require('co.question.commit')
     else

@@ -160,10 +160,11 @@ impl Jobs {
             record: started.record,
             showing,
             confinement: started.conditions.confinement,
+            network: started.conditions.network,
             tell,
             ended: self.tell.clone(),
         };
-        tokio::spawn(follower.follow(started.job));
+        tokio::spawn(follower.follow((started.job, started.access)));
         self.forget();
         let entry = JobEntry {
             view: view.clone(),

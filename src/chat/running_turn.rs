@@ -14,7 +14,7 @@ use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::call::CUT_OFF;
 use crate::tool::context::CallContext;
 use crate::tool::event::CallEvent;
-use crate::tool::permissions::{Reply, TurnMemory};
+use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
@@ -73,6 +73,7 @@ impl Chat {
             looks_only: transcript::is_planning(self.recorder.items()),
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
+            for_jobs: self.commands.host(),
             cancel: cancel.clone(),
         };
         let turn = Turn {
@@ -167,9 +168,8 @@ impl Chat {
                 self.show(event);
             }
             TurnEvent::State(state, detail) => self.set_state(state, detail),
-            TurnEvent::Question(question, reply) if self.permissions.reach(&question.hosts) => {
-                // It fails if the command has ended.
-                reply.send(Reply::Once).ok();
+            TurnEvent::Question(question, reply) if !question.hosts.is_empty() => {
+                self.ask_about_hosts(*question, reply, false);
             }
             TurnEvent::Question(mut question, reply) => {
                 let runs_again = question.tried.as_ref().is_some_and(|it| it.runs_again);
@@ -212,7 +212,7 @@ impl Chat {
         });
         self.permissions.learn(ended.failed_confined);
         // The turn did not ask about a commit.
-        self.questions.withdraw_all_but(self.commit.question());
+        self.questions.withdraw_of_turn(self.commit.question());
         self.answer_calls(&ended.unanswered).await;
         for event in retell::calls_after(self.recorder.items(), running.calls_shown, &self.tools) {
             self.show(event);

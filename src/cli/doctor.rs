@@ -217,7 +217,7 @@ fn approved_commands(
     config: &Config,
     engine: Result<(), &EngineFault>,
 ) -> Check {
-    let isolation = Isolation::with_result(config, probe.held.clone());
+    let isolation = Isolation::with_result(config, probe.held.clone(), probe.own_network.clone());
     let isolation = isolation.with_engine(engine.map_err(EngineFault::clone));
     match isolation.approved_words() {
         Ok(words) if isolation.other() == Some(ConfinementSetting::Landlock) => Check::ok(

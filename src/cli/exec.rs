@@ -1,5 +1,6 @@
 //! The command `co-nvim exec`: runs one command through the executor, for people and tests.
 
+mod hosts;
 mod printer;
 mod request;
 mod terminal;
@@ -16,8 +17,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::common;
-use crate::config::ConfinementSetting;
-use crate::network::{HostAccess, HostReport, MAX_LOOPBACK_PORTS, OpenAccess};
+use crate::config::{ConfinementSetting, Network};
+use crate::network::{HostAccess, HostReport, OpenAccess, OpenCommand};
 use crate::workspace::confinement::Isolation;
 use crate::workspace::judge::workspace_of;
 use co_exec::watchdog::Watchdog;
@@ -25,7 +26,6 @@ use co_exec::{
     Caller, CommandOutcome, CommandSpec, Confinement, Environment, Executor, ExecutorSetup,
     RunningCommand, Streams, detach_terminal,
 };
-use co_policy::HostRules;
 use printer::Ending;
 use request::ExecRequest;
 use terminal::TerminalAsker;
@@ -89,15 +89,15 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         Ok(confinement) => confinement,
         Err(refused) => return fail(&refused),
     };
+    let access = match hosts::access(&request, &machine, &confinement) {
+        Ok(access) => access,
+        Err(why) => return fail(&why),
+    };
     let max_timeout = machine.settings.max_timeout;
     let setup = ExecutorSetup {
         launcher: Some(machine.launcher),
         sole: true,
         ..ExecutorSetup::new(machine.settings)
-    };
-    let access = match host_access(&request) {
-        Ok(access) => access,
-        Err(why) => return fail(&why),
     };
     let spec = CommandSpec {
         program: request.program,
@@ -107,9 +107,7 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
         timeout: request.timeout.unwrap_or(max_timeout),
         confinement,
         environment: Environment::default(),
-        extra_env: access
-            .as_ref()
-            .map_or_else(Vec::new, HostAccess::environment),
+        extra_env: Vec::new(),
     };
     let executor = match Executor::new(setup) {
         Ok(executor) => executor,
@@ -147,38 +145,22 @@ async fn run(args: &[OsString], machine: Machine, watchdog: Watchdog) -> u8 {
     code
 }
 
-/// Returns the hosts that the command may reach, if the options allow any.
-fn host_access(request: &ExecRequest) -> Result<Option<HostAccess>, String> {
-    let rules = HostRules {
-        allow: request.allow_hosts.clone(),
-        deny: Vec::new(),
-    };
-    if rules.loopback_ports().len() > MAX_LOOPBACK_PORTS {
-        return Err(format!(
-            "a command reaches {MAX_LOOPBACK_PORTS} ports of this machine at most: give fewer --allow-host"
-        ));
-    }
-    let environment: Vec<_> = std::env::vars_os().collect();
-    let access = || HostAccess::new(rules, &environment);
-    Ok((!request.allow_hosts.is_empty()).then(access))
-}
-
-/// Starts the command, and opens its way to the hosts that it may reach. If `asks`, a person can be asked about others.
+/// Starts the command, with its way to hosts if it has one. If `asks`, a person can be asked about others.
 async fn start(
     executor: &Executor,
     spec: CommandSpec,
     access: Option<&HostAccess>,
     asks: bool,
-) -> Result<(RunningCommand, Option<OpenAccess>), String> {
-    let ports = access.map(HostAccess::ports).unwrap_or_default();
-    let started = executor.start_listening(spec, Streams::Whole, &ports).await;
-    let (running, listeners) = started.map_err(|error| error.to_string())?;
+) -> Result<OpenCommand, String> {
+    let streams = Streams::Whole;
+    let Some(access) = access else {
+        let started = executor.start_on(spec, streams).await;
+        let running = started.map_err(|error| error.to_string())?;
+        return Ok((running, None));
+    };
     let asker = Arc::new(TerminalAsker { is_terminal: asks });
-    let open = access.map(|access| access.open(listeners, asker, running.time_limit()));
-    let open = open.transpose().map_err(|error| {
-        format!("co could not start the proxy for its network ({error}): close a few files, or end a few programs")
-    })?;
-    Ok((running, open.flatten()))
+    let started = access.start(executor, spec, streams, asker).await;
+    started.map_err(|error| error.to_string())
 }
 
 /// Returns the confinement: a flag overrides a setting, and an unavailable confinement is an error.
@@ -190,6 +172,9 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
     let workspace = workspace_of(&request.cwd);
     let mut config = machine.config.clone();
     config.sandbox_backend = request.confinement.unwrap_or(config.sandbox_backend);
+    if !request.allow_hosts.is_empty() {
+        config.sandbox_network = Network::Ask;
+    }
     if request.read_only {
         // Nobody can be asked, so the command waits for the whole survey.
         machine.launcher.surveys().finish(&workspace);

@@ -484,9 +484,9 @@ pub enum Scope {
     Edits,
     /// All commands, for the chat. Deny rules still refuse.
     Everything,
-    /// The hosts of the question, for trials of the chat.
+    /// The hosts of the question, for confined commands of the chat.
     Hosts,
-    /// The hosts of the question, for trials in this workspace, from now on.
+    /// The hosts of the question, for confined commands in this workspace, from now on.
     HostsSaved,
 }
 

@@ -574,7 +574,7 @@ pub struct Question {
     /// The commit that `/commit` asks about; `command` makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Commit>,
-    /// The hosts that the trial of `command`, which runs, wants to reach. The question is about them.
+    /// The hosts that `command`, which runs, wants to reach. The question is about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<AskedHost>,
     /// The questions that the model asks, in the place of a command. No answer approves anything.

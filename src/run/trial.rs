@@ -3,17 +3,18 @@
 //! The chats share the code: `tool::tried` reads the changes and keeps them, and the question is that of a trial of a model.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::questions::RunQuestions;
 use crate::blocking::blocking;
 use crate::chat::person::command::RunConditions;
-use crate::chat::person::questions::OpenQuestions;
 use crate::checkpoint::{By, files};
-use crate::editor::{Editor, LiveOutput};
-use crate::protocol::{Asker, HunkAnswer, Question, QuestionAnswer, ToEditor};
+use crate::editor::LiveOutput;
+use crate::network::HostReport;
+use crate::protocol::{Asker, HunkAnswer, Question, ToEditor};
 use crate::services::Services;
 use crate::text::one_line;
 use crate::tool::permissions::Reply;
@@ -30,14 +31,10 @@ const DROPPED: &str = "its changes are dropped";
 /// The hint after the reason why a trial cannot run.
 const FOR_REAL: &str = ":Co! without ++try runs it for real";
 
-/// The open questions about trials of the person.
-#[derive(Clone)]
-pub(super) struct TrialQuestions(Arc<Mutex<OpenQuestions>>);
-
 /// A run whose command has run as a trial.
 pub(super) struct TrialRun<'a> {
     pub(super) services: &'a Services,
-    pub(super) questions: &'a TrialQuestions,
+    pub(super) questions: &'a RunQuestions,
     /// Cancelled by the person, or when Neovim has gone.
     pub(super) token: &'a CancellationToken,
     pub(super) run: u64,
@@ -51,26 +48,6 @@ struct SettledTrial {
     words: String,
     /// The person wants the command for real.
     again: bool,
-}
-
-impl TrialQuestions {
-    pub(super) fn new(editor: Editor) -> Self {
-        Self(Arc::new(Mutex::new(OpenQuestions::new(editor))))
-    }
-
-    /// Takes the person's answer. Does nothing if it is for another question.
-    pub(super) fn answer(&self, answered: QuestionAnswer) {
-        self.open().answer(answered.id, answered.into());
-    }
-
-    /// Sends a part of a text under review, if its question is here.
-    pub(super) fn show_part(&self, id: u64, file: usize, from: usize) {
-        self.open().show_part(id, file, from);
-    }
-
-    fn open(&self) -> MutexGuard<'_, OpenQuestions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Makes the layer of a trial in the workspace of the directory `cwd`.
@@ -104,7 +81,12 @@ impl TrialRun<'_> {
         place: TrialPlace,
         (showing, conditions, outcome): (LiveOutput, &RunConditions, &CommandOutcome),
     ) {
-        let status = |words: &str| format!("{}; tried: {words}", conditions.status(outcome));
+        let status = |words: &str| {
+            format!(
+                "{}; tried: {words}",
+                conditions.status(outcome, &HostReport::default())
+            )
+        };
         self.services.editor.tell(ToEditor::RunStarted {
             run: self.run,
             command: self.command.clone(),

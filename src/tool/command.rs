@@ -3,7 +3,7 @@
 //! Only a command has these further steps, which the turn calls: the person may write another command in its place, and it may run as
 //! a trial before the question about it.
 
-mod hosts;
+pub(crate) mod hosts;
 pub(crate) mod readiness;
 pub mod request;
 mod run;

@@ -32,14 +32,9 @@ pub enum Halt {
     Unrecorded,
 }
 
-/// The chat of a call.
+/// Asks the person for a command, in its chat or for a run of the person.
 #[async_trait]
-pub trait CallHost: Send + Sync {
-    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
-    async fn record(&self, item: Item) -> Result<(), Halt>;
-
-    async fn show(&self, event: CallEvent) -> Result<(), Halt>;
-
+pub trait QuestionHost: Send + Sync {
     /// Asks the person a question. The reply is dropped if the question is withdrawn.
     async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt>;
 
@@ -48,6 +43,15 @@ pub trait CallHost: Send + Sync {
 
     /// Adds a permission that the person gave.
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt>;
+}
+
+/// The chat of a call.
+#[async_trait]
+pub trait CallHost: QuestionHost {
+    /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
+    async fn record(&self, item: Item) -> Result<(), Halt>;
+
+    async fn show(&self, event: CallEvent) -> Result<(), Halt>;
 
     /// Sends a request to the list of jobs.
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
@@ -74,6 +78,8 @@ pub struct CallContext {
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
     pub host: Arc<dyn CallHost>,
+    /// Asks the person for a job, which may outlive the turn.
+    pub for_jobs: Arc<dyn QuestionHost>,
     pub cancel: CancellationToken,
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::checkpoint::JobCheckpoint;
 use crate::audit::Record;
+use crate::network::{HostReport, OpenAccess};
 use crate::services::running_jobs::JobControl;
 use crate::tool::conditions::Conditions;
 use co_exec::{CommandOutcome, InputError, NewOutput, OutputReading};
@@ -40,8 +41,18 @@ pub struct StartedJob {
     /// The audit line for the job's outcome.
     pub record: Option<Record>,
     pub job: co_exec::RunningCommand,
+    /// Its way to hosts, if it has one.
+    pub access: Option<OpenAccess>,
     /// None if the job may change no file, or if there is no undo.
     pub checkpoint: Option<JobCheckpoint>,
+}
+
+/// The end of a job.
+#[derive(Debug)]
+pub struct JobEnd {
+    pub outcome: CommandOutcome,
+    /// The hosts that it wanted.
+    pub hosts: HostReport,
 }
 
 /// A job of the chat. It does not keep the job running.
@@ -57,7 +68,7 @@ pub struct JobView {
     pub(crate) control: JobControl,
     pub(crate) cancel: CancellationToken,
     pub(crate) began: Instant,
-    pub(crate) end: watch::Receiver<Option<Arc<CommandOutcome>>>,
+    pub(crate) end: watch::Receiver<Option<Arc<JobEnd>>>,
 }
 
 impl JobView {
@@ -66,8 +77,8 @@ impl JobView {
         self.end.borrow().is_none()
     }
 
-    /// Returns the outcome if the job has ended.
-    pub(crate) fn outcome(&self) -> Option<Arc<CommandOutcome>> {
+    /// Returns the end of the job if it has ended.
+    pub(crate) fn end_of(&self) -> Option<Arc<JobEnd>> {
         self.end.borrow().clone()
     }
 
@@ -124,8 +135,8 @@ impl JobView {
     }
 
     /// Returns the job's state for the model.
-    pub(crate) fn status(&self, outcome: Option<&CommandOutcome>) -> String {
-        let Some(outcome) = outcome else {
+    pub(crate) fn status(&self, end: Option<&JobEnd>) -> String {
+        let Some(JobEnd { outcome, hosts }) = end else {
             return format!(
                 "[job {} runs, for {} s so far, {}]",
                 self.number,
@@ -140,33 +151,37 @@ impl JobView {
             self.number,
             outcome.told_status()
         );
-        if let Some(advice) = self.conditions.advice(outcome) {
+        for more in hosts
+            .for_model()
+            .into_iter()
+            .chain(self.conditions.advice(outcome))
+        {
             line.push('\n');
-            line.push_str(&advice);
+            line.push_str(&more);
         }
         line
     }
 
     /// Returns the line about the job's end.
     pub(crate) fn end_line(&self) -> String {
-        let outcome = self.outcome();
-        let how = outcome
-            .as_ref()
-            .map_or_else(String::new, |it| it.told_status());
-        let hint = outcome.as_ref().and_then(|it| self.conditions.hint(it));
+        let start = format!("job {} ({}) ended: ", self.number, self.short);
+        let Some(end) = self.end_of() else {
+            return start;
+        };
+        let JobEnd { outcome, hosts } = &*end;
+        let hint = self.conditions.hint(outcome);
         let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
-        let line = format!("job {} ({}) ended: {how}{hint}", self.number, self.short);
+        let line = format!("{start}{}{hint}", outcome.told_status());
         // The read-only level may have caused the failure: the model may try again.
-        let advice = outcome.filter(|it| self.conditions.may_be_to_blame(it));
-        match advice.and_then(|outcome| self.conditions.advice(&outcome)) {
-            Some(advice) => format!("{line}. {advice}"),
-            None => line,
-        }
+        let to_blame = self.conditions.may_be_to_blame(outcome);
+        let advice = self.conditions.advice(outcome).filter(|_| to_blame);
+        let more = hosts.for_model().into_iter().chain(advice);
+        more.fold(line, |line, more| format!("{line}. {more}"))
     }
 
     /// Returns true if the job failed and the sandbox may be the cause.
     pub(crate) fn failed_confined(&self) -> bool {
-        let outcome = self.outcome();
-        outcome.is_some_and(|it| self.conditions.may_be_to_blame(&it))
+        let end = self.end_of();
+        end.is_some_and(|it| self.conditions.may_be_to_blame(&it.outcome))
     }
 }

@@ -30,9 +30,9 @@ pub enum Allowance {
     Rule(co_policy::Pattern),
     /// A rule for the workspace of the question. The chat may work elsewhere by now.
     Saved(PathBuf, co_policy::Pattern),
-    /// Trials of the chat may reach these hosts.
+    /// Confined commands of the chat may reach these hosts.
     Hosts(Vec<HostPattern>),
-    /// Trials of this workspace may reach these hosts. It is saved.
+    /// Confined commands of this workspace may reach these hosts. It is saved.
     SavedHosts(PathBuf, Vec<HostPattern>),
     /// All text for this job.
     Job(u64),
@@ -48,7 +48,7 @@ pub struct Permissions {
     pub everything: bool,
     /// co tries commands of the workspace before it asks, from an answer in this turn on. For later turns, it is saved.
     pub tries_first: bool,
-    /// The hosts that trials of the chat may reach.
+    /// The hosts that confined commands of the chat may reach.
     pub hosts: Vec<HostPattern>,
     /// The jobs that the model may type to.
     pub jobs: Vec<u64>,

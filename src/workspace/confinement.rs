@@ -18,6 +18,18 @@ pub(super) fn name(setting: ConfinementSetting) -> &'static str {
     }
 }
 
+/// Returns the network of a command, for hints about a failure. The settings have that of a container.
+pub fn network_of(confinement: &Confinement, settings: &Config) -> Network {
+    match confinement {
+        Confinement::Workspace { network, .. } => match network {
+            co_exec::Network::None => Network::None,
+            co_exec::Network::Machine => Network::Some,
+            co_exec::Network::Own => Network::Ask,
+        },
+        _ => settings.sandbox_network,
+    }
+}
+
 /// Returns a sentence about the limits of containers that were tried.
 pub fn limits_words(engine: &str, missing: &[&str]) -> String {
     match missing {
@@ -37,6 +49,8 @@ pub struct Isolation {
     hide_secrets: bool,
     container: ContainerSettings,
     read_only: Result<(), SandboxRefusal>,
+    /// A command can have a network of its own, or the reason why not.
+    own_network: Result<(), SandboxRefusal>,
     /// The answer of the container engine; none if nobody asked it.
     engine: Option<Result<(), EngineFault>>,
 }
@@ -44,17 +58,23 @@ pub struct Isolation {
 impl Isolation {
     /// Combines the settings with the launcher's probe of the kernel.
     pub fn new(config: &Config, launcher: &Launcher) -> Self {
-        Self::with_result(config, launcher.check())
+        Self::with_result(config, launcher.check(), launcher.check_own_network())
     }
 
-    /// Combines the settings with a known result of the probe.
-    pub fn with_result(config: &Config, read_only: Result<(), SandboxRefusal>) -> Self {
+    /// Combines the settings with known results of the probe: whether the kernel can hold commands, and whether a command can have a
+    /// network of its own.
+    pub fn with_result(
+        config: &Config,
+        read_only: Result<(), SandboxRefusal>,
+        own_network: Result<(), SandboxRefusal>,
+    ) -> Self {
         Self {
             setting: config.sandbox_backend,
             network: config.sandbox_network,
             hide_secrets: config.hide_secrets,
             container: config.container().clone(),
             read_only,
+            own_network,
             engine: None,
         }
     }
@@ -105,7 +125,9 @@ impl Isolation {
     /// Returns the confinement that the person chose, or that `auto` takes: the strongest one that can run.
     fn chosen(&self) -> ConfinementSetting {
         match (self.setting, &self.engine) {
-            (ConfinementSetting::Auto, Some(Ok(()))) => ConfinementSetting::Docker,
+            (ConfinementSetting::Auto, Some(Ok(()))) if self.network != Network::Ask => {
+                ConfinementSetting::Docker
+            }
             (ConfinementSetting::Auto, _) if self.read_only.is_ok() => ConfinementSetting::Landlock,
             (ConfinementSetting::Auto, _) => ConfinementSetting::Subprocess,
             (named, _) => named,
@@ -119,6 +141,9 @@ impl Isolation {
         }
         let container = match &self.engine {
             Some(Err(fault)) => Some(format!("no container can run: {fault}")),
+            Some(Ok(())) if self.network == Network::Ask => {
+                Some("a container has no network by host".to_owned())
+            }
             _ => None,
         };
         let landlock = match (&self.engine, &self.read_only) {
@@ -154,7 +179,11 @@ impl Isolation {
         let workspace = workspace.to_owned();
         let confined = || Confinement::Workspace {
             workspace: workspace.clone(),
-            network: self.network == Network::Some,
+            network: match self.network {
+                Network::Some => co_exec::Network::Machine,
+                Network::Ask if self.own_network.is_ok() => co_exec::Network::Own,
+                Network::Ask | Network::None => co_exec::Network::None,
+            },
             shown: shown.clone(),
         };
         match self.chosen() {
@@ -239,8 +268,8 @@ impl Isolation {
     pub fn approved_words(&self) -> Result<String, SandboxRefusal> {
         let words = match self.for_approved(Path::new("/"))? {
             Confinement::Workspace { network, .. } => format!(
-                "approved commands write in the workspace and a private temporary directory only, {} network",
-                if network { "with" } else { "without" }
+                "approved commands write in the workspace and a private temporary directory only, {}",
+                self.network_words(network)
             ),
             Confinement::Container { .. } => {
                 let ContainerSettings {
@@ -268,6 +297,20 @@ impl Isolation {
             Some(auto) => format!("{words} ({auto})"),
             None => words,
         })
+    }
+
+    /// Returns a clause about the network of approved commands at the workspace level.
+    fn network_words(&self, network: co_exec::Network) -> String {
+        match (network, &self.own_network) {
+            (co_exec::Network::Machine, _) => "with network".to_owned(),
+            (co_exec::Network::Own, _) => {
+                "and reach only the hosts that you allow (:help co-hosts)".to_owned()
+            }
+            (co_exec::Network::None, Err(why)) if self.network == Network::Ask => {
+                format!("without network, although sandbox_network is ask: {why}")
+            }
+            (co_exec::Network::None, _) => "without network".to_owned(),
+        }
     }
 
     /// Returns a sentence for the model about approved commands.
@@ -305,7 +348,10 @@ mod tests {
     use co_exec::sandbox::SandboxSupport;
 
     fn isolation(setting: &str, kernel: &SandboxSupport) -> Isolation {
-        let lua = serde_json::json!({ "sandbox_backend": setting });
+        isolation_with(serde_json::json!({ "sandbox_backend": setting }), kernel)
+    }
+
+    fn isolation_with(lua: serde_json::Value, kernel: &SandboxSupport) -> Isolation {
         let (config, problems) = crate::config::load(None, &lua, &|_| None);
         assert_eq!(problems, [""; 0]);
         let (exe, home) = ("/nonexistent".into(), "/home/x".into());
@@ -321,7 +367,9 @@ mod tests {
             pid_namespaces: true,
             own_proc: true,
             trials: true,
+            own_network: true,
             why_no_trials: None,
+            why_no_own_network: None,
             why: None,
         }
     }
@@ -368,7 +416,10 @@ mod tests {
         assert!(held.approved_words().unwrap().ends_with("without network"));
         assert!(matches!(
             held.for_approved(workspace),
-            Ok(Confinement::Workspace { network: false, .. })
+            Ok(Confinement::Workspace {
+                network: co_exec::Network::None,
+                ..
+            })
         ));
         let strongest = isolation("auto", &none);
         assert_eq!(strongest.for_approved(workspace), Ok(Confinement::Plain));
@@ -389,6 +440,45 @@ mod tests {
                 .ends_with("(auto takes docker)")
         );
         assert!(inside.for_unasked(workspace).only_looks());
+    }
+
+    #[test]
+    fn hosts_need_a_network_of_its_own() {
+        let asking = |setting: &str, kernel: &SandboxSupport| {
+            let lua = serde_json::json!({ "sandbox_backend": setting, "sandbox_network": "ask" });
+            isolation_with(lua, kernel)
+        };
+        let has_way = |isolation: &Isolation| {
+            let approved = isolation.for_approved(Path::new("/w")).unwrap();
+            approved.has_own_network()
+        };
+        let able_to = asking("landlock", &able());
+        assert!(has_way(&able_to));
+        let words = able_to.approved_words().unwrap();
+        assert!(words.contains("only the hosts that you allow"), "{words}");
+        let without = SandboxSupport {
+            own_network: false,
+            why_no_own_network: Some("user.max_net_namespaces is 0".to_owned()),
+            ..able()
+        };
+        let unable = asking("landlock", &without);
+        assert!(!has_way(&unable));
+        let words = unable.approved_words().unwrap();
+        assert!(words.contains("without network, although"), "{words}");
+        assert!(words.ends_with("user.max_net_namespaces is 0"), "{words}");
+        assert!(
+            asking("docker", &able())
+                .for_approved(Path::new("/w"))
+                .is_err()
+        );
+        // A container has no network by host, so `auto` does without one.
+        let auto = asking("auto", &able()).with_engine(Ok(()));
+        assert!(has_way(&auto));
+        let words = auto.approved_words().unwrap();
+        assert!(
+            words.ends_with("(auto takes landlock, because a container has no network by host)"),
+            "{words}"
+        );
     }
 
     #[test]

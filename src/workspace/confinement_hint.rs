@@ -50,7 +50,8 @@ pub fn hint(outcome: &CommandOutcome, network: Network) -> Option<String> {
         return None;
     }
     let (network, no_network) = match network {
-        Network::None | Network::Ask => (", no network", NO_NETWORK),
+        Network::None => (", no network", NO_NETWORK),
+        Network::Ask => (", no network but allowed hosts", NO_NETWORK),
         Network::Some => ("", &[][..]),
     };
     let output = outcome.output.to_lowercase();
@@ -114,6 +115,7 @@ mod tests {
             "Error: getaddrinfo EAI_AGAIN example.com",
         ] {
             assert!(hinted(output, Network::None), "{output}");
+            assert!(hinted(output, Network::Ask), "{output}");
             assert!(!hinted(output, Network::Some), "{output}");
         }
         for output in ["", "1c1\n< a\n---\n> b\n[exit 1]\n", "error: no test"] {

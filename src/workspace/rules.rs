@@ -58,7 +58,7 @@ pub fn remove(dir: &Path, workspace: &Path, rule: &Pattern) -> Result<bool, Erro
     })
 }
 
-/// Adds hosts that trials reach without a question.
+/// Adds hosts that confined commands reach without a question.
 ///
 /// # Errors
 /// The file cannot be read or written.

@@ -190,7 +190,7 @@ mod tests {
             found: OnceLock::new(),
             probe: Box::new(move || {
                 let _closed = ended.lock().unwrap().recv();
-                Isolation::with_result(&Config::default(), Ok(()))
+                Isolation::with_result(&Config::default(), Ok(()), Ok(()))
             }),
         };
         (SandboxProbe::with_kernel(kernel, setting), end)
@@ -213,7 +213,8 @@ mod tests {
     #[tokio::test]
     async fn another_choice_holds_from_then_on() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
-        let probe = SandboxProbe::ended(&config, Isolation::with_result(&config, Ok(())));
+        let isolation = Isolation::with_result(&config, Ok(()), Ok(()));
+        let probe = SandboxProbe::ended(&config, isolation);
         let held = probe.with(ConfinementSetting::Landlock);
         assert_eq!((probe.name(), held.name()), ("unconfined", "landlock"));
         assert!(matches!(
@@ -221,10 +222,8 @@ mod tests {
             Ok(Confinement::Workspace { .. })
         ));
         assert_eq!(probe.for_approved(|| "/w").await, Ok(Confinement::Plain));
-        let cannot = Isolation::with_result(
-            &config,
-            Err(SandboxRefusal::Unable("no Landlock".to_owned())),
-        );
+        let refused = || Err(SandboxRefusal::Unable("no Landlock".to_owned()));
+        let cannot = Isolation::with_result(&config, refused(), refused());
         let held = SandboxProbe::ended(&config, cannot).with(ConfinementSetting::Landlock);
         assert!(held.for_approved(|| "/w").await.is_err());
     }

@@ -21,7 +21,7 @@ pub use workspace::WORDS as WORKSPACE_WORDS;
 pub(crate) use container::ContainerLevel;
 pub(crate) use workspace::level as workspace_level;
 
-use level::{ClosedBy, ClosedSecrets, GrantedPlaces, Level, OverlayPlaces, ShownSecrets};
+use level::{ClosedBy, ClosedSecrets, GrantedPlaces, Level, Network, OverlayPlaces, ShownSecrets};
 
 /// A level of confinement, and the places that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ pub enum Confinement {
     /// It writes only in the workspace and a private temporary directory.
     Workspace {
         workspace: PathBuf,
-        network: bool,
+        network: Network,
         shown: ShownSecrets,
     },
     /// It sees the workspace and may change it, but all that it writes there goes to a layer: the workspace itself
@@ -144,6 +144,13 @@ impl Confinement {
     /// Returns the level in a few words for a person, or none if nothing holds the command.
     pub fn words(&self) -> Option<&'static str> {
         self.parts().map(|(_, words, _)| words)
+    }
+
+    /// Returns whether the command has a network of its own. The way to hosts out of it are listening sockets, see
+    /// [`Executor::start_listening`](crate::Executor::start_listening).
+    pub fn has_own_network(&self) -> bool {
+        self.level()
+            .is_some_and(|level| level.network == Network::Own)
     }
 
     /// Returns the workspace, unless nothing holds the command.

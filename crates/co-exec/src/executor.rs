@@ -19,7 +19,6 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{Caller, CommandSpec, UNTIL_IT_ENDS};
-use crate::confinement::level::Network;
 use crate::confinement::{Confinement, Holder};
 use crate::container::{Containers, Control, Inside};
 use crate::error::Error;
@@ -235,12 +234,8 @@ impl Executor {
         streams: Streams,
         ports: &[u16],
     ) -> Result<(RunningCommand, Vec<TcpListener>), Error> {
-        let has_own_network = || {
-            let level = spec.confinement.level();
-            level.is_some_and(|level| level.network == Network::Own)
-        };
-        if !ports.is_empty() && !has_own_network() {
-            let why = "this level has no network of its own, with ports that co can watch";
+        if !ports.is_empty() && !spec.confinement.has_own_network() {
+            let why = "this command has no network of its own, with ports that co can watch";
             return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
         }
         let timeout = self.timeout(&spec)?;

@@ -66,7 +66,7 @@ mod timed_output;
 pub mod watcher;
 
 pub use command::{Caller, CommandSpec, Program, UNTIL_IT_ENDS};
-pub use confinement::level::{GrantedPlaces, Level, ShownSecrets};
+pub use confinement::level::{GrantedPlaces, Level, Network, ShownSecrets};
 pub use confinement::{
     AGENT_WORDS, CONTAINER_WORDS, Confinement, READ_ONLY, TRIAL_WORDS, WORKSPACE_WORDS,
 };

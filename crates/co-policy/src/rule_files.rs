@@ -11,7 +11,7 @@ pub struct SavedRules {
     pub workspace: String,
     #[serde(default)]
     pub allow: Vec<Pattern>,
-    /// The hosts that trials reach without a question.
+    /// The hosts that confined commands reach without a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<HostPattern>,
     /// The person lets co try commands of the workspace before it asks.
@@ -42,7 +42,7 @@ pub struct WorkspaceRules {
     pub deny: Vec<Pattern>,
     #[serde(default)]
     pub ask: Vec<Pattern>,
-    /// The hosts that trials never reach.
+    /// The hosts that confined commands never reach.
     #[serde(default)]
     pub deny_hosts: Vec<HostPattern>,
 }

@@ -1,12 +1,26 @@
---- The kind of question about hosts that a command wants to reach while it runs as a trial.
+--- The kind of question about hosts that a confined command wants to reach while it runs.
 local command = require('co.question.command')
 local question_text = require('co.question.float_text')
 local add = question_text.add
 
 local SCOPES = {
-  { key = 'c', scope = 'hosts', about = 'for trials of this chat' },
-  { key = 's', scope = 'hosts_saved', about = 'for trials in this workspace, saved' },
+  { key = 'c', scope = 'hosts', about = 'for confined commands of this chat' },
+  { key = 's', scope = 'hosts_saved', about = 'for confined commands in this workspace, saved' },
 }
+
+--- Returns the scopes of `always`. A run of the person has no chat.
+---@param question co.CommandQuestion
+---@return { key: string, scope: co.Scope, about: string }[]
+local function scopes_of(question)
+  return question.chat and SCOPES or { SCOPES[2] }
+end
+
+--- Returns the chat or the run that asks.
+---@param question co.CommandQuestion
+---@return string
+local function asker(question)
+  return question.chat and ('chat %d'):format(question.chat) or ('run %d'):format(question.run)
+end
 
 --- Returns the question: the command, and each host with its port.
 ---@param question co.CommandQuestion
@@ -16,11 +30,9 @@ local function text_of(question)
   local text = { lines = {}, spans = {} }
   question_text.add_command(text, question)
   add(text, '')
-  local several = #question.hosts > 1
-  add(
-    text,
-    ('It runs as a trial, and wants to reach %s:'):format(several and 'these hosts' or 'this host')
-  )
+  local runs = question.confinement == 'trial' and 'It runs as a trial' or 'It runs'
+  local what = #question.hosts > 1 and 'these hosts' or 'this host'
+  add(text, ('%s, and wants to reach %s:'):format(runs, what))
   for _, host in ipairs(question.hosts or {}) do
     local place = host.special and (' · the address is of ' .. host.special) or ''
     add(text, ('     %s (port %d)%s'):format(host.host, host.port, place), 'CoApprovalReason', 5)
@@ -35,7 +47,7 @@ end
 local function menu(question)
   local entries = vim.tbl_map(function(scope)
     return { scope.key, scope.about }
-  end, SCOPES)
+  end, scopes_of(question))
   entries[#entries + 1] = { 'q', 'back' }
   local text = question_text.key_list(entries)
   add(text, '')
@@ -64,7 +76,9 @@ for _, key in ipairs({ 'y', 'n', 'N', 'a' }) do
 end
 for _, scope in ipairs(SCOPES) do
   keys.menu[scope.key] = function(question)
-    require('co.question').answer(question.id, 'always', { scope = scope.scope })
+    if vim.tbl_contains(scopes_of(question), scope) then
+      require('co.question').answer(question.id, 'always', { scope = scope.scope })
+    end
   end
 end
 
@@ -72,7 +86,7 @@ end
 return {
   holds_turn = true,
   keys = keys,
-  title = command.title,
+  title = asker,
   text = function(question, page)
     if page == 'menu' then
       return menu(question)
@@ -95,14 +109,14 @@ return {
     end, question.hosts)
     return {
       command = question.command,
-      about = ('chat %d · wants to reach %s'):format(question.chat, table.concat(hosts, ', ')),
+      about = ('%s · wants to reach %s'):format(asker(question), table.concat(hosts, ', ')),
       not_approved_because = command.alone(question),
     }
   end,
-  scopes = function()
+  scopes = function(question)
     return vim.tbl_map(function(scope)
       return scope.scope
-    end, SCOPES)
+    end, scopes_of(question))
   end,
   reply = command.reply,
 }

@@ -196,7 +196,7 @@
 ---@field may_try? boolean the command can run as a trial
 ---@field tried? co.TrialSummary the command ran as a trial
 ---@field commit? co.Commit the commit that `/commit` asks about; `command` makes it
----@field hosts? co.AskedHost[] what the trial of the command, which runs, wants to reach
+---@field hosts? co.AskedHost[] what the command, which runs, wants to reach
 ---@field choices? co.ChoiceQuestion[] the questions that the model asks, in the place of a command
 ---@field review? string the file of which the person asked to change lines: the review opens at once while they look at it
 

@@ -6,13 +6,15 @@ use tokio::sync::{mpsc, watch};
 
 use crate::audit::Record;
 use crate::cancellable;
+use crate::config::Network;
 use crate::editor::LiveOutput;
+use crate::network::{OpenAccess, OpenCommand};
 use crate::protocol::ToEditor;
 use crate::services::Services;
 use crate::services::audit_task;
 use crate::services::running_jobs::JobControl;
+use crate::tool::job_list::JobEnd;
 use crate::workspace::confinement_hint;
-use co_exec::{CommandOutcome, RunningCommand};
 
 /// The task that waits for the end of a job. It may outlive the chat.
 pub(super) struct JobFollower {
@@ -24,13 +26,14 @@ pub(super) struct JobFollower {
     pub(super) showing: LiveOutput,
     /// The confinement in a few words.
     pub(super) confinement: Option<&'static str>,
-    pub(super) tell: watch::Sender<Option<Arc<CommandOutcome>>>,
+    pub(super) network: Network,
+    pub(super) tell: watch::Sender<Option<Arc<JobEnd>>>,
     /// Sends the job's number to the chat, which may have ended.
     pub(super) ended: mpsc::UnboundedSender<u64>,
 }
 
 impl JobFollower {
-    pub(super) async fn follow(self, job: RunningCommand) {
+    pub(super) async fn follow(self, (job, access): OpenCommand) {
         let outcome = cancellable::outcome(job, async {
             self.control.over.cancelled().await;
             if self.control.kept() {
@@ -38,11 +41,11 @@ impl JobFollower {
             }
         });
         let outcome = outcome.await;
+        let hosts = access.map(OpenAccess::close).unwrap_or_default();
         self.services.jobs.remove(self.run);
-        let network = self.services.config.sandbox_network;
         self.showing.finish(ToEditor::RunEnded {
             run: self.run,
-            status: confinement_hint::status(&outcome, self.confinement, network),
+            status: confinement_hint::status(&outcome, self.confinement, self.network),
             exit: outcome.exit,
             spill: outcome.spill.clone(),
             left: false,
@@ -52,11 +55,13 @@ impl JobFollower {
                 time: Record::now(),
                 confinement: outcome.level.to_owned(),
                 outcome: Some(outcome.status()),
+                hosts: (!hosts.is_empty()).then(|| hosts.json()),
                 ..record
             };
             audit_task::write(&self.services, record, outcome.spill.clone());
         }
-        self.tell.send_replace(Some(Arc::new(outcome)));
+        self.tell
+            .send_replace(Some(Arc::new(JobEnd { outcome, hosts })));
         // It fails if the chat has ended.
         let _ = self.ended.send(self.number);
     }

@@ -9,9 +9,13 @@ use crate::chat::person::run_editor::{EditorSocket, RunEditor};
 use crate::chat::person::wants_terminal;
 use crate::config::Network;
 use crate::error;
-use crate::protocol::{RunEnvironment, RunOptions};
+use crate::network::{HostAccess, HostReport, OpenAccess, StartError};
+use crate::protocol::{Asker, RunEnvironment, RunOptions};
 use crate::services::Services;
+use crate::tool::command::hosts::{self, PersonAsker, ReachingCommand};
 use crate::tool::command::{readiness, secret_access};
+use crate::tool::context::QuestionHost;
+use crate::workspace::confinement::network_of;
 use crate::workspace::confinement_hint;
 use crate::workspace::judge::workspace_of;
 use co_exec::{
@@ -39,9 +43,18 @@ pub struct PersonCommand {
 /// A command that has started.
 pub struct StartedCommand {
     pub running: RunningCommand,
+    /// Its way to hosts, if it has one.
+    pub access: Option<OpenAccess>,
     pub conditions: RunConditions,
     /// Its programs can open files in Neovim as long as this exists.
     pub editor: Option<RunEditor>,
+}
+
+/// The one who asks the person about the hosts of a command.
+#[derive(Clone)]
+pub struct HostQuestions {
+    pub asker: Asker,
+    pub host: Arc<dyn QuestionHost>,
 }
 
 /// The facts about a command for the line about its end.
@@ -95,7 +108,7 @@ impl PersonCommand {
             limit: ceiling,
             // The status of a trial says more about it.
             confinement: self.confinement.words().filter(|it| *it != TRIAL_WORDS),
-            network: services.config.sandbox_network,
+            network: network_of(&self.confinement, &services.config),
         };
         let spec = CommandSpec {
             program: Program::Shell(self.command),
@@ -116,9 +129,10 @@ impl PersonCommand {
     /// It cannot be confined or started, or a container engine that it needs does not answer.
     pub async fn start_confined(
         mut self,
-        services: &Services,
+        services: &Arc<Services>,
         workspace: impl FnOnce() -> PathBuf,
         streams: Streams,
+        questions: HostQuestions,
     ) -> Result<StartedCommand, String> {
         let confinement = services.probe.for_approved(workspace).await;
         let confinement = confinement.map_err(|refused| refused.to_string())?;
@@ -126,34 +140,81 @@ impl PersonCommand {
             secret_access::open_named(services, confinement, &self.command, &self.cwd).await;
         services.prepare(&self.confinement).await?;
         self.ready(services).await?;
-        self.start(services, streams).await
+        self.start_with(services, streams, Some(questions)).await
     }
 
-    /// Starts the command in its own confinement.
+    /// Starts the command in its own confinement, without a way to hosts.
     ///
     /// # Errors
     /// It cannot be started.
     pub async fn start(
         self,
-        services: &Services,
+        services: &Arc<Services>,
         streams: Streams,
     ) -> Result<StartedCommand, String> {
+        self.start_with(services, streams, None).await
+    }
+
+    /// Starts the command in its own confinement. With `questions`, it has a way to hosts, if the confinement has one.
+    async fn start_with(
+        self,
+        services: &Arc<Services>,
+        streams: Streams,
+        questions: Option<HostQuestions>,
+    ) -> Result<StartedCommand, String> {
+        let hosts = match questions {
+            Some(questions) => self.hosts(services, questions).await,
+            None => None,
+        };
         let (socket, variables) = match self.editor(services).await {
             Some((socket, variables)) => (Some(socket), Some(variables)),
             None => (None, None),
         };
         let (spec, conditions) = self.spec(services, variables);
-        let running = services.executor.start_on(spec, streams).await;
-        let running = running.map_err(|error| error::text_of(&error).plain())?;
+        let executor = &services.executor;
+        let plain = |error: &co_exec::Error| error::text_of(error).plain();
+        let (running, access) = match hosts {
+            None => {
+                let running = executor.start_on(spec, streams).await;
+                (running.map_err(|error| plain(&error))?, None)
+            }
+            Some((access, asker)) => {
+                let started = access.start(executor, spec, streams, Arc::new(asker));
+                started.await.map_err(|error| match &error {
+                    StartError::Command(error) => plain(error),
+                    StartError::Proxy(_) => error.to_string(),
+                })?
+            }
+        };
         let editor = socket.map(|socket| {
             let command = conditions.command.clone();
             socket.serve(services.buffers.clone(), command, running.time_limit())
         });
         Ok(StartedCommand {
             running,
+            access,
             conditions,
             editor,
         })
+    }
+
+    /// Returns the way to hosts, with the one who asks about them; none if the confinement or the settings give it none.
+    async fn hosts(
+        &self,
+        services: &Arc<Services>,
+        questions: HostQuestions,
+    ) -> Option<(HostAccess, PersonAsker)> {
+        let workspace = self.confinement.workspace()?;
+        let access = hosts::access(services, workspace, &self.confinement).await?;
+        let reaching = ReachingCommand {
+            asker: questions.asker,
+            workspace,
+            command: &self.command,
+            cwd: &self.cwd,
+            confinement: &self.confinement,
+        };
+        let asker = PersonAsker::new(Arc::clone(services), questions.host, &reaching);
+        Some((access, asker))
     }
 
     /// Returns a socket by which the command can open files in Neovim, and the variables that name it; none if the command is
@@ -198,9 +259,9 @@ impl PersonCommand {
 }
 
 impl RunConditions {
-    /// Returns a line about the command's end, with its confinement. If the time limit ended it, the line names the
-    /// settings that change it. If the command wanted a terminal, the line says so.
-    pub fn status(&self, outcome: &CommandOutcome) -> String {
+    /// Returns a line about the command's end, with its confinement and the hosts that it wanted. If the time limit ended it, the line
+    /// names the settings that change it. If the command wanted a terminal, the line says so.
+    pub fn status(&self, outcome: &CommandOutcome, hosts: &HostReport) -> String {
         let mut line = confinement_hint::status(outcome, self.confinement, self.network);
         let alone = self.alone.as_deref();
         if let Some(hint) = alone.and_then(|command| wants_terminal::hint_at_end(command, outcome))
@@ -209,6 +270,9 @@ impl RunConditions {
         }
         if let Some(started) = readiness::started(&self.command, outcome) {
             line = format!("{line}; {started}");
+        }
+        if let Some(hosts) = hosts.words() {
+            line = format!("{line}; {hosts}");
         }
         match self.limit.filter(|_| outcome.timed_out) {
             Some(limit) => format!(
@@ -239,11 +303,15 @@ mod tests {
             network: Network::None,
         };
         let ceiling = unconfined(Some(Duration::from_secs(600)));
-        assert!(ceiling.status(&ended(true)).ends_with(
+        assert!(ceiling.status(&ended(true), &HostReport::default()).ends_with(
             "; shell_max_timeout (600 s) is the limit, run_timeout or :Co! ++timeout= sets another, 0 none"
         ));
         for (limit, timed_out) in [(ceiling, false), (unconfined(None), true)] {
-            assert!(!limit.status(&ended(timed_out)).contains("run_timeout"));
+            assert!(
+                !limit
+                    .status(&ended(timed_out), &HostReport::default())
+                    .contains("run_timeout")
+            );
         }
     }
 }

@@ -20,6 +20,8 @@ struct OpenQuestion {
     reply: oneshot::Sender<Reply>,
     /// The texts of the files for a review.
     texts: Vec<ReviewText>,
+    /// It is about a job or a command of the person, so it stays when a turn ends.
+    outlives_turn: bool,
 }
 
 impl OpenQuestions {
@@ -36,8 +38,18 @@ impl OpenQuestions {
             id: question.id,
             reply,
             texts: texts(question.change.iter().flat_map(|it| &it.files)),
+            outlives_turn: false,
         });
         self.editor.tell(ToEditor::Question(Box::new(question)));
+    }
+
+    /// Asks the person a question that stays when a turn ends.
+    pub fn put_lasting(&mut self, question: Question, reply: oneshot::Sender<Reply>) {
+        let id = question.id;
+        self.put(question, reply);
+        for open in self.open.iter_mut().filter(|open| open.id == id) {
+            open.outlives_turn = true;
+        }
     }
 
     /// Lets the person review the changes of the chat.
@@ -46,6 +58,7 @@ impl OpenQuestions {
             id: review.id,
             reply,
             texts: texts(&review.files),
+            outlives_turn: false,
         });
         self.editor.tell(ToEditor::Changes(review));
     }
@@ -56,6 +69,7 @@ impl OpenQuestions {
             id: question.id,
             reply,
             texts: Vec::new(),
+            outlives_turn: false,
         });
         self.editor.tell(ToEditor::Trust(question));
     }
@@ -112,10 +126,19 @@ impl OpenQuestions {
         }
     }
 
-    /// Withdraws all questions but one.
-    pub fn withdraw_all_but(&mut self, kept: Option<u64>) {
+    /// Withdraws the questions of a turn, and all others but one that do not outlive it.
+    pub fn withdraw_of_turn(&mut self, kept: Option<u64>) {
+        self.withdraw_unless(|open| open.outlives_turn || Some(open.id) == kept);
+    }
+
+    /// Withdraws all questions.
+    pub fn withdraw_all(&mut self) {
+        self.withdraw_unless(|_| false);
+    }
+
+    fn withdraw_unless(&mut self, stays: impl Fn(&OpenQuestion) -> bool) {
         let all = std::mem::take(&mut self.open).into_iter();
-        let (open, withdrawn): (Vec<_>, Vec<_>) = all.partition(|it| Some(it.id) == kept);
+        let (open, withdrawn): (Vec<_>, Vec<_>) = all.partition(stays);
         self.open = open;
         for open in withdrawn {
             self.settled(open.id, "withdrawn");

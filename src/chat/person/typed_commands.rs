@@ -12,10 +12,11 @@ use crate::blocking::blocking;
 use crate::cancellable;
 use crate::chat::Chat;
 use crate::chat::events::ChatEvent;
-use crate::chat::person::command::{PersonCommand, StartedCommand};
+use crate::chat::person::command::{HostQuestions, PersonCommand, StartedCommand};
 use crate::chat::person::wants_terminal;
 use crate::error;
-use crate::protocol::RunOptions;
+use crate::network::OpenAccess;
+use crate::protocol::{Asker, RunOptions};
 use crate::services::Services;
 use crate::services::foreground::ForegroundGuard;
 use crate::text::{code, short};
@@ -242,6 +243,10 @@ impl Chat {
             tells_model,
             cancel: all.child_token(),
             tell: self.typed.begin(),
+            questions: HostQuestions {
+                asker: Asker::Chat(self.id),
+                host: self.commands.host(),
+            },
         };
         self.show_state();
         tokio::spawn(typed.run(options, listed));
@@ -260,6 +265,7 @@ struct TypedCommand {
     tells_model: bool,
     cancel: CancellationToken,
     tell: mpsc::UnboundedSender<TypedEvent>,
+    questions: HostQuestions,
 }
 
 impl TypedCommand {
@@ -306,6 +312,7 @@ impl TypedCommand {
         let _person_run = self.services.person_runs().await;
         let StartedCommand {
             running,
+            access,
             conditions,
             editor: _editor,
         } = tokio::select! {
@@ -319,7 +326,8 @@ impl TypedCommand {
             hint: wants_terminal::hint_at_start(&self.command),
         });
         let outcome = cancellable::outcome(running, self.cancel.cancelled()).await;
-        let status = conditions.status(&outcome);
+        let hosts = access.map(OpenAccess::close).unwrap_or_default();
+        let status = conditions.status(&outcome, &hosts);
         let usual = status == outcome.status();
         let mut end = self.ended(outcome.ok(), status);
         end.shown.exceptions = usual.then(|| outcome.exceptions());
@@ -340,7 +348,12 @@ impl TypedCommand {
         };
         let workspace = || self.workspace.clone();
         typed
-            .start_confined(&self.services, workspace, Streams::Whole)
+            .start_confined(
+                &self.services,
+                workspace,
+                Streams::Whole,
+                self.questions.clone(),
+            )
             .await
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::events::ChatEvent;
 use super::event::TurnEvent;
 use crate::protocol::{ChatState, Question};
-use crate::tool::context::{CallHost, Halt};
+use crate::tool::context::{CallHost, Halt, QuestionHost};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, Reply};
@@ -62,15 +62,7 @@ impl ToChat {
 }
 
 #[async_trait]
-impl CallHost for ToChat {
-    async fn record(&self, item: Item) -> Result<(), Halt> {
-        Self::record(self, item).await
-    }
-
-    async fn show(&self, event: CallEvent) -> Result<(), Halt> {
-        Self::show(self, event).await
-    }
-
+impl QuestionHost for ToChat {
     async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
         let (reply, answer) = oneshot::channel();
         self.send(TurnEvent::Question(Box::new(question), reply))
@@ -84,6 +76,17 @@ impl CallHost for ToChat {
 
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
         self.send(TurnEvent::Allow(allowance)).await
+    }
+}
+
+#[async_trait]
+impl CallHost for ToChat {
+    async fn record(&self, item: Item) -> Result<(), Halt> {
+        Self::record(self, item).await
+    }
+
+    async fn show(&self, event: CallEvent) -> Result<(), Halt> {
+        Self::show(self, event).await
     }
 
     async fn job(&self, request: JobListRequest) -> Result<(), Halt> {

@@ -11,6 +11,7 @@ fn able() -> SandboxReport {
         sandbox: "read-only sandbox".into(),
         held: Ok(()),
         trials: Ok(()),
+        own_network: Ok(()),
         known: true,
         limits: LimitEnforcement::Watched,
         landlock: Some(5),

@@ -25,10 +25,11 @@ CO_CLI_ variables).
                      when it has ended. Without network. --keep then makes these changes, --drop makes
                      none, and --ask asks on the terminal. The default is --ask on a terminal, else
                      --drop. Changes of ignored files and in .git are dropped
-  --allow-host HOST  with --try, the command may reach this host, such as example.org, *.example.org or
-                     example.org:8080, by HTTP and HTTPS through a proxy of co. Without a port, 80 and
-                     443 are meant. localhost:8080 is that port of this machine. Give it for each
-                     host. co asks about others on a terminal, and else refuses them
+  --allow-host HOST  with --try or --backend landlock, the command may reach this host, such as
+                     example.org, *.example.org or example.org:8080, by HTTP and HTTPS through a proxy
+                     of co. Without a port, 80 and 443 are meant. localhost:8080 is that port of this
+                     machine. Give it for each host. co asks about others on a terminal, and else
+                     refuses them
   --read-only        only reads and a private TMPDIR, no network
   --backend NAME     what holds it, sandbox_backend by default. landlock: writes only in the workspace,
                      network as sandbox_network says; docker: in a container; subprocess: all that
@@ -42,7 +43,7 @@ With --try, exits with 123 where not all could be kept that was to be: standard 
 
 /// The usage line of `co-nvim exec`.
 pub(in crate::cli) const USAGE: &str = "usage: co-nvim exec [--cwd DIR] [--timeout SECONDS] [--keep] [--read-only] \
-    [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask] [--allow-host HOST]...] [--input TEXT] [--json] COMMAND\n       \
+    [--backend subprocess|landlock|docker|auto] [--try [--keep|--drop|--ask]] [--allow-host HOST]... [--input TEXT] [--json] COMMAND\n       \
     co-nvim exec [OPTIONS] -- PROGRAM [ARGUMENT]...";
 
 /// The parsed arguments.
@@ -57,7 +58,7 @@ pub(super) struct ExecRequest {
     pub(super) trial: bool,
     /// The fate of these changes, if an option says so.
     pub(super) after_trial: Option<AfterTrial>,
-    /// The hosts that a trial may reach.
+    /// The hosts that it may reach, as a trial or at the workspace level.
     pub(super) allow_hosts: Vec<HostPattern>,
     /// The confinement; none for that of the settings.
     pub(super) confinement: Option<ConfinementSetting>,
@@ -136,8 +137,9 @@ pub(super) fn parse(args: &[OsString], cwd: &Path, max: Duration) -> Result<Exec
         ([after], true) => request.after_trial = Some(*after),
         (_, true) => return Err("give one of --keep, --drop and --ask".to_owned()),
     }
-    if !request.trial && !request.allow_hosts.is_empty() {
-        return Err("--allow-host needs --try".to_owned());
+    let can_reach = request.trial || request.confinement == Some(ConfinementSetting::Landlock);
+    if !can_reach && !request.allow_hosts.is_empty() {
+        return Err("--allow-host needs --try or --backend landlock".to_owned());
     }
     if request.trial && (request.read_only || request.confinement.is_some()) {
         return Err("--try is a confinement: leave out --read-only and --backend".to_owned());
@@ -260,7 +262,10 @@ mod tests {
             (&["--drop", "a"], "need --try"),
             (&["--try", "--keep", "--drop", "a"], "give one of"),
             (&["--try", "--ask", "--json", "a"], "--keep or --drop"),
-            (&["--allow-host", "a.example", "a"], "needs --try"),
+            (
+                &["--allow-host", "a.example", "a"],
+                "needs --try or --backend landlock",
+            ),
             (
                 &["--try", "--allow-host", "https://a.example", "a"],
                 "is no rule about hosts",

@@ -276,7 +276,12 @@ impl Tried<'_> {
 }
 
 /// Returns the judge of a workspace, which knows its secrets. It judges nothing here, so it needs no rules.
-fn judge(launcher: &Launcher, paths: &Paths, workspace: PathBuf, home: PathBuf) -> Arc<Judge> {
+pub(super) fn judge(
+    launcher: &Launcher,
+    paths: &Paths,
+    workspace: PathBuf,
+    home: PathBuf,
+) -> Arc<Judge> {
     let (judge, _problems) = Judge::new(JudgeConfig {
         workspace,
         home,

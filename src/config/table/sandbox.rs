@@ -42,9 +42,10 @@ pub(super) static SETTINGS: &[Setting] = &[
                 engines.clone_into(&mut c.exec.container.network);
             },
         },
-        "The network of confined commands. ask lets the trials of a model reach hosts: co asks about each host that \
-         |co-allow_hosts| does not name, see |co-hosts|. Approved commands under landlock have no network then, and co \
-         starts no container. With any other value, trials have no network, and the value is about approved commands. \
+        "The network of confined commands. ask lets the trials of a model and approved commands under landlock reach hosts: \
+         co asks about each host that |co-allow_hosts| does not name, see |co-hosts|. It needs namespaces; without them, \
+         these commands have no network. co starts no container then. With any other value, trials have no network, and the \
+         value is about approved commands. \
          Under landlock, none means no network, and every other value the network of this machine. A container gets the \
          engine's network of that name. Commands that only look have no network.",
     )
@@ -54,7 +55,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "allow_hosts",
         "",
         Kind::Hosts(|c, v| c.hosts.allow = v),
-        "Hosts that trials reach without a question if |co-sandbox_network| is ask: example.org, *.example.org for all \
+        "Hosts that confined commands reach without a question if |co-sandbox_network| is ask: example.org, *.example.org for all \
          names below it, or an address; example.org:8080 for one port. A rule without a port allows ports 80 and 443. \
          localhost:8080 is that port of this machine.",
     ),
@@ -62,7 +63,7 @@ pub(super) static SETTINGS: &[Setting] = &[
         "deny_hosts",
         "",
         Kind::Hosts(|c, v| c.hosts.deny = v),
-        "Hosts that trials never reach, whatever else allows them. A rule without a port denies all ports. A workspace's \
+        "Hosts that confined commands never reach, whatever else allows them. A rule without a port denies all ports. A workspace's \
          .co/policy.toml may have this setting too.",
     )
     .strict(),

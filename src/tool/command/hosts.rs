@@ -1,4 +1,4 @@
-//! The hosts that a trial of the model may reach, and the question about others.
+//! The hosts that a confined command may reach, and the question about others.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,25 +11,35 @@ use crate::network::{HostAccess, HostAsker};
 use crate::protocol::{AskedHost, Asker, Question, Scope};
 use crate::services::Services;
 use crate::text::one_line;
-use crate::tool::context::{CallContext, CallHost};
+use crate::tool::context::QuestionHost;
 use crate::tool::permissions::{Allowance, Reply};
+use co_exec::Confinement;
 use co_policy::HostPattern;
 use co_proxy::Target;
 
 /// The reason why only a key in the float allows a host.
 const ALONE: &str = "what is sent cannot be taken back";
 
-/// Asks in the chat of a call.
-pub(super) struct ChatAsker {
+/// A command that may reach hosts, for the questions about them.
+pub(crate) struct ReachingCommand<'a> {
+    pub(crate) asker: Asker,
+    pub(crate) workspace: &'a Path,
+    pub(crate) command: &'a str,
+    pub(crate) cwd: &'a Path,
+    pub(crate) confinement: &'a Confinement,
+}
+
+/// Asks the person about the hosts of one command.
+pub(crate) struct PersonAsker {
     services: Arc<Services>,
-    host: Arc<dyn CallHost>,
+    host: Arc<dyn QuestionHost>,
     workspace: PathBuf,
     question: Question,
 }
 
 /// Withdraws an open question when it is dropped.
 struct Withdrawal {
-    open: Option<(Arc<dyn CallHost>, u64)>,
+    open: Option<(Arc<dyn QuestionHost>, u64)>,
 }
 
 impl Drop for Withdrawal {
@@ -41,31 +51,39 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Returns the hosts that a trial may reach; none if the settings give it no way to any.
-pub(super) async fn access(context: &CallContext) -> Option<HostAccess> {
-    let config = &context.services.config;
-    if config.sandbox_network != Network::Ask {
+/// Returns the hosts that a command may reach; none if its confinement or the settings give it no way to any.
+pub(crate) async fn access(
+    services: &Services,
+    workspace: &Path,
+    confinement: &Confinement,
+) -> Option<HostAccess> {
+    let config = &services.config;
+    if config.sandbox_network != Network::Ask || !confinement.has_own_network() {
         return None;
     }
-    // Not the judge of the turn, which does not know a host that the person saved meanwhile.
-    let judge = context.services.judge(&context.workspace);
+    // Not the judge of a turn, which does not know a host that the person saved meanwhile.
+    let judge = services.judge(workspace);
     let settings = config.hosts.clone();
     let rules = blocking(move || Ok::<_, String>(judge.host_rules(&settings)));
     let environment: Vec<_> = std::env::vars_os().collect();
     Some(HostAccess::new(rules.await.ok()?, &environment))
 }
 
-impl ChatAsker {
-    pub(super) fn new(context: &CallContext, command: String, cwd: &Path) -> Self {
+impl PersonAsker {
+    pub(crate) fn new(
+        services: Arc<Services>,
+        host: Arc<dyn QuestionHost>,
+        command: &ReachingCommand<'_>,
+    ) -> Self {
         Self {
-            services: Arc::clone(&context.services),
-            host: Arc::clone(&context.host),
-            workspace: context.workspace.clone(),
+            services,
+            host,
+            workspace: command.workspace.to_owned(),
             question: Question {
-                asker: Asker::Chat(context.chat),
-                command: co_policy::printable(&command),
-                cwd: one_line(&cwd.display().to_string()),
-                confinement: "trial".to_owned(),
+                asker: command.asker,
+                command: co_policy::printable(command.command),
+                cwd: one_line(&command.cwd.display().to_string()),
+                confinement: command.confinement.name().to_owned(),
                 alone: Some(ALONE.to_owned()),
                 ..Question::default()
             },
@@ -74,7 +92,7 @@ impl ChatAsker {
 }
 
 #[async_trait]
-impl HostAsker for ChatAsker {
+impl HostAsker for PersonAsker {
     async fn ask(&self, targets: &[Target]) -> Result<(), String> {
         let gone = || "the command has ended".to_owned();
         let id = self.services.id();

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::hosts::{self, ChatAsker};
+use super::hosts::{self, PersonAsker, ReachingCommand};
 use super::request::{CommandRequest, ExecContext};
 use super::{JudgedCommand, readiness, secret_access};
 use crate::cancellable;
 use crate::error;
-use crate::network::{HostReport, OpenAccess};
-use crate::protocol::PlannedCommand;
+use crate::network::{HostReport, OpenAccess, OpenCommand, StartError};
+use crate::protocol::{Asker, PlannedCommand};
 use crate::text::short;
 use crate::tool::call::{
     CANCELLED, CallEffect, CallResult, DecidedCall, NotRun, ReadyCall, RunningCall, joined,
 };
 use crate::tool::conditions::{Conditions, NOT_EXECUTED};
-use crate::tool::context::{CallContext, Halt};
+use crate::tool::context::{CallContext, Halt, QuestionHost};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::{JobListRequest, JobView, StartedJob};
 use crate::tool::jobs::call::JobReport;
+use crate::workspace::confinement::network_of;
 use co_exec::secrets::redact::RedactedText;
 use co_exec::{CommandOutcome, Confinement, RunningCommand};
 use co_llm::transcript::{Decision, Item, ShownPart};
@@ -37,9 +38,6 @@ pub(super) struct AllowedCommand {
     /// The words of each simple command.
     words: Vec<Vec<String>>,
 }
-
-/// A running command with its way to hosts, if it has one.
-pub(super) type OpenCommand = (RunningCommand, Option<OpenAccess>);
 
 impl JudgedCommand {
     /// Makes all ready for the command to run in the confinement that belongs to the decision.
@@ -142,42 +140,45 @@ impl AllowedCommand {
                 async move { self.first_output(&job, &context).await },
             ));
         }
-        let running = self.execute(&context).await?;
+        let running = self.execute(&context, context.host.clone()).await?;
         Ok(Box::pin(async move {
-            let (_, result) = self.follow((running, None), &context).await?;
+            let (_, result) = self.follow(running, &context).await?;
             Ok(result)
         }))
     }
 
-    /// Gives the command to the executor.
-    pub(super) async fn execute(&self, context: &CallContext) -> Result<RunningCommand, NotRun> {
+    /// Gives the command to the executor. If it has a network of its own and the settings say so, it gets a way to the hosts that the
+    /// person allows; `host` asks about others.
+    pub(super) async fn execute(
+        &self,
+        context: &CallContext,
+        host: Arc<dyn QuestionHost>,
+    ) -> Result<OpenCommand, NotRun> {
         let spec = self.request.spec(self.exec.clone(), self.ceiling(context));
-        let executor = &context.services.executor;
-        let running = executor.start_on(spec, self.request.streams());
-        let running = context.unless_cancelled(running).await?;
-        running.map_err(|error| NotRun::Because(not_started(&error)))
-    }
-
-    /// Gives a trial to the executor, with a way to the hosts that the person allows, if the settings say so.
-    pub(super) async fn execute_trial(&self, context: &CallContext) -> Result<OpenCommand, NotRun> {
-        let Some(access) = hosts::access(context).await else {
-            return Ok((self.execute(context).await?, None));
+        let (services, streams) = (&context.services, self.request.streams());
+        let access = hosts::access(services, &context.workspace, &self.exec.confinement);
+        let Some(access) = context.unless_cancelled(access).await? else {
+            let running = services.executor.start_on(spec, streams);
+            let running = context.unless_cancelled(running).await?;
+            let running = running.map_err(|error| NotRun::Because(not_started(&error)))?;
+            return Ok((running, None));
         };
-        let mut spec = self.request.spec(self.exec.clone(), self.ceiling(context));
-        spec.extra_env.extend(access.environment());
-        let (executor, streams) = (&context.services.executor, self.request.streams());
-        let ports = access.ports();
-        let started = executor.start_listening(spec, streams, &ports);
+        let reaching = ReachingCommand {
+            asker: Asker::Chat(context.chat),
+            workspace: &context.workspace,
+            command: &self.request.text(),
+            cwd: &self.exec.cwd,
+            confinement: &self.exec.confinement,
+        };
+        let asker = PersonAsker::new(Arc::clone(services), host, &reaching);
+        let started = access.start(&services.executor, spec, streams, Arc::new(asker));
         let started = context.unless_cancelled(started).await?;
-        let (running, listeners) = started.map_err(|error| NotRun::Because(not_started(&error)))?;
-        let asker = ChatAsker::new(context, self.request.text(), &self.exec.cwd);
-        let open = access.open(listeners, Arc::new(asker), running.time_limit());
-        let open = open.map_err(|error| {
-            NotRun::Because(format!(
-                "The command was ended: co could not start the proxy for its network ({error})."
-            ))
-        })?;
-        Ok((running, open))
+        started.map_err(|error| {
+            NotRun::Because(match &error {
+                StartError::Command(error) => not_started(error),
+                StartError::Proxy(_) => error.to_string(),
+            })
+        })
     }
 
     /// Records a job's start, then starts it and gives it to the chat.
@@ -189,7 +190,7 @@ impl AllowedCommand {
             command: co_policy::printable(&short(&command)),
         };
         context.host.record(item).await?;
-        let job = match self.execute(context).await {
+        let (job, access) = match self.execute(context, context.for_jobs.clone()).await {
             Ok(job) => job,
             Err(not_run) => {
                 let why = match &not_run {
@@ -216,6 +217,7 @@ impl AllowedCommand {
             conditions: self.conditions(context),
             record: context.audit_record(&self.decided, level),
             job,
+            access,
         };
         let started = |reply| JobListRequest::Started(Box::new(started_job), reply);
         Ok(context.jobs(started).await?)
@@ -308,7 +310,7 @@ impl AllowedCommand {
         let limit = self.request.limit(self.ceiling(context));
         Conditions {
             confinement: self.exec.confinement.words(),
-            network: services.config.sandbox_network,
+            network: network_of(&self.exec.confinement, &services.config),
             confined: self.exec.unasked && self.exec.confinement != Confinement::Plain,
             hides: self.exec.confinement.masks_secrets(),
             approved_confinement: services.probe.name(),

@@ -76,11 +76,12 @@ pub(crate) fn reason(secrets: &[PathBuf], workspace: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use co_exec::Network;
 
     fn held(shown: ShownSecrets) -> Confinement {
         Confinement::Workspace {
             workspace: "/w".into(),
-            network: false,
+            network: Network::None,
             shown,
         }
     }

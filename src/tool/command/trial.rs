@@ -178,7 +178,7 @@ impl JudgedCommand {
             runs: Some(allowed.request.text()),
             start: Box::pin(async move {
                 allowed.before_start(&context).await?;
-                let running = allowed.execute_trial(&context).await?;
+                let running = allowed.execute(&context, context.host.clone()).await?;
                 let rest: RunningCall<TriedCall> = Box::pin(async move {
                     let (outcome, mut result) = allowed.follow(running, &context).await?;
                     let failed = allowed.conditions(&context).may_be_to_blame(&outcome);

@@ -77,7 +77,7 @@ impl PlannedCall for JobRequest {
             });
         };
         let job = match context.find_job(self.job).await {
-            Ok(Ok(job)) if job.outcome().is_none() => job,
+            Ok(Ok(job)) if job.end_of().is_none() => job,
             // The fault is reported when the call runs: the job may exist by then.
             _ => return Ok(JudgedCall::free(self.clone())),
         };
@@ -203,8 +203,7 @@ async fn use_job(context: &CallContext, request: JobRequest) -> Result<CallResul
         }
         // The job has ended. If it ran, there would be an input.
         JobAction::Write { .. } => {
-            let outcome = job.outcome();
-            let status = job.status(outcome.as_deref());
+            let status = job.status(job.end_of().as_deref());
             let result = CallResult::not_run(format!("Nothing was typed: {status}"));
             Ok(with_end(result, &job))
         }
@@ -276,14 +275,14 @@ impl JobReport {
         job: &JobView,
     ) -> Result<CallResult, Halt> {
         watch(context, job, FIRST_OUTPUT_TIMEOUT).await;
-        let failed = job.outcome().is_some_and(|outcome| !outcome.told_ok());
+        let failed = job.end_of().is_some_and(|end| !end.outcome.told_ok());
         Self { failed, ..self }.tell(context, job).await
     }
 
     /// Shows the new output of a job, and returns it with the state of the job.
     async fn tell(self, context: &CallContext, job: &JobView) -> Result<CallResult, Halt> {
-        // Take the outcome first: then the output is complete if the job has ended.
-        let outcome = job.outcome();
+        // Take the end first: then the output is complete if the job has ended.
+        let end = job.end_of();
         let NewOutput { text, mut notes } = job.read(self.since).await.unwrap_or_default();
         let redacted = context.redact_for_model(&text, Instant::now()).await;
         let RedactedText { text: new, hidden } = redacted.unwrap_or_else(|withheld| {
@@ -299,8 +298,8 @@ impl JobReport {
             text.push('\n');
         }
         text.extend(notes.iter().map(|note| format!("[{note}]\n")));
-        let status = job.status(outcome.as_deref());
-        let spill = outcome.as_ref().and_then(|outcome| outcome.spill.clone());
+        let status = job.status(end.as_deref());
+        let spill = end.as_ref().and_then(|end| end.outcome.spill.clone());
         let from = self.lead.len();
         let stands = status.lines().next().unwrap_or_default();
         let stands = stands.trim_start_matches('[').trim_end_matches(']');
@@ -317,7 +316,7 @@ impl JobReport {
             shown,
             ..RedactedText { text, hidden }.into()
         };
-        Ok(match outcome {
+        Ok(match end {
             Some(_) => with_end(result, job),
             None => result,
         })

@@ -1,4 +1,4 @@
-//! Trials that reach hosts: `co-nvim exec --try --allow-host`.
+//! Confined commands that reach hosts: `co-nvim exec --allow-host` with `--try` or `--backend landlock`.
 //!
 //! No name is looked up: co gets the test's server as the proxy of the person, and sends it the names.
 
@@ -12,6 +12,10 @@ use serde_json::Value;
 
 use super::trial_scene::{Scene, said, text};
 use crate::support::runner::Runner;
+
+/// The options of the two levels that can reach hosts.
+const TRIAL: &[&str] = &["--try"];
+const WORKSPACE: &[&str] = &["--backend", "landlock"];
 
 /// A server of files, also as the proxy of the person. Each request is noted.
 pub(crate) struct FileServer {
@@ -83,7 +87,12 @@ impl FileServer {
 
     /// Runs a trial whose proxy of the person is this server.
     fn exec(&self, scene: &Scene, args: &[&str]) -> std::process::Output {
-        let mut command = scene.try_command(args);
+        self.exec_at(scene, TRIAL, args)
+    }
+
+    /// Runs a command at a level. Its proxy of the person is this server.
+    fn exec_at(&self, scene: &Scene, level: &[&str], args: &[&str]) -> std::process::Output {
+        let mut command = scene.command_at(level, args);
         let proxy = format!("http://127.0.0.1:{}", self.port);
         command.env("RUSTUP_HOME", rustup_home());
         command.env("HTTP_PROXY", proxy).output().unwrap()
@@ -266,8 +275,8 @@ fn a_host_is_named_with_its_bytes_in_json() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Checks that a trial which may reach `files.test` has no other way to a server or a socket of the machine.
-fn check_no_other_way(runner: Runner) {
+/// Checks that a command which may reach `files.test` has no other way to a server or a socket of the machine.
+fn check_no_other_way(runner: Runner, level: &[&str]) {
     let scene = Scene::of(runner, "echo 1 > a");
     let server = FileServer::start();
     let all = FileServer::start_at("0.0.0.0");
@@ -310,11 +319,11 @@ fn check_no_other_way(runner: Runner) {
         "-c",
         &program,
     ];
-    let done = server.exec(&scene, &args);
+    let done = server.exec_at(&scene, level, &args);
     let told: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(
         told["output"].as_str().unwrap().starts_with("done\n"),
-        "{told}"
+        "{level:?} {told}"
     );
     assert_eq!(
         (server.requests(), all.requests()),
@@ -326,7 +335,8 @@ fn check_no_other_way(runner: Runner) {
 #[test]
 fn an_allowed_host_opens_no_other_way() {
     for runner in Runner::all() {
-        check_no_other_way(runner);
+        check_no_other_way(runner, TRIAL);
+        check_no_other_way(runner, WORKSPACE);
     }
 }
 
@@ -369,4 +379,92 @@ fn a_permission_is_that_of_one_command() {
         assert!(text(&other.stdout).contains("is not allowed"), "{other:?}");
         assert_eq!(text(&allowed.join().unwrap().stdout), "fetched\n");
     });
+}
+
+/// Runs a line at the workspace level, with variables of the person.
+fn confined(
+    scene: &Scene,
+    variables: &[(&str, &str)],
+    args: &[&str],
+) -> (Option<i32>, String, Vec<String>) {
+    let mut command = scene.command_at(WORKSPACE, args);
+    command.envs(variables.iter().copied());
+    let done = command.output().unwrap();
+    (done.status.code(), text(&done.stdout), said(&done))
+}
+
+#[test]
+fn an_approved_command_reaches_the_hosts_that_are_allowed_only() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    server.add("/f", "fetched\n");
+    let line = "curl -sSf http://files.test/f > got; echo $? > exit";
+    let done = server.exec_at(&scene, WORKSPACE, &["--allow-host", "other.test", line]);
+    assert_eq!(
+        said(&done),
+        ["co-nvim: files.test:80 is not allowed: no --allow-host allows it"]
+    );
+    scene.bash("grep -q 22 exit");
+    assert_eq!(server.requests(), [""; 0]);
+    let done = server.exec_at(&scene, WORKSPACE, &["--allow-host", "files.test", line]);
+    assert!(
+        said(&done)[0].starts_with("[it reached files.test:80 ("),
+        "{done:?}"
+    );
+    scene.bash("grep -q fetched got");
+}
+
+#[test]
+fn the_settings_and_the_workspace_say_which_hosts_an_approved_command_reaches() {
+    let (scene, server) = (
+        Scene::new("echo 1 > a; mkdir .co"),
+        FileServer::start_at("127.0.0.2"),
+    );
+    server.add("/f", "fetched\n");
+    let host = format!("127.0.0.2:{}", server.port);
+    let line = format!("curl -sSf http://{host}/f");
+    let ask = ("CO_CLI_SANDBOX_NETWORK", "ask");
+    let (code, _, told) = confined(&scene, &[ask], &[&line]);
+    assert_eq!(code, Some(22));
+    assert_eq!(
+        told,
+        [format!(
+            "co-nvim: {host} is not allowed: no --allow-host allows it"
+        )]
+    );
+    let allow = ("CO_CLI_ALLOW_HOSTS", host.as_str());
+    assert_eq!(confined(&scene, &[ask, allow], &[&line]).1, "fetched\n");
+    // Only `ask` makes the settings count.
+    assert_eq!(confined(&scene, &[allow], &[&line]).0, Some(7));
+    // Whoever denies it wins.
+    let deny = ("CO_CLI_DENY_HOSTS", "127.0.0.2");
+    let (code, _, told) = confined(&scene, &[deny], &["--allow-host", &host, &line]);
+    assert_eq!(
+        (code, &*told[0]),
+        (
+            Some(22),
+            &*format!("co-nvim: {host} is not allowed: the rule `127.0.0.2` denies it")
+        )
+    );
+    scene.bash("echo 'deny_hosts = [\"127.0.0.2\"]' > .co/policy.toml");
+    assert_eq!(confined(&scene, &[ask, allow], &[&line]).0, Some(22));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn without_namespaces_an_approved_command_has_no_network() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    let none = ("CO_CLI_SANDBOX_NAMESPACES", "false");
+    let line = format!("curl -sS http://localhost:{}/f", server.port);
+    let host = format!("localhost:{}", server.port);
+    let (code, _, told) = confined(&scene, &[none], &["--allow-host", &host, &line]);
+    let refused =
+        "co-nvim: commands cannot have a network of their own here: sandbox_namespaces is off";
+    assert_eq!((code, &*told[0]), (Some(125), refused));
+    let settings = [
+        none,
+        ("CO_CLI_SANDBOX_NETWORK", "ask"),
+        ("CO_CLI_ALLOW_HOSTS", &host),
+    ];
+    assert_eq!(confined(&scene, &settings, &[&line]).0, Some(7));
+    assert_eq!(server.requests(), [""; 0]);
 }

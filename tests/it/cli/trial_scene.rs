@@ -84,8 +84,13 @@ impl Scene {
     }
 
     pub(super) fn try_command(&self, args: &[&str]) -> Command {
+        self.command_at(&["--try"], args)
+    }
+
+    /// Returns co's program, which runs a command at the level that these options name.
+    pub(super) fn command_at(&self, level: &[&str], args: &[&str]) -> Command {
         let mut command = self.with_environment(self.runner.co(&self.backend));
-        command.args(["exec", "--try"]).args(args);
+        command.arg("exec").args(level).args(args);
         command
     }
 

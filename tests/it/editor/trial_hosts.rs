@@ -151,3 +151,86 @@ fn a_command_that_fetches_is_not_tried_without_hosts() {
     scene.wait_turns(1);
     assert_eq!(server.requests(), [""; 0]);
 }
+
+/// Returns a scene in which approved commands are confined to the workspace, with a script that fetches from the server.
+fn confined(server: &FileServer, calls: Vec<Reply>) -> Scene {
+    server.add("/f", "fetched\n");
+    let variables = [
+        ("CO_CLI_SANDBOX_NETWORK", "ask"),
+        ("CO_CLI_SANDBOX_BACKEND", "landlock"),
+    ];
+    let scene = Scene::with(json!({}), &variables);
+    let script = format!("curl -sS http://127.0.0.2:{}/f\n", server.port);
+    scene.workspace.write("fetch.sh", &script);
+    scene.replies(calls.into_iter().chain([Reply::text("All through.")]));
+    scene
+}
+
+#[test]
+fn an_approved_command_is_asked_about_a_host_when_it_connects() {
+    let server = FileServer::start_at("127.0.0.2");
+    let calls = ["c0", "c1", "c2"].map(|id| Reply::shell(id, "sh fetch.sh"));
+    let scene = confined(&server, calls.into());
+    let host = format!("127.0.0.2:{}", server.port);
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene
+        .nvim
+        .wait_text("It runs, and wants to reach this host:");
+    assert_eq!(server.requests(), [""; 0]);
+    scene.answer("n");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("wants to reach this host:");
+    scene.answer("ac");
+    // The third command is not asked about the host.
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    assert_eq!(server.requests().len(), 2);
+    let told = scene.outcome(1, "c0");
+    let refused = format!("did not allow the command to reach {host}");
+    assert!(told.contains(&refused), "{told}");
+    assert!(scene.outcome(3, "c2").contains("fetched"));
+    scene.nvim.command("Co /rules");
+    scene.nvim.wait_text(&format!("reach {host} (this chat)"));
+}
+
+#[test]
+fn a_job_asks_about_a_host_after_its_turn_has_ended() {
+    let server = FileServer::start_at("127.0.0.2");
+    let arguments = json!({
+        "cmd": "while ! test -e go; do sleep 0.05; done; sh fetch.sh; cat", "background": true
+    });
+    let job = Reply::new().call("c0", "run_shell_command", &arguments);
+    let scene = confined(&server, vec![job]);
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
+    scene.workspace.write("go", "");
+    scene
+        .nvim
+        .wait_text("It runs, and wants to reach this host:");
+    scene.answer("y");
+    scene.wait_shell("\nfetched\n");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_command_of_the_person_asks_about_a_host() {
+    let server = FileServer::start_at("127.0.0.2");
+    let scene = confined(&server, Vec::new());
+    let host = format!("127.0.0.2:{}", server.port);
+    scene.nvim.command("Co! sh fetch.sh");
+    scene
+        .nvim
+        .wait_text("It runs, and wants to reach this host:");
+    scene.answer_text("run 1 · #1", "n");
+    scene.wait_shell(&format!("it was refused {host}"));
+    scene.nvim.command("Co! sh fetch.sh");
+    scene.answer_text("run 2 · #2", "as");
+    scene.wait_shell(&format!("it reached {host}"));
+    scene.nvim.command("Co! sh fetch.sh && echo again");
+    scene.wait_shell("\nfetched\nagain\n");
+    assert_eq!(server.requests().len(), 2);
+}

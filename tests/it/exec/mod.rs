@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use co_exec::{
     Caller, CommandInput, CommandOutcome, CommandSpec, Confinement, Environment, Error,
-    ExecSettings, Executor, ExecutorSetup, Feed, Launcher, Program, RunningCommand, ShownSecrets,
-    Streams, TerminalSize,
+    ExecSettings, Executor, ExecutorSetup, Feed, Launcher, Network, Program, RunningCommand,
+    ShownSecrets, Streams, TerminalSize,
 };
 use tempfile::TempDir;
 
@@ -139,7 +139,7 @@ pub(crate) fn levels(workspace: &Path) -> [Confinement; 2] {
         },
         Confinement::Workspace {
             workspace,
-            network: false,
+            network: Network::None,
             shown: ShownSecrets::default(),
         },
     ]

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use co_exec::{Confinement, ShownSecrets};
+use co_exec::{Confinement, Network, ShownSecrets};
 
 use super::hostile::python;
 use super::scene::{SOMEBODY, Scene, am_root, older, stdout};
@@ -262,7 +262,7 @@ fn a_command_opens_what_it_is_shown() {
     let reads = |shown: ShownSecrets, name: &str| {
         let level = Confinement::Workspace {
             workspace: scene.ws.clone(),
-            network: false,
+            network: Network::None,
             shown,
         };
         let done = scene.bash(&level, &format!("cat {name}"));

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-use co_exec::Confinement;
+use co_exec::{Confinement, Network};
 
 use super::scene::{SOMEBODY, Scene, am_root, stdout, support};
 use crate::support::{BACKEND, DEADLINE, proc};
@@ -270,7 +270,7 @@ fn the_network_is_as_asked_and_the_editor_out_of_reach() {
     assert!(!scene.bash(&level, &connect).status.success());
     assert!(!scene.run(&level, &["python3", "-c", unix]).status.success());
     if let Confinement::Workspace { network, .. } = &mut level {
-        *network = true;
+        *network = Network::Machine;
     }
     let done = scene.bash(&level, &connect);
     assert!(done.status.success(), "{done:?}");

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use co_exec::{
-    Caller, CommandOutcome, CommandSpec, Confinement, Error, Launcher, RunningCommand, ShownSecrets,
+    Caller, CommandOutcome, CommandSpec, Confinement, Error, Launcher, Network, RunningCommand,
+    ShownSecrets,
 };
 use tempfile::TempDir;
 
@@ -86,7 +87,7 @@ impl Place {
             "read-only" => Confinement::ReadOnly { workspace },
             "workspace" => Confinement::Workspace {
                 workspace,
-                network: false,
+                network: Network::None,
                 shown: ShownSecrets::Nothing,
             },
             _ => Confinement::Trial {

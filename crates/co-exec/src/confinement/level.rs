@@ -79,13 +79,14 @@ impl Calls {
 }
 
 /// The network of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Network {
+pub enum Network {
+    #[default]
     None,
     /// That of the machine.
     Machine,
-    /// A network of its own, in which only the loopback interface is up.
+    /// A network of its own, in which only the loopback interface is up. It needs namespaces.
     Own,
 }
 

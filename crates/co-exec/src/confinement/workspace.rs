@@ -9,7 +9,11 @@ use super::level::{
 /// The level in a few words.
 pub const WORDS: &str = "confined to the workspace (landlock)";
 
-pub(crate) fn level<'a>(workspace: &'a Path, network: bool, shown: &'a ShownSecrets) -> Level<'a> {
+pub(crate) fn level<'a>(
+    workspace: &'a Path,
+    network: Network,
+    shown: &'a ShownSecrets,
+) -> Level<'a> {
     Level {
         name: "workspace",
         words: WORDS,
@@ -21,10 +25,7 @@ pub(crate) fn level<'a>(workspace: &'a Path, network: bool, shown: &'a ShownSecr
         access: Access::Write,
         places: None,
         calls: Calls::Work { reserve: true },
-        network: match network {
-            true => Network::Machine,
-            false => Network::None,
-        },
+        network,
         tmp: TmpPlace::Disk,
         hardens_git: false,
         limits: LevelLimits::default(),

@@ -15,7 +15,7 @@ use super::mounts::ProtectError;
 use super::plan::{ConfinedPlan, HiddenPaths, Mounts, PathBytes, Plan, Task};
 use super::start_gate::LauncherGate;
 use super::support::SandboxSupport;
-use super::{LAUNCH, mounts, namespaces, network, pid_namespace, rules, trial};
+use super::{LAUNCH, mounts, namespaces, network, pid_namespace, restriction, rules, trial};
 use crate::confinement::level::{Calls, Network};
 use crate::inherited;
 use crate::limits::ProcessLimits;
@@ -94,7 +94,10 @@ fn enter_namespaces(plan: &ConfinedPlan, limits: &ProcessLimits) -> Result<Vec<O
     inherited::close(2, gate.as_ref().map(LauncherGate::fd))
         .map_err(|e| format!("inherited files stay open ({e})"))?;
     let Some(mounts) = &plan.mounts else {
-        return Ok(Vec::new());
+        return match plan.network {
+            Network::Own => Err("it has no namespaces for a network of its own".to_owned()),
+            Network::None | Network::Machine => Ok(Vec::new()),
+        };
     };
     let processes = plan.processes;
     let processes = processes.map_or(CloneFlags::empty(), |_| CloneFlags::CLONE_NEWPID);
@@ -167,10 +170,15 @@ fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
         ..Mounts::default()
     };
     let enter = |others| {
-        mounts::enter(&mounts, others).map_err(|error| error.to_string())?;
+        mounts::enter(&mounts, others).map_err(|error| restriction::of_namespaces(&error))?;
         mounts::hide(&mounts.hidden).map_err(|error| error.to_string())
     };
-    let pids = enter(CloneFlags::CLONE_NEWPID);
+    let own = network::namespaces(Network::Own) | CloneFlags::CLONE_NEWPID;
+    let own_network = enter(own).and_then(|()| network::set_up(Network::Own));
+    let pids = match own_network {
+        Ok(()) => Ok(()),
+        Err(_) => enter(CloneFlags::CLONE_NEWPID),
+    };
     let own_proc = pids.is_ok() && pid_namespace::can_mount_proc();
     let pid_namespaces = pids.is_ok();
     let namespaces = pids.or_else(|_| enter(CloneFlags::empty()));
@@ -205,7 +213,9 @@ fn probe(of_trial: Option<&Mounts>) -> SandboxSupport {
         pid_namespaces,
         own_proc,
         trials: trials.is_ok(),
+        own_network: own_network.is_ok(),
         why: why.into_iter().flatten().next(),
+        why_no_own_network: own_network.err(),
         why_no_trials: trials.err(),
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) secrets: Option<SecretWatch>,
     /// True if somebody opens the gate of the command when its secrets are hidden.
     pub(crate) waits: bool,
-    /// The ports of its own loopback interface that get a listening socket. Only a trial has such an interface.
+    /// The ports of its own loopback interface that get a listening socket, if it has such an interface.
     pub(crate) ports: &'a [u16],
     /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
@@ -165,6 +165,27 @@ impl Launcher {
         )))
     }
 
+    /// Checks that a command can have a network of its own.
+    ///
+    /// # Errors
+    /// It cannot: one sentence with the reason and what to do.
+    pub fn check_own_network(&self) -> Result<(), SandboxRefusal> {
+        self.check()?;
+        let support = self.support();
+        let refused = match self.namespaces {
+            false => Some("sandbox_namespaces is off"),
+            true if support.own_network => None,
+            true => Some(
+                support
+                    .why_no_own_network
+                    .as_deref()
+                    .unwrap_or(support.reason()),
+            ),
+        };
+        let refusal = |why| format!("commands cannot have a network of their own here: {why}");
+        refused.map_or(Ok(()), |why| Err(SandboxRefusal::Unable(refusal(why))))
+    }
+
     /// Returns true if the probe itself failed, so that it tells nothing about the kernel.
     pub fn probe_failed(&self) -> bool {
         self.probe().failed
@@ -226,12 +247,10 @@ impl Launcher {
             Access::Read | Access::Write => self.check()?,
             Access::Overlay(_) => self.check_trial(level.secrets.workspace)?,
         }
-        let namespaces = self.makes_namespaces();
-        if level.network == Network::Own && !namespaces {
-            let why =
-                "this kernel allows no namespaces, so the command cannot get a network of its own";
-            return Err(SandboxRefusal::Unable(why.to_owned()));
+        if level.network == Network::Own {
+            self.check_own_network()?;
         }
+        let namespaces = self.makes_namespaces();
         let tmp = match level.tmp {
             TmpPlace::Memory if namespaces => self.shared_tmp()?,
             TmpPlace::Memory | TmpPlace::Disk => Arc::new(private_tmp(&self.removals)?),

@@ -33,6 +33,8 @@ pub struct SandboxReport {
     pub held: Result<(), SandboxRefusal>,
     /// A command can run as a trial in the workspace, or the reason why not.
     pub trials: Result<(), SandboxRefusal>,
+    /// A command can have a network of its own, or the reason why not.
+    pub own_network: Result<(), SandboxRefusal>,
     /// The probe of the sandbox worked.
     pub known: bool,
     pub limits: LimitEnforcement,
@@ -47,7 +49,8 @@ impl SandboxReport {
         Self {
             sandbox: why,
             held: Err(refused.clone()),
-            trials: Err(refused),
+            trials: Err(refused.clone()),
+            own_network: Err(refused),
             known: true,
             limits: LimitEnforcement::find(),
             landlock: None,
@@ -71,6 +74,7 @@ impl Launcher {
             sandbox: self.support().words(),
             held: self.check(),
             trials: self.check_trial(workspace),
+            own_network: self.check_own_network(),
             known: !self.probe_failed(),
             limits: LimitEnforcement::find(),
             landlock: self.support().abi,

@@ -34,8 +34,12 @@ pub struct SandboxSupport {
     /// True if a command can run as a trial: with an overlay over its workspace, and all these namespaces and one of the
     /// network.
     pub trials: bool,
-    /// The reason for the first missing feature, except trials.
+    /// True if a command can also have a network of its own, in which only the loopback interface is up.
+    pub own_network: bool,
+    /// The reason for the first missing feature, except trials and a network of its own.
     pub why: Option<String>,
+    /// The reason why no command can have a network of its own.
+    pub why_no_own_network: Option<String>,
     /// The reason why there are no trials.
     pub why_no_trials: Option<String>,
 }
@@ -104,6 +108,7 @@ impl SandboxSupport {
         };
         Ok(Self {
             why: support.why.as_deref().map(one_line),
+            why_no_own_network: support.why_no_own_network.as_deref().map(one_line),
             why_no_trials: why_no_trials.as_deref().map(one_line),
             ..support
         })

@@ -6,7 +6,7 @@ use super::super::plan::OpenedDirectory;
 use super::workspace_paths::MAX_SECRET_RULES;
 use super::*;
 use crate::confinement::Confinement;
-use crate::confinement::level::{GrantedPlaces, ShownSecrets};
+use crate::confinement::level::{GrantedPlaces, Network, ShownSecrets};
 use crate::error::refusal::HidingRefusal;
 use crate::{secrets, test_files};
 
@@ -23,7 +23,7 @@ impl TestedLevel {
             ReadOnly => Confinement::ReadOnly { workspace },
             Workspace => Confinement::Workspace {
                 workspace,
-                network: false,
+                network: Network::None,
                 shown: ShownSecrets::Nothing,
             },
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Launcher;
-use crate::confinement::level::ClosedSecrets;
+use crate::confinement::level::{ClosedSecrets, Network};
 use crate::confinement::{ContainerLevel, workspace_level};
 use crate::environment::Variables;
 use crate::error::refusal::SandboxRefusal;
@@ -46,7 +46,7 @@ impl Launcher {
         } = level.secrets;
         let request = GrantRequest {
             // An engine mounts what the kernel would.
-            level: workspace_level(workspace, false, shown),
+            level: workspace_level(workspace, Network::None, shown),
             // No path in the workspace.
             tmp: Path::new("/"),
             tmp_size: 0,

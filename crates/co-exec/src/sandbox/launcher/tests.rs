@@ -13,7 +13,9 @@ fn whole() -> SandboxSupport {
         pid_namespaces: true,
         own_proc: true,
         trials: true,
+        own_network: true,
         why: None,
+        why_no_own_network: None,
         why_no_trials: None,
     }
 }

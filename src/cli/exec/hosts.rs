@@ -1,0 +1,64 @@
+//! The hosts that the command of `co-nvim exec` may reach.
+
+use super::request::{ExecRequest, Machine};
+use super::trial;
+use crate::config::Network;
+use crate::network::{HostAccess, MAX_LOOPBACK_PORTS};
+use crate::workspace::judge::workspace_of;
+use crate::workspace::rules;
+use co_exec::Confinement;
+use co_policy::HostRules;
+
+/// Returns the hosts that the command may reach; none if it has no way to any. The options allow hosts. If the settings say that
+/// approved commands may reach hosts, those of the settings and of the person's saved rules are allowed too. It blocks on files.
+///
+/// # Errors
+/// A sentence: the options allow hosts that the command cannot have.
+pub(super) fn access(
+    request: &ExecRequest,
+    machine: &Machine,
+    confinement: &Confinement,
+) -> Result<Option<HostAccess>, String> {
+    let config = &machine.config;
+    let options_allow = !request.allow_hosts.is_empty();
+    let by_settings = config.sandbox_network == Network::Ask && !request.trial;
+    if !options_allow && !by_settings {
+        return Ok(None);
+    }
+    if !confinement.has_own_network() {
+        let checked = machine.launcher.check_own_network();
+        return match checked {
+            Err(why) if options_allow => Err(why.to_string()),
+            _ => Ok(None),
+        };
+    }
+    let workspace = workspace_of(&request.cwd);
+    let mut allow = request.allow_hosts.clone();
+    if by_settings {
+        let dir = machine
+            .paths
+            .rules_dir()
+            .map_err(|error| error.to_string())?;
+        let saved = rules::load(&dir, &workspace).map_err(|error| error.to_string())?;
+        allow.extend(config.hosts.allow.iter().cloned());
+        allow.extend(saved.allow_hosts);
+    }
+    let own = HostRules {
+        allow,
+        deny: config.hosts.deny.clone(),
+    };
+    let judge = trial::judge(
+        &machine.launcher,
+        &machine.paths,
+        workspace,
+        machine.paths.home.clone(),
+    );
+    let rules = judge.host_rules(&own);
+    if rules.loopback_ports().len() > MAX_LOOPBACK_PORTS {
+        return Err(format!(
+            "a command reaches {MAX_LOOPBACK_PORTS} ports of this machine at most: give fewer --allow-host"
+        ));
+    }
+    let environment: Vec<_> = std::env::vars_os().collect();
+    Ok(Some(HostAccess::new(rules, &environment)))
+}

@@ -1,0 +1,78 @@
+//! The open questions about runs: what a trial of the person changed, and the hosts that a command wants to reach.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use crate::chat::person::questions::OpenQuestions;
+use crate::editor::Editor;
+use crate::protocol::{NoticeLevel, Question, QuestionAnswer};
+use crate::services::Services;
+use crate::tool::context::{Halt, QuestionHost};
+use crate::tool::permissions::{Allowance, Reply};
+
+/// The open questions about runs.
+#[derive(Clone)]
+pub(super) struct RunQuestions(Arc<Mutex<OpenQuestions>>);
+
+/// Asks the person for a run.
+pub(super) struct RunHost {
+    questions: RunQuestions,
+    services: Arc<Services>,
+}
+
+impl RunQuestions {
+    pub(super) fn new(editor: Editor) -> Self {
+        Self(Arc::new(Mutex::new(OpenQuestions::new(editor))))
+    }
+
+    /// Takes the person's answer. Does nothing if it is for another question.
+    pub(super) fn answer(&self, answered: QuestionAnswer) {
+        self.open().answer(answered.id, answered.into());
+    }
+
+    /// Sends a part of a text under review, if its question is here.
+    pub(super) fn show_part(&self, id: u64, file: usize, from: usize) {
+        self.open().show_part(id, file, from);
+    }
+
+    /// Returns the way of a run to the person.
+    pub(super) fn host(&self, services: Arc<Services>) -> RunHost {
+        RunHost {
+            questions: self.clone(),
+            services,
+        }
+    }
+
+    pub(super) fn open(&self) -> MutexGuard<'_, OpenQuestions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl QuestionHost for RunHost {
+    async fn ask(&self, question: Question) -> Result<oneshot::Receiver<Reply>, Halt> {
+        let (reply, answer) = oneshot::channel();
+        self.questions.open().put(question, reply);
+        Ok(answer)
+    }
+
+    async fn withdraw(&self, question: u64) -> Result<(), Halt> {
+        self.questions.open().withdraw(question);
+        Ok(())
+    }
+
+    /// Saves what holds for the workspace. A run has no chat, for which another permission could hold.
+    async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
+        if let Allowance::SavedHosts(workspace, hosts) = allowance
+            && let Err(error) = self.services.save_hosts(workspace, hosts).await
+        {
+            self.services.notice(
+                NoticeLevel::Error,
+                format!("the hosts are allowed for this command only, because they could not be saved: {error}"),
+            );
+        }
+        Ok(())
+    }
+}
