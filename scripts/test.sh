@@ -9,7 +9,8 @@ CO_TEST_MODEL_PYTHON=$(tool model)
 CO_TEST_MODEL_SCRIPT=$PWD/scripts/model.py
 CO_TEST_NODE=$(tool node)
 CO_TEST_AIMOCK=$(tool aimock)
-export CO_TEST_NVIM CO_TEST_MODEL_PYTHON CO_TEST_MODEL_SCRIPT CO_TEST_NODE CO_TEST_AIMOCK
+CO_TEST_GO=${CO_TEST_GO-$(command -v go || echo none)}
+export CO_TEST_NVIM CO_TEST_MODEL_PYTHON CO_TEST_MODEL_SCRIPT CO_TEST_NODE CO_TEST_AIMOCK CO_TEST_GO
 
 # The other parts drive the backend that this builds.
 cargo test --workspace --locked --no-run
@@ -23,5 +24,8 @@ part 'the demo' python3 scripts/demo.py --check --bin "$CO_TEST_BIN"
 part 'Rust' python3 scripts/containers.py cargo test --workspace --locked --no-fail-fast
 if [[ ${CO_TEST_NO_CONTAINERS-} == 1 ]]; then
   printf '\n== left out, because CO_TEST_NO_CONTAINERS=1: all tests with containers\n'
+fi
+if [[ $CO_TEST_GO == none ]]; then
+  printf '\n== left out, because no go is on PATH: the test in which go fetches through the proxy\n'
 fi
 finish

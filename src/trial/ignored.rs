@@ -26,7 +26,7 @@ pub(super) use self::sizes::{clear, total};
 use self::trash::Trash;
 use crate::paths::{private_dir, workspace_name};
 use co_exec::beneath::Dir;
-use co_exec::sandbox::Removals;
+use co_exec::sandbox::{LAYER_DOWNLOADS, Removals};
 
 /// The directory of the caches of programs, beside it.
 const CACHES: &str = "caches";
@@ -157,11 +157,12 @@ impl IgnoredLayer {
             return Ok(false);
         }
         let ignored = LayerPair::open_ignored(ended, &files)?;
-        let caches = LayerPair::open_caches(ended, &self.caches())?;
+        let caches = LayerPair::open_whole(&ended.caches, &self.caches())?;
+        let downloads = LayerPair::open_whole(&ended.downloads, &self.top.join(LAYER_DOWNLOADS))?;
         fs::File::create(&marker)?;
         let mut moved = Merge::new(ignored, ended.end, &mut trash).run();
-        if let (Ok(()), Some(caches)) = (&moved, caches) {
-            moved = Merge::new(caches, ended.end, &mut trash).run();
+        for place in [caches, downloads].into_iter().flatten() {
+            moved = moved.and_then(|()| Merge::new(place, ended.end, &mut trash).run());
         }
         match &moved {
             Ok(()) => fs::remove_file(&marker)?,
@@ -188,7 +189,7 @@ impl Drop for IgnoredLayer {
 /// Removes all files and caches of a workspace. The caller has the exclusive lock.
 fn discard(top: &Path, trash: &mut Trash<'_>) -> io::Result<()> {
     let all = Dir::open_own(top)?;
-    for name in [FILES, CACHES] {
+    for name in [FILES, CACHES, LAYER_DOWNLOADS] {
         match trash.take(&all, name.as_ref()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

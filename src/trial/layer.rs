@@ -15,7 +15,9 @@ use crate::paths::{self, private_dir};
 use crate::workspace::files::PathFilter;
 use co_exec::Confinement;
 use co_exec::regular::{ChangeTime, FileStamp};
-use co_exec::sandbox::{LAYER_CACHES, LAYER_FILES, PrivateTmp, Removals, prune_in};
+use co_exec::sandbox::{
+    LAYER_CACHES, LAYER_DOWNLOADS, LAYER_FILES, PrivateTmp, Removals, prune_in,
+};
 use co_exec::secrets::Survey;
 
 /// The most time of co's own work after a trial: to read its changes, and to leave its ignored files.
@@ -130,6 +132,7 @@ impl Layer {
             let ended = EndedTrial {
                 upper: self.upper(),
                 caches: self.path().join(LAYER_CACHES),
+                downloads: self.path().join(LAYER_DOWNLOADS),
                 start: self.start,
                 root,
                 allowed,

@@ -48,6 +48,9 @@ pub enum Confinement {
         ignored: Option<PathBuf>,
         /// A directory outside the workspace that the command may change too: the caches of programs. The changes go to `caches`
         /// in the layer. The locks are the same as for `ignored`.
+        ///
+        /// The command may also change the places where toolchains keep packages. These changes go to `downloads` in the layer. The
+        /// directory `downloads` beside this one has those of earlier trials.
         caches: Option<PathBuf>,
     },
     /// It is another agent. It writes in the workspace and a private temporary directory, and gets places of its own.

@@ -32,7 +32,7 @@ mod wrapped;
 pub use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 pub use launch::launch_main;
 pub use launcher::Launcher;
-pub use layer::{LAYER_CACHES, LAYER_FILES};
+pub use layer::{LAYER_CACHES, LAYER_DOWNLOADS, LAYER_FILES};
 pub use removal::Removals;
 pub use report::SandboxReport;
 pub use support::SandboxSupport;

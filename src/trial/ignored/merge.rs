@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clean::{is_hidden_by, restore, set_attributes};
 use super::trash::Trash;
+use crate::paths::private_dir;
 use crate::trial::git;
 use crate::trial::rules::{self, RulesBefore};
 use crate::trial::tree;
@@ -27,6 +28,8 @@ pub(in crate::trial) struct EndedTrial<'a> {
     pub(in crate::trial) upper: PathBuf,
     /// That of what it wrote in caches, which may not exist.
     pub(in crate::trial) caches: PathBuf,
+    /// That of the packages that it fetched, which may not exist.
+    pub(in crate::trial) downloads: PathBuf,
     pub(in crate::trial) start: ChangeTime,
     /// The workspace.
     pub(in crate::trial) root: &'a Path,
@@ -95,17 +98,15 @@ impl<'a> LayerPair<'a> {
         })
     }
 
-    /// Opens the place of the caches. Returns none if the trial had none.
-    pub(super) fn open_caches(
-        trial: &'a EndedTrial<'a>,
-        caches: &Path,
-    ) -> io::Result<Option<Self>> {
-        if !trial.caches.try_exists()? {
+    /// Opens the place of caches or packages, which goes to the directory `files`. Returns none if the trial had none.
+    pub(super) fn open_whole(upper: &Path, files: &Path) -> io::Result<Option<Self>> {
+        if !upper.try_exists()? {
             return Ok(None);
         }
+        private_dir(files)?;
         Ok(Some(Self {
-            upper: Dir::open_own(&trial.caches)?,
-            files: Dir::open_own(caches)?,
+            upper: Dir::open_own(upper)?,
+            files: Dir::open_own(files)?,
             workspace: None,
         }))
     }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -95,6 +95,13 @@ impl FileServer {
         let mut command = scene.command_at(level, args);
         let proxy = format!("http://127.0.0.1:{}", self.port);
         command.env("RUSTUP_HOME", rustup_home());
+        if let Some(go) = go() {
+            let path = std::env::var_os("PATH").unwrap();
+            let places = std::env::split_paths(&path).map(Into::into);
+            let first = go.parent().unwrap().to_owned();
+            let path = std::env::join_paths(std::iter::once(first).chain(places));
+            command.env("PATH", path.unwrap());
+        }
         command.env("HTTP_PROXY", proxy).output().unwrap()
     }
 }
@@ -103,6 +110,14 @@ impl FileServer {
 fn rustup_home() -> &'static Path {
     let cargo = Path::new(env!("CARGO"));
     cargo.ancestors().nth(4).unwrap_or(cargo)
+}
+
+/// Returns the program go; none if `CO_TEST_GO=none` leaves its test out.
+fn go() -> Option<PathBuf> {
+    match std::env::var_os("CO_TEST_GO") {
+        Some(named) => (named != "none").then(|| named.into()),
+        None => co_exec::find_program("go", &std::env::var_os("PATH").unwrap()),
+    }
 }
 
 fn answer(
@@ -242,10 +257,53 @@ fn cargo_fetches_from_an_allowed_host_only() {
         "/dl/own-pkg/1.0.0/download",
         std::fs::read(scene.home.join("own-pkg-1.0.0.crate")).unwrap(),
     );
-    // Cargo's own directory is read-only in a trial.
-    let line = format!("CARGO_HOME=$TMPDIR/cargo {} -q fetch", env!("CARGO"));
+    // The packages go to a layer over cargo's own directory.
+    std::fs::create_dir_all(scene.home.join(".cargo/registry")).unwrap();
+    let cargo = env!("CARGO");
+    let offline = format!("{cargo} -q fetch --offline");
+    assert!(!server.exec(&scene, &["--drop", &offline]).status.success());
+    check(&scene, &server, &format!("{cargo} -q fetch"));
+    scene.bash("grep -q own-pkg Cargo.lock; test -z \"$(ls \"$HOME/.cargo/registry\")\"");
+    // Later trials see what a kept one has fetched.
+    let done = server.exec(&scene, &["--drop", &offline]);
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn go_fetches_from_an_allowed_host_only() {
+    if go().is_none() {
+        let left_out = std::env::var_os("CO_TEST_GO").is_some();
+        assert!(
+            left_out,
+            "no go is on PATH: CO_TEST_GO=none leaves this test out"
+        );
+        return;
+    }
+    let (scene, server) = (Scene::new("echo 'package w' > w.go"), FileServer::start());
+    scene.bash(
+        "printf 'module w.test\\ngo 1.19\\n' > go.mod; cd \"$HOME\"; python3 -c '\nimport zipfile\nwith zipfile.ZipFile(\"v1.0.0.zip\", \"w\") as z:\n    \
+         z.writestr(\"own.test/pkg@v1.0.0/go.mod\", \"module own.test/pkg\\n\")\n    \
+         z.writestr(\"own.test/pkg@v1.0.0/pkg.go\", \"package pkg\\n\")\n'",
+    );
+    let at = "/mod/own.test/pkg/@v";
+    server.add(&format!("{at}/list"), "v1.0.0\n");
+    server.add(
+        &format!("{at}/v1.0.0.info"),
+        r#"{"Version":"v1.0.0","Time":"2024-01-01T00:00:00Z"}"#,
+    );
+    server.add(&format!("{at}/v1.0.0.mod"), "module own.test/pkg\n");
+    let packed = std::fs::read(scene.home.join("v1.0.0.zip")).unwrap();
+    server.add(&format!("{at}/v1.0.0.zip"), packed);
+    // The packages go to a layer over go's own directory.
+    std::fs::create_dir_all(scene.home.join("go/pkg")).unwrap();
+    let local = "GOSUMDB=off GOTOOLCHAIN=local GOFLAGS=-mod=mod";
+    let line = format!("{local} GOPROXY=http://files.test/mod go get own.test/pkg@v1.0.0");
     check(&scene, &server, &line);
-    scene.bash("grep -q own-pkg Cargo.lock");
+    scene.bash("grep -q 'own.test/pkg v1.0.0' go.mod; test -z \"$(ls \"$HOME/go/pkg\")\"");
+    // Later trials see what a kept one has fetched.
+    let offline = format!("{local} GOPROXY=off go mod download");
+    let done = server.exec(&scene, &["--drop", &offline]);
+    assert!(done.status.success(), "{done:?}");
 }
 
 #[test]

@@ -185,6 +185,38 @@ const ENV: &str = "*.d available-plugins bin completions fish lib libexec plugin
 const CONDA: &str = "bin compiler_compat conda-meta condabin envs etc include lib lib64 libexec pkgs sbin \
  share shell ssl x86_64-* aarch64-*";
 
+/// A place where a toolchain keeps packages that it fetched.
+pub(crate) struct Downloads {
+    /// The directory of it in the caches of trials.
+    pub(crate) name: &'static str,
+    /// The home of the toolchain, below the home directory, and the variable that names another one.
+    pub(crate) home: &'static str,
+    pub(crate) variable: &'static str,
+    /// The place below the home of the toolchain.
+    pub(crate) below: &'static str,
+}
+
+const fn downloads(
+    name: &'static str,
+    home: &'static str,
+    variable: &'static str,
+    below: &'static str,
+) -> Downloads {
+    Downloads {
+        name,
+        home,
+        variable,
+        below,
+    }
+}
+
+/// The places in which a trial may fetch packages, over a layer. No variable moves them without the configuration beside them.
+pub(crate) const DOWNLOADS: [Downloads; 3] = [
+    downloads("cargo-registry", ".cargo", "CARGO_HOME", "registry"),
+    downloads("cargo-git", ".cargo", "CARGO_HOME", "git"),
+    downloads("go", "go", "GOPATH", "pkg"),
+];
+
 /// The default of `read_roots`: places where toolchains keep the sources of dependencies.
 pub(crate) const READ_ROOTS: &str = "/usr/include ~/.cargo/registry ~/.cargo/git ~/.rustup/toolchains ~/go/pkg/mod \
  ~/.m2/repository ~/.gradle/caches ~/.nuget/packages";

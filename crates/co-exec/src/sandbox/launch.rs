@@ -34,7 +34,7 @@ pub fn launch_main(name: &str, args: &[OsString]) -> Option<ExitCode> {
     }
     let message = match args.get(2).and_then(|it| Task::read(it)) {
         None => "this is how a confined command is started, not a command for people".to_owned(),
-        Some(Task::Probe(mounts)) => return Some(print_support(&probe(mounts.as_ref()))),
+        Some(Task::Probe(mounts)) => return Some(print_support(&probe(mounts.as_deref()))),
         Some(Task::Start(plan)) => run(&plan, &args[3..]),
     };
     // If standard error is closed, nobody can be told.

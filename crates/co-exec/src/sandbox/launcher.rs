@@ -13,9 +13,7 @@ use super::appeared::WatchedPaths;
 use super::grants::{FoundPaths, GrantRequest, Grants};
 use super::layer::Layer;
 use super::placeholder::Placeholders;
-use super::plan::{
-    ConfinedPlan, ControlGroup, Grant, Overlay, PathBytes, PidNamespace, Plan, Right, Task,
-};
+use super::plan::{ConfinedPlan, ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, Task};
 use super::removal::Removals;
 use super::start_gate::StartGate;
 use super::support::SandboxSupport;
@@ -410,9 +408,8 @@ impl Launcher {
             absent,
             missing,
         } = self.grants.find(grant_request)?;
-        let overlays = mounts.iter().flat_map(|mounts| &mounts.overlays);
-        let overlays: Vec<Overlay> = overlays.cloned().collect();
-        let layer = (!overlays.is_empty()).then(|| Layer::prepare(&overlays));
+        let layer = mounts.as_ref().filter(|it| !it.overlays.is_empty());
+        let layer = layer.map(|it| Layer::prepare(&it.overlays, &it.downloads));
         let layer = layer.transpose()?;
         let memory = mounts.as_ref().and_then(|mounts| mounts.memory.as_ref());
         let memory = memory.map(|dir| dir.path.0.clone());

@@ -15,15 +15,19 @@ use crate::error::refusal::SandboxRefusal;
 pub const LAYER_FILES: &str = "upper";
 /// The directory in a layer of what a trial wrote in caches, in the same form.
 pub const LAYER_CACHES: &str = "caches";
+/// The directory in a layer of the packages that a trial fetched, in the same form. That of the packages of earlier trials has the
+/// same name, beside the caches: no command can write there.
+pub const LAYER_DOWNLOADS: &str = "downloads";
 /// The directories in a layer that the kernel needs for itself.
 const WORK: &str = "work";
 const CACHES_WORK: &str = "caches-work";
+const DOWNLOADS_WORK: &str = "downloads-work";
 
 /// A layer that a command uses. No other command gets it meanwhile.
 #[derive(Debug)]
 pub(super) struct Layer {
     upper: PathBuf,
-    /// The caches, and what the command wrote in them.
+    /// The caches, and what the command wrote in them and fetched.
     caches: Vec<PathBuf>,
     /// Removed with this value, because the kernel leaves a directory there that its owner cannot list.
     work: Vec<PathBuf>,
@@ -33,11 +37,14 @@ pub(super) struct Layer {
 
 impl Layer {
     /// Locks the layer of overlays, and makes what is missing in it. The first overlay lies over the workspace, the others over
-    /// caches.
+    /// caches. Those of `downloads` lie over places of toolchains.
     ///
     /// # Errors
     /// Another command uses the layer, or the system refuses.
-    pub(super) fn prepare(overlays: &[Overlay]) -> Result<Self, SandboxRefusal> {
+    pub(super) fn prepare(
+        overlays: &[Overlay],
+        downloads: &[Overlay],
+    ) -> Result<Self, SandboxRefusal> {
         let Some((first, of_caches)) = overlays.split_first() else {
             return Err(SandboxRefusal::Unable(
                 "a trial needs an overlay".to_owned(),
@@ -62,16 +69,21 @@ impl Layer {
             // A file system without locks.
             Ok(()) | Err(_) => {}
         }
-        for overlay in overlays {
+        let all = || overlays.iter().chain(downloads);
+        for overlay in all() {
             make(overlay).map_err(refused)?;
         }
+        // The last lower one is of the person.
+        let fetched = downloads.iter();
+        let fetched = fetched.flat_map(|it| it.lower.iter().rev().skip(1).chain([&it.upper]));
         let caches = of_caches
             .iter()
-            .flat_map(|it| it.lower.iter().chain([&it.upper]));
+            .flat_map(|it| it.lower.iter().chain([&it.upper]))
+            .chain(fetched);
         Ok(Self {
             upper: upper.clone(),
             caches: caches.map(|path| path.0.clone()).collect(),
-            work: overlays.iter().map(|it| it.work.0.clone()).collect(),
+            work: all().map(|it| it.work.0.clone()).collect(),
             held,
         })
     }
@@ -119,9 +131,32 @@ pub(super) fn over_caches(caches: &Path, dir: &Path) -> Overlay {
     }
 }
 
+/// Returns the overlay over the place `at` of a toolchain, in a trial whose layer is `dir`. `name` is the directory of its packages.
+pub(super) fn over_downloads(at: &Path, caches: &Path, dir: &Path, name: &str) -> Overlay {
+    let left = caches.with_file_name(LAYER_DOWNLOADS).join(name);
+    let left = left.is_dir().then_some(left);
+    Overlay {
+        at: PathBytes::from(at),
+        lower: left
+            .iter()
+            .map(PathBytes::from)
+            .chain([PathBytes::from(at)])
+            .collect(),
+        upper: PathBytes::from(&dir.join(LAYER_DOWNLOADS).join(name)),
+        work: PathBytes::from(&dir.join(DOWNLOADS_WORK).join(name)),
+    }
+}
+
 /// Makes the directories of a layer that are missing.
 fn make(overlay: &Overlay) -> io::Result<()> {
     let private = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
+    for path in [&overlay.upper.0, &overlay.work.0] {
+        let above = path.parent().unwrap_or(path);
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(above)?;
+    }
     // The kernel refuses the one of an earlier overlay, which a process that was killed may have left.
     let work = &overlay.work.0;
     if work.exists() {
@@ -154,11 +189,11 @@ mod tests {
         let workspace = dir.path().join("workspace");
         fs::create_dir(&workspace).unwrap();
         let overlays = [overlay(&workspace, dir.path(), None)];
-        let layer = Layer::prepare(&overlays).unwrap();
-        assert!(Layer::prepare(&overlays).is_err());
+        let layer = Layer::prepare(&overlays, &[]).unwrap();
+        assert!(Layer::prepare(&overlays, &[]).is_err());
         let of_a_child = layer.held.try_clone().unwrap();
         drop(layer);
-        Layer::prepare(&overlays).unwrap();
+        Layer::prepare(&overlays, &[]).unwrap();
         drop(of_a_child);
     }
 }

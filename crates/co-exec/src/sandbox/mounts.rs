@@ -59,6 +59,8 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         mount_overlay(overlay)
             .map_err(|error| io::Error::other(restriction::of_overlay(&error, overlay)))?;
     }
+    let downloads = mounts.downloads.iter();
+    let downloads: Vec<_> = downloads.filter(|it| mount_overlay(it).is_ok()).collect();
     for (path, place) in mounts.writable.iter().zip(&places) {
         mount_bind_recursive(by_descriptor(place), &path.0)?;
     }
@@ -66,7 +68,8 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         mount_bind_recursive(by_descriptor(by), &dir.at.0)?;
     }
     set(Path::new("/"), libc::MOUNT_ATTR_RDONLY, Reach::Below)?;
-    let overlays = mounts.overlays.iter().map(|overlay| &overlay.at);
+    let overlays = mounts.overlays.iter().chain(downloads);
+    let overlays = overlays.map(|overlay| &overlay.at);
     let others = overlays.chain(mounts.replaced.iter().map(|dir| &dir.at));
     for path in mounts.writable.iter().chain(others) {
         clear_read_only(&path.0)?;
@@ -77,6 +80,15 @@ pub(super) fn enter(mounts: &Mounts, others: CloneFlags) -> io::Result<()> {
         mount("co", &dir.path.0, "tmpfs", flags, &*CString::new(bounds)?)?;
     }
     Ok(())
+}
+
+/// Returns the places of toolchains in which the command may write, because an overlay lies over them.
+pub(super) fn writable_downloads(mounts: &Mounts) -> impl Iterator<Item = &PathBytes> {
+    let places = mounts.downloads.iter().map(|overlay| &overlay.at);
+    places.filter(|path| {
+        let flags = place(&path.0).and_then(|it| Ok(rustix::fs::fstatvfs(it)?.f_flag));
+        flags.is_ok_and(|flags| !flags.contains(StatVfsMountFlags::RDONLY))
+    })
 }
 
 /// Mounts what the command must not rename, or not change, on itself.

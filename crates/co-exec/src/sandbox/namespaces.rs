@@ -34,7 +34,7 @@ pub(super) fn enter(
 
 /// Locks the directories below the overlay that co changes when no trial runs.
 fn lock_below(mounts: &Mounts) -> io::Result<Vec<OwnedFd>> {
-    let overlays = mounts.overlays.iter();
+    let overlays = mounts.overlays.iter().chain(&mounts.downloads);
     let changing = overlays.flat_map(|overlay| overlay.lower.iter().rev().skip(1));
     let locked = changing.map(|dir| {
         let dir = directory_lock::open(&dir.0)?;

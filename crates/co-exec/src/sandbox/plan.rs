@@ -25,7 +25,7 @@ pub(super) const LOWEST_DESCRIPTOR: RawFd = 10;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Task {
     /// To try what this kernel supports, with these mounts of a trial if they could be made.
-    Probe(Option<Mounts>),
+    Probe(Option<Box<Mounts>>),
     /// To become a command.
     Start(Box<Plan>),
 }
@@ -132,6 +132,8 @@ pub(super) struct PidNamespace {
 pub(super) struct Mounts {
     /// The first one is that over the workspace.
     pub overlays: Vec<Overlay>,
+    /// Overlays over places of toolchains. If the system refuses one, its place stays read-only.
+    pub downloads: Vec<Overlay>,
     pub writable: Vec<PathBytes>,
     /// Directories that are another one for the command, in which it may write.
     pub replaced: Vec<ReplacedDirectory>,

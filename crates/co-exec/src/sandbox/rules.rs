@@ -11,6 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::beneath;
 
+use super::mounts;
 use super::plan::{ConfinedPlan, Grant, PathBytes, Right};
 use crate::confinement::level::Network;
 
@@ -86,12 +87,15 @@ pub(super) fn enter(plan: &ConfinedPlan) -> Result<(), String> {
         .map_err(|e| e.to_string())?
         // A file has fewer rights than a directory. The library removes those that do not apply.
         .set_compatibility(CompatLevel::BestEffort);
-    for Grant(right, path) in &plan.grants {
+    let mounts = plan.mounts.iter();
+    let downloads = mounts.flat_map(mounts::writable_downloads);
+    let downloads = downloads.map(|path| Grant(Right::Write, path.clone()));
+    for Grant(right, path) in plan.grants.iter().cloned().chain(downloads) {
         // A path that no longer exists needs no grant.
-        let Some(place) = open_granted(*right, &path.0) else {
+        let Some(place) = open_granted(right, &path.0) else {
             continue;
         };
-        let rule = PathBeneath::new(place, rights(*right, plan.abi));
+        let rule = PathBeneath::new(place, rights(right, plan.abi));
         domain = domain.add_rule(rule).map_err(|e| e.to_string())?;
     }
     let domain = add_opened(domain, plan).map_err(|e| e.to_string())?;

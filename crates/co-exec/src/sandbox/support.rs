@@ -85,7 +85,8 @@ impl SandboxSupport {
         exe: &Path,
         limit: Duration,
     ) -> Result<Self, String> {
-        let task = Task::Probe(overlay.as_ref().ok().map(ProbedOverlay::mounts));
+        let mounts = overlay.as_ref().ok().map(ProbedOverlay::mounts);
+        let task = Task::Probe(mounts.map(Box::new));
         let plan = task
             .write()
             .map_err(|error| format!("the sandbox probe could not be described ({error})"))?;
@@ -186,7 +187,7 @@ impl ProbedOverlay {
         };
         std::fs::create_dir_all(own.join(trial::PROBED).join("old"))
             .map_err(|error| error.to_string())?;
-        let layer = Layer::prepare(std::slice::from_ref(&probed.overlay))
+        let layer = Layer::prepare(std::slice::from_ref(&probed.overlay), &[])
             .map_err(|error| error.to_string())?;
         probed.layer = Some(layer);
         Ok(probed)

@@ -11,7 +11,7 @@ use super::super::{layer, tmp};
 use super::workspace_paths::{FoundPaths, GrantRequest, MAX_SECRET_RULES, WorkspacePaths, around};
 use crate::confinement::level::OverlayPlaces;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
-use crate::places::system;
+use crate::places::{home, system};
 
 /// Adds the mounts and grants of a trial to `found` and `grants`.
 ///
@@ -65,6 +65,10 @@ pub(super) fn add(
     );
     let cached = caches.iter().map(PathBytes::from);
     grants.extend(cached.map(|dir| Grant(Right::Write, dir)));
+    let downloads = caches.as_ref().map(|caches| {
+        let over = |(at, name): (PathBuf, _)| layer::over_downloads(&at, caches, &layer, name);
+        downloads(kept).map(over).collect()
+    });
     let memory = shared_memory([workspace, request.tmp]);
     grants.extend(
         memory
@@ -93,6 +97,7 @@ pub(super) fn add(
                     .map(|caches| layer::over_caches(caches, &layer)),
             )
             .collect(),
+        downloads: downloads.unwrap_or_default(),
         writable: covered
             .is_none()
             .then(|| PathBytes::from(tmp))
@@ -103,6 +108,18 @@ pub(super) fn add(
         ..Mounts::default()
     });
     Ok(())
+}
+
+/// Returns the real paths of the places in which toolchains keep packages, with the names of these places. The command can read each.
+fn downloads(kept: &WorkspacePaths) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    home::DOWNLOADS.iter().filter_map(|it| {
+        let named = kept.named.iter().find(|(name, _)| *name == it.variable);
+        let above = named.map_or_else(|| kept.home.join(it.home), |(_, path)| path.clone());
+        let place = above.join(it.below).canonicalize().ok()?;
+        let mut reads = kept.reads.iter().map(|Grant(_, path)| &path.0);
+        let is_free = !place.starts_with(&kept.real) && !kept.real.starts_with(&place);
+        (is_free && reads.any(|path| place.starts_with(path))).then_some((place, it.name))
+    })
 }
 
 /// Returns the places for temporary files that the private directory can cover: nothing that the command needs is there.
