@@ -18,6 +18,7 @@ mod record;
 mod retell;
 mod rewind;
 mod running_turn;
+mod skills;
 mod status;
 mod turn;
 mod undo;
@@ -41,6 +42,7 @@ use self::person::typed_commands::TypedCommands;
 use self::prompt_queue::PromptQueue;
 use self::record::Recorder;
 use self::running_turn::RunningTurn;
+use self::skills::Skills;
 use self::status::Status;
 use self::turn::Purpose;
 use crate::protocol::{LineRange, NoticeLevel};
@@ -82,6 +84,8 @@ struct Chat {
     seen_texts: SeenTexts,
     /// The instructions that the last turn got.
     instructions: Instructions,
+    /// The skills that the last turn got.
+    skills: Skills,
     /// The prompt files of the workspace whose texts the last turn got.
     prompt_files: Vec<PathBuf>,
     /// Receives the files that the person no longer trusts.
@@ -127,6 +131,7 @@ impl Chat {
             range: None,
             seen_texts: SeenTexts::default(),
             instructions: Instructions::default(),
+            skills: Skills::default(),
             prompt_files: Vec::new(),
             revoked: services.instructions.revoked(),
             status: Status::default(),

@@ -62,6 +62,8 @@ pub struct Config {
     pub max_steps: u32,
     /// Removes known secrets from command output, file tools and contexts.
     pub redact: bool,
+    /// The model may read skills.
+    pub skills: bool,
     pub show_reasoning: bool,
     /// A chat shows all lines of each call, and says also what is usual.
     pub full_calls: bool,
@@ -150,6 +152,7 @@ impl Default for Config {
             hide_secrets: true,
             max_steps: 50,
             redact: true,
+            skills: true,
             show_reasoning: true,
             full_calls: false,
             chat_prune_days: None,

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod query;
 pub mod rename;
 pub mod schema;
+pub mod skill;
 pub mod tried;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -14,4 +14,5 @@ pub mod judge;
 pub mod own_git;
 pub mod rules;
 pub mod sandbox_probe;
+pub mod skills;
 mod tracked;

@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::Chat;
+use super::{Chat, skills};
 use crate::blocking::blocking;
 use crate::protocol::{
     ContextQuery, ContextRead, ContextRequest, ServerPlace, ToEditor, TrustQuestion,
@@ -173,6 +173,7 @@ impl ContextReader {
                 Ok(text_read(text))
             }
             ContextQuery::Search { text } => self.search(text).await,
+            ContextQuery::Skill { name } => self.skill(&name).await,
             ContextQuery::Places {
                 definitions,
                 references,
@@ -296,6 +297,20 @@ impl ContextReader {
         Ok(ContextRead {
             note: left_out(&secrets),
             ..text_read(text)
+        })
+    }
+
+    /// Returns the text of a skill, with the way to its other files.
+    async fn skill(&self, name: &str) -> Result<ContextRead, NoContext> {
+        let skills = skills::for_model(&self.services, self.judge.root()).await?;
+        let Some(skill) = skills.into_iter().find(|it| it.name == name) else {
+            return Err("there is no such skill that you trust: /skills lists them"
+                .to_owned()
+                .into());
+        };
+        Ok(ContextRead {
+            note: Some("a skill that the person trusts: follow it".to_owned()),
+            ..text_read(skill.whole_text())
         })
     }
 

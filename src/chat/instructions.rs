@@ -221,7 +221,8 @@ fn settle(services: &Services, id: u64, decision: &str) {
     });
 }
 
-/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it.
+/// Asks about a text, unless a question is open. Returns the id of the question. `slash` is the slash command that sends it, or the
+/// context of a skill.
 pub(super) fn ask(
     services: &Services,
     state: &mut AnswerState,
@@ -328,7 +329,12 @@ async fn save(services: &Services, name: &str, slash: Option<String>, entry: Tru
 }
 
 /// Notifies the person of a problem in a workspace, but only once, because co finds it again at each prompt.
-fn warn_once(services: &Services, state: &mut AnswerState, workspace: &Path, problem: &str) {
+pub(super) fn warn_once(
+    services: &Services,
+    state: &mut AnswerState,
+    workspace: &Path,
+    problem: &str,
+) {
     if state.told.insert((workspace.into(), problem.into())) {
         services.notice(NoticeLevel::Warn, problem);
     }

@@ -61,7 +61,7 @@ impl Chat {
                 "{}; /rewind takes it out of the chat",
                 self.short_name(file)
             ),
-            None => match self.sent_instructions(path) {
+            None => match self.sent_text(path) {
                 Some(name) => format!("{name}; /retry continues without it"),
                 None => return,
             },
@@ -71,6 +71,13 @@ impl Chat {
             "the turn of chat {} is cancelled: it was sent {sent}",
             self.id
         ));
+    }
+
+    /// Returns the name of the instructions or of the skill in the file `path`, if the last turn got them. Without `path`, returns
+    /// that of any file.
+    fn sent_text(&self, path: Option<&Path>) -> Option<String> {
+        let instructions = self.sent_instructions(path).map(str::to_owned);
+        instructions.or_else(|| self.skills.sent(path))
     }
 
     /// Returns the name of a file of the workspace.

@@ -50,6 +50,7 @@ impl Chat {
         self.drop_undo();
         self.status.turn_usage = Usage::default();
         self.find_instructions().await;
+        self.find_skills().await;
         self.show(ChatEvent::TurnStarted);
         let provider = match self.provider() {
             Ok(provider) => provider,
@@ -86,7 +87,7 @@ impl Chat {
             },
             new_services: self.new_services.subscribe(),
             history: Arc::clone(&self.model.history),
-            instructions: self.instructions.texts(),
+            instructions: [self.instructions.texts(), self.skills.sections()].concat(),
             purpose,
             images: self.unanswered_images(),
             limits: turn::LoopLimits::new(self.services.config.max_steps),

@@ -44,6 +44,7 @@ mod review;
 mod rules;
 mod secrets;
 mod settings;
+mod skills;
 mod steering;
 mod talk;
 mod tools;

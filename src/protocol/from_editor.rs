@@ -254,6 +254,8 @@ pub enum ContextQuery {
     Commit { revision: String },
     /// The lines that contain a text.
     Search { text: String },
+    /// The text of a skill.
+    Skill { name: String },
     /// The lines where language servers know a name.
     Places {
         definitions: Vec<ServerPlace>,

@@ -8,6 +8,17 @@ local shown = questions.shown
 local wait_answers = questions.wait_answers
 
 describe('a question about a file', function()
+  it('says when the model gets the text', function()
+    for slash, words in pairs({
+      ['/fix'] = 'to the model with each /fix?',
+      ['@skill:pdf'] = 'to the model when its work fits this skill?',
+    }) do
+      local nvim = editor()
+      nvim:receive(trust(7, { slash = slash }))
+      nvim:wait_screen(words)
+    end
+  end)
+
   it('names co, the file and its size, and shows the text', function()
     local nvim = editor()
     nvim:receive(trust(7, { notes = { 'its text changed since your last answer' } }))

@@ -268,6 +268,7 @@ M.about = {
   ['@clipboard'] = 'the clipboard, also an image',
   ['@git:'] = 'a commit, as in @git:HEAD~1',
   ['@search:'] = 'the lines that contain a text',
+  ['@skill:'] = 'the text of a skill that you trust',
   ['@file:'] = 'a file',
   ['@lsp:'] = 'a name, as your language servers know it',
 }
@@ -329,6 +330,9 @@ local readers_of_text = {
   end,
   search = function(word, done)
     from_backend(word, { kind = 'search', text = word.argument }, done)
+  end,
+  skill = function(word, done)
+    from_backend(word, { kind = 'skill', name = word.argument }, done)
   end,
   lsp = function(word, done)
     lsp_context.places(word.argument, function(query, missing)

@@ -12,6 +12,16 @@ local function place(question)
   return ('%s · %s'):format(printable.path(question.path), printable.size(question.size))
 end
 
+--- Returns the words for when the model gets the text.
+---@param question co.TrustQuestion
+---@return string
+local function occasion(question)
+  if question.slash and vim.startswith(question.slash, '@skill:') then
+    return 'when its work fits this skill'
+  end
+  return 'with each ' .. (question.slash or 'prompt')
+end
+
 --- Returns the question with the whole text of the file.
 ---@param question co.TrustQuestion
 ---@return co.QuestionText
@@ -21,10 +31,7 @@ local function question_text(question)
   add(
     text,
     question.context and ('Send %s to the model? A prompt names this file.'):format(question.name)
-      or ('Send the text of %s to the model with each %s?'):format(
-        question.name,
-        question.slash or 'prompt'
-      )
+      or ('Send the text of %s to the model %s?'):format(question.name, occasion(question))
   )
   add(text, 'file ' .. place(question), 'CoApprovalLabel', 0, 4)
   for _, note in ipairs(question.notes) do
@@ -43,7 +50,7 @@ local function help_text(question)
     {
       'y',
       question.context and 'yes: the model gets it, now and with later prompts of this chat'
-        or ('yes: the model gets this text with each %s here'):format(question.slash or 'prompt'),
+        or ('yes: the model gets this text %s here'):format(occasion(question)),
     },
     {
       'n',

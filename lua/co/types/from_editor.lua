@@ -115,12 +115,13 @@
 ---@field query co.ContextQuery
 
 ---@class (exact) co.ContextQuery
----@field kind 'file'|'text'|'diff'|'commit'|'search'|'places'
+---@field kind 'file'|'text'|'diff'|'commit'|'search'|'skill'|'places'
 ---@field path? string with `file`
 ---@field paths? string[] with `text`: the files that the text is from
 ---@field text? string with `text`: what the editor has of these files; with `search`: the text to find
 ---@field lines? string with `text`: the whole lines of which it is a part
 ---@field revision? string with `commit`
+---@field name? string with `skill`
 ---@field definitions? co.ServerPlace[] with `places`: those of a name
 ---@field references? co.ServerPlace[] with `places`
 ---@field more? integer with `places`: the number of references beyond the limit

@@ -78,6 +78,30 @@ local function names(lead)
   return starting(vim.tbl_keys(found), lead)
 end
 
+--- Returns the names of the directories of skills that start with `lead`. The backend knows which of them the person trusts.
+---@param lead string
+---@return string[]
+local function skills(lead)
+  local cwd = M.chat_directory()
+  local root = vim.fs.root(cwd, '.git') or cwd
+  ---@type table<string, true>
+  local found = {}
+  for _, dir in ipairs({
+    root .. '/.co/skills',
+    root .. '/.claude/skills',
+    root .. '/.agents/skills',
+    vim.fs.dirname(vim.fn.stdpath('config') --[[@as string]]) .. '/co-nvim/skills',
+    vim.fs.normalize('~/.claude/skills'),
+  }) do
+    for name in vim.fs.dir(dir) do
+      if vim.uv.fs_stat(dir .. '/' .. name .. '/SKILL.md') then
+        found[name] = true
+      end
+    end
+  end
+  return starting(vim.tbl_keys(found), lead)
+end
+
 --- Returns the contexts that start with `lead`.
 ---@param lead string
 ---@return string[]
@@ -93,6 +117,12 @@ local function contexts(lead)
     return vim.tbl_map(function(word)
       return '@lsp:' .. word
     end, names(name))
+  end
+  local skill = lead:match('^@skill:(.*)$')
+  if skill then
+    return vim.tbl_map(function(word)
+      return '@skill:' .. word
+    end, skills(skill))
   end
   return starting(vim.tbl_keys(context.about), lead)
 end

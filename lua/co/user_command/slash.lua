@@ -340,6 +340,7 @@ M.commands = {
   retry = { about = 'have the last prompt answered again' },
   continue = { about = 'let the model continue its last answer' },
   rules = { about = 'show and remove what is always allowed, and which files are trusted' },
+  skills = { about = 'list the skills of the workspace and yours, and read one to trust it' },
   compact = { about = 'summarise the chat so far' },
   cd = { about = "change the chat's directory" },
   export = { about = 'write the chat to a file' },

@@ -36,6 +36,7 @@ impl Chat {
             "fork" => self.fork().await,
             "export" => self.export(args).await,
             "rules" => self.rules(args).await,
+            "skills" => self.list_skills(args).await,
             "sandbox" if args.trim() == "clean" => self.clear_trials().await,
             "sandbox" => self.say(self.sandbox_words().await),
             "real" => self.run_tried().await,

@@ -40,6 +40,12 @@ pub(super) static SETTINGS: &[Setting] = &[
         "Hide secrets from the model, in output and context. See |co-secrets|.",
     ),
     setting(
+        "skills",
+        "true",
+        Kind::Flag(|c, v| c.skills = v),
+        "Name your skills and the trusted ones of the workspace to the model, see |co-skill|.",
+    ),
+    setting(
         "chat_prune_days",
         "none",
         Kind::Limit {

@@ -1,0 +1,235 @@
+//! The skills of a chat. A text in the workspace goes to the model after the person trusts it; those of the person need no answer.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::events::ChatEvent;
+use super::{Chat, instructions};
+use crate::blocking::blocking;
+use crate::protocol::Choice;
+use crate::services::Services;
+use crate::text::{one_line, start_of};
+use crate::tool::skill::{self, SkillList};
+use crate::trust::TrustAnswer;
+use crate::workspace::skills::{FoundSkills, Skill};
+use co_exec::Caller;
+use co_llm::transcript::{InstructionFile, Item};
+
+/// The most bytes of one description, and of all of them, in the system prompt.
+const LONGEST_DESCRIPTION: usize = 500;
+const LONGEST_TOGETHER: usize = 8 << 10;
+
+/// The skills of the last turn.
+#[derive(Debug, Default)]
+pub(super) struct Skills {
+    list: SkillList,
+    /// The hashes of the texts that wait for the person's trust.
+    waiting: Vec<String>,
+}
+
+/// The person's word about a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    OfPerson,
+    Trusted,
+    Refused,
+    Unanswered,
+    Changed,
+}
+
+impl Standing {
+    fn of(skill: &Skill, answer: Option<&TrustAnswer>) -> Self {
+        match answer {
+            _ if skill.of_person => Self::OfPerson,
+            None => Self::Unanswered,
+            Some(answer) if answer.sha256 != skill.file.sha256 => Self::Changed,
+            Some(answer) if answer.trusted => Self::Trusted,
+            Some(_) => Self::Refused,
+        }
+    }
+
+    fn is_for_model(self) -> bool {
+        matches!(self, Self::OfPerson | Self::Trusted)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OfPerson => "yours",
+            Self::Trusted => "trusted",
+            Self::Refused => "refused; choose it to read it again",
+            Self::Unanswered => "not trusted yet; choose it to read it",
+            Self::Changed => "changed since you answered; choose it to read it",
+        }
+    }
+}
+
+impl Skills {
+    /// Returns the parts of the system prompt that name the skills.
+    pub(super) fn sections(&self) -> Vec<InstructionFile> {
+        let mut room = LONGEST_TOGETHER;
+        let skills = self.list.skills();
+        let section = |skill: &Skill| {
+            let about = start_of(&skill.description, LONGEST_DESCRIPTION);
+            let about = if about.len() <= room { about } else { "" };
+            room -= about.len();
+            InstructionFile {
+                name: format!("Skill {}", skill.name),
+                text: about.to_owned(),
+            }
+        };
+        skills.iter().map(section).collect()
+    }
+
+    /// Returns the name of the skill with this file, if the last turn got it. Without `path`, returns any skill of the workspace.
+    pub(super) fn sent(&self, path: Option<&Path>) -> Option<String> {
+        let skills = self.list.skills();
+        let mut of_workspace = skills.iter().filter(|it| !it.of_person);
+        let sent = of_workspace.find(|it| path.is_none_or(|path| path == it.file.path));
+        sent.map(|it| format!("the skill {}", it.name))
+    }
+}
+
+/// Returns all skills for a directory, with the person's word about each, and the problems with others.
+async fn find(
+    services: &Services,
+    workspace: &Path,
+) -> Result<(Vec<(Skill, Standing)>, Vec<String>), String> {
+    if !services.config.skills {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let places = &services.places;
+    let of_person = [
+        places.config.join("skills"),
+        places.home.join(".claude/skills"),
+    ];
+    let workspace = workspace.to_owned();
+    let found =
+        blocking(move || Ok::<_, String>(FoundSkills::read(&workspace, &of_person))).await?;
+    if found.skills.is_empty() {
+        return Ok((Vec::new(), found.problems));
+    }
+    let judged = services.instructions.with_saved(|state, saved| {
+        let judge = |skill: Skill| {
+            let standing = Standing::of(&skill, state.answer(saved, &skill.file.path));
+            (skill, standing)
+        };
+        found.skills.into_iter().map(judge).collect()
+    });
+    Ok((judged.await?, found.problems))
+}
+
+/// Returns the skills that the model of a workspace may read, each with a name of its own.
+pub(super) async fn for_model(services: &Services, workspace: &Path) -> Result<Vec<Skill>, String> {
+    let (skills, _) = find(services, workspace).await?;
+    Ok(usable(&skills))
+}
+
+fn usable(skills: &[(Skill, Standing)]) -> Vec<Skill> {
+    let mut usable: Vec<Skill> = Vec::new();
+    for (skill, standing) in skills {
+        if standing.is_for_model() && !usable.iter().any(|it| it.name == skill.name) {
+            usable.push(skill.clone());
+        }
+    }
+    usable
+}
+
+impl Chat {
+    /// Reads the skills for a new turn. The chat shows a notice if some wait for the person's trust.
+    pub(super) async fn find_skills(&mut self) {
+        let (skills, problems) = match find(&self.services, &self.dirs.workspace).await {
+            Ok(found) => found,
+            Err(why) => (Vec::new(), vec![why]),
+        };
+        for problem in problems {
+            let mut state = self.services.instructions.state();
+            instructions::warn_once(&self.services, &mut state, &self.dirs.workspace, &problem);
+        }
+        let usable = usable(&skills);
+        match usable.is_empty() {
+            true => self.tools.remove(skill::NAME),
+            false if self.skills.list.skills().is_empty() => {
+                self.tools.add(skill::tool(self.skills.list.clone()));
+            }
+            false => {}
+        }
+        self.skills.list.set(usable);
+        let waits =
+            |it: &&(Skill, Standing)| matches!(it.1, Standing::Unanswered | Standing::Changed);
+        let waiting = skills.iter().filter(waits).map(|(skill, _)| skill);
+        let waiting: Vec<_> = waiting.map(|it| it.file.sha256.clone()).collect();
+        let before = std::mem::replace(&mut self.skills.waiting, waiting);
+        let new = self.skills.waiting.iter();
+        if new.clone().any(|hash| !before.contains(hash)) {
+            let text = match new.count() {
+                1 => "one skill of this workspace is not sent to the model until you trust it: /skills shows it".to_owned(),
+                count => format!(
+                    "{count} skills of this workspace are not sent to the model until you trust them: /skills shows them"
+                ),
+            };
+            let item = Item::Notice { text: text.clone() };
+            if self.recorder.record(item).await {
+                let caller = Caller::Agent;
+                self.show(ChatEvent::Notice { text, caller });
+            }
+        }
+    }
+
+    /// Lists the skills, or asks about the one in the file `path`.
+    pub(super) async fn list_skills(&mut self, path: &str) {
+        let skills = match find(&self.services, &self.dirs.workspace).await {
+            Ok((skills, _)) => skills,
+            Err(why) => return self.complain(why),
+        };
+        if !path.is_empty() {
+            return self.show_skill(&skills, Path::new(path));
+        }
+        if skills.is_empty() {
+            return self.say(match self.services.config.skills {
+                true => "no skills here: a skill is a directory with a SKILL.md in .claude/skills, see :help co-skill",
+                false => "the setting `skills` is false",
+            });
+        }
+        let choice = |(skill, standing): &(Skill, Standing)| Choice {
+            label: format!(
+                "{} ({}) {}",
+                skill.name,
+                standing.words(),
+                start_of(&skill.description, LONGEST_DESCRIPTION)
+            ),
+            value: skill.file.path.display().to_string(),
+            confirm: None,
+        };
+        self.offer("skills", "Skills", skills.iter().map(choice).collect());
+    }
+
+    /// Says where a skill is, and asks about its text if the person does not trust it.
+    fn show_skill(&self, skills: &[(Skill, Standing)], path: &Path) {
+        let Some((skill, standing)) = skills.iter().find(|it| it.0.file.path == path) else {
+            return self.complain(format!("there is no skill in {}", path.display()));
+        };
+        if standing.is_for_model() {
+            return self.say(format!(
+                "@skill:{} attaches {}",
+                skill.name,
+                skill.file.path.display()
+            ));
+        }
+        let changed = *standing == Standing::Changed;
+        let notes = changed.then(|| instructions::TEXT_CHANGED.to_owned());
+        let name = path.strip_prefix(&self.dirs.workspace).unwrap_or(path);
+        let name = one_line(&name.display().to_string());
+        let shared = Arc::clone(&self.services.instructions);
+        let mut state = shared.state();
+        let notes = notes.into_iter().collect();
+        let word = format!("@skill:{}", skill.name);
+        instructions::ask(
+            &self.services,
+            &mut state,
+            &skill.file,
+            name,
+            notes,
+            Some(&word),
+        );
+    }
+}
