@@ -15,15 +15,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::common::{failed, print, real_directory};
+use self::exec::REMOVAL_TIMEOUT;
 use crate::app;
 use crate::chat::person::run_editor;
 use crate::config::{Config, Layers, LoadedSettings};
+use crate::network::try_ways;
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
 use crate::workspace::judge::workspace_of;
 use co_exec::privacy;
 use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxReport};
 use co_exec::watchdog::{self, EndCondition, Role, Watchdog};
+use co_exec::{Executor, ExecutorSetup};
 
 const HELP: &str = "\
 co-nvim: the backend of co, an agent and a shell for Neovim
@@ -227,7 +230,7 @@ async fn doctor(args: Vec<OsString>) -> ExitCode {
             arguments.variables = app::variables();
             arguments.environment = std::env::vars_os().collect();
             let env = |name: &str| std::env::var(name).ok();
-            doctor::run(arguments, probe(), &env).await
+            doctor::run(arguments, probe().await, &env).await
         }
         Ok(None) => print(DOCTOR_USAGE),
         Err(wrong) => {
@@ -237,14 +240,35 @@ async fn doctor(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn probe() -> SandboxReport {
+async fn probe() -> doctor::Findings {
     // The doctor reports the faults of the settings itself.
     match CommandContext::read() {
         Ok((here, _problems)) => {
             let cwd = real_directory(Path::new("."));
             let workspace = workspace_of(&cwd.unwrap_or_else(|_| PathBuf::from("/")));
-            here.launcher().report(&workspace)
+            doctor::Findings {
+                hosts: try_hosts(&here).await,
+                sandbox: here.launcher().report(&workspace),
+            }
         }
-        Err(error) => SandboxReport::none(error.to_string()),
+        Err(error) => doctor::Findings {
+            hosts: Err(error.to_string()),
+            sandbox: SandboxReport::none(error.to_string()),
+        },
     }
+}
+
+/// Tries the ways of a command with hosts.
+async fn try_hosts(here: &CommandContext) -> Result<&'static str, String> {
+    let spill_dir = here.paths.spill_dir().map_err(|error| error.to_string())?;
+    let setup = ExecutorSetup {
+        launcher: Some(here.launcher()),
+        sole: true,
+        ..ExecutorSetup::new(here.config.exec_settings(spill_dir))
+    };
+    let executor = Executor::new(setup).map_err(|error| error.to_string())?;
+    let tried = try_ways(&executor).await;
+    executor.shutdown().await;
+    executor.finish_removals(REMOVAL_TIMEOUT).await;
+    tried
 }

@@ -3,6 +3,7 @@
 //! A [`HostAccess`] has the rules. The command gets variables that lead programs to a proxy at its own loopback interface. The
 //! proxy is in this process, so the command reaches no other host, and no address. A host that no rule names is asked about.
 
+mod attempt;
 mod decider;
 mod environment;
 
@@ -18,6 +19,7 @@ use co_proxy::{
     TargetTraffic,
 };
 
+pub use attempt::try_ways;
 pub use decider::HostAsker;
 
 /// The port of the proxy in the command's own network, or the next one that no rule takes. It is one that servers seldom use.

@@ -72,9 +72,17 @@ impl DoctorArguments {
     }
 }
 
+/// The results of the tries of the sandbox.
+#[derive(Debug, Clone)]
+pub struct Findings {
+    pub sandbox: SandboxReport,
+    /// The ways of a command with hosts, or the fault, in a clause for a person.
+    pub hosts: Result<&'static str, String>,
+}
+
 /// Runs all checks and prints their results. The exit status is 1 if one of them is an error.
-pub async fn run(args: DoctorArguments, probe: SandboxReport, env: config::Env<'_>) -> ExitCode {
-    let checks = checks(&args, &probe, env).await;
+pub async fn run(args: DoctorArguments, found: Findings, env: config::Env<'_>) -> ExitCode {
+    let checks = checks(&args, &found, env).await;
     let text = if args.json {
         let array = serde_json::to_string(&checks).unwrap_or_else(|_| "[]".to_owned());
         format!("{array}\n")
@@ -91,11 +99,8 @@ pub async fn run(args: DoctorArguments, probe: SandboxReport, env: config::Env<'
 }
 
 /// Runs all checks.
-pub async fn checks(
-    args: &DoctorArguments,
-    probe: &SandboxReport,
-    env: config::Env<'_>,
-) -> Vec<Check> {
+pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'_>) -> Vec<Check> {
+    let probe = &found.sandbox;
     let mut checks = vec![Check::ok(
         "version",
         format!("co-nvim {}, protocol {PROTOCOL}", env!("CARGO_PKG_VERSION")),
@@ -121,6 +126,7 @@ pub async fn checks(
     checks.extend(provider::checks(&config, env).await);
     checks.push(sandbox(probe));
     checks.extend(trials(probe));
+    checks.extend(hosts(found));
     checks.extend(landlock::check(probe));
     let engine = check_engine(config.container(), &args.environment).await;
     checks.push(approved_commands(probe, &config, engine.as_ref().map(drop)));
@@ -207,6 +213,20 @@ fn trials(probe: &SandboxReport) -> Option<Check> {
             CheckLevel::Warn,
             refused.to_string(),
             "a trial needs namespaces and an overlay over the workspace; without trials, co asks before it runs such a command",
+        ),
+    })
+}
+
+/// Shows what a command with hosts reaches; none if no command can be confined at all.
+fn hosts(found: &Findings) -> Option<Check> {
+    found.sandbox.held.as_ref().ok()?;
+    Some(match &found.hosts {
+        Ok(words) => Check::ok("hosts", *words),
+        Err(why) => Check::bad(
+            "hosts",
+            CheckLevel::Warn,
+            why.clone(),
+            "until then, sandbox_network = \"ask\" gives confined commands no network",
         ),
     })
 }

@@ -38,7 +38,7 @@ pub(super) use request::{HELP, USAGE};
 /// The time after the end of the command in which signals are ignored, because the one that cancelled it may come twice.
 const IGNORE_SIGNALS: Duration = Duration::from_secs(1);
 /// The longest wait for the removal of the command's files. The next backend removes the rest.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The longest wait for reading the changes of a trial after a signal has dropped them.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);

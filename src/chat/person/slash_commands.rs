@@ -10,6 +10,7 @@ use crate::chat::message::WorkDirs;
 use crate::chat::turn::Purpose;
 use crate::checkpoint::By;
 use crate::config::ConfinementSetting;
+use crate::network::try_ways;
 use crate::protocol::{Choice, NoticeLevel, ToEditor};
 use crate::store;
 use crate::trial::Layer;
@@ -87,12 +88,12 @@ impl Chat {
                 format!("; trials left {size} for later ones (/sandbox clean removes it)")
             }
         };
-        let trials = match isolation.confines() && !inside {
-            true => self.trial_words().await,
-            false => String::new(),
+        let (trials, hosts) = match isolation.confines() && !inside {
+            true => (self.trial_words().await, self.host_words().await),
+            false => Default::default(),
         };
         format!(
-            "{approved}{other}; {}{trials}{container}{left}",
+            "{approved}{other}; {}{trials}{hosts}{container}{left}",
             isolation.unasked_words()
         )
     }
@@ -102,6 +103,13 @@ impl Chat {
         let judge = self.services.judge(&self.dirs.workspace);
         let checked = blocking(move || judge.check_trial()).await;
         checked.map_or_else(|why| format!("; {why}"), |()| String::new())
+    }
+
+    /// Tries the ways of a command with hosts. Returns what holds, as the end of a sentence.
+    async fn host_words(&self) -> String {
+        let tried = try_ways(&self.services.executor).await;
+        let words = tried.map_or_else(|why| why, str::to_owned);
+        format!("; {words}")
     }
 
     /// Removes what trials left for later ones.

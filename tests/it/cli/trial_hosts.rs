@@ -526,3 +526,24 @@ fn without_namespaces_an_approved_command_has_no_network() {
     assert_eq!(confined(&scene, &settings, &[&line]).0, Some(7));
     assert_eq!(server.requests(), [""; 0]);
 }
+
+#[test]
+fn the_doctor_tries_each_way_to_a_host() {
+    let said = |scene: &Scene, variable: (&str, &str)| {
+        let mut doctor = scene.co();
+        let done = doctor.arg("doctor").env(variable.0, variable.1).output();
+        let lines = text(&done.unwrap().stdout);
+        let row = lines.lines().find(|line| line.contains(" hosts: "));
+        row.unwrap_or_else(|| panic!("{lines}")).to_owned()
+    };
+    for runner in Runner::all() {
+        let scene = Scene::of(runner, "echo 1 > a");
+        // A proxy of the person has no part in it.
+        let row = said(&scene, ("HTTP_PROXY", "http://127.0.0.1:1"));
+        let expected = "ok    hosts: through co's proxy, a command reaches an allowed host, and no other; past the proxy, it reaches none";
+        assert_eq!(row, expected);
+        let row = said(&scene, ("CO_CLI_SANDBOX_NAMESPACES", "false"));
+        let expected = "warn  hosts: no network by host: commands cannot have a network of their own here: sandbox_namespaces is off";
+        assert_eq!(row, expected);
+    }
+}

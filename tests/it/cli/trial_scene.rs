@@ -83,13 +83,17 @@ impl Scene {
         assert!(done.status.success(), "{script}: {done:?}");
     }
 
+    pub(super) fn co(&self) -> Command {
+        self.with_environment(self.runner.co(&self.backend))
+    }
+
     pub(super) fn try_command(&self, args: &[&str]) -> Command {
         self.command_at(&["--try"], args)
     }
 
     /// Returns co's program, which runs a command at the level that these options name.
     pub(super) fn command_at(&self, level: &[&str], args: &[&str]) -> Command {
-        let mut command = self.with_environment(self.runner.co(&self.backend));
+        let mut command = self.co();
         command.arg("exec").args(level).args(args);
         command
     }
