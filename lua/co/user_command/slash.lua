@@ -214,6 +214,12 @@ M.commands = {
       return made ~= nil
     end,
   },
+  worktree = {
+    about = 'make a worktree of git with a new branch, and open a chat there',
+    run = function(args, _, cwd)
+      return require('co.user_command.worktree').make(args, cwd)
+    end,
+  },
   edit = {
     about = 'ask for a change of the lines of a range: :{range}Co /edit make it async',
     run = function()
