@@ -11,6 +11,7 @@
 
 mod answers;
 mod apply;
+mod authored;
 mod change;
 mod difference;
 mod head;

@@ -3,12 +3,14 @@
 //! A [`Round`] is made of the records of chats alone, so it needs no file of its own. For each file, it has the baseline: the
 //! file as the person accepted it last, with what they changed in it since. The baseline of a file that the chat has not changed
 //! yet is the file itself. A call changes the file and not the baseline. Everybody else changes both: the person, `/undo`, and
-//! other chats. If changes of another chat are taken back, the baseline loses them too: a [`Weave`] knows whose each line is.
+//! other chats. If changes of another chat are taken back, the baseline loses them too: a [`Weave`] knows whose each line is, and
+//! [`AuthoredValue`] whose each name, mode and content that is no text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::authored::AuthoredValue;
 use super::change::{Change, Entry, shown};
 use super::log::{AcceptedFile, By, Record};
 use super::moves::{Moves, blob};
@@ -28,6 +30,8 @@ mod tests;
 const OWN: usize = Weave::FIRST;
 /// The number of a change of which no record is known.
 const UNKNOWN: usize = usize::MAX;
+/// The mode of files of which only the contents are compared.
+const ANY_MODE: u32 = 0;
 
 /// A record of the chat with a number. The chat of a [`Round`] has the number 0.
 pub type OfChat = (usize, Record);
@@ -44,8 +48,12 @@ pub struct Round {
 /// A file that a chat has changed.
 #[derive(Debug, Clone)]
 struct FileRound {
-    /// The path in the baseline.
-    name: PathBuf,
+    /// The paths. The base is the path in the baseline.
+    names: AuthoredValue<PathBuf>,
+    /// The modes; none while there is no file.
+    modes: AuthoredValue<Option<u32>>,
+    /// The contents, with [`ANY_MODE`]; none if they are texts, of which `weave` knows the changes.
+    contents: Option<AuthoredValue<Option<Entry>>>,
     /// The baseline without what the person changed since.
     accepted: Option<Entry>,
     baseline: Option<Entry>,
@@ -214,7 +222,9 @@ impl Round {
             let of_chat = known.files.remove(&change.path);
             let mut file = of_chat.unwrap_or_else(|| FileRound::new(&change.path, None));
             file.follow(&change.after, EditBy::Owner, store)?;
-            file.name.clone_from(&from.path);
+            file.names = AuthoredValue::changed(from.path.clone(), OWN, change.path.clone());
+            file.modes = AuthoredValue::changed(mode(&from.before), OWN, mode(&file.seen));
+            file.contents = None;
             file.accepted.clone_from(&from.before);
             file.baseline.clone_from(&from.before);
             files.insert(change.path.clone(), file);
@@ -248,29 +258,35 @@ impl Round {
             let known = self.files.remove(from);
             let mut file = known.unwrap_or_else(|| FileRound::new(from, before.clone()));
             file.follow(before, EditBy::Owner, store)?;
-            // The person moves the baseline too.
-            if from != path && (file.baseline.is_none() || !is_own && file.name == *from) {
-                file.name.clone_from(path);
+            if is_own && file.since.is_none() {
+                file.accepted.clone_from(&file.baseline);
+            }
+            if is_own && !file.is_open(from) {
+                file.calls.clear();
+                file.since = None;
+            }
+            if is_own {
+                file.since = file.since.or(record.at);
             }
             if let EditBy::Author(mark) = by {
                 let is_more = from != path || !is_text(before, after);
                 file.calls.push((mark.change, is_more));
             }
-            if is_own && file.since.is_none() {
-                file.accepted.clone_from(&file.baseline);
-            }
-            if is_own {
-                let at = record.at;
-                file.since = file.since.filter(|_| file.is_open(path)).or(at);
+            let is_new = before.is_none() && matches!(by, EditBy::Author(_));
+            match is_new || is_own && file.baseline.is_none() {
+                true => file.names = AuthoredValue::new(path.clone()),
+                false => file.names.set(path.clone(), by),
             }
             file.follow(after, by, store)?;
-            // A file that was moved and removed is removed.
-            let is_free = |it: &PathBuf| self.files.get(it).is_none_or(FileRound::is_gone);
-            let key = match file.seen.is_none() && is_free(&file.name) {
-                true => file.name.clone(),
-                false => path.clone(),
-            };
-            self.files.insert(key, file);
+            // A file that the chat moved and removed is removed.
+            let mut key = path;
+            let name = file.names.base(OWN).clone();
+            if is_own && file.seen.is_none() && self.files.get(&name).is_none_or(FileRound::is_gone)
+            {
+                file.names = AuthoredValue::new(name.clone());
+                key = &name;
+            }
+            self.files.insert(key.clone(), file);
         }
         Ok(())
     }
@@ -278,7 +294,10 @@ impl Round {
     /// Returns the moves among some changes.
     fn moves<'a>(&self, changes: &'a [Change], store: &Store) -> Moves<'a> {
         let is_free = |path: &Path| self.files.get(path).is_none_or(FileRound::is_gone);
-        let back = |path: &Path| self.files.get(path).map(|it| it.name.as_path());
+        let back = |path: &Path| {
+            let file = self.files.get(path);
+            file.map(|it| it.names.base(OWN).as_path())
+        };
         let is_like = |gone: &Change, made: &Change| is_like(gone, made, store);
         Moves::of(changes, back, is_free, is_like)
     }
@@ -333,7 +352,9 @@ impl Round {
 impl FileRound {
     fn new(path: &Path, entry: Option<Entry>) -> Self {
         Self {
-            name: path.to_owned(),
+            names: AuthoredValue::new(path.to_owned()),
+            modes: AuthoredValue::new(mode(&entry)),
+            contents: None,
             accepted: entry.clone(),
             baseline: entry.clone(),
             seen: entry,
@@ -345,7 +366,7 @@ impl FileRound {
     }
 
     fn is_open(&self, path: &Path) -> bool {
-        self.baseline != self.seen || self.seen.is_some() && self.name != path
+        self.baseline != self.seen || self.seen.is_some() && self.names.base(OWN) != path
     }
 
     fn is_gone(&self) -> bool {
@@ -358,6 +379,7 @@ impl FileRound {
             return Ok(());
         }
         let is_own = matches!(by, EditBy::Author(mark) if mark.author == OWN);
+        self.modes.set(mode(now), by);
         let is_file = |it: &Option<Entry>| matches!(it, Some(Entry::File { .. }));
         let can_be = |it: &Option<Entry>| it.is_none() || is_file(it);
         // A file that the person makes or removes is theirs as a whole.
@@ -370,12 +392,19 @@ impl FileRound {
         let [Some(base), Some(old), Some(new)] = texts else {
             self.weave = None;
             self.made_by = self.made_by.filter(|_| !is_whole);
+            let [base, old] = [&self.baseline, &self.seen].map(contents);
+            let known = self.contents.take();
+            let mut known = known.unwrap_or_else(|| AuthoredValue::changed(base, OWN, old));
+            known.set(contents(now), by);
             if !is_own {
-                self.baseline.clone_from(now);
+                let mode = self.base_mode(now);
+                self.baseline = known.base(OWN).clone().map(|it| with_mode(it, mode));
             }
+            self.contents = Some(known);
             self.seen.clone_from(now);
             return Ok(());
         };
+        self.contents = None;
         let texts = FileText::alike([base, old, new]);
         let [base, old, new] = texts.each_ref().map(FileText::as_str);
         let known = self.weave.take();
@@ -391,13 +420,23 @@ impl FileRound {
         if !is_own {
             let text = weave.base(OWN);
             self.baseline = self.carried(&text, base, now, by, store)?;
+            // The lines of others make the file of a chat theirs too.
+            if self.baseline.is_some() && self.modes.base(OWN).is_none() {
+                self.modes = AuthoredValue::changed(mode(&self.baseline), OWN, mode(now));
+            }
         }
         self.weave = Some(weave);
         self.seen.clone_from(now);
         Ok(())
     }
 
-    /// Returns the baseline with another text, and the mode that `now` gets by a change.
+    /// Returns the mode of the baseline after a change that makes the file `now`.
+    fn base_mode(&self, now: &Option<Entry>) -> Option<u32> {
+        let known = self.modes.base(OWN);
+        known.or(mode(&self.baseline)).or(mode(now))
+    }
+
+    /// Returns the baseline with another text, and the mode that it has after a change.
     fn carried(
         &self,
         text: &str,
@@ -406,8 +445,7 @@ impl FileRound {
         by: EditBy,
         store: &Store,
     ) -> io::Result<Option<Entry>> {
-        let own_mode = mode(now).filter(|it| Some(*it) != mode(&self.seen));
-        let mode = own_mode.or(mode(&self.baseline)).or(mode(now));
+        let mode = self.base_mode(now);
         let is_unmade = match (self.made_by, by) {
             (Some(OWN), _) => true,
             (Some(chat), EditBy::TakingBack(by)) => chat == by,
@@ -440,9 +478,24 @@ impl FileRound {
         }
         self.weave = weave;
         if is_own {
-            self.name.clone_from(&file.name);
+            if *self.names.base(OWN) != file.name {
+                self.names = AuthoredValue::changed(file.name.clone(), OWN, file.path.clone());
+            }
+            let base = mode(&file.baseline);
+            if *self.modes.base(OWN) != base {
+                self.modes = AuthoredValue::changed(base, OWN, mode(&file.seen));
+            }
+            let base = contents(&file.baseline);
+            let known = self.contents.take();
+            self.contents = known.filter(|it| *it.base(OWN) == base);
             self.accepted.clone_from(&file.baseline);
             self.baseline.clone_from(&file.baseline);
+        } else {
+            self.names.accept(by.author, &file.name);
+            self.modes.accept(by.author, &mode(&file.baseline));
+            if let Some(known) = &mut self.contents {
+                known.accept(by.author, &contents(&file.baseline));
+            }
         }
         if self.made_by == Some(by.author) && file.baseline.is_some() {
             self.made_by = None;
@@ -452,6 +505,11 @@ impl FileRound {
 
 fn is_empty(entry: &Option<Entry>, store: &Store) -> bool {
     decode(entry, store).is_some_and(|it| it.as_str().is_empty())
+}
+
+/// Returns an entry without its mode.
+fn contents(entry: &Option<Entry>) -> Option<Entry> {
+    entry.clone().map(|it| with_mode(it, Some(ANY_MODE)))
 }
 
 /// Returns whether a file that was removed and one that was made have at least half of their lines in common.
@@ -510,7 +568,9 @@ impl OpenFile {
             return None;
         }
         let FileRound {
-            name,
+            names,
+            modes: _,
+            contents: _,
             accepted,
             baseline,
             seen,
@@ -519,6 +579,7 @@ impl OpenFile {
             calls,
             since,
         } = file.clone();
+        let name = names.base(OWN).clone();
         let both = [&baseline, &seen].map(|it| decode(it, store));
         let mut texts = match both {
             [Some(old), Some(new)] => Some(FileText::alike([old, new])),
@@ -737,14 +798,14 @@ impl OpenFile {
         let Some([old, _]) = self.texts.as_ref().filter(|_| !lines.is_empty()) else {
             return Ok((
                 name.clone(),
-                content.clone().map(|it| with_mode(it, mode_of)),
+                content.clone().map(|it| with_mode(it, mode(mode_of))),
             ));
         };
         let mode = mode(mode_of);
         if all_lines {
             let seen = self.seen.clone();
             let seen = match mode {
-                Some(_) => seen.map(|it| with_mode(it, mode_of)),
+                Some(_) => seen.map(|it| with_mode(it, mode)),
                 None => seen,
             };
             return Ok((name.clone(), seen));
@@ -789,9 +850,9 @@ fn calls_of(
     first.zip(calls).collect()
 }
 
-/// Returns an entry with the mode of another one.
-fn with_mode(entry: Entry, of: &Option<Entry>) -> Entry {
-    match (entry, mode(of)) {
+/// Returns an entry with another mode, if it is a file.
+fn with_mode(entry: Entry, mode: Option<u32>) -> Entry {
+    match (entry, mode) {
         (Entry::File { blob, .. }, Some(mode)) => Entry::File { mode, blob },
         (entry, _) => entry,
     }

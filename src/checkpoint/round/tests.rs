@@ -22,8 +22,20 @@ impl Scene {
     }
 
     fn command(&self, run: impl FnOnce()) {
+        self.command_by(0, run);
+    }
+
+    fn command_by(&self, chat: usize, run: impl FnOnce()) {
         let found = self.call(run);
-        self.record(0, call(true), found);
+        self.record(chat, call(true), found);
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.at(from), self.at(to)).unwrap();
+    }
+
+    fn mode(&self, path: &str) -> u32 {
+        fs::metadata(self.at(path)).unwrap().permissions().mode() & 0o777
     }
 
     fn edit(&self, path: &str, text: &str) {
@@ -253,6 +265,190 @@ fn refused_changes_of_two_chats_do_not_come_back() {
         assert_eq!(scene.read("a"), "1\n2\n3\n");
         assert!(!scene.at("new").exists());
     }
+}
+
+/// The changes of two chats to one property of a file, of which the second one covers the first.
+struct Covered {
+    scene: Scene,
+    /// Returns the state of the file.
+    state: fn(&Scene) -> String,
+    /// The states before the changes, between them and after them.
+    states: [&'static str; 3],
+}
+
+/// Makes scenes in which two chats move a file, change its mode, change a file that is no text, or remove a file after a move.
+fn covered() -> Vec<Covered> {
+    fn names(scene: &Scene) -> String {
+        let entries = fs::read_dir(scene.at("")).unwrap().flatten();
+        let mut names: Vec<_> = entries
+            .map(|it| it.file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names.concat()
+    }
+    fn text(scene: &Scene) -> String {
+        scene.read("a")
+    }
+    fn mode(scene: &Scene) -> String {
+        format!("{:o}", scene.mode("a"))
+    }
+    let scene = || {
+        let scene = Scene::new();
+        scene.write("a", "1\n2\n");
+        scene
+    };
+    let [moved, changed, written, removed] = [scene(), scene(), scene(), scene()];
+    moved.command(|| moved.rename("a", "b"));
+    moved.command_by(1, || moved.rename("b", "c"));
+    changed.set_mode("a", 0o644);
+    changed.command(|| changed.set_mode("a", 0o755));
+    changed.command_by(1, || changed.set_mode("a", 0o700));
+    written.write("a", "\0a");
+    written.edit("a", "\0b");
+    written.edit_by(1, "a", "\0c");
+    removed.command(|| removed.rename("a", "b"));
+    removed.command_by(1, || fs::remove_file(removed.at("b")).unwrap());
+    let covered = |scene, state, states| Covered {
+        scene,
+        state,
+        states,
+    };
+    vec![
+        covered(moved, names, ["a", "b", "c"]),
+        covered(changed, mode, ["644", "755", "700"]),
+        covered(written, text, ["\0a", "\0b", "\0c"]),
+        covered(removed, names, ["a", "b", ""]),
+    ]
+}
+
+#[test]
+fn a_change_that_another_chat_covers_is_open_if_that_is_taken_back() {
+    use Verdict::{Accepted, Refused};
+    // The verdicts on the second and on the first change, and the last state.
+    for (second, first, last) in [
+        (Refused, Refused, 0),
+        (Refused, Accepted, 1),
+        (Accepted, Refused, 2),
+    ] {
+        for Covered {
+            scene,
+            state,
+            states,
+        } in covered()
+        {
+            assert_eq!(state(&scene), states[2]);
+            assert_eq!(scene.texts_in(0), "", "{states:?}");
+            let mut asked = 0;
+            scene.answer_in(1, |_, _| {
+                asked += 1;
+                second.clone()
+            });
+            assert_eq!(asked, 1, "{states:?}");
+            let is_accepted = second == Accepted;
+            assert_eq!(state(&scene), states[if is_accepted { 2 } else { 1 }]);
+            asked = 0;
+            scene.answer_in(0, |_, _| {
+                asked += 1;
+                first.clone()
+            });
+            assert_eq!(asked, usize::from(!is_accepted), "{states:?}");
+            assert_eq!(state(&scene), states[last]);
+            assert_eq!([0, 1].map(|chat| scene.texts_in(chat)), ["", ""]);
+        }
+    }
+}
+
+#[test]
+fn after_a_part_of_a_chat_is_taken_back_the_rest_is_open() {
+    let scene = Scene::new();
+    scene.write("a", "\0a");
+    scene.set_mode("a", 0o644);
+    scene.edit("a", "\0b");
+    scene.command(|| scene.set_mode("a", 0o755));
+    scene.command(|| {
+        scene.write("a", "\0c");
+        scene.set_mode("a", 0o700);
+    });
+    let records = scene.checkpoints.records(CHAT);
+    let (back, kept) = scene.take_back(&records.last().unwrap().changes);
+    assert_eq!(kept, Vec::<String>::new());
+    let found = CallChanges {
+        changes: back,
+        ..CallChanges::default()
+    };
+    scene.record(0, By::Undo, found);
+    let expected = "a mode 644 -> 755, no text: 2 bytes => 2 bytes\n@\n!no text: 2 bytes => 2 bytes\n!mode 644 => 755\n@\n";
+    assert_eq!(scene.texts(), expected);
+    scene.answer(|_, _| Verdict::Refused);
+    assert_eq!((scene.read("a"), scene.mode("a")), ("\0a".into(), 0o644));
+}
+
+#[test]
+fn a_change_names_only_the_calls_after_the_last_answer() {
+    let scene = Scene::new();
+    scene.write("a", "1\n2\n");
+    scene.command(|| scene.rename("a", "b"));
+    scene.answer(|_, _| Verdict::Accepted);
+    scene.command(|| scene.rename("b", "c"));
+    let [file] = &scene.open()[..] else {
+        panic!("one file is open");
+    };
+    let records = scene.checkpoints.records(CHAT);
+    let last = records.len() - 1;
+    assert_eq!(file.parts[0].records, [last]);
+    assert_eq!(file.since, records[last].at);
+}
+
+/// Lets two chats and the person change the name and the mode of one file. Then takes all back that the person has not accepted.
+fn check_covered(seed: u64) {
+    let (scene, mut rng) = (Scene::new(), fastrand::Rng::with_seed(seed));
+    scene.write("f0", "1\n2\n");
+    scene.set_mode("f0", 0o644);
+    let mut now = ("f0".to_owned(), 0o644);
+    // The name and the mode without the changes that are open.
+    let mut settled = now.clone();
+    for count in 1..rng.usize(3..12) {
+        let chat = rng.usize(0..2);
+        let mode = rng.choice([0o644, 0o755, 0o700, 0o600]).unwrap();
+        let name = rng
+            .choice([format!("f{count}"), settled.0.clone()])
+            .unwrap();
+        match rng.usize(0..8) {
+            0 => {
+                scene.set_mode(&now.0, mode);
+                if mode != now.1 {
+                    (now.1, settled.1) = (mode, mode);
+                }
+            }
+            1 | 2 => scene.answer_in(chat, |_, part| {
+                let is_accepted = rng.bool();
+                match part.kind {
+                    PartKind::Moved if is_accepted => settled.0.clone_from(&now.0),
+                    PartKind::Mode if is_accepted => settled.1 = now.1,
+                    _ => return Verdict::Refused,
+                }
+                Verdict::Accepted
+            }),
+            3..5 => scene.command_by(chat, || scene.set_mode(&now.0, mode)),
+            _ => scene.command_by(chat, || scene.rename(&now.0, &name)),
+        }
+        let entry = fs::read_dir(scene.at("")).unwrap().next().unwrap();
+        now.0 = entry.unwrap().file_name().into_string().unwrap();
+        now.1 = scene.mode(&now.0);
+    }
+    for chat in [0, 1].repeat(12) {
+        scene.answer_in(chat, |_, _| Verdict::Refused);
+    }
+    assert_eq!([0, 1].map(|chat| scene.texts_in(chat)), ["", ""]);
+    assert_eq!(
+        (scene.read(&settled.0), scene.mode(&settled.0)),
+        ("1\n2\n".into(), settled.1)
+    );
+}
+
+#[test]
+fn what_is_refused_of_names_and_modes_does_not_stay() {
+    (0..100).for_each(check_covered);
 }
 
 #[test]
