@@ -48,8 +48,8 @@ local made = {
     return current and current.items or {}
   end,
   opened = function() end,
-  answered = function()
-    local next = review_items.unanswered(current and current.items or {})
+  answered = function(item)
+    local next = review_items.unanswered(current and current.items or {}, item)
     if not next then
       finish('end')
     end

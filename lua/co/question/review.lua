@@ -83,7 +83,7 @@ local queue = {
   answered = function(item)
     local question = question_of(item)
     local items = review_items.of(question)
-    local other = review_items.unanswered(items)
+    local other = review_items.unanswered(items, item)
     if other then
       return other
     end

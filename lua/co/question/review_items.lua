@@ -71,13 +71,21 @@ end
 
 --- Returns the first of some items whose parts are not all answered.
 ---@param items co.ReviewItem[]
+---@param after? co.ReviewItem those behind it come first
 ---@return co.ReviewItem?
-function M.unanswered(items)
+function M.unanswered(items, after)
+  ---@type co.ReviewItem?
+  local first
+  local behind = not after
   for _, item in ipairs(items) do
-    if M.count(item) < item.change.parts then
+    local open = M.count(item) < item.change.parts
+    if open and behind then
       return item
     end
+    first = first or open and item or nil
+    behind = behind or item.id == (after --[[@as co.ReviewItem]]).id
   end
+  return first
 end
 
 --- Returns the answers to the parts of all these items, in their order. A part without an answer is accepted.
