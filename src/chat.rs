@@ -103,6 +103,8 @@ struct Chat {
     undo: Option<undo::OpenUndo>,
     /// Counts the changes that the person has not answered yet.
     count: undo::Count,
+    /// Tells that any chat has changed files, or that the person answered its changes.
+    files_changed: watch::Receiver<()>,
 }
 
 impl Chat {
@@ -143,6 +145,7 @@ impl Chat {
             contexts: ContextReads::new(),
             undo: None,
             count: undo::Count::default(),
+            files_changed: services.checkpoints.changed(),
             new_services: watch::Sender::new(Arc::clone(&services)),
             services,
         }
@@ -166,6 +169,7 @@ impl Chat {
                 event = undo::next_event(&mut self.undo), if self.running.is_none() => {
                     self.undo_event(event).await;
                 }
+                Ok(()) = self.files_changed.changed(), if self.running.is_none() => self.count_open(),
                 open = self.count.ended() => self.counted(&open),
                 question = self.contexts.question() => self.ask_about_context(question),
                 event = self.commit.next_event() => self.commit_event(event).await,

@@ -31,6 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::watch;
+
 use crate::workspace::judge::Judge;
 use co_exec::beneath::Dir;
 use journal::Journal;
@@ -60,6 +62,8 @@ pub struct Checkpoints {
     workspaces: Mutex<HashMap<PathBuf, Arc<Workspace>>>,
     /// The person's own commands that run now.
     runs: Arc<AtomicUsize>,
+    /// Tells all chats that changes were made, answered or taken back.
+    changed: watch::Sender<()>,
 }
 
 /// A command of the person that runs. What changes meanwhile is not taken for the change of a call.
@@ -75,7 +79,18 @@ impl Checkpoints {
             problem: Mutex::default(),
             workspaces: Mutex::default(),
             runs: Arc::default(),
+            changed: watch::Sender::new(()),
         }
+    }
+
+    /// Tells all chats that the changes of one were made, answered or taken back.
+    pub fn tell_changed(&self) {
+        self.changed.send_replace(());
+    }
+
+    /// Returns what is told by [`Self::tell_changed`] from now on.
+    pub fn changed(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Returns the checkpoints of the workspace of a judge, which knows its secrets.

@@ -229,7 +229,7 @@ impl Chat {
             self.keep_answer_as_plan().await;
         }
         self.end_turn(end, ended.fault).await;
-        self.count_open();
+        self.services.checkpoints.tell_changed();
     }
 
     /// Records an outcome for each call that has none: providers reject a request with such a call.

@@ -158,7 +158,7 @@ impl Chat {
         match event {
             None => {
                 self.undo = None;
-                self.count_open();
+                self.services.checkpoints.tell_changed();
             }
             Some(UndoEvent::Ask(question, reply)) => {
                 if let Some(undo) = self.undo.as_mut().filter(|it| !it.cancel.is_cancelled()) {

@@ -153,6 +153,11 @@ impl Chat {
         ChatHandle::spawn(id, self.front_end(id), services, self.place(), &self.app)
     }
 
+    /// Goes to another chat of the same person, and returns this one.
+    pub(super) fn go_to(&mut self, other: ChatHandle) -> Option<ChatHandle> {
+        self.handle.replace(other)
+    }
+
     pub(super) fn place(&self) -> WorkDirs {
         WorkDirs {
             workspace: self.work.clone(),

@@ -1,7 +1,10 @@
 //! The rounds of `/review`.
 
+use serde_json::json;
+
 use super::changes::{first_turn, turn};
-use super::chat::Chat;
+use super::chat::{Chat, call, done, says, tool};
+use super::checkpoints::prepare;
 use crate::chat::Msg;
 use crate::checkpoint::{By, Record};
 use crate::protocol::{Answer, BufferText, ChangesReview, PartAnswer, ToEditor};
@@ -132,6 +135,32 @@ async fn open_changes_are_counted_and_have_signs() {
     let expected = ("Co /review: 1 change in 1 file".to_owned(), 1);
     assert_eq!(list.await, expected);
     assert_eq!(chat.until(summary).await, (1, 1));
+}
+
+#[tokio::test]
+async fn the_changes_of_another_chat_are_counted_again_after_its_turn_and_its_review() {
+    let write = tool("1", "write_file", json!({ "path": "new", "text": "co\n" }));
+    let mut chat = Chat::new([
+        vec![write, done()],
+        says("Done."),
+        vec![call("2", "rm new"), done()],
+        says("Done."),
+    ]);
+    prepare(&chat);
+    let count = |message: &ToEditor| match message {
+        ToEditor::State { chat: 1, open, .. } => Some(open.as_ref().map_or(0, |it| it.changes)),
+        _ => None,
+    };
+    turn(&mut chat, "first", 1).await;
+    chat.until(|it| count(it).filter(|it| *it == 1)).await;
+    let other = chat.spawn(2);
+    let _first = chat.go_to(other);
+    turn(&mut chat, "second", 1).await;
+    chat.until(|it| count(it).filter(|it| *it == 0)).await;
+    let removal = review(&mut chat).await;
+    keep(&chat, &removal, 0, &[answer(1, Some(false), "")]);
+    end(&mut chat, &removal).await;
+    chat.until(|it| count(it).filter(|it| *it == 1)).await;
 }
 
 #[tokio::test]
