@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -256,7 +257,10 @@ impl History {
 /// Returns the records of a chat, in their order. Lines that cannot be read are left out, and plans that another record
 /// follows. What the person accepted says nothing about a plan.
 pub(super) fn records(store: &Path, chat: &str) -> Vec<Record> {
-    let mut records = read(&file(store, chat));
+    without_old_plans(read(&file(store, chat)))
+}
+
+fn without_old_plans(mut records: Vec<Record>) -> Vec<Record> {
     let is_done = |it: &Record| !it.planned && !it.is_accepted();
     let last = records.iter().rposition(is_done);
     let mut at = 0..;
@@ -285,6 +289,9 @@ pub(super) fn others(
         let modified = path.metadata().and_then(|it| it.modified());
         modified.is_ok_and(|it| it >= since)
     };
+    // Most chats are of other workspaces. To search takes less time than to read all their records.
+    let workspace = serde_json::to_string(root).unwrap_or_default();
+    let workspace = memmem::Finder::new(&workspace);
     let entries = fs::read_dir(store.join("chats"));
     let entries = entries.into_iter().flatten().flatten();
     let mut found = Vec::new();
@@ -293,7 +300,11 @@ pub(super) fn others(
         if id == chat {
             continue;
         }
-        let mut records = records(store, &id);
+        let text = fs::read(&path).unwrap_or_default();
+        if workspace.find(&text).is_none() {
+            continue;
+        }
+        let mut records = without_old_plans(parse(&text));
         records.retain(|it| it.workspace == root);
         if !records.is_empty() {
             found.push((id.into_owned(), records));
@@ -382,7 +393,10 @@ pub(super) fn blobs(file: &Path) -> Vec<Blob> {
 }
 
 fn read(file: &Path) -> Vec<Record> {
-    let text = fs::read(file).unwrap_or_default();
+    parse(&fs::read(file).unwrap_or_default())
+}
+
+fn parse(text: &[u8]) -> Vec<Record> {
     let lines = text.split(|byte| *byte == b'\n');
     lines
         .filter_map(|line| serde_json::from_slice(line).ok())
