@@ -61,7 +61,7 @@ enum NextAnswer {
     /// It needs none.
     NotAsked,
     /// The question is none if the turn was cancelled and the call needs none.
-    Answered(QuestionEnd, Option<AskedQuestion>),
+    Answered(QuestionEnd, Option<Box<AskedQuestion>>),
     /// Something was allowed or the settings changed: the calls are judged again.
     Changed,
 }
@@ -195,7 +195,7 @@ impl Turn {
     async fn begin(
         &mut self,
         next: NextCall,
-        answer: Option<(QuestionEnd, Option<AskedQuestion>)>,
+        answer: Option<(QuestionEnd, Option<Box<AskedQuestion>>)>,
     ) -> Result<BegunCall, Halt> {
         let NextCall {
             call,
@@ -221,7 +221,7 @@ impl Turn {
                 if let Some(QuestionEnd::Reply(Reply::Reviewed(hunks))) = &answer {
                     decided.hunks = Some(hunks.clone());
                 }
-                let decision = self.decision(judged.resolution, question.as_ref(), answer);
+                let decision = self.decision(judged.resolution, question.as_deref(), answer);
                 decided.decision = decision.await?;
                 decided.audited = judged.audited;
                 let action = judged.action;
@@ -253,7 +253,7 @@ impl Turn {
         action: Box<dyn CallAction>,
         decision: &Decision,
         decided: &DecidedCall,
-        question: Option<AskedQuestion>,
+        question: Option<Box<AskedQuestion>>,
     ) -> NotRun {
         let result = action.refused(decision, decided.hunks.as_deref());
         let unanswered = *decision == Decision::Withdrawn && result.is_none();
@@ -518,7 +518,7 @@ impl Turn {
     /// Asks the person a question, if there is one. With `again`, it replaces a question about the same call.
     async fn put(
         &self,
-        asked: Option<AskedQuestion>,
+        asked: Option<Box<AskedQuestion>>,
         again: bool,
     ) -> Result<Option<CallQuestion>, Halt> {
         let Some(asked) = asked else {
@@ -534,7 +534,7 @@ impl Turn {
     /// Asks the person a question, which they see as `shown`.
     async fn send_question(
         &self,
-        mut asked: AskedQuestion,
+        mut asked: Box<AskedQuestion>,
         mut shown: Question,
     ) -> Result<CallQuestion, Halt> {
         shown.id = self.context.services.id();

@@ -66,7 +66,7 @@ pub(super) struct NextCall {
 
 /// A question about a call, which the person has been asked.
 pub(super) struct CallQuestion {
-    pub asked: AskedQuestion,
+    pub asked: Box<AskedQuestion>,
     pub stage: QuestionState,
 }
 
@@ -186,12 +186,12 @@ impl QueuedCall {
     }
 
     /// Returns the question that the call needs; none if it needs no answer, or runs as a trial first.
-    pub(super) fn needed_question(&self) -> Option<AskedQuestion> {
+    pub(super) fn needed_question(&self) -> Option<Box<AskedQuestion>> {
         let Resolution::Ask(asked) = &self.judged()?.ok()?.resolution else {
             return None;
         };
         let is_tried = |command: &JudgedCommand| command.is_tried_first(self.is_answered());
-        (!self.command().is_some_and(is_tried)).then(|| (**asked).clone())
+        (!self.command().is_some_and(is_tried)).then(|| asked.clone())
     }
 
     /// Returns whether the call has facts that it was not judged with.
