@@ -48,7 +48,7 @@ fn main() {
     let home = std::env::home_dir().unwrap();
     let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
     println!("{}", launcher.support().words());
-    launcher.support().check().unwrap();
+    launcher.report().confined().unwrap();
 
     let writing = Confinement::Workspace {
         workspace: workspace.clone(),
@@ -66,7 +66,7 @@ fn main() {
         ignored: None,
         caches: None,
     };
-    launcher.check_trial(&workspace).unwrap();
+    launcher.report().trials(&workspace).unwrap();
     let way = |name, target, launcher: &Launcher, level: &Confinement| Way {
         name,
         target,
@@ -82,7 +82,7 @@ fn main() {
         furnish(&workspace, secrets);
         // A launcher keeps what it knows of one workspace only.
         let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
-        launcher.support().check().unwrap();
+        launcher.report().confined().unwrap();
         (launcher, Confinement::ReadOnly { workspace })
     };
     let near: Vec<String> = [".env", ".env.local", "0/.env", "1/server.key", "2/0/.env"]
@@ -129,7 +129,7 @@ fn main() {
         };
         build(ignored.as_ref().unwrap(), in_layer);
         let launcher = Launcher::new(exe.clone(), home.clone(), Vec::new());
-        launcher.check_trial(&root).unwrap();
+        launcher.report().trials(&root).unwrap();
         ways.push(Way {
             layers: Some(layers),
             ..way(name, 10.0, &launcher, &trying)

@@ -10,11 +10,11 @@ mod setup;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::common::{failed, print, real_directory};
+use self::common::{failed, print};
 use self::exec::REMOVAL_TIMEOUT;
 use crate::app;
 use crate::chat::person::run_editor;
@@ -22,9 +22,8 @@ use crate::config::{Config, Layers, LoadedSettings};
 use crate::network::try_ways;
 use crate::paths::{self, Paths};
 use crate::protocol::PROTOCOL;
-use crate::workspace::judge::workspace_of;
 use co_exec::privacy;
-use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxReport};
+use co_exec::sandbox::{Launcher, OWN_PROGRAM, SandboxReport, SandboxSupport};
 use co_exec::watchdog::{self, EndCondition, Role, Watchdog};
 use co_exec::{Executor, ExecutorSetup};
 
@@ -243,18 +242,17 @@ async fn doctor(args: Vec<OsString>) -> ExitCode {
 async fn probe() -> doctor::Findings {
     // The doctor reports the faults of the settings itself.
     match CommandContext::read() {
-        Ok((here, _problems)) => {
-            let cwd = real_directory(Path::new("."));
-            let workspace = workspace_of(&cwd.unwrap_or_else(|_| PathBuf::from("/")));
+        Ok((here, _problems)) => doctor::Findings {
+            hosts: try_hosts(&here).await,
+            sandbox: here.launcher().report().clone(),
+        },
+        Err(error) => {
+            let none = SandboxSupport::none(error.to_string());
             doctor::Findings {
-                hosts: try_hosts(&here).await,
-                sandbox: here.launcher().report(&workspace),
+                hosts: Err(error.to_string()),
+                sandbox: SandboxReport::new(PathBuf::new(), PathBuf::new()).with_support(none),
             }
         }
-        Err(error) => doctor::Findings {
-            hosts: Err(error.to_string()),
-            sandbox: SandboxReport::none(error.to_string()),
-        },
     }
 }
 

@@ -37,7 +37,7 @@ pub fn run(args: Vec<OsString>, setup: Setup) -> ExitCode {
         Ok(cwd) => cwd,
         Err(why) => return fail(&format!("{why}\n")),
     };
-    let confined = setup.launcher.check().is_ok();
+    let confined = setup.launcher.report().confined().is_ok();
     let auto_confirm = setup.auto_confirm;
     let judge = setup.judge(workspace_of(&cwd));
     let assess = |command: String| judge.assess(&Program::Shell(command), &cwd, confined);

@@ -124,8 +124,9 @@ pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'
     ));
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
+    let root = std::env::current_dir().map(|cwd| workspace_of(&cwd));
     checks.push(sandbox(probe));
-    checks.extend(trials(probe));
+    checks.extend(root.as_ref().ok().and_then(|root| trials(probe, root)));
     checks.extend(hosts(found));
     checks.extend(landlock::check(probe));
     let engine = check_engine(config.container(), &args.environment).await;
@@ -133,11 +134,10 @@ pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'
     checks.push(container::check(&config, engine).await);
     // No command runs unasked in a home directory, or above it.
     let home = env("HOME").unwrap_or_default();
-    let root = std::env::current_dir().map(|cwd| workspace_of(&cwd));
     let root = root.ok().filter(|root| !Path::new(&home).starts_with(root));
     checks.extend(root.map(|root| system::watcher(&root)));
     let root = rustix::process::geteuid().is_root();
-    checks.push(limits(&probe.limits, root));
+    checks.push(limits(&LimitEnforcement::find(), root));
     checks
 }
 
@@ -182,10 +182,10 @@ fn questions(config: &Config, from_environment: bool) -> Vec<Check> {
 
 /// Checks the confinement of unasked commands.
 fn sandbox(probe: &SandboxReport) -> Check {
-    let kernel = &probe.sandbox;
-    match &probe.held {
-        Ok(()) => Check::ok("sandbox", kernel.clone()),
-        Err(why) if !probe.known => Check::bad(
+    let kernel = probe.support().words();
+    match probe.confined() {
+        Ok(()) => Check::ok("sandbox", kernel),
+        Err(why) if !probe.is_known() => Check::bad(
             "sandbox",
             CheckLevel::Warn,
             format!("{why}; until then nearly every command asks"),
@@ -201,9 +201,9 @@ fn sandbox(probe: &SandboxReport) -> Check {
 }
 
 /// Checks that commands can run as trials; none if no command can be confined at all.
-fn trials(probe: &SandboxReport) -> Option<Check> {
-    probe.held.as_ref().ok()?;
-    Some(match &probe.trials {
+fn trials(probe: &SandboxReport, workspace: &Path) -> Option<Check> {
+    probe.confined().ok()?;
+    Some(match probe.trials(workspace) {
         Ok(()) => Check::ok(
             "trials",
             "a command can run as a trial, which leaves the workspace as it is",
@@ -219,7 +219,7 @@ fn trials(probe: &SandboxReport) -> Option<Check> {
 
 /// Shows what a command with hosts reaches; none if no command can be confined at all.
 fn hosts(found: &Findings) -> Option<Check> {
-    found.sandbox.held.as_ref().ok()?;
+    found.sandbox.confined().ok()?;
     Some(match &found.hosts {
         Ok(words) => Check::ok("hosts", *words),
         Err(why) => Check::bad(
@@ -237,7 +237,7 @@ fn approved_commands(
     config: &Config,
     engine: Result<(), &EngineFault>,
 ) -> Check {
-    let isolation = Isolation::with_result(config, probe.held.clone(), probe.own_network.clone());
+    let isolation = Isolation::new(config, probe);
     let isolation = isolation.with_engine(engine.map_err(EngineFault::clone));
     match isolation.approved_words() {
         Ok(words) if isolation.other() == Some(ConfinementSetting::Landlock) => Check::ok(

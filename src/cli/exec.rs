@@ -181,7 +181,7 @@ async fn confinement(request: &ExecRequest, machine: &Machine) -> Result<Confine
     } else if config.sandbox_backend == ConfinementSetting::Subprocess {
         return Ok(Confinement::Plain);
     }
-    let isolation = Isolation::new(&config, &machine.launcher);
+    let isolation = Isolation::new(&config, machine.launcher.report());
     let isolation = isolation.ask_engine().await;
     if request.read_only {
         return Ok(isolation.for_unasked(&workspace));

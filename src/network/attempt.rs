@@ -98,7 +98,7 @@ impl HostAsker for PortAsker {
 /// A command cannot have hosts here, or a way is not as it should be: a clause with the reason.
 pub async fn try_ways(executor: &Executor) -> Result<&'static str, String> {
     let launcher = executor.launcher();
-    let checked = launcher.map(|it| it.check_own_network());
+    let checked = launcher.map(|it| it.report().own_network());
     if let Some(Err(why)) = checked {
         return Err(format!("no network by host: {why}"));
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::config::{Config, ConfinementSetting, Network};
 use co_exec::container::{ContainerSettings, EngineFault, check_engine, missing_limits};
-use co_exec::sandbox::{Launcher, SandboxRefusal};
+use co_exec::sandbox::{SandboxRefusal, SandboxReport};
 use co_exec::{Confinement, ShownSecrets};
 
 /// Returns a chosen confinement in a word, for a person.
@@ -56,25 +56,15 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Combines the settings with the launcher's probe of the kernel.
-    pub fn new(config: &Config, launcher: &Launcher) -> Self {
-        Self::with_result(config, launcher.check(), launcher.check_own_network())
-    }
-
-    /// Combines the settings with known results of the probe: whether the kernel can hold commands, and whether a command can have a
-    /// network of its own.
-    pub fn with_result(
-        config: &Config,
-        read_only: Result<(), SandboxRefusal>,
-        own_network: Result<(), SandboxRefusal>,
-    ) -> Self {
+    /// Combines the settings with the report about this system.
+    pub fn new(config: &Config, report: &SandboxReport) -> Self {
         Self {
             setting: config.sandbox_backend,
             network: config.sandbox_network,
             hide_secrets: config.hide_secrets,
             container: config.container().clone(),
-            read_only,
-            own_network,
+            read_only: report.confined(),
+            own_network: report.own_network(),
             engine: None,
         }
     }
@@ -354,9 +344,8 @@ mod tests {
     fn isolation_with(lua: serde_json::Value, kernel: &SandboxSupport) -> Isolation {
         let (config, problems) = crate::config::load(None, &lua, &|_| None);
         assert_eq!(problems, [""; 0]);
-        let (exe, home) = ("/nonexistent".into(), "/home/x".into());
-        let launcher = Launcher::with_support(exe, home, Vec::new(), kernel.clone());
-        Isolation::new(&config, &launcher)
+        let report = SandboxReport::new("/nonexistent".into(), "/home/x".into());
+        Isolation::new(&config, &report.with_support(kernel.clone()))
     }
 
     fn able() -> SandboxSupport {
@@ -484,8 +473,8 @@ mod tests {
     #[test]
     fn a_probe_that_fails_by_itself_confines_nothing() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
-        let launcher = Launcher::new("/nonexistent".into(), "/home/x".into(), Vec::new());
-        let isolation = Isolation::new(&config, &launcher);
+        let report = SandboxReport::new("/nonexistent".into(), "/home/x".into());
+        let isolation = Isolation::new(&config, &report);
         assert!(!isolation.confines());
         let words = isolation.unasked_words();
         assert!(words.contains("the sandbox could not be tried"), "{words}");

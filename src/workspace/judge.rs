@@ -179,7 +179,7 @@ impl Judge {
     /// They cannot: one sentence with the reason and what to do.
     pub fn check_trial(&self) -> Result<(), SandboxRefusal> {
         match self.facts.sandbox() {
-            Some(Sandbox { launcher, .. }) => launcher.check_trial(self.facts.root()),
+            Some(Sandbox { launcher, .. }) => launcher.report().trials(self.facts.root()),
             None => Err(SandboxRefusal::Unable(
                 "commands cannot run as trials here: nothing can confine them".to_owned(),
             )),

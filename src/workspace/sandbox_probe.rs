@@ -34,7 +34,7 @@ impl SandboxProbe {
         let config = config.clone();
         let kernel = KernelProbe {
             found: OnceLock::new(),
-            probe: Box::new(move || Isolation::new(&config, &launcher)),
+            probe: Box::new(move || Isolation::new(&config, launcher.report())),
         };
         Self::with_kernel(kernel, setting).with_fault(fault)
     }
@@ -181,6 +181,18 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use co_exec::sandbox::{SandboxReport, SandboxSupport};
+
+    /// Returns the result for a kernel that can confine commands, or cannot.
+    fn isolation(config: &Config, confines: bool) -> Isolation {
+        let support = SandboxSupport {
+            abi: Some(7),
+            seccomp: confines,
+            ..SandboxSupport::default()
+        };
+        let report = SandboxReport::new("/nonexistent".into(), "/home/x".into());
+        Isolation::new(config, &report.with_support(support))
+    }
 
     /// Returns a probe that ends when the sender is dropped.
     fn unended(setting: ConfinementSetting) -> (SandboxProbe, Sender<()>) {
@@ -190,7 +202,7 @@ mod tests {
             found: OnceLock::new(),
             probe: Box::new(move || {
                 let _closed = ended.lock().unwrap().recv();
-                Isolation::with_result(&Config::default(), Ok(()), Ok(()))
+                isolation(&Config::default(), true)
             }),
         };
         (SandboxProbe::with_kernel(kernel, setting), end)
@@ -213,8 +225,7 @@ mod tests {
     #[tokio::test]
     async fn another_choice_holds_from_then_on() {
         let (config, _) = crate::config::load(None, &serde_json::json!({}), &|_| None);
-        let isolation = Isolation::with_result(&config, Ok(()), Ok(()));
-        let probe = SandboxProbe::ended(&config, isolation);
+        let probe = SandboxProbe::ended(&config, isolation(&config, true));
         let held = probe.with(ConfinementSetting::Landlock);
         assert_eq!((probe.name(), held.name()), ("unconfined", "landlock"));
         assert!(matches!(
@@ -222,8 +233,7 @@ mod tests {
             Ok(Confinement::Workspace { .. })
         ));
         assert_eq!(probe.for_approved(|| "/w").await, Ok(Confinement::Plain));
-        let refused = || Err(SandboxRefusal::Unable("no Landlock".to_owned()));
-        let cannot = Isolation::with_result(&config, refused(), refused());
+        let cannot = isolation(&config, false);
         let held = SandboxProbe::ended(&config, cannot).with(ConfinementSetting::Landlock);
         assert!(held.for_approved(|| "/w").await.is_err());
     }

@@ -101,7 +101,7 @@ impl Chat {
         let provider: Arc<dyn Provider> = model.clone();
         let services = Arc::new(Services::new(ServiceParts {
             editor,
-            probe: SandboxProbe::ended(&config, Isolation::new(&config, &launcher)),
+            probe: SandboxProbe::ended(&config, Isolation::new(&config, launcher.report())),
             config,
             given: GivenSettings::default(),
             executor: executor.unwrap(),

@@ -5,7 +5,7 @@ use co_exec::sandbox::SandboxReport;
 
 /// Returns the version of Landlock and the features that it lacks; none if there is no Landlock.
 pub(super) fn check(report: &SandboxReport) -> Option<Check> {
-    let version = report.landlock?;
+    let version = report.support().abi?;
     let lacks = report.lacks();
     Some(match lacks.is_empty() {
         true => Check::ok(
@@ -27,14 +27,16 @@ pub(super) fn check(report: &SandboxReport) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use co_exec::sandbox::SandboxSupport;
 
     #[test]
     fn it_says_what_an_older_version_lacks() {
         let check = |version, level, lacks: usize| {
-            let report = SandboxReport {
-                landlock: version,
-                ..SandboxReport::none(String::new())
+            let support = SandboxSupport {
+                abi: version,
+                ..SandboxSupport::default()
             };
+            let report = SandboxReport::new("".into(), "".into()).with_support(support);
             let told = super::check(&report);
             assert_eq!(told.as_ref().map(|it| it.level), level, "{told:?}");
             let message = told.map(|it| it.message).unwrap_or_default();

@@ -3,18 +3,22 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use super::*;
-use co_exec::sandbox::SandboxRefusal;
+use co_exec::sandbox::SandboxSupport;
 
-/// Returns what a kernel that can do everything reports.
-fn able() -> SandboxReport {
-    SandboxReport {
-        sandbox: "read-only sandbox".into(),
-        held: Ok(()),
-        trials: Ok(()),
-        own_network: Ok(()),
-        known: true,
-        limits: LimitEnforcement::Watched,
-        landlock: Some(5),
+/// Returns the report about a kernel.
+fn report(support: SandboxSupport) -> SandboxReport {
+    SandboxReport::new("/nonexistent".into(), "/home/x".into()).with_support(support)
+}
+
+/// Returns the features of a kernel that can confine commands.
+fn able() -> SandboxSupport {
+    SandboxSupport {
+        abi: Some(5),
+        seccomp: true,
+        namespaces: true,
+        pid_namespaces: true,
+        own_proc: true,
+        ..SandboxSupport::default()
     }
 }
 
@@ -30,7 +34,7 @@ async fn looked(args: DoctorArguments, variables: &[(&str, &str)]) -> Vec<Check>
         })
     };
     let found = Findings {
-        sandbox: able(),
+        sandbox: report(able()),
         hosts: Ok("a command reaches an allowed host"),
     };
     checks(&args, &found, &env).await
@@ -68,7 +72,6 @@ async fn a_sound_machine_has_no_errors_in_its_own_matters() {
         ("settings", "vim.g.co"),
         ("shell", "bash, version "),
         ("sandbox", ""),
-        ("trials", ""),
         ("hosts", "an allowed host"),
     ] {
         check(&[], name, &[(CheckLevel::Ok, part)]).await;
@@ -183,25 +186,16 @@ async fn the_settings_of_lua_count() {
 
 #[test]
 fn a_probe_that_failed_is_not_taken_for_a_kernel_without_a_sandbox() {
-    let why = "the sandbox could not be tried (too many open files): mend that, then start again";
-    let probe = SandboxReport {
-        held: Err(SandboxRefusal::Unable(why.into())),
-        known: false,
-        ..able()
-    };
+    let probe = SandboxReport::new("/nonexistent".into(), "/home/x".into());
     let told = sandbox(&probe).message;
-    let end = "until then nearly every command asks";
-    assert!(told.ends_with(end), "{told}");
+    let start = "the sandbox could not be tried (/nonexistent did not start";
+    let end = "mend that, then start again; until then nearly every command asks";
+    assert!(told.starts_with(start) && told.ends_with(end), "{told}");
 }
 
 #[test]
 fn without_a_sandbox_it_says_what_to_use() {
-    let why = "this kernel has no Landlock";
-    let probe = SandboxReport {
-        sandbox: why.into(),
-        held: Err(SandboxRefusal::Unable(why.into())),
-        ..able()
-    };
+    let probe = report(SandboxSupport::none("this kernel has no Landlock"));
     let Check {
         message, advice, ..
     } = sandbox(&probe);
@@ -399,17 +393,15 @@ async fn each_provider_is_named_with_its_key_models_and_window() {
 
 #[test]
 fn it_says_why_there_are_no_trials() {
-    let why = "commands cannot run as trials here: user.max_user_namespaces is 0: set it to 10000 with sysctl";
-    let mut probe = SandboxReport {
-        trials: Err(SandboxRefusal::Unable(why.into())),
+    let why = "user.max_user_namespaces is 0: set it to 10000 with sysctl";
+    let support = SandboxSupport {
+        why_no_trials: Some(why.to_owned()),
         ..able()
     };
-    let check = trials(&probe).unwrap();
-    assert_eq!(
-        (check.level, check.message.as_str()),
-        (CheckLevel::Warn, why)
-    );
+    let check = trials(&report(support), Path::new("/w")).unwrap();
+    let told = format!("commands cannot run as trials here: {why}");
+    assert_eq!((check.level, check.message), (CheckLevel::Warn, told));
     // The reason is the same as that of the row above.
-    probe.held = probe.trials.clone();
-    assert!(trials(&probe).is_none());
+    let none = report(SandboxSupport::none(why));
+    assert!(trials(&none, Path::new("/w")).is_none());
 }

@@ -26,7 +26,7 @@ pub(super) fn access(
         return Ok(None);
     }
     if !confinement.has_own_network() {
-        let checked = machine.launcher.check_own_network();
+        let checked = machine.launcher.report().own_network();
         return match checked {
             Err(why) if options_allow => Err(why.to_string()),
             _ => Ok(None),

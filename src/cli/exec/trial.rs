@@ -73,7 +73,8 @@ impl Trial {
         };
         let launcher = &machine.launcher;
         let root = workspace_of(&request.cwd);
-        launcher.check_trial(&root).map_err(|why| why.to_string())?;
+        let trials = launcher.report().trials(&root);
+        trials.map_err(|why| why.to_string())?;
         let checkpoints = Checkpoints::new(machine.paths.checkpoints());
         for interrupted in checkpoints.finish() {
             say(&format!("co-nvim: {interrupted}"));

@@ -33,6 +33,9 @@ fn a_trial_prints_the_difference_and_changes_nothing() {
         (text(&done.stdout), said(&done)),
         ("1\n2\n3\n".to_owned(), Vec::new())
     );
+    let done = scene.command(BACKEND).arg("doctor").output().unwrap();
+    let told = text(&done.stdout);
+    assert!(told.contains("ok    trials: "), "{told}");
 }
 
 #[test]

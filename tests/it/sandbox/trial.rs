@@ -299,7 +299,7 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
         change(&mut support);
         let launcher = Launcher::with_support(scene.exe(), scene.home.clone(), Vec::new(), support);
         let refused = refused(&launcher, &scene.ws, &scene.layer);
-        assert_eq!(launcher.check_trial(&scene.ws), Err(refused.clone()));
+        assert_eq!(launcher.report().trials(&scene.ws), Err(refused.clone()));
         refused.to_string()
     };
     let told = why(|support| {
@@ -327,11 +327,11 @@ fn a_system_that_lacks_something_runs_no_trial_and_says_why() {
 fn a_check_that_took_too_long_is_made_again() {
     let scene = Scene::new(None);
     let hurried = scene.launcher.clone().probe_limit(Duration::ZERO);
-    let refused = hurried.check_trial(&scene.ws).unwrap_err().to_string();
+    let refused = hurried.report().trials(&scene.ws).unwrap_err().to_string();
     assert!(refused.contains("took too long"), "{refused}");
-    scene.launcher.check_trial(&scene.ws).unwrap();
+    scene.launcher.report().trials(&scene.ws).unwrap();
     // That result stays.
-    hurried.check_trial(&scene.ws).unwrap();
+    hurried.report().trials(&scene.ws).unwrap();
 }
 
 #[test]

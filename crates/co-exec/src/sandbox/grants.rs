@@ -136,11 +136,6 @@ impl Grants {
         kept.opened(Some(survey)).map(drop)
     }
 
-    /// Returns whether a workspace, a real path, is the home directory or contains it. Nothing runs confined there.
-    pub(super) fn contains_home(&self, workspace: &Path) -> bool {
-        self.real_home().starts_with(workspace)
-    }
-
     /// Returns whether a command that gets `env` can read a path outside the workspace.
     ///
     /// # Errors

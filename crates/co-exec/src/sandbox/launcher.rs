@@ -1,12 +1,10 @@
 //! Starts confined commands through a program that restricts itself and then becomes the command.
 
 mod protected;
-mod trial;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::appeared::WatchedPaths;
@@ -15,6 +13,7 @@ use super::layer::Layer;
 use super::placeholder::Placeholders;
 use super::plan::{ConfinedPlan, ControlGroup, Grant, PathBytes, PidNamespace, Plan, Right, Task};
 use super::removal::Removals;
+use super::report::SandboxReport;
 use super::start_gate::StartGate;
 use super::support::SandboxSupport;
 use super::tmp::PrivateTmp;
@@ -38,32 +37,16 @@ pub(crate) use protected::ProtectedPaths;
 /// The path of the standard input of the process that opens it.
 const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
-/// The default time limit of the probe, which usually takes milliseconds.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Starts confined commands through a program that restricts itself and then becomes the command.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     exe: PathBuf,
-    namespaces: bool,
-    probe_limit: Duration,
-    probe_directory: PathBuf,
-    probe: Arc<OnceLock<SandboxProbe>>,
-    /// The workspaces over which an overlay could be mounted.
-    trial_workspaces: Arc<Mutex<HashSet<PathBuf>>>,
+    report: SandboxReport,
     grants: Arc<Grants>,
     surveys: Surveys,
     removals: Removals,
     /// The directory on which each command that only reads mounts its own in memory. No file is ever in it.
     mount_point: Arc<Mutex<Option<Arc<PrivateTmp>>>>,
-}
-
-/// The result of probing the sandbox.
-#[derive(Debug)]
-struct SandboxProbe {
-    support: SandboxSupport,
-    /// True if the probe itself failed, so that it tells nothing about the kernel.
-    failed: bool,
 }
 
 /// A command to start, with its confinement and limits.
@@ -92,12 +75,8 @@ impl Launcher {
     pub fn new(exe: PathBuf, home: PathBuf, own: Vec<PathBuf>) -> Self {
         let private = places::home::secrets().map(|name| home.join(name));
         Self {
+            report: SandboxReport::new(exe.clone(), home.clone()),
             exe,
-            namespaces: true,
-            probe_limit: PROBE_TIMEOUT,
-            probe_directory: std::env::temp_dir(),
-            probe: Arc::default(),
-            trial_workspaces: Arc::default(),
             surveys: Surveys::new(private.collect()),
             grants: Arc::new(Grants::new(home, own)),
             removals: Removals::default(),
@@ -112,20 +91,17 @@ impl Launcher {
         own: Vec<PathBuf>,
         support: SandboxSupport,
     ) -> Self {
-        let probe = SandboxProbe {
-            support,
-            failed: false,
-        };
+        let launcher = Self::new(exe, home, own);
         Self {
-            probe: Arc::new(OnceLock::from(probe)),
-            ..Self::new(exe, home, own)
+            report: launcher.report.with_support(support),
+            ..launcher
         }
     }
 
     /// Sets whether commands get a mount namespace if the kernel allows it. The default is true.
     #[must_use]
     pub fn namespaces(mut self, wanted: bool) -> Self {
-        self.namespaces = wanted;
+        self.report.wants_namespaces = wanted;
         self
     }
 
@@ -139,63 +115,26 @@ impl Launcher {
     /// Sets the time limit of the probe. The default is ten seconds.
     #[must_use]
     pub fn probe_limit(mut self, limit: Duration) -> Self {
-        self.probe_limit = limit;
+        self.report.probe_limit = limit;
         self
+    }
+
+    /// Sets the directory in which the probe tries an overlay. It should be on the file system of the layers of trials.
+    /// If it does not exist, the probe takes the nearest one above it. The default is the directory of temporary files.
+    #[must_use]
+    pub fn probe_directory(mut self, dir: PathBuf) -> Self {
+        self.report.probe_directory = dir;
+        self
+    }
+
+    /// Returns the report about this system.
+    pub fn report(&self) -> &SandboxReport {
+        &self.report
     }
 
     /// Returns the sandbox features of this kernel. The first call probes them.
     pub fn support(&self) -> &SandboxSupport {
-        &self.probe().support
-    }
-
-    /// Checks that commands can be confined.
-    ///
-    /// # Errors
-    /// They cannot, or the probe failed: one sentence with the reason and what to do.
-    pub fn check(&self) -> Result<(), SandboxRefusal> {
-        let support = self.support();
-        if !self.probe_failed() {
-            return support.check();
-        }
-        let why = support.reason();
-        Err(SandboxRefusal::Unable(format!(
-            "the sandbox could not be tried ({why}): mend that, then start again"
-        )))
-    }
-
-    /// Checks that a command can have a network of its own.
-    ///
-    /// # Errors
-    /// It cannot: one sentence with the reason and what to do.
-    pub fn check_own_network(&self) -> Result<(), SandboxRefusal> {
-        self.check()?;
-        let support = self.support();
-        let refused = match self.namespaces {
-            false => Some("sandbox_namespaces is off"),
-            true if support.own_network => None,
-            true => Some(
-                support
-                    .why_no_own_network
-                    .as_deref()
-                    .unwrap_or(support.reason()),
-            ),
-        };
-        let refusal = |why| format!("commands cannot have a network of their own here: {why}");
-        refused.map_or(Ok(()), |why| Err(SandboxRefusal::Unable(refusal(why))))
-    }
-
-    /// Returns true if the probe itself failed, so that it tells nothing about the kernel.
-    pub fn probe_failed(&self) -> bool {
-        self.probe().failed
-    }
-
-    fn probe(&self) -> &SandboxProbe {
-        self.probe.get_or_init(|| {
-            let probed = SandboxSupport::probe(&self.exe, &self.probe_directory, self.probe_limit);
-            let failed = probed.is_err();
-            let support = probed.unwrap_or_else(SandboxSupport::none);
-            SandboxProbe { support, failed }
-        })
+        self.report.support()
     }
 
     /// Returns the removals of temporary directories, which [`crate::Executor::finish_removals`] waits for.
@@ -242,13 +181,13 @@ impl Launcher {
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<ConfinedCommand, SandboxRefusal> {
         match level.access {
-            Access::Read | Access::Write => self.check()?,
-            Access::Overlay(_) => self.check_trial(level.secrets.workspace)?,
+            Access::Read | Access::Write => self.report.confined()?,
+            Access::Overlay(_) => self.report.trials(level.secrets.workspace)?,
         }
         if level.network == Network::Own {
-            self.check_own_network()?;
+            self.report.own_network()?;
         }
-        let namespaces = self.makes_namespaces();
+        let namespaces = self.report.namespaces();
         let tmp = match level.tmp {
             TmpPlace::Memory if namespaces => self.shared_tmp()?,
             TmpPlace::Memory | TmpPlace::Disk => Arc::new(private_tmp(&self.removals)?),
@@ -351,11 +290,9 @@ impl Launcher {
     fn closed<'a>(&self, level: Level<'a>) -> Option<ClosedSecrets<'a>> {
         let secrets = level.secrets;
         let closes = match secrets.closed_by {
-            _ if self.check().is_err() => false,
+            _ if self.report.confined().is_err() => false,
             ClosedBy::Rules | ClosedBy::OverlayMounts => true,
-            ClosedBy::Mounts | ClosedBy::WritableMounts => {
-                self.namespaces && self.support().namespaces
-            }
+            ClosedBy::Mounts | ClosedBy::WritableMounts => self.report.namespaces(),
         };
         (closes && *secrets.shown != ShownSecrets::Everything).then_some(secrets)
     }
@@ -477,11 +414,6 @@ impl Launcher {
         Ok((wrapped, env))
     }
 
-    /// Returns whether confined commands get namespaces. Without them, no command can have a network of its own.
-    pub fn makes_namespaces(&self) -> bool {
-        self.namespaces && self.support().namespaces
-    }
-
     /// Returns whether confined commands get a PID namespace.
     pub(crate) fn makes_pid_namespaces(&self) -> bool {
         self.pid_namespace(false).is_some()
@@ -490,7 +422,7 @@ impl Launcher {
     /// Returns the PID namespace of a confined command, if the kernel allows one.
     fn pid_namespace(&self, terminal: bool) -> Option<PidNamespace> {
         let support = self.support();
-        let wanted = self.namespaces && support.namespaces && support.pid_namespaces;
+        let wanted = self.report.namespaces() && support.pid_namespaces;
         wanted.then_some(PidNamespace {
             own_proc: support.own_proc,
             terminal,

@@ -1,13 +1,17 @@
-//! The report about this system: what the levels need, and what is missing. `doctor` shows all of it. `/sandbox` and questions
-//! show the row that they are about, by [`Launcher::check`] and [`Launcher::check_trial`].
+//! The report about this system: what the levels need, and what is missing. The launcher, `doctor`, `/sandbox` and questions use it.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
-use super::launcher::Launcher;
+use super::support::SandboxSupport;
 use crate::error::refusal::SandboxRefusal;
-use crate::process::cgroup::LimitEnforcement;
 
-/// The first version with a feature, and the effect of its absence on commands.
+/// The default time limit of the probe, which usually takes milliseconds.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first version of Landlock with a feature, and the effect of its absence on commands.
 const LANDLOCK: [(u32, &str); 4] = [
     (2, "commands cannot move files to another directory"),
     (
@@ -24,60 +28,152 @@ const LANDLOCK: [(u32, &str); 4] = [
     ),
 ];
 
-/// The needs of the levels, and those that this system does not meet.
+/// The needs of the levels, and those that this system does not meet. The first question probes the kernel. Copies share the answers.
 #[derive(Debug, Clone)]
 pub struct SandboxReport {
-    /// A line about the kernel, or the reason why nothing can be confined.
-    pub sandbox: String,
-    /// The kernel can confine a command, or the reason why not.
-    pub held: Result<(), SandboxRefusal>,
-    /// A command can run as a trial in the workspace, or the reason why not.
-    pub trials: Result<(), SandboxRefusal>,
-    /// A command can have a network of its own, or the reason why not.
-    pub own_network: Result<(), SandboxRefusal>,
-    /// The probe of the sandbox worked.
-    pub known: bool,
-    pub limits: LimitEnforcement,
-    /// The version of Landlock, if there is one.
-    pub landlock: Option<u32>,
+    /// The program that is started to probe the kernel.
+    exe: PathBuf,
+    home: PathBuf,
+    /// True if commands get a mount namespace where the kernel allows it.
+    pub(super) wants_namespaces: bool,
+    pub(super) probe_limit: Duration,
+    pub(super) probe_directory: PathBuf,
+    probe: Arc<OnceLock<SandboxProbe>>,
+    /// The workspaces over which an overlay could be mounted.
+    trial_workspaces: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+/// The result of probing the sandbox.
+#[derive(Debug)]
+struct SandboxProbe {
+    support: SandboxSupport,
+    /// True if the probe itself failed, so that it tells nothing about the kernel.
+    failed: bool,
 }
 
 impl SandboxReport {
-    /// Returns the report of a system on which nothing can be confined.
-    pub fn none(why: String) -> Self {
-        let refused = SandboxRefusal::Unable(why.clone());
+    /// Returns the report that the program `exe` makes. `home` is the person's home directory.
+    pub fn new(exe: PathBuf, home: PathBuf) -> Self {
         Self {
-            sandbox: why,
-            held: Err(refused.clone()),
-            trials: Err(refused.clone()),
-            own_network: Err(refused),
-            known: true,
-            limits: LimitEnforcement::find(),
-            landlock: None,
+            exe,
+            home,
+            wants_namespaces: true,
+            probe_limit: PROBE_TIMEOUT,
+            probe_directory: std::env::temp_dir(),
+            probe: Arc::default(),
+            trial_workspaces: Arc::default(),
         }
+    }
+
+    /// Returns the same report about a kernel that supports `support`, without a probe.
+    #[must_use]
+    pub fn with_support(self, support: SandboxSupport) -> Self {
+        let failed = false;
+        Self {
+            probe: Arc::new(OnceLock::from(SandboxProbe { support, failed })),
+            ..self
+        }
+    }
+
+    /// Returns the sandbox features of this kernel.
+    pub fn support(&self) -> &SandboxSupport {
+        &self.probe().support
+    }
+
+    /// Returns false if the probe itself failed, so that it tells nothing about the kernel.
+    pub fn is_known(&self) -> bool {
+        !self.probe().failed
+    }
+
+    /// Returns whether commands get a mount namespace.
+    pub(super) fn namespaces(&self) -> bool {
+        self.wants_namespaces && self.support().namespaces
+    }
+
+    /// Checks that commands can be confined.
+    ///
+    /// # Errors
+    /// They cannot, or the probe failed: one sentence with the reason and what to do.
+    pub fn confined(&self) -> Result<(), SandboxRefusal> {
+        let support = self.support();
+        if self.is_known() {
+            return support.check();
+        }
+        let why = support.reason();
+        Err(SandboxRefusal::Unable(format!(
+            "the sandbox could not be tried ({why}): mend that, then start again"
+        )))
+    }
+
+    /// Checks that a command can have a network of its own.
+    ///
+    /// # Errors
+    /// It cannot: one sentence with the reason and what to do.
+    pub fn own_network(&self) -> Result<(), SandboxRefusal> {
+        self.confined()?;
+        let support = self.support();
+        let why = match self.wants_namespaces {
+            false => "sandbox_namespaces is off",
+            true if support.own_network => return Ok(()),
+            true => (support.why_no_own_network.as_deref()).unwrap_or(support.reason()),
+        };
+        Err(SandboxRefusal::Unable(format!(
+            "commands cannot have a network of their own here: {why}"
+        )))
+    }
+
+    /// Checks that commands can run as trials in `workspace`, a real path. Tries an overlay over it, until
+    /// that succeeds once: what refused it may be mended meanwhile, or the system was too busy.
+    ///
+    /// May block on files.
+    ///
+    /// # Errors
+    /// They cannot, or the probe failed: one sentence with the reason and what to do.
+    pub fn trials(&self, workspace: &Path) -> Result<(), SandboxRefusal> {
+        self.confined()?;
+        let support = self.support();
+        if !self.wants_namespaces {
+            return Err(no_trials("sandbox_namespaces is off"));
+        }
+        if !support.namespaces || !support.pid_namespaces || !support.trials {
+            let why = support.why_no_trials.as_deref();
+            return Err(no_trials(why.unwrap_or(support.reason())));
+        }
+        let home = self.home.canonicalize();
+        if home.as_ref().unwrap_or(&self.home).starts_with(workspace) {
+            return Err(no_trials(&format!(
+                "{} is your home directory or contains it, work in a directory below it",
+                workspace.display()
+            )));
+        }
+        let tried = self.trial_workspaces.lock();
+        let mut tried = tried.unwrap_or_else(PoisonError::into_inner);
+        if !tried.contains(workspace) {
+            let (exe, dir) = (&self.exe, &self.probe_directory);
+            SandboxSupport::try_over(workspace, exe, dir, self.probe_limit)
+                .map_err(|why| no_trials(&why))?;
+            tried.insert(workspace.to_owned());
+        }
+        Ok(())
     }
 
     /// Returns the effects on commands of the features that this version of Landlock lacks.
     pub fn lacks(&self) -> Vec<&'static str> {
-        let version = self.landlock.unwrap_or(0);
+        let version = self.support().abi.unwrap_or(0);
         let lacks = LANDLOCK.iter().filter(|(from, _)| version < *from);
         lacks.map(|(_, effect)| *effect).collect()
     }
+
+    fn probe(&self) -> &SandboxProbe {
+        self.probe.get_or_init(|| {
+            let probed = SandboxSupport::probe(&self.exe, &self.probe_directory, self.probe_limit);
+            let failed = probed.is_err();
+            let support = probed.unwrap_or_else(SandboxSupport::none);
+            SandboxProbe { support, failed }
+        })
+    }
 }
 
-impl Launcher {
-    /// Returns the report about this system and a workspace, a real path.
-    ///
-    /// May block on files.
-    pub fn report(&self, workspace: &Path) -> SandboxReport {
-        SandboxReport {
-            sandbox: self.support().words(),
-            held: self.check(),
-            trials: self.check_trial(workspace),
-            own_network: self.check_own_network(),
-            known: !self.probe_failed(),
-            limits: LimitEnforcement::find(),
-            landlock: self.support().abi,
-        }
-    }
+fn no_trials(why: &str) -> SandboxRefusal {
+    SandboxRefusal::Unable(format!("commands cannot run as trials here: {why}"))
 }
