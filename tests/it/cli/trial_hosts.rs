@@ -97,7 +97,7 @@ impl FileServer {
         command.env("RUSTUP_HOME", rustup_home());
         if let Some(go) = go() {
             let path = std::env::var_os("PATH").unwrap();
-            let places = std::env::split_paths(&path).map(Into::into);
+            let places = std::env::split_paths(&path);
             let first = go.parent().unwrap().to_owned();
             let path = std::env::join_paths(std::iter::once(first).chain(places));
             command.env("PATH", path.unwrap());
