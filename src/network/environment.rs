@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 
+use co_exec::CERTIFICATES;
+
 /// The variables that name the proxy, most of them in both cases: curl reads `http_proxy` only in lower case.
 ///
 /// Sources: curl's manual ("Proxy environment variables"), which git and cargo follow by libcurl; the documentations of pip, uv,
 /// npm and Go (`net/http.ProxyFromEnvironment`).
-const PROXY: [&str; 8] = [
+const PROXY: [&str; 12] = [
     "HTTP_PROXY",
     "http_proxy",
     "HTTPS_PROXY",
@@ -16,10 +18,16 @@ const PROXY: [&str; 8] = [
     // Yarn 2 and later read their own settings only (`httpProxy` and `httpsProxy` of .yarnrc.yml).
     "YARN_HTTP_PROXY",
     "YARN_HTTPS_PROXY",
+    // The own variables of these clients win over a proxy in their files of settings, which would win over the ones above:
+    // cargo ("Configuration", http.proxy), pip ("Configuration", precedence), npm and pnpm ("config", environment variables).
+    "CARGO_HTTP_PROXY",
+    "PIP_PROXY",
+    "npm_config_proxy",
+    "npm_config_https_proxy",
 ];
 
 /// The variables that name the hosts that are reached without the proxy: those of the command's own network.
-const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+const NO_PROXY: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 const OWN_HOSTS: &str = "localhost,127.0.0.1,::1";
 
 /// The variables that make other clients use the proxy.
@@ -28,19 +36,6 @@ const SWITCHES: [(&str, &str); 2] = [
     ("NODE_USE_ENV_PROXY", "1"),
     // The installer of Electron (`@electron/get`).
     ("ELECTRON_GET_USE_PROXY", "1"),
-];
-
-/// The variables that name certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
-const CERTIFICATES: [&str; 9] = [
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "REQUESTS_CA_BUNDLE",
-    "PIP_CERT",
-    "NODE_EXTRA_CA_CERTS",
-    "CARGO_HTTP_CAINFO",
-    "AWS_CA_BUNDLE",
 ];
 
 /// Returns the variables for a proxy at this port of the loopback interface.
@@ -57,6 +52,14 @@ pub(super) fn proxy(port: u16) -> Vec<(String, String)> {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     all.push(("JAVA_TOOL_OPTIONS".to_owned(), java.join(" ")));
+    // "git-config", GIT_CONFIG_COUNT: these win over `http.proxy` of all files. A file may still name a proxy of one address
+    // (`http.https://example.org.proxy`); git then reaches nothing.
+    let git = [
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "http.proxy"),
+        ("GIT_CONFIG_VALUE_0", url.as_str()),
+    ];
+    all.extend(git.map(|(name, value)| (name.to_owned(), value.to_owned())));
     all
 }
 

@@ -81,6 +81,7 @@ pub use output::feed::Feed;
 pub use output::reading::{NewOutput, OutputReading};
 pub use output::screen::{Screen, ScreenPatch, Style};
 pub use output::spill::shown_lines;
+pub use places::home::CERTIFICATES;
 pub use process::cgroup::LimitEnforcement;
 pub use process::command_processes::STOP_GRACE_PERIOD;
 pub use process::cwd::confine_cwd;

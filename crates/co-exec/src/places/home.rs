@@ -33,6 +33,19 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     TOOLCHAINS.iter().flat_map(Toolchain::variables)
 }
 
+/// The variables that name files with certificates of authorities: of OpenSSL, curl, git, requests, pip, Node.js, cargo and the AWS tools.
+/// Commands may read these files, because their clients trust nobody without them.
+pub const CERTIFICATES: [&str; 8] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "CARGO_HTTP_CAINFO",
+    "AWS_CA_BUNDLE",
+];
+
 const fn tool(homes: &'static str, variables: &'static str, places: &'static str) -> Toolchain {
     Toolchain {
         homes,

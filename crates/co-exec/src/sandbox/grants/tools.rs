@@ -1,15 +1,19 @@
 //! The paths of this machine's toolchains, from the home directory and the command's own variables.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
-use crate::places::home::{self, GIT, TOOLCHAINS};
+use crate::places::home::{self, CERTIFICATES, GIT, TOOLCHAINS};
 
 const PATH: &str = "PATH";
 const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 const GIT_CONFIG_GLOBAL: &str = "GIT_CONFIG_GLOBAL";
+
+/// The most bytes of a file with certificates. Those of systems have 300 KB.
+const MAX_CERTIFICATES: u64 = 4 << 20;
 
 /// A path, and the variable that names it.
 pub(super) type NamedPath = (&'static str, PathBuf);
@@ -18,6 +22,7 @@ pub(super) type NamedPath = (&'static str, PathBuf);
 pub(super) fn named(env: &[(OsString, OsString)]) -> Vec<NamedPath> {
     let variables = home::variables();
     let variables = variables.chain([PATH, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL]);
+    let variables = variables.chain(CERTIFICATES);
     let value = |name: &str| env.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v);
     variables
         .filter_map(|name| Some((name, value(name)?)))
@@ -68,6 +73,10 @@ pub(super) fn places(
                 .places()
                 .for_each(|place| expand(&path.join("git"), place, &mut found, listed)),
             GIT_CONFIG_GLOBAL => found.push(path.clone()),
+            name if CERTIFICATES.contains(&name) => {
+                listed.push(path.clone());
+                found.extend(has_only_certificates(path).then(|| path.clone()));
+            }
             _ => {}
         }
     }
@@ -82,9 +91,46 @@ pub(super) fn places(
     found
 }
 
+/// Returns whether this is a file with certificates and without a private key.
+fn has_only_certificates(path: &Path) -> bool {
+    let is_file = path.metadata().is_ok_and(|it| it.is_file());
+    let text = || {
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path)?;
+        file.take(MAX_CERTIFICATES + 1).read_to_end(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    };
+    let Some(text) = is_file.then(text).and_then(Result::ok) else {
+        return false;
+    };
+    let has = |words: &[u8]| text.windows(words.len()).any(|it| it == words);
+    text.len() as u64 <= MAX_CERTIFICATES
+        && has(b"-----BEGIN CERTIFICATE-----")
+        && !has(b"PRIVATE KEY")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_with_certificates_is_granted_unless_it_has_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let certificate = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
+        let check = |text: &str, expected: bool| {
+            let path = dir.path().join("ca.crt");
+            std::fs::write(&path, text).unwrap();
+            let env = [("SSL_CERT_FILE".into(), path.clone().into_os_string())];
+            let places = places(dir.path(), Path::new("/w"), &named(&env), &mut Vec::new());
+            assert_eq!(places.contains(&path), expected, "{text}");
+        };
+        check(certificate, true);
+        check(
+            &format!("{certificate}-----BEGIN RSA PRIVATE KEY-----\n"),
+            false,
+        );
+        check("password", false);
+    }
 
     #[test]
     fn no_home_of_a_tool_is_granted_whole() {
