@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use co_exec::TimeLimit;
 use co_policy::{HostRules, HostVerdict};
-use co_proxy::{Decider, Target};
+use co_proxy::{Decider, Host, Target};
 
 /// The longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -78,10 +78,10 @@ impl RuleDecider {
 
 #[async_trait]
 impl Decider for RuleDecider {
-    async fn decide(&self, target: &Target) -> Result<(), String> {
+    async fn decide(&self, target: &Target) -> Result<String, String> {
         let host = target.host.to_string();
         match self.rules.verdict(&host, target.port) {
-            HostVerdict::Allowed(_) => return Ok(()),
+            HostVerdict::Allowed(rule) => return Ok(format!("the rule `{rule}`")),
             HostVerdict::Denied(rule) => return Err(format!("the rule `{rule}` denies it")),
             HostVerdict::Ask => {}
         }
@@ -89,12 +89,20 @@ impl Decider for RuleDecider {
         let gone = || "the command has ended".to_owned();
         let sent = self.requests.send((target.clone(), reply)).await;
         sent.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        answer.await.map_err(|_| gone())??;
+        Ok("the person".to_owned())
     }
 
-    fn allows_address(&self, address: IpAddr, port: u16) -> bool {
-        let host = co_proxy::Host::Address(address.to_canonical()).to_string();
-        matches!(self.rules.verdict(&host, port), HostVerdict::Allowed(_))
+    fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String> {
+        let rule = self.rules.denied(&host_of(address), target.port)?;
+        Some(format!("the rule `{rule}` denies it"))
+    }
+
+    fn allows_address(&self, target: &Target, address: IpAddr) -> bool {
+        let verdict = self.rules.verdict(&host_of(address), target.port);
+        // The name of this machine leads nowhere else.
+        let is_local = target.host == Host::Name("localhost".to_owned());
+        matches!(verdict, HostVerdict::Allowed(_)) || is_local && address.is_loopback()
     }
 }
 
@@ -131,7 +139,22 @@ impl Questions {
             targets.sort();
             targets.dedup();
             targets.truncate(MAX_TOGETHER);
-            let answer = self.ask(&targets).await;
+            let answer = {
+                let asked = self.ask(&targets);
+                tokio::pin!(asked);
+                loop {
+                    tokio::select! {
+                        answer = &mut asked => break answer,
+                        // What is decided does not wait for the answer.
+                        Some(request) = requests.recv() => {
+                            waiting.push(request);
+                            self.answer_known(&mut waiting);
+                        }
+                    }
+                }
+            };
+            self.is_unattended = answer.is_none();
+            let answer = answer.unwrap_or_else(unanswered);
             for target in targets {
                 self.answers.insert(target, answer.clone());
             }
@@ -139,21 +162,15 @@ impl Questions {
         }
     }
 
-    /// Asks the person, unless they did not answer before. The time of the command stands still meanwhile.
-    async fn ask(&mut self, targets: &[Target]) -> HostAnswer {
-        let nobody = || {
-            Err(format!(
-                "nobody answered for {} s",
-                ANSWER_TIMEOUT.as_secs()
-            ))
-        };
+    /// Asks the person, unless they did not answer before; none if nobody answers in time. The time of the command stands still
+    /// meanwhile.
+    async fn ask(&self, targets: &[Target]) -> Option<HostAnswer> {
         if self.is_unattended {
-            return nobody();
+            return None;
         }
         let _hold = self.time_limit.hold();
-        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.asker.ask(targets)).await;
-        self.is_unattended = asked.is_err();
-        asked.unwrap_or_else(|_| nobody())
+        let asked = tokio::time::timeout(ANSWER_TIMEOUT, self.asker.ask(targets));
+        asked.await.ok()
     }
 
     /// Answers the requests whose targets are decided. Forgets those whose connections are gone.
@@ -170,6 +187,16 @@ impl Questions {
     }
 }
 
+/// Returns an address as a rule has it.
+fn host_of(address: IpAddr) -> String {
+    Host::Address(address.to_canonical()).to_string()
+}
+
+fn unanswered() -> HostAnswer {
+    let seconds = ANSWER_TIMEOUT.as_secs();
+    Err(format!("nobody answered for {seconds} s"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -183,6 +210,7 @@ mod tests {
     struct ListAsker {
         refuses: Vec<&'static str>,
         silent: bool,
+        silent_about: Option<&'static str>,
         asked: Mutex<Vec<Vec<String>>>,
     }
 
@@ -191,8 +219,12 @@ mod tests {
         async fn ask(&self, targets: &[Target]) -> HostAnswer {
             let names: Vec<_> = targets.iter().map(Target::to_string).collect();
             let refused = names.iter().any(|it| self.refuses.contains(&it.as_str()));
+            let silent = self.silent
+                || names
+                    .iter()
+                    .any(|it| Some(it.as_str()) == self.silent_about);
             self.asked.lock().unwrap().push(names);
-            if self.silent {
+            if silent {
                 std::future::pending::<()>().await;
             }
             match refused {
@@ -209,7 +241,7 @@ mod tests {
     fn decider(asker: &Arc<ListAsker>) -> RuleDecider {
         let rules = HostRules {
             allow: vec!["good.example".parse().unwrap(), "10.0.0.1".parse().unwrap()],
-            deny: vec!["bad.example".parse().unwrap()],
+            deny: vec!["bad.example".parse().unwrap(), "1.2.3.4".parse().unwrap()],
         };
         RuleDecider::new(rules, asker.clone(), TimeLimit::default())
     }
@@ -218,14 +250,26 @@ mod tests {
     async fn a_rule_decides_without_a_question() {
         let asker = Arc::<ListAsker>::default();
         let decider = decider(&asker);
-        assert_eq!(decider.decide(&target("good.example:443")).await, Ok(()));
+        let good = target("good.example:443");
+        let ground = decider.decide(&good).await;
+        assert_eq!(ground, Ok("the rule `good.example`".to_owned()));
         let denied = decider.decide(&target("bad.example:443")).await;
         assert_eq!(denied, Err("the rule `bad.example` denies it".to_owned()));
         assert!(asker.asked.lock().unwrap().is_empty());
-        assert!(decider.allows_address("10.0.0.1".parse().unwrap(), 443));
-        assert!(decider.allows_address("::ffff:10.0.0.1".parse().unwrap(), 443));
-        assert!(!decider.allows_address("10.0.0.1".parse().unwrap(), 22));
-        assert!(!decider.allows_address("127.0.0.1".parse().unwrap(), 443));
+        let allows = |host: &str, address: &str| {
+            decider.allows_address(&target(host), address.parse().unwrap())
+        };
+        assert!(allows("good.example:443", "10.0.0.1"));
+        assert!(allows("good.example:443", "::ffff:10.0.0.1"));
+        assert!(!allows("good.example:22", "10.0.0.1"));
+        assert!(!allows("good.example:443", "127.0.0.1"));
+        assert!(allows("localhost:443", "127.0.0.1") && allows("localhost:443", "::1"));
+        assert!(!allows("localhost:443", "10.0.0.2"));
+        let denies = |address: &str| decider.denies_address(&good, address.parse().unwrap());
+        let denied = Some("the rule `1.2.3.4` denies it".to_owned());
+        assert_eq!(denies("1.2.3.4"), denied);
+        assert_eq!(denies("::ffff:1.2.3.4"), denied);
+        assert_eq!(denies("1.2.3.5"), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -269,6 +313,33 @@ mod tests {
         let answer = second.decide(&target("b.example:443")).await;
         assert_eq!(answer, Err("nobody answered for 120 s".to_owned()));
         assert_eq!(began.elapsed().as_secs(), 120, "it is not asked");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answered_host_does_not_wait_behind_an_open_question() {
+        let asker = Arc::new(ListAsker {
+            silent_about: Some("b.example:443"),
+            ..ListAsker::default()
+        });
+        let decider = decider(&asker);
+        let (a, b) = (target("a.example:443"), target("b.example:443"));
+        assert!(decider.decide(&a).await.is_ok());
+        let open = decider.decide(&b);
+        tokio::pin!(open);
+        let began = Instant::now();
+        let answered = async {
+            while asker.asked.lock().unwrap().len() < 2 {
+                tokio::task::yield_now().await;
+                tokio::time::sleep(GATHER_TIME).await;
+            }
+            decider.decide(&a).await
+        };
+        tokio::select! {
+            answer = &mut open => panic!("{answer:?}"),
+            answer = answered => assert!(answer.is_ok()),
+        }
+        assert!(began.elapsed() < ANSWER_TIMEOUT / 2);
+        assert!(open.await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

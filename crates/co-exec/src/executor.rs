@@ -8,7 +8,7 @@ mod start;
 pub(crate) mod supervisor;
 
 use std::ffi::OsString;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::error::refusal::{HidingRefusal, SandboxRefusal};
 use crate::executor::held::Held;
 use crate::executor::running_command::RunningCommand;
-use crate::executor::start::{StartRequest, StartedProcess};
+use crate::executor::start::{NotBegun, StartRequest, StartedProcess};
 use crate::executor::supervisor::{CommandTasks, NewCommand};
 use crate::limits::{CommandLimits, ProcessLimits};
 use crate::output::{spill, status};
@@ -224,7 +224,7 @@ impl Executor {
     }
 
     /// Starts a command whose network is its own, as [`Self::start_on`] does. Its loopback interface has a listening socket at each
-    /// of these ports. The command can connect to them, and only the caller can accept.
+    /// of these addresses. The command can connect to them, and only the caller can accept.
     ///
     /// # Errors
     /// The command did not start, and nothing of it ran. Most levels have no network of their own.
@@ -232,9 +232,9 @@ impl Executor {
         &self,
         spec: CommandSpec,
         streams: Streams,
-        ports: &[u16],
+        addresses: &[SocketAddr],
     ) -> Result<(RunningCommand, Vec<TcpListener>), Error> {
-        if !ports.is_empty() && !spec.confinement.has_own_network() {
+        if !addresses.is_empty() && !spec.confinement.has_own_network() {
             let why = "this command has no network of its own, with ports that co can watch";
             return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
         }
@@ -256,7 +256,7 @@ impl Executor {
                 Some(ready) => self.client(&spec, streams, timeout, ready)?,
                 None => {
                     let secrets = self.watch_secrets(&spec.confinement).await?;
-                    self.command(&spec, streams, (path, secrets), ports)
+                    self.command(&spec, streams, (path, secrets), addresses)
                 }
             };
             if self.inner.root.is_cancelled() {
@@ -264,11 +264,18 @@ impl Executor {
             }
             let (mut process, listeners) = match start::start(launch.request)?.begin().await {
                 Ok(begun) => begun,
-                Err(_) if tries < MAX_SURVEYS => {
+                Err(NotBegun::Moved(_)) if tries < MAX_SURVEYS => {
                     tries += 1;
                     continue;
                 }
-                Err(secret) => return Err(Error::Sandbox(HidingRefusal::Moving(secret).into())),
+                Err(NotBegun::Moved(secret)) => {
+                    return Err(Error::Sandbox(HidingRefusal::Moving(secret).into()));
+                }
+                Err(NotBegun::SocketsLost) => {
+                    let why = "the command was not started, because co did not get all sockets of its network: close a few files, \
+                               or raise the limit of open files (ulimit -n)";
+                    return Err(Error::Sandbox(SandboxRefusal::Unable(why.to_owned())));
+                }
             };
             let control = process.reports.take().map(Control::read);
             let inside = launch
@@ -311,7 +318,7 @@ impl Executor {
         spec: &'a CommandSpec,
         streams: Streams,
         (path, secrets): (Option<&str>, Option<SecretWatch>),
-        ports: &'a [u16],
+        ports: &'a [SocketAddr],
     ) -> Launch<'a> {
         let inner = &self.inner;
         let env = env::build(Sources {

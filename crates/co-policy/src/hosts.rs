@@ -1,14 +1,21 @@
 //! Rules about the hosts that commands may reach.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 /// The ports that an allow rule without a port covers: those of HTTP and HTTPS.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// The names of this machine's loopback interface. Programs reach it without a proxy.
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// The name of this machine's loopback interface. It means both addresses of the interface.
+const LOCALHOST: &str = "localhost";
+
+/// The addresses of this machine's loopback interface. Programs reach them without a proxy.
+const LOOPBACK: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
 
 /// A rule about hosts: `example.org`, `*.example.org` for all names below it, or an address; with a port behind a colon or
 /// without one.
@@ -54,12 +61,6 @@ impl HostPattern {
         }
     }
 
-    /// Returns the port of this machine's loopback interface that the rule names, if it names one.
-    pub fn loopback_port(&self) -> Option<u16> {
-        let is_loopback = !self.below && LOOPBACK.contains(&self.host.as_str());
-        self.port.filter(|_| is_loopback)
-    }
-
     fn is_of(&self, host: &str) -> bool {
         match self.below {
             false => host == self.host,
@@ -87,9 +88,10 @@ impl HostPattern {
 
 impl HostRules {
     /// Returns what the rules say about a host: a name in lower case without a dot at the end, or an address, with brackets if it
-    /// is one of IPv6. A deny rule wins.
+    /// is one of IPv6. A deny rule wins over every allow rule. If the host is a name, ask about its addresses too, by
+    /// [`Self::denied`].
     pub fn verdict(&self, host: &str, port: u16) -> HostVerdict<'_> {
-        if let Some(rule) = self.deny.iter().find(|it| it.denies(host, port)) {
+        if let Some(rule) = self.denied(host, port) {
             return HostVerdict::Denied(rule);
         }
         match self.allow.iter().find(|it| it.allows(host, port)) {
@@ -98,14 +100,40 @@ impl HostRules {
         }
     }
 
-    /// Returns the ports of this machine's loopback interface that the rules allow, each once.
-    pub fn loopback_ports(&self) -> Vec<u16> {
-        let ports = self.allow.iter().filter_map(HostPattern::loopback_port);
-        let denied = |port: u16| self.deny.iter().any(|it| it.loopback_port() == Some(port));
-        let mut ports: Vec<u16> = ports.filter(|port| !denied(*port)).collect();
-        ports.sort_unstable();
-        ports.dedup();
-        ports
+    /// Returns the rule that denies a host. A rule about `localhost` denies both addresses of the loopback interface too.
+    pub fn denied(&self, host: &str, port: u16) -> Option<&HostPattern> {
+        let is_loopback = LOOPBACK.iter().any(|it| text_of(*it) == host);
+        let denies =
+            |it: &&HostPattern| it.denies(host, port) || is_loopback && it.denies(LOCALHOST, port);
+        self.deny.iter().find(denies)
+    }
+
+    /// Returns the ports of this machine's loopback interface that the rules allow: for each address, the addresses that the
+    /// command may reach there, in order. `localhost` allows both addresses, and a server at one of them is enough; a rule with an
+    /// address allows only this one.
+    pub fn loopback_ports(&self) -> BTreeMap<SocketAddr, Vec<SocketAddr>> {
+        let mut allowed: BTreeMap<SocketAddr, Vec<SocketAddr>> = BTreeMap::new();
+        let rules = self.allow.iter().filter(|it| !it.below);
+        for (rule, port) in rules.filter_map(|it| Some((it, it.port?))) {
+            let is_meant = |address: &IpAddr| match rule.host == LOCALHOST {
+                true => self.denied(LOCALHOST, port).is_none(),
+                false => rule.host == text_of(*address),
+            };
+            let may = |address: &IpAddr| self.denied(&text_of(*address), port).is_none();
+            let meant = LOOPBACK.into_iter().filter(is_meant).filter(may);
+            let meant: Vec<_> = meant.map(|it| SocketAddr::new(it, port)).collect();
+            for at in &meant {
+                let reached = allowed.entry(*at).or_insert_with(|| vec![*at]);
+                let others = meant.iter().filter(|it| *it != at);
+                reached.extend(
+                    others
+                        .filter(|_| reached.len() == 1)
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        allowed
     }
 }
 
@@ -166,15 +194,20 @@ impl<'de> serde::Deserialize<'de> for HostPattern {
     }
 }
 
+/// Returns an address as a rule has it.
+fn text_of(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
 /// Returns an address in its usual form.
 fn address(text: &str) -> Option<String> {
     let inner = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
     let address: IpAddr = inner.unwrap_or(text).parse().ok()?;
-    match address.to_canonical() {
-        IpAddr::V4(address) if inner.is_none() => Some(address.to_string()),
-        IpAddr::V4(_) => None,
-        IpAddr::V6(address) => Some(format!("[{address}]")),
-    }
+    let address = address.to_canonical();
+    (address.is_ipv6() || inner.is_none()).then(|| text_of(address))
 }
 
 /// Returns a name in its usual form.
@@ -280,15 +313,57 @@ mod tests {
 
     #[test]
     fn ports_of_this_machine_are_known_before_a_command_starts() {
-        let allow = [
-            "localhost:8080",
-            "127.0.0.1:8080",
-            "[::1]:1",
-            "localhost",
-            "example.org:9",
+        let check = |allow: &[&str], deny: &[&str], expected: &[&str]| {
+            let found = rules(allow, deny).loopback_ports();
+            let words = found.iter().map(|(at, to)| format!("{at} {to:?}"));
+            assert_eq!(words.collect::<Vec<_>>(), expected, "{allow:?} {deny:?}");
+        };
+        let v4 = "127.0.0.1:80 [127.0.0.1:80]";
+        let v6 = "[::1]:80 [[::1]:80]";
+        check(&["127.0.0.1:80"], &[], &[v4]);
+        check(&["[::1]:80"], &[], &[v6]);
+        check(&["127.0.0.1:80", "[::1]:80"], &[], &[v4, v6]);
+        let both = [
+            "127.0.0.1:80 [127.0.0.1:80, [::1]:80]",
+            "[::1]:80 [[::1]:80, 127.0.0.1:80]",
         ];
-        assert_eq!(rules(&allow, &[]).loopback_ports(), [1, 8080]);
-        assert_eq!(rules(&allow, &["localhost:8080"]).loopback_ports(), [1]);
+        check(&["localhost:80"], &[], &both);
+        check(
+            &["127.0.0.1:80", "localhost:80", "127.0.0.1:80"],
+            &[],
+            &both,
+        );
+        check(&["localhost", "*.localhost:80", "example.org:80"], &[], &[]);
+        // A deny rule wins, however exact the other one is.
+        check(&["localhost:80"], &["[::1]"], &[v4]);
+        check(&["localhost:80"], &["localhost"], &[]);
+        check(&["localhost:80"], &["localhost:81"], &both);
+        check(&["127.0.0.1:80", "[::1]:80"], &["localhost:80"], &[]);
+        check(&["127.0.0.1:80"], &["[::1]"], &[v4]);
+    }
+
+    #[test]
+    fn localhost_and_its_addresses_are_three_hosts() {
+        let one = &["127.0.0.1:80"];
+        check(one, &[], ("127.0.0.1", 80), "allowed by 127.0.0.1:80");
+        check(one, &[], ("localhost", 80), "ask");
+        check(one, &[], ("[::1]", 80), "ask");
+        check(&["localhost:80"], &[], ("127.0.0.1", 80), "ask");
+        let deny = &["localhost"];
+        for host in ["localhost", "127.0.0.1", "[::1]"] {
+            check(
+                &["localhost:80", host],
+                deny,
+                (host, 80),
+                "denied by localhost",
+            );
+        }
+        check(
+            &["localhost:80"],
+            &["127.0.0.1"],
+            ("localhost", 80),
+            "allowed by localhost:80",
+        );
     }
 
     #[test]

@@ -67,6 +67,15 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     }
 }
 
+/// Returns the address, and the one of IPv4 that it stands for.
+pub(crate) fn forms(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let inner = match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => embedded(address),
+    };
+    std::iter::once(address).chain(inner.map(IpAddr::V4))
+}
+
 /// Returns the address of IPv4 that an address of IPv6 stands for: mapped, compatible, NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();

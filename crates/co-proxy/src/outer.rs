@@ -70,6 +70,10 @@ impl OuterProxy {
         scheme: &str,
         target: &Target,
     ) -> Result<Option<OuterHop>, ProxyRefusal> {
+        // The loopback interface of the person's proxy is that of another machine.
+        if target.is_local() {
+            return Ok(None);
+        }
         let Ok(uri) = format!("{scheme}://{target}/").parse::<Uri>() else {
             return Ok(None);
         };
@@ -142,6 +146,9 @@ mod tests {
         assert_eq!(hop(&all, "http", "b.example:80").unwrap(), "p.example:8");
         assert_eq!(hop(&all, "http", "x.a.example:80"), None);
         assert_eq!(hop(&all, "https", "10.1.1.1:443"), None);
+        for local in ["localhost:80", "127.0.0.1:80", "[::1]:80"] {
+            assert_eq!(hop(&all, "http", local), None, "{local}");
+        }
         let socks = [("ALL_PROXY", "socks5h://u:secret@p.example:1")];
         let why = hop(&socks, "https", "a.example:443").unwrap();
         assert!(why.contains("socks5h://p.example cannot be used"), "{why}");

@@ -1,6 +1,7 @@
 //! Accepts the connections of a command, within limits.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,11 +25,11 @@ pub struct Proxy {
 }
 
 /// The use of a listening socket.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Service {
     Proxy,
-    /// A port of this machine.
-    Port(u16),
+    /// Addresses of a port of this machine.
+    Port(Arc<[SocketAddr]>),
 }
 
 impl Proxy {
@@ -47,7 +48,7 @@ impl Proxy {
         });
         let connections = Arc::new(Semaphore::new(setup.limits.connections));
         let ports = setup.ports.into_iter();
-        let ports = ports.map(|it| (it.listener, Service::Port(it.port)));
+        let ports = ports.map(|it| (it.listener, Service::Port(it.leads_to.into())));
         let all = std::iter::once((setup.listener, Service::Proxy)).chain(ports);
         let listeners = all.map(|(listener, service)| {
             listener.set_nonblocking(true)?;
@@ -89,7 +90,7 @@ async fn accept(
                 let Ok(permit) = permit else {
                     return;
                 };
-                let context = Arc::clone(&context);
+                let (context, service) = (Arc::clone(&context), service.clone());
                 tasks.spawn(async move {
                     let _permit = permit;
                     serve(stream, service, &context).await;
@@ -108,6 +109,6 @@ async fn serve(stream: TcpStream, service: Service, context: &Arc<ProxyContext>)
     let _ = stream.set_nodelay(true);
     match service {
         Service::Proxy => requests::serve(stream, context).await,
-        Service::Port(port) => ports::forward(context, stream, port).await,
+        Service::Port(leads_to) => ports::forward(context, stream, &leads_to).await,
     }
 }

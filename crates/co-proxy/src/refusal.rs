@@ -61,16 +61,26 @@ pub(crate) enum ProxyRefusal {
     NoTls(Target),
 }
 
+impl Target {
+    /// Returns the refusal of this target for a reason of the decider.
+    pub(crate) fn denied(&self, why: String) -> ProxyRefusal {
+        ProxyRefusal::Denied {
+            target: self.clone(),
+            why,
+        }
+    }
+}
+
 impl ProxyRefusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Target(_) | Self::NoProxyRequest | Self::HostHeader(_) | Self::PlainOn443(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Target(_) | Self::NoProxyRequest => StatusCode::BAD_REQUEST,
             Self::Denied { .. }
             | Self::TooManyTargets(_)
             | Self::Special { .. }
             | Self::OtherName { .. }
+            | Self::HostHeader(_)
+            | Self::PlainOn443(_)
             | Self::NoTls(_) => StatusCode::FORBIDDEN,
             Self::Unresolved { .. }
             | Self::Unreachable { .. }

@@ -130,18 +130,20 @@ fn refused(refusal: &ProxyRefusal) -> Response<ProxyBody> {
 }
 
 impl ProxyContext {
-    /// Asks whether the command may reach a target.
-    async fn decide(&self, target: &Target) -> Result<(), ProxyRefusal> {
+    /// Asks whether the command may reach a target. Returns the ground on which it may.
+    async fn decide(&self, target: &Target) -> Result<String, ProxyRefusal> {
         let decided = self.decider.decide(target).await;
-        decided.map_err(|why| ProxyRefusal::Denied {
-            target: target.clone(),
-            why,
-        })
+        decided.map_err(|why| target.denied(why))
     }
 
-    /// Counts the bytes of a connection to a target.
-    fn count<S>(&self, target: &Target, stream: S) -> Result<Counted<S>, ProxyRefusal> {
-        let counted = self.traffic.count(target, stream);
+    /// Counts the bytes of a connection to a target, which is allowed on a ground.
+    fn count<S>(
+        &self,
+        target: &Target,
+        stream: S,
+        ground: &str,
+    ) -> Result<Counted<S>, ProxyRefusal> {
+        let counted = self.traffic.count(target, stream, ground);
         counted.ok_or_else(|| ProxyRefusal::TooManyTargets(target.clone()))
     }
 
@@ -174,9 +176,9 @@ async fn open(
         return Ok(Opened::Requests { target, client });
     }
     let connected = async {
-        context.decide(&target).await?;
+        let ground = context.decide(&target).await?;
         let stream = context.connect(&target).await?;
-        context.count(&target, stream)
+        context.count(&target, stream, &ground)
     };
     let upstream = context.note(&target, connected.await)?;
     Ok(Opened::Tunnel(Tunnel {
@@ -193,8 +195,10 @@ async fn forward(
     inside: Option<&Target>,
 ) -> Result<Response<ProxyBody>, ProxyRefusal> {
     let target = plain_target(&request, inside)?;
+    let checked = check_plain(&request, &target);
+    context.note(&target, checked)?;
     let sent = async {
-        context.decide(&target).await?;
+        let ground = context.decide(&target).await?;
         let outer = context.outer.hop("http", &target)?;
         let stream = match &outer {
             None => context.connect_directly(&target).await?,
@@ -225,7 +229,7 @@ async fn forward(
                 .insert(PROXY_AUTHORIZATION, authorization);
         }
         let stream: Box<dyn Stream> = Box::new(stream);
-        let counted = context.count(&target, stream)?;
+        let counted = context.count(&target, stream, &ground)?;
         let failed = |source| ProxyRefusal::NoAnswer {
             target: target.clone(),
             source,
@@ -271,18 +275,23 @@ fn plain_target(
         }
         _ => return Err(ProxyRefusal::NoProxyRequest),
     };
+    Ok(target)
+}
+
+/// Checks that a request of plain HTTP names its target and no other host, and may be plain.
+fn check_plain(request: &Request<Incoming>, target: &Target) -> Result<(), ProxyRefusal> {
     let mut hosts = request.headers().get_all(HOST).into_iter();
     if let Some(named) = hosts.next() {
         let named = named.to_str().ok();
         let named = named.and_then(|it| Target::parse(it, Some(HTTP_PORT)).ok());
-        if named.as_ref() != Some(&target) || hosts.next().is_some() {
-            return Err(ProxyRefusal::HostHeader(target));
+        if named.as_ref() != Some(target) || hosts.next().is_some() {
+            return Err(ProxyRefusal::HostHeader(target.clone()));
         }
     }
     if target.port == TLS_PORT {
-        return Err(ProxyRefusal::PlainOn443(target));
+        return Err(ProxyRefusal::PlainOn443(target.clone()));
     }
-    Ok(target)
+    Ok(())
 }
 
 /// Removes the headers that are for the proxy only. So no other protocol can be agreed on with the server.

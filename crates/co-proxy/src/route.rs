@@ -82,8 +82,15 @@ impl ProxyContext {
         target: &Target,
         limit: Duration,
     ) -> Result<Vec<IpAddr>, ProxyRefusal> {
+        let denied = |address: IpAddr| {
+            let mut forms = address::forms(address);
+            forms.find_map(|form| self.decider.denies_address(target, form))
+        };
         let name = match &target.host {
-            Host::Address(address) => return Ok(vec![*address]),
+            Host::Address(address) => match denied(*address) {
+                None => return Ok(vec![*address]),
+                Some(why) => return Err(target.denied(why)),
+            },
             Host::Name(name) => name,
         };
         let found = tokio::time::timeout(limit, self.resolver.resolve(name)).await;
@@ -95,20 +102,24 @@ impl ProxyContext {
         let mut refused = None;
         let mut checked = Vec::new();
         for address in found {
-            match address::special(address) {
-                Some(special) if !self.decider.allows_address(address, target.port) => {
-                    refused = Some((address, special));
-                }
-                _ => checked.push(address),
+            let special = address::special(address);
+            if let Some(why) = denied(address) {
+                refused = Some(target.denied(format!("its address is {address}, and {why}")));
+            } else if let Some(special) = special
+                && !self.decider.allows_address(target, address)
+            {
+                refused = Some(ProxyRefusal::Special {
+                    target: target.clone(),
+                    address,
+                    special,
+                });
+            } else {
+                checked.push(address);
             }
         }
         match (checked.is_empty(), refused) {
             (false, _) => Ok(checked),
-            (true, Some((address, special))) => Err(ProxyRefusal::Special {
-                target: target.clone(),
-                address,
-                special,
-            }),
+            (true, Some(refused)) => Err(refused),
             (true, None) => Err(ProxyRefusal::Unresolved {
                 target: target.clone(),
                 source: io::ErrorKind::NotFound.into(),

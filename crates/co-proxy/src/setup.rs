@@ -1,7 +1,7 @@
 //! The inputs of a proxy.
 
 use std::io;
-use std::net::{IpAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,15 +14,18 @@ use crate::target::Target;
 /// Decides which hosts the command may reach.
 #[async_trait]
 pub trait Decider: Send + Sync {
-    /// Returns whether the command may reach a target. The connection waits for the answer. It is asked at each connection and
-    /// each request; several may wait at once.
+    /// Returns the ground on which the command may reach a target, in a few words. The connection waits for the answer. It is asked
+    /// at each connection and each request; several may wait at once.
     ///
     /// # Errors
     /// It may not: the reason, which the command reads.
-    async fn decide(&self, target: &Target) -> Result<(), String>;
+    async fn decide(&self, target: &Target) -> Result<String, String>;
+
+    /// Returns why the command must not reach an allowed target at this address, if it must not.
+    fn denies_address(&self, target: &Target, address: IpAddr) -> Option<String>;
 
     /// Returns whether an allowed name may lead to this address, which is not on the internet.
-    fn allows_address(&self, address: IpAddr, port: u16) -> bool;
+    fn allows_address(&self, target: &Target, address: IpAddr) -> bool;
 }
 
 /// Finds the addresses of a name.
@@ -108,11 +111,12 @@ impl Default for ProxyLimits {
     }
 }
 
-/// A port of this machine that the command reaches at the same number of its own loopback interface.
+/// A port of this machine that the command reaches at its own loopback interface.
 #[derive(Debug)]
 pub struct ForwardedPort {
-    pub port: u16,
     pub listener: TcpListener,
+    /// The addresses of this machine to connect to; the first one at which a server is.
+    pub leads_to: Vec<SocketAddr>,
 }
 
 /// The inputs of a [`Proxy`](crate::Proxy).

@@ -10,6 +10,9 @@ use crate::address;
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
+/// The name of the loopback interface.
+const LOCALHOST: &str = "localhost";
+
 /// A host: a name of DNS in lower case, without a dot at the end, or an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
@@ -108,6 +111,16 @@ impl Target {
             host: host.parse()?,
             port,
         })
+    }
+}
+
+impl Target {
+    /// Returns whether the target is at this machine's loopback interface.
+    pub(crate) fn is_local(&self) -> bool {
+        match &self.host {
+            Host::Name(name) => name == LOCALHOST,
+            Host::Address(address) => address.is_loopback(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod outer;
 mod tls;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,24 +28,30 @@ const DEADLINE: Duration = Duration::from_secs(60);
 struct ListDecider {
     targets: Mutex<Vec<String>>,
     addresses: Vec<String>,
+    denied_addresses: Vec<String>,
     asked: Mutex<Vec<String>>,
     held: watch::Sender<bool>,
 }
 
 #[async_trait]
 impl Decider for ListDecider {
-    async fn decide(&self, target: &Target) -> Result<(), String> {
+    async fn decide(&self, target: &Target) -> Result<String, String> {
         self.asked.lock().unwrap().push(target.to_string());
         let mut held = self.held.subscribe();
         let _ = held.wait_for(|held| !held).await;
         let host = target.host.to_string();
         match self.targets.lock().unwrap().contains(&host) {
-            true => Ok(()),
+            true => Ok("the person".to_owned()),
             false => Err("the person refused it".to_owned()),
         }
     }
 
-    fn allows_address(&self, address: IpAddr, _port: u16) -> bool {
+    fn denies_address(&self, _target: &Target, address: IpAddr) -> Option<String> {
+        let is_denied = self.denied_addresses.contains(&address.to_string());
+        is_denied.then(|| "the rule `x` denies it".to_owned())
+    }
+
+    fn allows_address(&self, _target: &Target, address: IpAddr) -> bool {
         self.addresses.contains(&address.to_string())
     }
 }
@@ -80,6 +86,7 @@ struct Parts {
     outer: OuterProxy,
     names: Vec<(&'static str, Vec<Vec<IpAddr>>)>,
     addresses: Vec<String>,
+    denied_addresses: Vec<String>,
     ports: Vec<ForwardedPort>,
 }
 
@@ -93,6 +100,7 @@ impl Default for Parts {
                 ("bad.example", vec![vec![ip("127.0.0.1")]]),
             ],
             addresses: vec!["127.0.0.1".to_owned()],
+            denied_addresses: Vec::new(),
             ports: Vec::new(),
         }
     }
@@ -105,6 +113,7 @@ impl Scene {
         let decider = Arc::new(ListDecider {
             targets: Mutex::new(vec!["good.example".to_owned()]),
             addresses: parts.addresses,
+            denied_addresses: parts.denied_addresses,
             asked: Mutex::default(),
             held: watch::channel(false).0,
         });
@@ -286,7 +295,7 @@ async fn an_allowed_host_is_reached_by_plain_http() {
     assert_eq!(traffic.target.to_string(), format!("good.example:{port}"));
     assert_eq!(traffic.sent, head.len() as u64);
     assert!(
-        traffic.reached && traffic.received > 2 && traffic.refused.is_none(),
+        traffic.connections > 0 && traffic.received > 2 && traffic.refused.is_none(),
         "{traffic:?}"
     );
 }
@@ -333,7 +342,7 @@ async fn a_refused_host_gets_no_connection_and_the_command_one_line() {
     assert!(server.heads().is_empty());
     let traffic = scene.traffic();
     assert_eq!(traffic.len(), 1);
-    assert!(!traffic[0].reached && traffic[0].refused.is_some());
+    assert!(traffic[0].connections == 0 && traffic[0].refused.is_some());
 }
 
 #[tokio::test]
@@ -413,8 +422,14 @@ async fn a_port_of_this_machine_is_forwarded() {
     let (port, _server) = echo().await;
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
+    // No server is at the first address.
+    let leads_to = [("127.0.0.3", port), ("127.0.0.1", port)];
+    let leads_to = leads_to.map(|(host, port)| SocketAddr::new(ip(host), port));
     let scene = Scene::new(Parts {
-        ports: vec![ForwardedPort { port, listener }],
+        ports: vec![ForwardedPort {
+            listener,
+            leads_to: leads_to.into(),
+        }],
         ..Parts::default()
     });
     let mut client = TcpStream::connect(address).await.unwrap();

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -18,8 +19,12 @@ pub struct TargetTraffic {
     /// The bytes that went there and came back. Those of TLS are counted as they were encrypted.
     pub sent: u64,
     pub received: u64,
-    /// True if a connection was made.
-    pub reached: bool,
+    /// The connections that were made. Each request of plain HTTP has its own.
+    pub connections: u64,
+    /// The times of the first and the last connection that was made or refused.
+    pub times: [SystemTime; 2],
+    /// The ground on which the target was reached, if it was.
+    pub allowed: Option<String>,
     /// The reason why a connection was refused, the last one if there are several.
     pub refused: Option<String>,
 }
@@ -34,7 +39,17 @@ pub(crate) struct Traffic {
 #[derive(Debug, Default)]
 struct Targets {
     order: Vec<Target>,
-    known: HashMap<Target, (Arc<TargetCounters>, Option<String>)>,
+    known: HashMap<Target, TargetEntry>,
+}
+
+/// The entry of one target.
+#[derive(Debug)]
+struct TargetEntry {
+    bytes: Arc<TargetCounters>,
+    connections: u64,
+    times: [SystemTime; 2],
+    allowed: Option<String>,
+    refused: Option<String>,
 }
 
 /// The counters of one target.
@@ -42,7 +57,6 @@ struct Targets {
 struct TargetCounters {
     sent: AtomicU64,
     received: AtomicU64,
-    connections: AtomicU64,
 }
 
 /// A connection whose bytes are counted: what is written was sent, what is read was received.
@@ -60,31 +74,35 @@ impl Traffic {
         }
     }
 
-    /// Counts the bytes of a connection that was made to a target. Returns none if the command has reached too many others.
-    pub(crate) fn count<S>(&self, target: &Target, stream: S) -> Option<Counted<S>> {
-        let bytes = self.change(target, |(bytes, _)| {
-            bytes.connections.fetch_add(1, Ordering::Relaxed);
-            Arc::clone(bytes)
+    /// Counts the bytes of a connection that was made to a target on a ground. Returns none if the command has reached too many
+    /// others.
+    pub(crate) fn count<S>(&self, target: &Target, stream: S, ground: &str) -> Option<Counted<S>> {
+        let bytes = self.change(target, |entry| {
+            entry.connections += 1;
+            entry.allowed = Some(ground.to_owned());
+            Arc::clone(&entry.bytes)
         })?;
         Some(Counted { stream, bytes })
     }
 
     /// Notes that a connection was refused.
     pub(crate) fn refuse(&self, target: &Target, why: String) {
-        self.change(target, |(_, refused)| *refused = Some(why));
+        self.change(target, |entry| entry.refused = Some(why));
     }
 
     /// Returns the targets in the order in which they were wanted first.
     pub(crate) fn all(&self) -> Vec<TargetTraffic> {
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |target: &Target| {
-            let (bytes, refused) = targets.known.get(target)?;
+            let entry = targets.known.get(target)?;
             Some(TargetTraffic {
                 target: target.clone(),
-                sent: bytes.sent.load(Ordering::Relaxed),
-                received: bytes.received.load(Ordering::Relaxed),
-                reached: bytes.connections.load(Ordering::Relaxed) > 0,
-                refused: refused.clone(),
+                sent: entry.bytes.sent.load(Ordering::Relaxed),
+                received: entry.bytes.received.load(Ordering::Relaxed),
+                connections: entry.connections,
+                times: entry.times,
+                allowed: entry.allowed.clone(),
+                refused: entry.refused.clone(),
             })
         };
         targets.order.iter().filter_map(of).collect()
@@ -92,11 +110,7 @@ impl Traffic {
 
     /// Changes the entry of a target. If there are too many, the first one that was never reached makes room; returns none if
     /// all were reached.
-    fn change<T>(
-        &self,
-        target: &Target,
-        change: impl FnOnce(&mut (Arc<TargetCounters>, Option<String>)) -> T,
-    ) -> Option<T> {
+    fn change<T>(&self, target: &Target, change: impl FnOnce(&mut TargetEntry) -> T) -> Option<T> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         let targets = &mut *targets;
         if !targets.known.contains_key(target) {
@@ -105,7 +119,17 @@ impl Traffic {
             }
             targets.order.push(target.clone());
         }
-        Some(change(targets.known.entry(target.clone()).or_default()))
+        let now = SystemTime::now();
+        let entry = targets.known.entry(target.clone());
+        let entry = entry.or_insert_with(|| TargetEntry {
+            bytes: Arc::default(),
+            connections: 0,
+            times: [now; 2],
+            allowed: None,
+            refused: None,
+        });
+        entry.times[1] = now;
+        Some(change(entry))
     }
 }
 
@@ -114,7 +138,7 @@ impl Targets {
     fn forget_one(&mut self) -> Option<()> {
         let unreached = |target: &Target| {
             let entry = self.known.get(target);
-            entry.is_none_or(|(bytes, _)| bytes.connections.load(Ordering::Relaxed) == 0)
+            entry.is_none_or(|entry| entry.connections == 0)
         };
         let index = self.order.iter().position(unreached)?;
         let target = self.order.remove(index);

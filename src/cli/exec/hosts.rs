@@ -3,7 +3,7 @@
 use super::request::{ExecRequest, Machine};
 use super::trial;
 use crate::config::Network;
-use crate::network::{HostAccess, MAX_LOOPBACK_PORTS};
+use crate::network::HostAccess;
 use crate::workspace::judge::workspace_of;
 use crate::workspace::rules;
 use co_exec::Confinement;
@@ -54,11 +54,8 @@ pub(super) fn access(
         machine.paths.home.clone(),
     );
     let rules = judge.host_rules(&own);
-    if rules.loopback_ports().len() > MAX_LOOPBACK_PORTS {
-        return Err(format!(
-            "a command reaches {MAX_LOOPBACK_PORTS} ports of this machine at most: give fewer --allow-host"
-        ));
-    }
     let environment: Vec<_> = std::env::vars_os().collect();
-    Ok(Some(HostAccess::new(rules, &environment)))
+    let access = HostAccess::new(rules, &environment);
+    access.check()?;
+    Ok(Some(access))
 }

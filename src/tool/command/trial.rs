@@ -239,7 +239,7 @@ impl CommandCall {
             }
         };
         let needs_no_answer = tried.needs_no_answer();
-        tried.summary.notes.extend(hosts.reached());
+        tried.summary.notes.extend(hosts.words());
         let ended = EndedTrial {
             tried,
             result,

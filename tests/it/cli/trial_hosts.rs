@@ -30,7 +30,10 @@ impl FileServer {
     }
 
     pub(crate) fn start_at(address: &str) -> Self {
-        let listener = TcpListener::bind((address, 0)).unwrap();
+        Self::serve(TcpListener::bind((address, 0)).unwrap())
+    }
+
+    fn serve(listener: TcpListener) -> Self {
         let server = Self {
             port: listener.local_addr().unwrap().port(),
             files: Arc::default(),
@@ -546,4 +549,92 @@ fn the_doctor_tries_each_way_to_a_host() {
         let expected = "warn  hosts: no network by host: commands cannot have a network of their own here: sandbox_namespaces is off";
         assert_eq!(row, expected);
     }
+}
+
+#[test]
+fn the_proxy_of_a_clients_own_settings_does_not_win() {
+    // Nobody listens there.
+    let dead = "http://127.0.0.1:9";
+    let script = format!(
+        "mkdir -p src .cargo; echo 'fn main() {{}}' > src/main.rs
+         printf '[package]\\nname = \"w\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[dependencies]\\nown-pkg = \"1\"\\n' > Cargo.toml
+         printf '[http]\\nproxy = \"{dead}\"\\n[source.crates-io]\\nreplace-with = \"t\"\\n[source.t]\\n' > .cargo/config.toml
+         printf 'registry = \"sparse+http://files.test/index/\"\\n[net]\\nretry = 0\\n' >> .cargo/config.toml
+         printf 'proxy={dead}\\nhttps-proxy={dead}\\n' > .npmrc; echo '{{}}' > package.json
+         printf '[global]\\nproxy = {dead}\\n' > pip.conf
+         git config --global http.proxy {dead}"
+    );
+    let (scene, server) = (Scene::new(&script), FileServer::start());
+    let lines = [
+        format!("CARGO_HOME=$TMPDIR/cargo {} -q fetch", env!("CARGO")),
+        "npm install --silent --no-audit --no-fund --fetch-retries 0 --registry http://files.test/ own-pkg".to_owned(),
+        "PIP_CONFIG_FILE=$PWD/pip.conf $(python3 -c 'import sys; print(sys.executable)') -m pip install -q --disable-pip-version-check \
+         --retries 0 --no-deps --trusted-host files.test --index-url http://files.test/simple --target lib own-pkg"
+            .to_owned(),
+        "git ls-remote http://files.test/r".to_owned(),
+    ];
+    for (number, line) in lines.iter().enumerate() {
+        // The server has nothing, but is asked.
+        let done = server.exec(&scene, &["--drop", "--allow-host", "files.test", line]);
+        let told = said(&done);
+        assert!(
+            told[0].starts_with("[it reached files.test:80 ("),
+            "{line}: {done:?}"
+        );
+        assert!(server.requests().len() > number, "{line}: {done:?}");
+    }
+}
+
+#[test]
+fn the_certificates_of_the_person_are_readable() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    scene.bash(
+        "mkdir \"$HOME/own\"; cd \"$HOME/own\"; printf -- '-----BEGIN CERTIFICATE-----\\nx\\n' > ca.crt; cp ca.crt key.crt
+         printf -- '-----BEGIN PRIVATE KEY-----\\n' >> key.crt; echo secret > other",
+    );
+    let own = scene.home.join("own");
+    let line = "grep -c BEGIN \"$SSL_CERT_FILE\"; cat \"$REQUESTS_CA_BUNDLE\" || cat \"${SSL_CERT_FILE%/*}/other\" || echo closed";
+    for level in [TRIAL, WORKSPACE] {
+        let mut command = scene.command_at(level, &["--allow-host", "files.test", line]);
+        command.env("SSL_CERT_FILE", own.join("ca.crt"));
+        command.env("REQUESTS_CA_BUNDLE", own.join("key.crt"));
+        let done = command.output().unwrap();
+        let output = text(&done.stdout);
+        assert!(
+            output.starts_with("1\n") && output.contains("\nclosed\n"),
+            "{done:?}"
+        );
+        assert!(!output.contains("secret"), "{done:?}");
+    }
+    assert_eq!(server.requests(), [""; 0]);
+}
+
+#[test]
+fn localhost_and_its_two_addresses_are_three_permissions() {
+    let (scene, server) = (Scene::new("echo 1 > a"), FileServer::start());
+    let port = server.port;
+    server.add("/f", "v4\n");
+    // Two servers at one port.
+    let Ok(other) = TcpListener::bind(("::1", port)) else {
+        return;
+    };
+    let other = FileServer::serve(other);
+    other.add("/f", "v6\n");
+    let line = format!(
+        "for h in 127.0.0.1 '[::1]' localhost; do curl -sS --max-time 5 http://$h:{port}/f 2>&1 | sed 's/curl: (7).*/refused/'; done"
+    );
+    let check = |hosts: &[&str], expected: &str| {
+        let hosts = hosts
+            .iter()
+            .flat_map(|host| ["--allow-host".to_owned(), format!("{host}:{port}")]);
+        let args: Vec<_> = hosts.chain([line.clone()]).collect();
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let done = scene.exec(&args);
+        let output = text(&done.stdout);
+        let two: Vec<_> = output.lines().take(2).collect();
+        assert_eq!(two.join(" "), expected, "{args:?}: {done:?}");
+    };
+    check(&["127.0.0.1"], "v4 refused");
+    check(&["[::1]"], "refused v6");
+    check(&["localhost"], "v4 v6");
 }

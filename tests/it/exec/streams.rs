@@ -287,7 +287,7 @@ async fn an_agent_has_its_places_and_reaches_only_its_caller() {
     };
     let started = bench
         .executor
-        .start_listening(spec, Streams::Pipes, &[17_480])
+        .start_listening(spec, Streams::Pipes, &["127.0.0.1:17480".parse().unwrap()])
         .await;
     let (mut running, listeners) = started.unwrap();
     let listener = listeners.into_iter().next().unwrap();

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,17 @@ pub(crate) struct StartRequest<'a> {
     pub(crate) reports: bool,
     /// The secrets of the workspace to hide from the command.
     pub(crate) secrets: Option<SecretWatch>,
-    /// The ports of its own loopback interface that get a listening socket.
-    pub(crate) ports: &'a [u16],
+    /// The addresses of its own loopback interface that get a listening socket.
+    pub(crate) ports: &'a [SocketAddr],
+}
+
+/// The reason why a command did not begin.
+#[derive(Debug)]
+pub(crate) enum NotBegun {
+    /// A secret moved before it was hidden.
+    Moved(PathBuf),
+    /// Not all listening sockets of its network came.
+    SocketsLost,
 }
 
 /// A started process.
@@ -75,6 +84,8 @@ pub(crate) struct StartedProcess {
     /// The confinement, with the private temporary directory.
     pub(crate) confined: Option<ConfinedCommand>,
     pub(crate) group: Option<Group>,
+    /// The listening sockets that its launcher passes on.
+    pub(crate) sockets: usize,
 }
 
 impl StartedProcess {
@@ -82,8 +93,8 @@ impl StartedProcess {
     /// sockets of its own network, one for each port that was asked for. If the wait is given up, the process is killed.
     ///
     /// # Errors
-    /// A secret moved before it was hidden. The error is its path. The command did not start, and no process is left.
-    pub(crate) async fn begin(mut self) -> Result<(Self, Vec<TcpListener>), PathBuf> {
+    /// The command did not start, and no process is left.
+    pub(crate) async fn begin(mut self) -> Result<(Self, Vec<TcpListener>), NotBegun> {
         let confined = self.confined.as_mut();
         let Some(gate) = confined.and_then(ConfinedCommand::take_gate) else {
             return Ok((self, Vec::new()));
@@ -96,8 +107,9 @@ impl StartedProcess {
             // If it fails, what the command makes counts as made by others.
             let _done = tokio::task::spawn_blocking(starts).await;
         };
-        let path = match gate.open(prepare).await {
-            Ok(GateEnd::Moved(path)) => path,
+        let why = match gate.open(self.sockets, prepare).await {
+            Ok(GateEnd::Moved(path)) => NotBegun::Moved(path),
+            Ok(GateEnd::SocketsLost) => NotBegun::SocketsLost,
             // Without a message, the outcome of the process has the reason.
             Err(_) | Ok(GateEnd::Failed) => {
                 given_up.0 = None;
@@ -110,7 +122,7 @@ impl StartedProcess {
         };
         // It ends by itself. A trial's layer is in use until then.
         let _ended = self.ended.readable().await;
-        Err(path)
+        Err(why)
     }
 }
 
@@ -234,6 +246,7 @@ pub(crate) fn start(request: StartRequest<'_>) -> Result<StartedProcess, Error> 
         pipes,
         confined,
         group: request.group,
+        sockets: request.ports.len(),
     })
 }
 

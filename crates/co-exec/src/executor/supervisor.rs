@@ -115,6 +115,7 @@ impl Supervisor {
             confined: _,
             input: _,
             reports: _,
+            sockets: _,
             pipes: _,
         } = new_command.started;
         let held = new_command.held;

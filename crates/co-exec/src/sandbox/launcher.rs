@@ -3,6 +3,7 @@
 mod protected;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,8 +61,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) secrets: Option<SecretWatch>,
     /// True if somebody opens the gate of the command when its secrets are hidden.
     pub(crate) waits: bool,
-    /// The ports of its own loopback interface that get a listening socket, if it has such an interface.
-    pub(crate) ports: &'a [u16],
+    /// The addresses of its own loopback interface that get a listening socket, if it has such an interface.
+    pub(crate) ports: &'a [SocketAddr],
     /// True if the command's streams are a terminal.
     pub(crate) terminal: bool,
 }

@@ -1,7 +1,7 @@
 //! The network of a command, in the launcher.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use nix::libc;
@@ -62,11 +62,10 @@ fn set_loopback_up() -> io::Result<()> {
     }
 }
 
-/// Returns a listening socket for each of these ports.
+/// Returns a listening socket for each of these addresses.
 ///
 /// # Errors
 /// The kernel refuses one of them.
-pub(super) fn listen(ports: &[u16]) -> io::Result<Vec<TcpListener>> {
-    let bind = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port));
-    ports.iter().map(bind).collect()
+pub(super) fn listen(addresses: &[SocketAddr]) -> io::Result<Vec<TcpListener>> {
+    addresses.iter().map(TcpListener::bind).collect()
 }

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -56,8 +57,8 @@ pub(super) struct ConfinedPlan {
     pub mounts: Option<Mounts>,
     /// The descriptor of the gate that the command passes when its secrets are hidden, if there is one.
     pub gate: Option<RawFd>,
-    /// The ports of the command's own loopback interface that get a listening socket, which the gate passes on.
-    pub ports: Vec<u16>,
+    /// The addresses of the command's own loopback interface that get a listening socket, which the gate passes on.
+    pub ports: Vec<SocketAddr>,
     /// The PID namespace of the command, if it gets one, beside the mount namespace.
     pub processes: Option<PidNamespace>,
 }
@@ -283,7 +284,7 @@ mod tests {
                 }],
                 mounts: Some(Mounts::default()),
                 gate: Some(11),
-                ports: vec![80],
+                ports: vec!["127.0.0.1:80".parse().unwrap()],
                 processes: Some(PidNamespace::default()),
             }),
         }));

@@ -23,7 +23,7 @@ use crate::inherited;
 const READY: &[u8] = b".";
 
 /// The most listening sockets of one command.
-pub(super) const MAX_LISTENERS: usize = 32;
+pub(super) const MAX_LISTENERS: usize = 64;
 
 /// The space for a message with that many descriptors.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_LISTENERS));
@@ -43,6 +43,8 @@ pub(crate) enum GateEnd {
     Started(Vec<TcpListener>),
     /// The path of what has moved.
     Moved(PathBuf),
+    /// Not all listening sockets came: this process has too many open files. The launcher does not start the command.
+    SocketsLost,
     /// The launcher failed for another reason, which it prints.
     Failed,
 }
@@ -72,11 +74,16 @@ impl StartGate {
         self.launchers.as_raw_fd()
     }
 
-    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command.
+    /// Waits until all is protected. Then runs `prepare`, and lets the launcher start the command, unless fewer than `sockets`
+    /// listening sockets came.
     ///
     /// # Errors
     /// The launcher cannot be reached.
-    pub(crate) async fn open(self, prepare: impl AsyncFnOnce()) -> io::Result<GateEnd> {
+    pub(crate) async fn open(
+        self,
+        sockets: usize,
+        prepare: impl AsyncFnOnce(),
+    ) -> io::Result<GateEnd> {
         drop(self.launchers);
         let mut gate = tokio::net::UnixStream::from_std(self.own)?;
         let (mut message, mut listeners) = (Vec::new(), Vec::new());
@@ -85,6 +92,9 @@ impl StartGate {
             if gate.async_io(Interest::READABLE, receive).await? == 0 {
                 break;
             }
+        }
+        if message == READY && listeners.len() != sockets {
+            return Ok(GateEnd::SocketsLost);
         }
         if message == READY {
             prepare().await;
@@ -156,4 +166,35 @@ fn receive(
     }
     message.extend_from_slice(&bytes[..received.bytes]);
     Ok(received.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn end(sent: usize, wanted: usize) -> GateEnd {
+        let gate = StartGate::new().unwrap();
+        let launchers = LauncherGate(gate.launchers.try_clone().unwrap().into());
+        let listeners = (0..sent).map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let passing = std::thread::spawn({
+            let listeners = listeners.collect();
+            move || launchers.pass(listeners).is_ok()
+        });
+        let end = gate.open(wanted, async || {}).await.unwrap();
+        let started = matches!(end, GateEnd::Started(_));
+        assert_eq!(passing.join().unwrap(), started);
+        end
+    }
+
+    #[tokio::test]
+    async fn a_command_starts_only_with_all_its_sockets() {
+        let all = end(3, 3).await;
+        assert!(
+            matches!(&all, GateEnd::Started(listeners) if listeners.len() == 3),
+            "{all:?}"
+        );
+        assert!(matches!(end(0, 0).await, GateEnd::Started(_)));
+        assert!(matches!(end(2, 3).await, GateEnd::SocketsLost));
+        assert!(matches!(end(0, 1).await, GateEnd::SocketsLost));
+    }
 }

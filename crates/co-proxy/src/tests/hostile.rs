@@ -1,6 +1,7 @@
 //! Commands that try to reach more than they may.
 
 use super::*;
+use crate::Host;
 
 /// Checks that a text is answered by a status and reaches no server.
 async fn check(request: &str, status: &str) {
@@ -10,7 +11,10 @@ async fn check(request: &str, status: &str) {
     let answer = scene.send(&request).await;
     assert!(answer.starts_with(status), "{request}: {answer}");
     assert!(server.heads().is_empty(), "{request}");
-    assert!(scene.traffic().iter().all(|it| !it.reached));
+    let traffic = scene.traffic();
+    assert!(traffic.iter().all(|it| it.connections == 0));
+    let is_noted = traffic.iter().any(|it| it.refused.is_some());
+    assert_eq!(is_noted, status.contains("403"), "{request}");
 }
 
 #[tokio::test]
@@ -29,7 +33,7 @@ async fn what_is_no_request_for_a_proxy_is_refused() {
     .await;
     check(
         "GET http://good.example:443/ HTTP/1.1\r\nHost: good.example:443\r\n\r\n",
-        bad,
+        "HTTP/1.1 403 ",
     )
     .await;
     check(
@@ -47,7 +51,7 @@ async fn what_is_no_request_for_a_proxy_is_refused() {
 
 #[tokio::test]
 async fn the_header_host_names_the_host_of_the_url() {
-    let bad = "HTTP/1.1 400 ";
+    let bad = "HTTP/1.1 403 ";
     let url = "GET http://good.example:PORT/ HTTP/1.1\r\n";
     check(&format!("{url}Host: bad.example:PORT\r\n\r\n"), bad).await;
     check(&format!("{url}Host: good.example\r\n\r\n"), bad).await;
@@ -197,6 +201,36 @@ async fn of_several_addresses_only_the_allowed_ones_are_tried() {
 }
 
 #[tokio::test]
+async fn an_address_that_a_rule_denies_is_reached_by_no_name_and_in_no_form() {
+    let (port, _server) = super::echo().await;
+    let all = ["1.1.1.1", "::ffff:1.1.1.1", "64:ff9b::101:101"];
+    let denied = |names: &[&str]| {
+        Scene::new(Parts {
+            names: vec![(
+                "good.example",
+                vec![names.iter().map(|it| ip(it)).collect()],
+            )],
+            denied_addresses: vec!["1.1.1.1".to_owned()],
+            ..Parts::default()
+        })
+    };
+    let scene = denied(&all);
+    let answer = scene.tunnel("good.example:7").await.unwrap_err();
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    assert!(answer.contains("and the rule `x` denies it"), "{answer}");
+    assert!(scene.traffic()[0].refused.is_some());
+    for address in ["1.1.1.1", "[::ffff:1.1.1.1]", "[64:ff9b::101:101]"] {
+        let host = address.parse::<Host>().unwrap().to_string();
+        scene.decider.targets.lock().unwrap().push(host);
+        let answer = scene.tunnel(&format!("{address}:7")).await.unwrap_err();
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{address}: {answer}");
+    }
+    // Another address of the name is not denied.
+    let scene = denied(&["1.1.1.1", "127.0.0.1"]);
+    assert!(scene.tunnel(&format!("good.example:{port}")).await.is_ok());
+}
+
+#[tokio::test]
 async fn an_endless_head_is_cut() {
     let scene = Scene::new(Parts::default());
     let mut client = scene.client().await;
@@ -303,7 +337,7 @@ async fn only_so_many_targets_are_counted() {
         servers.push(server);
         assert!(scene.tunnel(&format!("good.example:{port}")).await.is_ok());
     }
-    assert!(scene.traffic().iter().all(|it| it.reached));
+    assert!(scene.traffic().iter().all(|it| it.connections > 0));
     let (port, _server) = echo().await;
     let answer = scene.tunnel(&format!("good.example:{port}")).await;
     let answer = answer.unwrap_err();
@@ -324,8 +358,8 @@ async fn a_connect_to_the_port_of_plain_http_carries_requests_for_that_host_alon
         |host: &str| format!("GET /a?b HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     for (request, status) in [
         (get("good.example"), "HTTP/1.1 200 "),
-        (get("bad.example"), "HTTP/1.1 400 "),
-        (get("good.example:81"), "HTTP/1.1 400 "),
+        (get("bad.example"), "HTTP/1.1 403 "),
+        (get("good.example:81"), "HTTP/1.1 403 "),
         (
             "CONNECT good.example:7 HTTP/1.1\r\n\r\n".to_owned(),
             "HTTP/1.1 400 ",
