@@ -1,11 +1,11 @@
 //! The paths of this machine's toolchains, from the home directory and the command's own variables.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::path::{self, KnownPlaces};
 use super::place_pattern::expand;
+use crate::beneath;
 use crate::places::home::{self, CERTIFICATES, GIT, TOOLCHAINS};
 
 const PATH: &str = "PATH";
@@ -93,20 +93,9 @@ pub(super) fn places(
 
 /// Returns whether this is a file with certificates and without a private key.
 fn has_only_certificates(path: &Path) -> bool {
-    let is_file = path.metadata().is_ok_and(|it| it.is_file());
-    let text = || {
-        let mut text = Vec::new();
-        let file = std::fs::File::open(path)?;
-        file.take(MAX_CERTIFICATES + 1).read_to_end(&mut text)?;
-        Ok::<_, std::io::Error>(text)
-    };
-    let Some(text) = is_file.then(text).and_then(Result::ok) else {
-        return false;
-    };
+    let text = beneath::read_resolved(path, MAX_CERTIFICATES).unwrap_or_default();
     let has = |words: &[u8]| text.windows(words.len()).any(|it| it == words);
-    text.len() as u64 <= MAX_CERTIFICATES
-        && has(b"-----BEGIN CERTIFICATE-----")
-        && !has(b"PRIVATE KEY")
+    has(b"-----BEGIN CERTIFICATE-----") && !has(b"PRIVATE KEY")
 }
 
 #[cfg(test)]
