@@ -53,6 +53,12 @@ describe('a question about a change', function()
     same({ 'CoReviewRemoved', 'CoReviewAdded', 'CoReviewAdded', 'none' }, found)
   end)
 
+  it('names the directory if it is not that of Neovim', function()
+    local nvim = editor()
+    nvim:receive(ask_change(1, { cwd = '/srv/proj-fix' }))
+    nvim:wait_screen('in   /srv/proj-fix')
+  end)
+
   it('shows a name with line breaks as one line', function()
     local nvim = editor()
     nvim:receive(ask_change(1, {

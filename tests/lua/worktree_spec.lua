@@ -39,7 +39,10 @@ describe('/worktree', function()
     vim.fn.mkdir(dir .. '-fix-login')
     nvim:receive(messages.ended(run.run, 0))
     nvim:wait("return vim.fn.bufexists('co://chat/1') == 1")
-    same(dir .. '-fix-login', nvim:lua("return require('co.chat.registry').get(1).state.cwd"))
+    -- Neovim itself stays in its directory.
+    nvim:lua("vim.cmd('Co go on')")
+    nvim:wait('return #_G.sent > 1')
+    same(dir .. '-fix-login', nvim:sent('prompt')[1].cwd)
   end)
 
   it('opens no chat if git fails or the person says no', function()

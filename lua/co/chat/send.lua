@@ -41,7 +41,8 @@ function M.message(chat, message, cwd)
     )
     return false
   end
-  local directory = usable_directory(chat, cwd)
+  -- The first message makes the chat, in the directory that it was opened in.
+  local directory = usable_directory(chat, chat.state.model == '' and chat.cwd or cwd)
   if not directory then
     return false
   end

@@ -37,6 +37,10 @@ local function text_of(question)
     for index, reason in ipairs(question.reasons) do
       add(text, (index == 1 and 'why  ' or '     ') .. reason, 'CoApprovalReason', 5)
     end
+    if question.cwd ~= vim.fn.getcwd() then
+      -- The chat works in another directory, such as a worktree.
+      add(text, 'in   ' .. printable.path(question.cwd), 'CoApprovalLabel', 0, 4)
+    end
   end
   if change.unsaved then
     local whose = unsaved_buffers(question)
