@@ -7,10 +7,10 @@ CHAOS := cli::message editor::surroundings editor::backend editor::drill editor:
 	editor::quit editor::turns exec::faults exec::watchdog exec::leftovers sandbox::bombs
 # Neovim logs to the state directory of the person otherwise.
 export NVIM_LOG_FILE := /dev/null
-.PHONY: help demo record test fuzz chaos bench lint format build clean
+.PHONY: help demo record test test-agents fuzz chaos bench lint format build clean
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Try co in a copy of a small project, with a model that runs here
 	@python3 scripts/demo.py
@@ -20,6 +20,9 @@ record: ## Record the sessions of docs/recordings; takes tmux
 
 test: ## Run every test: the set-up, the backend, Lua, and all of it together
 	@bash scripts/test.sh
+
+test-agents: ## Run real agents in co, offline (codex by npm; no part of `make test`)
+	@python3 scripts/test_agents.py
 
 fuzz: ## Run the tests with generated input, with more of it (CASES=40000)
 	CO_TEST_CASES=$(or $(CASES),40000) PROPTEST_CASES=$(or $(CASES),40000) cargo test --workspace --locked --no-fail-fast -- $(GENERATED)

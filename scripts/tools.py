@@ -128,22 +128,26 @@ class Tools:
         run(command, f"{name} needs Python's venv module: install it (Debian: python3-venv)")
         self.stamp("venv", sys.version)
 
-    def npm(self, inside: str) -> pathlib.Path:
-        """Install what `scripts/npm` pins, unless it is there, and return one file of it."""
+    def codex_acp(self) -> pathlib.Path:
+        """Return the program that makes codex an agent of the Agent Client Protocol. It brings codex."""
+        return self.npm("@agentclientprotocol/codex-acp/dist/index.js", "agents")
+
+    def npm(self, inside: str, pinned: str = "npm") -> pathlib.Path:
+        """Install what a directory of `scripts` pins, unless it is there, and return one file of it."""
         package = inside.rsplit("/", 1)[0]
         node = self.node()
-        home = self.home / "npm"
+        home = self.home / pinned
         with self.locked():
-            key = stamp_of(SCRIPTS / "npm" / "package-lock.json")
-            if not self.is_stamped("npm", key) or not (home / "node_modules" / inside).exists():
+            key = stamp_of(SCRIPTS / pinned / "package-lock.json")
+            if not self.is_stamped(pinned, key) or not (home / "node_modules" / inside).exists():
                 say(f"installing the npm packages into {home}")
                 home.mkdir(parents=True, exist_ok=True)
                 for name in ("package.json", "package-lock.json"):
-                    shutil.copy(SCRIPTS / "npm" / name, home / name)
+                    shutil.copy(SCRIPTS / pinned / name, home / name)
                 command = [*npm_of(node), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
                 problem = f"{package} could not be installed: connect to the registry and try again"
                 run([*command, "--loglevel=error"], problem, cwd=home)
-                self.stamp("npm", key)
+                self.stamp(pinned, key)
         return expect(home / "node_modules" / inside, package)
 
     def in_packages(self, inside: str) -> pathlib.Path:

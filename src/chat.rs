@@ -3,6 +3,7 @@
 //! It must not know RPC, a provider's protocol or markdown. It gets messages from the person ([`Msg`]) and from its turn
 //! (`turn::TurnEvent`), handles them one at a time, and sends [`ChatEvent`]s to its front end.
 
+mod agent_turn;
 mod command_questions;
 mod contexts;
 pub mod events;
@@ -45,6 +46,7 @@ use self::running_turn::RunningTurn;
 use self::skills::Skills;
 use self::status::Status;
 use self::turn::Purpose;
+use crate::agent::AgentProcess;
 use crate::protocol::{LineRange, NoticeLevel};
 use crate::services::Services;
 use crate::tool::ToolSet;
@@ -76,6 +78,8 @@ struct Chat {
     /// The person cancelled and has typed nothing since. Another cancel drops the queue.
     cancel_pressed: bool,
     running: Option<RunningTurn>,
+    /// The process of the chat's agent, while no turn has it.
+    agent: Option<Box<AgentProcess>>,
     permissions: Permissions,
     tools: ToolSet,
     /// The lines that the last prompt asked to change.
@@ -128,6 +132,7 @@ impl Chat {
             queue: PromptQueue::default(),
             cancel_pressed: false,
             running: None,
+            agent: None,
             permissions: Permissions::default(),
             tools: ToolSet::built_in(),
             range: None,

@@ -4,6 +4,7 @@
 //! Each setting is one row of `table`, from which parsing, errors and the help derive. To add a setting, add a row and
 //! a field of [`Config`]. This module knows nothing of the effect of a setting.
 
+mod agents;
 mod given;
 mod help;
 mod layers;
@@ -17,6 +18,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use agents::{AgentConfinement, AgentSettings};
 pub use given::GivenSettings;
 pub use help::{
     help, help_environment, help_inherit, help_obeyed, help_secret_names, help_unasked,
@@ -37,6 +39,12 @@ pub struct Config {
     pub llm: co_llm::ProviderSettings,
     /// The other providers, by the names that the person gave them.
     pub providers: Vec<co_llm::ProviderSettings>,
+    /// The agents that the person set.
+    pub agents: Vec<AgentSettings>,
+    /// The most bytes of memory of an agent with all its processes; none means no limit, here and below.
+    pub agent_memory: Option<u64>,
+    /// The most processes and threads of an agent.
+    pub agent_processes: Option<u64>,
     /// The prices of models that the person gave.
     pub prices: co_llm::Prices,
     pub policy: co_policy::PolicySettings,
@@ -137,6 +145,9 @@ impl Default for Config {
             wrong: None,
             llm: co_llm::ProviderSettings::default(),
             providers: Vec::new(),
+            agents: Vec::new(),
+            agent_memory: Some(16 << 30),
+            agent_processes: Some(4096),
             prices: co_llm::Prices::default(),
             policy: co_policy::PolicySettings::default(),
             exec: co_exec::ExecSettings::new(PathBuf::new()),

@@ -1,6 +1,6 @@
 //! The backend of co, an agent and a shell for Neovim.
 //!
-//! A module may use those that stand below it in this list, and the crates `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
+//! A module may use those that stand below it in this list, and the crates `co_acp`, `co_llm`, `co_exec`, `co_proxy`, `co_policy` and `co_edit`:
 //!
 //! | module | content |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | [`front_end`] | markdown and messages for Neovim, made from the events of a chat |
 //! | [`run`] | the person's own commands (`:Co!`) |
 //! | [`chat`] | one conversation: turns, steps, calls, questions, jobs |
+//! | [`agent`] | other agents: their presets, and the confined process of one |
 //! | [`tool`] | the tools of the model |
 //! | [`services`] | what all chats and runs share: the executor, the settings, the store, the judges |
 //! | [`trial`] | commands that run over a layer above the workspace, and their changes |
@@ -30,6 +31,7 @@
 //! The private modules `shared_file` and `rotation` hold what several of these share for their files, and `blocking` runs work that
 //! waits for files. `text` makes short, printable forms of texts, and `cancellable` waits for a command that can be cancelled.
 
+pub mod agent;
 pub mod app;
 pub mod audit;
 mod blocking;

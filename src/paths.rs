@@ -139,6 +139,11 @@ impl Paths {
         self.state.join("trials")
     }
 
+    /// Returns the directory of the directories of agents, which the first one makes.
+    pub fn agents(&self) -> PathBuf {
+        self.data.join("agents")
+    }
+
     /// Returns the directory of the sockets of editors, which the first one makes.
     pub fn editors(&self) -> PathBuf {
         self.state.join("editors")

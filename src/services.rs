@@ -1,5 +1,6 @@
 //! The services that all chats of a backend share: the executor, the settings, the store, the judges.
 
+mod agent_label;
 pub(crate) mod audit_task;
 pub(crate) mod foreground;
 pub(crate) mod instruction_answers;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
+use self::agent_label::AgentLabel;
 use self::foreground::Foreground;
 use self::instruction_answers::InstructionAnswers;
 use self::running_jobs::RunningJobs;
@@ -98,6 +100,8 @@ pub struct ServicePaths {
     pub checkpoints: PathBuf,
     /// The directory of the layers of trials, which is made by the first trial.
     pub trials: PathBuf,
+    /// The directory of the directories of agents, each of which is made by the first start of its agent.
+    pub agents: PathBuf,
     /// The directory of the sockets by which commands of the person open files in Neovim, which is made by the first command.
     pub editors: PathBuf,
     /// The program of this process.
@@ -416,12 +420,15 @@ impl Services {
         }
     }
 
-    /// Returns the provider of the chat's choice, or else of the settings.
+    /// Returns the provider of the chat's choice, or else of the settings. That of a chat with an agent answers no request.
     ///
     /// # Errors
     /// No provider is set up, or its key is missing.
     pub fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Fault> {
-        (self.make_provider)(&self.config, choice)
+        match &choice.agent {
+            Some(name) => Ok(Arc::new(AgentLabel { name: name.clone() })),
+            None => (self.make_provider)(&self.config, choice),
+        }
     }
 
     /// Warns, once in each chat, that co cannot write the audit file.

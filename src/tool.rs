@@ -3,6 +3,7 @@
 //! A [`schema::Tool`] parses a call into a [`call::PlannedCall`], which is judged, asked about and carried out. `chat::turn::calls` does
 //! these steps; it knows commands from other calls, and no tool by its name. A chat has a [`ToolSet`].
 
+pub mod agent_call;
 mod ask;
 mod audit_lines;
 pub mod call;
@@ -106,6 +107,9 @@ impl ToolSet {
 
     /// Returns a call as the chat shows it, also if it is not valid, or of a tool that has gone.
     pub fn shown(&self, call: &Call) -> ShownCall {
+        if call.name == agent_call::NAME {
+            return agent_call::shown(call);
+        }
         let line = match self.find(&call.name).map(|tool| (tool.parse(call), tool)) {
             Some((Ok(planned), _)) => return planned.shown(),
             Some((Err(_), tool)) => {

@@ -135,6 +135,7 @@ fn services(
             trust: paths.trust_dir().map_err(|error| error.to_string())?,
             checkpoints: paths.checkpoints(),
             trials: paths.layers(),
+            agents: paths.agents(),
             editors: paths.editors(),
             program: std::env::current_exe().unwrap_or_default(),
         },

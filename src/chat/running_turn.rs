@@ -7,9 +7,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Chat;
+use super::agent_turn::{AgentTurn, since_last_turn};
 use super::events::ChatEvent;
 use super::retell;
 use super::turn::{self, CallQueue, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent};
+use crate::agent::AgentSpec;
 use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::call::CUT_OFF;
 use crate::tool::context::CallContext;
@@ -77,6 +79,16 @@ impl Chat {
             for_jobs: self.commands.host(),
             cancel: cancel.clone(),
         };
+        if let Some(spec) = self.agent_spec() {
+            let started = self.agent_turn(spec, context, chat);
+            return match started {
+                Ok(turn) => self.run_turn(receiver, cancel, turn.run()),
+                Err(why) => {
+                    self.services.notice(NoticeLevel::Error, why);
+                    self.end_turn(End::Failed, None).await;
+                }
+            };
+        }
         let turn = Turn {
             context: Arc::new(context),
             chat,
@@ -96,10 +108,53 @@ impl Chat {
             queue: CallQueue::default(),
             unanswered: Vec::new(),
         };
+        self.run_turn(receiver, cancel, turn.run());
+    }
+
+    /// Returns the turn of the chat's agent.
+    ///
+    /// # Errors
+    /// The agent cannot take the prompt, for this reason.
+    fn agent_turn(
+        &mut self,
+        spec: Result<AgentSpec, String>,
+        context: CallContext,
+        chat: ToChat,
+    ) -> Result<AgentTurn, String> {
+        let spec = spec?;
+        self.services
+            .config
+            .check()
+            .map_err(|fault| fault.to_string())?;
+        if context.looks_only {
+            return Err(format!(
+                "{} works in this chat, and co cannot keep it from more than planning: ask it for a plan in words",
+                spec.name
+            ));
+        }
+        let items = self.recorder.items();
+        Ok(AgentTurn {
+            context: Arc::new(context),
+            chat,
+            tools: self.tools.clone(),
+            spec,
+            process: self.agent.take().map(|process| *process),
+            prompt: since_last_turn(items),
+            has_past: items.iter().any(|item| matches!(item, Item::End { .. })),
+        })
+    }
+
+    /// Starts a turn.
+    fn run_turn(
+        &mut self,
+        events: mpsc::Receiver<TurnEvent>,
+        cancel: CancellationToken,
+        turn: impl Future<Output = TurnEnd> + Send + 'static,
+    ) {
         self.running = Some(RunningTurn {
-            events: receiver,
+            events,
             cancel,
-            task: tokio::spawn(turn.run()),
+            task: tokio::spawn(turn),
             calls_shown: retell::count_calls(self.recorder.items()),
         });
         let data = serde_json::json!({ "chat": self.id });
@@ -209,8 +264,10 @@ impl Chat {
                 fault: None,
                 failed_confined: Vec::new(),
                 unanswered: Vec::new(),
+                agent: None,
             }
         });
+        self.agent = ended.agent;
         self.permissions.learn(ended.failed_confined);
         // The turn did not ask about a commit.
         self.questions.withdraw_of_turn(self.commit.question());

@@ -86,6 +86,7 @@ impl Chat {
             (self.status.asks, "a question waits"),
             // co asks only about a few commands, such as those that it cannot read.
             (self.permissions.confirms(&self.services), "ASKS NOTHING"),
+            (self.agent_is_unconfined(), "AGENT NOT CONFINED"),
             (self.plans(), "PLANS"),
             (may_edit, "edits allowed"),
             (

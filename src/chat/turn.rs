@@ -14,15 +14,16 @@ use std::sync::Arc;
 
 use tokio::sync::{oneshot, watch};
 
-use self::event::Halt;
-pub(super) use self::event::{Snapshot, TurnEvent};
+pub(super) use self::event::{Halt, Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
 use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
 pub(super) use self::queue::CallQueue;
 pub(super) use self::refusal::RequestHistory;
 pub(super) use self::requests::whole_text;
+pub(super) use self::thought::LiveThought;
 pub(super) use self::to_chat::ToChat;
 use super::prompt::Budget;
+use crate::agent::AgentProcess;
 use crate::services::Services;
 use crate::tool::ToolSet;
 use crate::tool::call::CallResult;
@@ -73,6 +74,8 @@ pub(super) struct TurnEnd {
     pub failed_confined: Vec<String>,
     /// The calls whose questions nobody answered.
     pub unanswered: Vec<String>,
+    /// The agent of the chat, if one works in the place of a model and its process lives on.
+    pub agent: Option<Box<AgentProcess>>,
 }
 
 /// The notice to the person if they no longer trust the instructions.
@@ -99,6 +102,7 @@ impl Turn {
             fault,
             unanswered: self.unanswered,
             failed_confined: self.memory.permissions.failed_confined,
+            agent: None,
         }
     }
 

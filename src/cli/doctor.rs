@@ -3,6 +3,7 @@
 //! It changes nothing and never shows a key. It asks each provider of the settings for its models, and sends no other request
 //! to it.
 
+mod agents;
 mod check;
 mod container;
 mod landlock;
@@ -124,6 +125,7 @@ pub async fn checks(args: &DoctorArguments, found: &Findings, env: config::Env<'
     ));
     checks.push(system::shell(env).await);
     checks.extend(provider::checks(&config, env).await);
+    checks.extend(agents::checks(&config, env));
     let root = std::env::current_dir().map(|cwd| workspace_of(&cwd));
     checks.push(sandbox(probe));
     checks.extend(root.as_ref().ok().and_then(|root| trials(probe, root)));

@@ -11,6 +11,8 @@ pub struct ModelChoice {
     /// A model of the usual provider, the name of a profile, or both as `profile/model`.
     pub model: Option<String>,
     pub effort: Option<co_llm::Effort>,
+    /// The agent that works in the chat in the place of a model.
+    pub agent: Option<String>,
 }
 
 impl ModelChoice {
@@ -22,11 +24,13 @@ impl ModelChoice {
                 provider,
                 profile,
                 effort,
+                agent,
             } => Some((
                 Self {
                     provider: provider.clone(),
                     model: model.clone(),
                     effort: effort.as_deref().and_then(|name| name.parse().ok()),
+                    agent: agent.clone(),
                 },
                 profile.as_deref(),
             )),
@@ -129,6 +133,7 @@ mod tests {
                 provider: None,
                 model: model.map(str::to_owned),
                 effort: None,
+                agent: None,
             };
             config.provider_settings(&choice, &|_| None)
         };
@@ -177,6 +182,7 @@ mod tests {
                 provider: None,
                 model: Some(model.to_owned()),
                 effort: None,
+                agent: None,
             };
             let found = config.provider_settings(&choice, &|_| None);
             assert_eq!(found.model.as_deref(), Some(model));
@@ -208,6 +214,7 @@ mod tests {
             model: Some(model.to_owned()),
             profile: profile.map(str::to_owned),
             effort: Some("low".to_owned()),
+            agent: None,
         };
         assert_eq!(ModelChoice::recorded(&[]), (ModelChoice::default(), None));
         let items = [chosen("gpt-5.1", None), chosen("work/other", Some("work"))];
@@ -215,6 +222,7 @@ mod tests {
             provider: None,
             model: Some("work/other".to_owned()),
             effort: Some(co_llm::Effort::Low),
+            agent: None,
         };
         assert_eq!(ModelChoice::recorded(&items), (choice, Some("work")));
     }

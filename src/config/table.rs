@@ -1,5 +1,6 @@
 //! The table of all settings, by topic.
 
+mod agents;
 mod chat;
 mod exec;
 mod model;
@@ -12,6 +13,7 @@ use super::setting::Setting;
 pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
     let topics = [
         model::SETTINGS,
+        agents::SETTINGS,
         chat::SETTINGS,
         policy::SETTINGS,
         exec::SETTINGS,

@@ -66,8 +66,11 @@ pub(super) enum Kind {
     Pairs(fn(&mut Config, Vec<(String, String)>)),
     Object(fn(&mut Config, Value)),
     Prices(fn(&mut Config, Prices)),
-    /// Providers by name. Each is a table of settings, which the table of settings reads.
-    Profiles(fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>),
+    /// A table from names to tables of settings, which another function reads.
+    Tables {
+        accepts: &'static str,
+        read: fn(&mut Config, &Value, Option<&Path>) -> Result<(), BadValue>,
+    },
 }
 
 /// The value is not of the kind. [`Kind::accepts`] describes valid values.
@@ -116,9 +119,7 @@ impl Kind {
             Self::Argv(_) => "a list of texts, a program and its arguments".to_owned(),
             Self::Pairs(_) => "a table from names to texts".to_owned(),
             Self::Object(_) => "a table".to_owned(),
-            Self::Profiles(_) => {
-                "a table from names to tables of settings of the provider, of |co-provider| to |co-effort|".to_owned()
-            }
+            Self::Tables { accepts, .. } => (*accepts).to_owned(),
             Self::Prices(_) => {
                 "a table from models to tables of input, output, and if they differ \
                                 cached and written, in US dollars per million tokens"
@@ -199,7 +200,7 @@ impl Kind {
             Self::Pairs(set) => set(config, pairs(value)?),
             Self::Object(set) => set(config, Value::Object(object(value)?)),
             Self::Prices(set) => set(config, prices(value)?),
-            Self::Profiles(read) => read(config, value, home)?,
+            Self::Tables { read, .. } => read(config, value, home)?,
         }
         Ok(())
     }
@@ -216,7 +217,7 @@ impl Kind {
             },
             Self::Number { .. } | Self::Decimal { .. } => json()?,
             Self::Limit { .. } if text != "none" => json()?,
-            Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Profiles(_) => json()?,
+            Self::Pairs(_) | Self::Object(_) | Self::Prices(_) | Self::Tables { .. } => json()?,
             Self::Paths(_)
             | Self::Words(_)
             | Self::Rules(_)

@@ -236,6 +236,7 @@ impl CallView {
             Decision::Rule { rule } => format!("allowed by your rule {rule}"),
             Decision::AutoConfirm => "runs unasked: you allowed everything".to_owned(),
             Decision::Approved => "you: yes".to_owned(),
+            Decision::Agent => "the agent carries it out itself".to_owned(),
             Decision::Denied { reason } => {
                 self.words.push("you: no".to_owned());
                 return self

@@ -26,6 +26,7 @@ fn step(fault: &Fault) -> String {
             alternatives(&main_key_variables()),
             FALLBACK.title
         ),
+        Fault::AgentWorks { .. } => "`:Co /new` starts a chat with a model".into(),
         Fault::WrongSetting { .. } => {
             "`:checkhealth co` says how to correct it; then `:Co /new`, or restart Neovim".into()
         }

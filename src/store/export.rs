@@ -105,6 +105,7 @@ fn decided(decision: &Decision) -> String {
         } => format!("You denied it: {reason}"),
         Decision::Forbidden { why } => format!("Refused by a rule: {why}"),
         Decision::Withdrawn => "Not run: nobody answered.".to_owned(),
+        Decision::Agent => "The agent carried it out itself.".to_owned(),
     }
 }
 

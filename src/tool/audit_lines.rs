@@ -71,5 +71,6 @@ fn who(decision: &Decision) -> &'static str {
         Decision::AutoConfirm => "auto_confirm",
         Decision::Approved | Decision::Denied { .. } => "person",
         Decision::Withdrawn => "nobody",
+        Decision::Agent => "agent",
     }
 }

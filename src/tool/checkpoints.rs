@@ -45,6 +45,21 @@ impl CallContext {
         (window.is_ok() || !is_read).then_some(CallCheckpoint { by, window, head })
     }
 
+    /// Waits for the first checkpoint of the workspace, and returns the reason if there is none. A turn of an agent is one checkpoint,
+    /// so it must not begin before.
+    pub async fn first_checkpoint(&self) -> Option<String> {
+        let (checkpoints, judge) = (Arc::clone(&self.services.checkpoints), self.judge.clone());
+        let root = self.judge.root().to_owned();
+        let prepare = move || {
+            if let Ok(workspace) = checkpoints.workspace(&judge) {
+                workspace.prepare();
+            }
+            checkpoints.missing(&root)
+        };
+        let prepared = tokio::task::spawn_blocking(prepare).await;
+        prepared.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
     /// Takes a checkpoint at the start of an approved job. It finds the changes that the job makes while no call runs.
     pub(super) async fn job_checkpoint(
         &self,

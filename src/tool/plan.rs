@@ -19,10 +19,11 @@ use crate::text::{one_line, start_of};
 use co_llm::transcript::{self, Call, Item, ShownPart};
 
 /// The tool's name.
-const NAME: &str = "update_plan";
+pub const NAME: &str = "update_plan";
 
-/// The most steps of a plan, and the most bytes of a step that are shown.
-const MOST_STEPS: usize = 30;
+/// The most steps of a plan.
+pub const MOST_STEPS: usize = 30;
+/// The most bytes of a step that are shown.
 const LONGEST_STEP: usize = 200;
 
 /// The steps of the model's work.

@@ -10,6 +10,9 @@ pub(crate) const LONGEST_ANSWER: usize = 4 << 20;
 pub enum Fault {
     #[error("no provider is set up")]
     NoProvider,
+    /// The chat has an agent in the place of a model.
+    #[error("{name} works in this chat, so no model answers")]
+    AgentWorks { name: String },
     /// A wrong value could send prompts to another server than the person wants, or protect less.
     #[error("no prompt is sent, because {wrong} is wrong")]
     WrongSetting { wrong: String },

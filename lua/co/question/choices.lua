@@ -1,4 +1,4 @@
---- The kind of question that the model asks with choices. No answer to it approves anything.
+--- The kind of question with choices: of the model, where no answer approves anything, or of an agent that asks for permission.
 local command = require('co.question.command')
 local focus = require('co.ui.focus')
 local notify = require('co.ui.notify')

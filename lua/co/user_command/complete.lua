@@ -146,6 +146,11 @@ local function arguments(name, lead, wait)
     return starting({ 'auto', 'build', 'clean', 'docker', 'landlock', 'subprocess' }, lead)
   elseif name == 'model' then
     return starting(require('co.user_command.models').words(lead, wait), lead)
+  elseif name == 'agent' then
+    local set = require('co.config').settings().agents
+    local known =
+      vim.tbl_extend('force', { codex = {}, none = {} }, type(set) == 'table' and set or {})
+    return starting(vim.tbl_keys(known), lead)
   elseif name == 'effort' then
     return starting({ 'none', 'low', 'medium', 'high', 'max' }, lead)
   elseif name == 'errors' then

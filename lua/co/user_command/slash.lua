@@ -320,6 +320,7 @@ M.commands = {
   },
   resume = { about = 'continue an earlier chat' },
   model = { about = 'choose the model' },
+  agent = { about = 'let an agent such as codex work in the chat, before its first prompt' },
   effort = { about = 'say how hard the model thinks: none, low, medium, high or max' },
   real = {
     about = 'run the command of the last trial for real',

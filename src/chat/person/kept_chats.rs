@@ -71,6 +71,8 @@ impl Chat {
     /// Shows another transcript in place of the one on the screen.
     pub(in crate::chat) async fn show_resumed(&mut self, resumed: ChatEvent) {
         self.find_plan();
+        // The agent knows another chat.
+        self.agent = None;
         // Lua gets the file's id before the text.
         self.set_state(ChatState::Idle, String::new());
         self.answering = matches!(resumed, ChatEvent::Resumed { answered: true, .. });

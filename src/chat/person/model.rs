@@ -43,6 +43,12 @@ impl ChatModel {
     /// Returns the name of the model for the winbar; empty if no model is known yet.
     pub(in crate::chat) fn label(&self, config: &Config) -> String {
         match (&self.provider, &self.choice) {
+            (
+                _,
+                ModelChoice {
+                    agent: Some(agent), ..
+                },
+            ) => agent.clone(),
             (Some(provider), _) => provider.label(),
             (
                 None,
@@ -59,9 +65,21 @@ impl ChatModel {
         }
     }
 
-    /// Returns true if the person chose a model for the chat.
+    /// Returns true if the person chose a model or an agent for the chat.
     pub(in crate::chat) fn is_chosen(&self) -> bool {
-        self.choice.model.is_some()
+        self.choice.model.is_some() || self.choice.agent.is_some()
+    }
+
+    /// Returns the name of the agent that works in the place of a model, if one does.
+    pub(in crate::chat) fn agent(&self) -> Option<&str> {
+        self.choice.agent.as_deref()
+    }
+
+    /// Uses another choice from the next turn on.
+    pub(in crate::chat) fn choose(&mut self, choice: ModelChoice) {
+        self.choice = choice;
+        self.provider = None;
+        self.history = Arc::default();
     }
 
     /// Returns true while a model is looked up. A prompt waits for the result.
@@ -90,6 +108,9 @@ struct Candidate {
 impl Chat {
     /// Carries out `/model [name [provider]]`.
     pub(in crate::chat) fn switch_model(&mut self, args: &str) {
+        if self.is_only_for_models("/model") {
+            return;
+        }
         if args.is_empty() {
             return self.choose_model();
         }
@@ -103,6 +124,7 @@ impl Chat {
                 provider: None,
                 model: Some(args.to_owned()),
                 effort: self.model.choice.effort,
+                agent: None,
             });
         }
         match self.provider() {
@@ -154,6 +176,7 @@ impl Chat {
                 provider: None,
                 model: Some(format!("{provider}/{model}")),
                 effort,
+                agent: None,
             });
         }
         let known = provider_table::NAMES.contains(&provider)
@@ -162,6 +185,7 @@ impl Chat {
             provider: Some(provider.to_owned()),
             model: Some(model.to_owned()),
             effort,
+            agent: None,
         })
     }
 
@@ -183,6 +207,7 @@ impl Chat {
                 provider: None,
                 model: Some(name.to_owned()),
                 effort: self.model.choice.effort,
+                agent: None,
             };
             return self.use_model(candidates.pop().map_or(bare, |it| it.choice));
         }
@@ -230,6 +255,9 @@ impl Chat {
 
     /// Sets the effort with which the model thinks in this chat.
     pub(in crate::chat) fn switch_effort(&mut self, name: &str) {
+        if self.is_only_for_models("/effort") {
+            return;
+        }
         if name.is_empty() {
             let choices = Effort::NAMES.map(|name| Choice {
                 label: name.to_owned(),
@@ -334,6 +362,7 @@ impl Chat {
                 model: self.model.choice.model.clone(),
                 profile: config.profile_name(&self.model.choice),
                 effort: self.model.choice.effort.map(|effort| effort.to_string()),
+                agent: self.model.choice.agent.clone(),
             };
             self.recorder.record(chosen).await;
         }
@@ -343,9 +372,7 @@ impl Chat {
     /// chat goes to another provider.
     pub(in crate::chat) fn resume_choice(&mut self, items: &[Item]) {
         let (choice, profile) = ModelChoice::recorded(items);
-        self.model.choice = choice;
-        self.model.provider = None;
-        self.model.history = Arc::default();
+        self.model.choose(choice);
         let lost = profile.filter(|_| {
             self.services
                 .config

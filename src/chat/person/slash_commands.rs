@@ -24,6 +24,7 @@ impl Chat {
         match name {
             "model" => self.switch_model(args),
             "effort" => self.switch_effort(args),
+            "agent" => self.switch_agent(args),
             "retry" => self.retry().await,
             "continue" => self.go_on().await,
             "compact" => self.compact().await,
@@ -184,7 +185,8 @@ impl Chat {
     /// Returns true if a turn may start without a new prompt. Else tells the person the reason.
     fn may_start_turn(&self) -> bool {
         let prompted = |item: &Item| matches!(item, Item::User { .. });
-        if self.running.is_some() {
+        if self.is_only_for_models("this command") {
+        } else if self.running.is_some() {
             self.complain("a turn is running; <C-c> cancels it");
         } else if !self.recorder.items().iter().any(prompted) {
             self.complain("nothing was said in this chat yet");

@@ -117,6 +117,7 @@ impl Chat {
                 trust: real.join("trust"),
                 checkpoints: real.join("state/checkpoints"),
                 trials: real.join("state/trials"),
+                agents: real.join("data/agents"),
                 editors: real.join("state/editors"),
                 program: PathBuf::new(),
             },

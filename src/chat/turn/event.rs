@@ -44,7 +44,7 @@ pub(in crate::chat) struct Snapshot {
 }
 
 /// The reason why a turn ends early.
-pub(super) enum Halt {
+pub(in crate::chat) enum Halt {
     Cancelled,
     Fault(Fault),
     Guarded,

@@ -10,7 +10,7 @@ const MAX_LINE_BYTES: usize = 2_000;
 
 /// A thought of the model that is on the screen, but not complete.
 #[derive(Debug, Default)]
-pub(super) struct LiveThought {
+pub(in crate::chat) struct LiveThought {
     block: u64,
     /// The last line on the screen, and its index.
     last: String,
@@ -22,7 +22,7 @@ pub(super) struct LiveThought {
 }
 
 impl LiveThought {
-    pub(super) fn new(block: u64) -> Self {
+    pub(in crate::chat) fn new(block: u64) -> Self {
         Self {
             block,
             ..Self::default()
@@ -30,7 +30,7 @@ impl LiveThought {
     }
 
     /// Adds a piece. Returns the events that show it, none while a short piece waits for the end of its line.
-    pub(super) fn push(&mut self, piece: &str) -> Vec<ChatEvent> {
+    pub(in crate::chat) fn push(&mut self, piece: &str) -> Vec<ChatEvent> {
         let piece = match !self.begun && self.waiting.is_empty() {
             true => piece.trim_start(),
             false => piece,
@@ -63,7 +63,7 @@ impl LiveThought {
     }
 
     /// Returns the events that complete the thought; none if it is empty.
-    pub(super) fn end(mut self) -> Vec<ChatEvent> {
+    pub(in crate::chat) fn end(mut self) -> Vec<ChatEvent> {
         let mut events = self.show();
         if self.begun {
             events.push(ChatEvent::ThinkingEnded { block: self.block });

@@ -18,15 +18,15 @@ use co_llm::transcript::Item;
 pub(in crate::chat) struct ToChat(pub(in crate::chat) mpsc::Sender<TurnEvent>);
 
 impl ToChat {
-    pub(super) async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
+    pub(in crate::chat) async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
         self.0.send(event).await.map_err(|_| Halt::Cancelled)
     }
 
-    pub(super) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
+    pub(in crate::chat) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
         self.send(TurnEvent::Show(event.into())).await
     }
 
-    pub(super) async fn state(
+    pub(in crate::chat) async fn state(
         &self,
         state: ChatState,
         detail: impl Into<String>,
@@ -35,7 +35,7 @@ impl ToChat {
     }
 
     /// Writes an item to the transcript file. When this returns, the item may be shown and acted on.
-    pub(super) async fn record(&self, item: Item) -> Result<(), Halt> {
+    pub(in crate::chat) async fn record(&self, item: Item) -> Result<(), Halt> {
         let (done, written) = oneshot::channel();
         self.send(TurnEvent::Record(item, done)).await?;
         match written.await {
@@ -46,7 +46,7 @@ impl ToChat {
     }
 
     /// Records and shows a notice for the person.
-    pub(super) async fn note(&self, text: &str) -> Result<(), Halt> {
+    pub(in crate::chat) async fn note(&self, text: &str) -> Result<(), Halt> {
         let text = text.to_owned();
         self.record(Item::Notice { text: text.clone() }).await?;
         let caller = Caller::Agent;
@@ -54,7 +54,7 @@ impl ToChat {
     }
 
     /// Records a note for the model. With `once`, a retry of the answer does not send the note again.
-    pub(super) async fn tell_model(&self, text: String, once: bool) -> Result<(), Halt> {
+    pub(in crate::chat) async fn tell_model(&self, text: String, once: bool) -> Result<(), Halt> {
         let shown = ChatEvent::ToldModel(text.clone());
         self.record(Item::Note { text, once }).await?;
         self.show(shown).await

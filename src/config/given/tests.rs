@@ -19,7 +19,7 @@ fn other_value(setting: &Setting) -> Value {
         Kind::Url(_) => json!("http://127.0.0.1:1"),
         Kind::Path(_) => json!("~/other"),
         Kind::Pairs(_) | Kind::Object(_) => json!({ "name": "other" }),
-        Kind::Profiles(_) => json!({ "work": { "provider": "groq" } }),
+        Kind::Tables { .. } => json!({ "work": {} }),
         Kind::Prices(_) => json!({ "model": { "input": 1, "output": 2 } }),
     }
 }

@@ -142,7 +142,10 @@ pub(super) static SETTINGS: &[Setting] = &[
     setting(
         "providers",
         "{}",
-        Kind::Profiles(set_profiles),
+        Kind::Tables {
+            accepts: "a table from names to tables of settings of the provider, of |co-provider| to |co-effort|",
+            read: set_profiles,
+        },
         "Further providers, such as { work = { provider = 'openrouter', api_key_env = 'WORK_KEY' }, local = { base_url = \
          'http://127.0.0.1:8080' } }. |co-/model| and |co-model| choose one as `work`, or as `work/` and a model. Each takes the \
          settings above, and nothing of them reaches another one.",

@@ -84,6 +84,9 @@ pub enum Item {
         profile: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<String>,
+        /// The agent that works in the chat in the place of a model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
     },
     /// The person asked for another answer. The model is no longer sent the last one.
     Retried,
@@ -187,6 +190,8 @@ pub enum Decision {
     Forbidden { why: String },
     /// Nobody could answer the question, or the turn was cancelled while it waited.
     Withdrawn,
+    /// Another agent carries it out itself, as far as the confinement of its process allows.
+    Agent,
 }
 
 impl Decision {
@@ -197,7 +202,8 @@ impl Decision {
             | Self::Tried
             | Self::Rule { .. }
             | Self::AutoConfirm
-            | Self::Approved => true,
+            | Self::Approved
+            | Self::Agent => true,
             Self::Denied { .. } | Self::Forbidden { .. } | Self::Withdrawn => false,
         }
     }

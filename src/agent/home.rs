@@ -1,0 +1,94 @@
+//! The own directory of a confined agent, with links to what it reads and writes of the person's directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::preset::AgentHome;
+use crate::paths::private_dir;
+use co_exec::GrantedPlaces;
+
+/// Makes the directory `own` of an agent, and adds what it may use to `places`.
+///
+/// The agent may change all in `own`, also while this runs. So this only removes and makes links there, and follows none.
+///
+/// # Errors
+/// The directory cannot be made.
+pub(super) fn prepare(
+    own: &Path,
+    home: &AgentHome,
+    of_person: Option<&Path>,
+    places: &mut GrantedPlaces,
+) -> io::Result<()> {
+    private_dir(own)?;
+    places.write.push(own.to_owned());
+    let Some(of_person) = of_person else {
+        return Ok(());
+    };
+    let read = home.read.iter().map(|name| (name, false));
+    let write = home.write.iter().map(|name| (name, true));
+    for (name, is_written) in read.chain(write) {
+        let (target, link) = (of_person.join(name), own.join(name));
+        if !target.exists() {
+            continue;
+        }
+        let granted = match is_written {
+            true => &mut places.write,
+            false => &mut places.read,
+        };
+        granted.push(target.clone());
+        replace_by_link(&target, &link);
+    }
+    Ok(())
+}
+
+/// Makes a link. A file in its place is removed. A directory stays: then the agent works without what the link would show.
+fn replace_by_link(target: &Path, link: &PathBuf) {
+    let is_there = std::fs::read_link(link).is_ok_and(|to| to == target);
+    if is_there {
+        return;
+    }
+    let _missing = std::fs::remove_file(link);
+    if let Err(error) = std::os::unix::fs::symlink(target, link) {
+        tracing::warn!(%error, link = %link.display(), "no link for an agent");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const HOME: AgentHome = AgentHome {
+        variable: "X_HOME",
+        of_person: ".x",
+        read: &["settings", "missing", "rules"],
+        write: &["login"],
+    };
+
+    #[test]
+    fn the_agent_reads_settings_and_writes_its_login_and_nothing_else_of_the_person() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, person) = (dir.path().join("agents/x"), dir.path().join(".x"));
+        fs::create_dir_all(person.join("rules")).unwrap();
+        for name in ["settings", "login", "hooks"] {
+            fs::write(person.join(name), name).unwrap();
+        }
+        let mut places = GrantedPlaces::default();
+        for _ in 0..2 {
+            places = GrantedPlaces::default();
+            prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+        }
+        assert_eq!(places.read, [person.join("settings"), person.join("rules")]);
+        assert_eq!(places.write, [own.clone(), person.join("login")]);
+        assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
+        assert!(!own.join("hooks").exists());
+        // What the agent put in the place of a link goes; a directory stays.
+        fs::remove_file(own.join("login")).unwrap();
+        fs::write(own.join("login"), "other").unwrap();
+        fs::remove_file(own.join("rules")).unwrap();
+        fs::create_dir(own.join("rules")).unwrap();
+        prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+        assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
+        assert!(own.join("rules").is_dir() && !own.join("rules").is_symlink());
+    }
+}

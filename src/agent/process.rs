@@ -1,0 +1,315 @@
+//! The process of an agent: its start in its confinement, the handshake, and its end.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::home;
+use super::hosts::TurnAsker;
+use super::preset::AgentSpec;
+use super::program;
+use crate::config::AgentConfinement;
+use crate::network::{HostAccess, HostAsker, OpenAccess, StartError};
+use crate::services::Services;
+use crate::text::start_of;
+use co_acp::schema::{AuthMethod, ErrorCode, SessionId};
+use co_acp::{AgentAnswer, AgentConnection, ClientName, Incoming, RequestNumber, SendError};
+use co_exec::{
+    Caller, CommandSpec, Confinement, Environment, GrantedPlaces, Launcher, Program,
+    RunningCommand, Streams, UNTIL_IT_ENDS,
+};
+use co_policy::{HostPattern, HostRules, HostVerdict};
+use co_proxy::Target;
+
+/// The port of the internet's servers of agents.
+const HTTPS: u16 = 443;
+
+/// The most bytes of an agent's standard error that are shown.
+const LONGEST_OUTPUT: usize = 2_000;
+
+/// The version of the protocol that co speaks.
+const VERSION: &str = "1";
+
+/// All that the start of an agent needs.
+pub struct AgentStart {
+    pub spec: AgentSpec,
+    pub services: Arc<Services>,
+    pub workspace: PathBuf,
+    pub cwd: PathBuf,
+    pub asker: Arc<TurnAsker>,
+    /// The agent gets the whole network, because no network of its own is possible here, and the person said yes.
+    pub whole_network: bool,
+}
+
+/// The reason why an agent did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    #[error("{program} is not installed{}", hint(.install))]
+    NotInstalled {
+        program: String,
+        install: Option<&'static str>,
+    },
+    #[error("the directory of the agent cannot be made: {0}")]
+    Home(io::Error),
+    #[error(transparent)]
+    Command(#[from] co_exec::Error),
+    #[error(transparent)]
+    Network(#[from] StartError),
+    #[error("the person did not allow the hosts that it needs: {0}")]
+    Hosts(String),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error("it ended: {0}")]
+    Ended(String),
+    #[error("it speaks version {0} of the protocol, and co version {VERSION}")]
+    Version(String),
+    #[error("it needs a login: {0}")]
+    Login(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn hint(install: &Option<&'static str>) -> String {
+    install.map_or_else(String::new, |command| format!(" (`{command}`)"))
+}
+
+/// A running agent with a session. Dropping it ends the agent and all that it started.
+pub struct AgentProcess {
+    pub connection: AgentConnection,
+    pub session: SessionId,
+    pub takes_images: bool,
+    pub asker: Arc<TurnAsker>,
+    /// The cost of the session that was told so far, in US dollars.
+    pub cost: f64,
+    /// The directories that it was started for.
+    workspace: PathBuf,
+    cwd: PathBuf,
+    spec: AgentSpec,
+    command: RunningCommand,
+    _access: Option<OpenAccess>,
+}
+
+impl AgentProcess {
+    /// Returns whether the process can serve a turn: it is this agent, in these directories.
+    pub fn serves(&self, start: &AgentStart) -> bool {
+        self.spec == start.spec && self.workspace == start.workspace && self.cwd == start.cwd
+    }
+
+    /// Ends the process, and returns the last that it said on its standard error.
+    pub async fn last_words(self) -> String {
+        self.command.cancel();
+        words(self.command).await
+    }
+}
+
+impl AgentStart {
+    /// Returns whether the agent would be confined, but without a network of its own.
+    pub fn lacks_own_network(&self) -> bool {
+        let launcher = self.services.executor.launcher();
+        let report = launcher.map(Launcher::report);
+        let lacks = report.is_some_and(|it| it.confined().is_ok() && it.own_network().is_err());
+        self.spec.confinement == AgentConfinement::Workspace && lacks
+    }
+
+    /// Starts the agent and its session.
+    ///
+    /// # Errors
+    /// It did not start, or it ended, or it refused. No process is left.
+    pub async fn start(self) -> Result<AgentProcess, StartFault> {
+        let (mut command, access) = self.spawn().await?;
+        let Some(pipes) = command.take_pipes() else {
+            return Err(StartFault::Ended(words(command).await));
+        };
+        let mut connection = AgentConnection::new(pipes.output, pipes.input);
+        let made = async {
+            let sent = connection.initialize(ClientName {
+                name: "co",
+                version: env!("CARGO_PKG_VERSION"),
+            })?;
+            let initialized = match answer(&mut connection, sent).await? {
+                HandshakeReply::Answer(AgentAnswer::Initialized(it)) => it,
+                HandshakeReply::Refused(why, _) => return Err(StartFault::Refused(why)),
+                HandshakeReply::Answer(_) => unreachable_answer()?,
+            };
+            let version = serde_json::to_string(&initialized.protocol_version).unwrap_or_default();
+            if version != VERSION {
+                return Err(StartFault::Version(version));
+            }
+            let sent = connection.new_session(self.cwd.clone())?;
+            match answer(&mut connection, sent).await? {
+                HandshakeReply::Answer(AgentAnswer::Session(session)) => Ok((initialized, session)),
+                HandshakeReply::Answer(_) => unreachable_answer()?,
+                HandshakeReply::Refused(why, ErrorCode::AuthRequired) => Err(StartFault::Login(
+                    self.login(&initialized.auth_methods, &why),
+                )),
+                HandshakeReply::Refused(why, _) => Err(StartFault::Refused(why)),
+            }
+        };
+        match made.await {
+            Ok((initialized, session)) => Ok(AgentProcess {
+                connection,
+                session: session.session_id,
+                takes_images: initialized.agent_capabilities.prompt_capabilities.image,
+                asker: self.asker,
+                cost: 0.0,
+                workspace: self.workspace,
+                cwd: self.cwd,
+                spec: self.spec,
+                command,
+                _access: access,
+            }),
+            Err(StartFault::Ended(_) | StartFault::Send(_)) => {
+                Err(StartFault::Ended(words(command).await))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Starts the process.
+    async fn spawn(&self) -> Result<(RunningCommand, Option<OpenAccess>), StartFault> {
+        let services = &self.services;
+        let path = services.executor.agent_environment();
+        let path = path.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, value)| value.clone()).unwrap_or_default();
+        let preset = self.spec.preset();
+        let program = self.spec.installed(&path);
+        let program = program.ok_or_else(|| StartFault::NotInstalled {
+            program: self.spec.cmd.first().cloned().unwrap_or_default(),
+            install: preset.map(|it| it.install),
+        })?;
+        let mut argv = self.spec.cmd.clone();
+        if let Some(first) = argv.first_mut() {
+            *first = program.display().to_string();
+        }
+        let mut env = self.spec.env.clone();
+        let is_confined = self.spec.confinement == AgentConfinement::Workspace;
+        let mut places = GrantedPlaces {
+            read: program::places(&program, &argv[1..], &services.places.home, &path),
+            write: Vec::new(),
+        };
+        if let Some(preset) = preset.filter(|_| is_confined) {
+            let own = services.places.agents.join(&self.spec.name);
+            let of_person = self.spec.person_home.as_deref();
+            home::prepare(&own, &preset.home, of_person, &mut places).map_err(StartFault::Home)?;
+            env.push((preset.home.variable.to_owned(), own.display().to_string()));
+        }
+        let has_own_network = is_confined && !self.whole_network;
+        let access = match has_own_network {
+            true => Some(self.access().await?),
+            false => None,
+        };
+        let spec = CommandSpec {
+            program: Program::Argv(argv),
+            cwd: self.cwd.clone(),
+            caller: Caller::Agent,
+            stdin: None,
+            timeout: UNTIL_IT_ENDS,
+            confinement: match is_confined {
+                true => Confinement::Agent {
+                    workspace: self.workspace.clone(),
+                    places,
+                    whole_network: self.whole_network,
+                },
+                false => Confinement::Plain,
+            },
+            environment: Environment::default(),
+            extra_env: env,
+        };
+        let settings = co_exec::ExecSettings {
+            memory: services.config.agent_memory,
+            processes: services.config.agent_processes,
+            ..services.executor.settings().clone()
+        };
+        let executor = services.executor.with(settings)?;
+        let Some(access) = access else {
+            let started = executor.start_on(spec, Streams::Pipes).await;
+            return Ok((started?, None));
+        };
+        let asker: Arc<dyn HostAsker> = self.asker.clone();
+        let started = access.start(&executor, spec, Streams::Pipes, asker);
+        Ok(started.await?)
+    }
+
+    /// Returns the way to the hosts that the agent may reach. Asks once about those of its vendor.
+    async fn access(&self) -> Result<HostAccess, StartFault> {
+        let settings = self.services.config.hosts.clone();
+        let rules = || async {
+            // A judge that knows what the person saved meanwhile.
+            let judge = self.services.judge(&self.workspace);
+            let settings = settings.clone();
+            let read = tokio::task::spawn_blocking(move || judge.host_rules(&settings));
+            read.await.unwrap_or_else(|_| HostRules::default())
+        };
+        let mut found = rules().await;
+        found.allow.extend(self.spec.allowed_hosts.iter().cloned());
+        let unknown = self.spec.vendor_hosts.iter().filter(|host| {
+            let verdict = found.verdict(host, HTTPS);
+            matches!(verdict, HostVerdict::Ask)
+        });
+        let targets = unknown.filter_map(|host| Target::parse(host, Some(HTTPS)).ok());
+        let targets: Vec<_> = targets.collect();
+        if !targets.is_empty() {
+            self.asker.ask(&targets).await.map_err(StartFault::Hosts)?;
+            let exact = |it: &Target| HostPattern::exact(&it.host.to_string(), it.port);
+            found.allow.extend(targets.iter().map(exact));
+        }
+        let environment: Vec<_> = std::env::vars_os().collect();
+        Ok(HostAccess::new(found, &environment))
+    }
+
+    /// Returns how to log in.
+    fn login(&self, methods: &[AuthMethod], why: &str) -> String {
+        let command = self.spec.preset().map(|it| it.login);
+        let offered = methods.iter().filter_map(|it| match it {
+            AuthMethod::Agent(it) => Some(it.name.clone()),
+            AuthMethod::Terminal(it) => Some(it.name.clone()),
+            _ => None,
+        });
+        let offered: Vec<_> = offered.collect();
+        match command {
+            Some(command) => format!("`:Co! ++pty {command}`, then send the prompt again ({why})"),
+            None => format!("{why}; it offers: {}", offered.join(", ")),
+        }
+    }
+}
+
+/// The reply to a request of the handshake.
+enum HandshakeReply {
+    Answer(AgentAnswer),
+    Refused(String, ErrorCode),
+}
+
+/// Waits for the answer to a request. Other messages before it are logged.
+async fn answer(
+    connection: &mut AgentConnection,
+    sent: RequestNumber,
+) -> Result<HandshakeReply, StartFault> {
+    loop {
+        match connection.next().await {
+            Incoming::Answer { number, answer } if number == sent => {
+                return Ok(match answer {
+                    Ok(answer) => HandshakeReply::Answer(answer),
+                    Err(error) => HandshakeReply::Refused(error.message, error.code),
+                });
+            }
+            Incoming::Ended => return Err(StartFault::Ended(String::new())),
+            other => tracing::info!(?other, "an agent spoke before its session"),
+        }
+    }
+}
+
+/// An answer is read by the method of its request, so it is never another one.
+fn unreachable_answer<T>() -> Result<T, StartFault> {
+    Err(StartFault::Refused(
+        "its answer is of another kind".to_owned(),
+    ))
+}
+
+/// Waits for the end of a process, and returns its exit status and the end of its standard error.
+async fn words(command: RunningCommand) -> String {
+    let outcome = command.outcome().await;
+    let output = co_policy::printable(outcome.output.trim());
+    let skip = output.len().saturating_sub(LONGEST_OUTPUT);
+    let skip = (skip..output.len()).find(|at| output.is_char_boundary(*at));
+    start_of(&output[skip.unwrap_or(0)..], LONGEST_OUTPUT).to_owned()
+}

@@ -1,0 +1,102 @@
+//! The directories of an agent's program, which it reads.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use co_exec::find_program;
+
+/// The most bytes of the first line of a script.
+const LONGEST_FIRST_LINE: u64 = 256;
+
+/// Returns the places that a command line needs: the directories of its program, of the interpreter of a script, and of every file
+/// that a word names. The home directory, what contains it, and the root are never among them.
+pub(super) fn places(program: &Path, words: &[String], home: &Path, path: &OsStr) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let files = words.iter().map(Path::new);
+    let files = files.filter(|it| it.is_absolute() && it.is_file());
+    for file in std::iter::once(program).chain(files) {
+        found.extend(place(file, home));
+        if let Some(interpreter) = interpreter(file, path) {
+            found.extend(place(&interpreter, home));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns the directory that a program is installed in, or the program alone if that would be too much.
+fn place(program: &Path, home: &Path) -> Option<PathBuf> {
+    let real = program.canonicalize().ok()?;
+    let packages = real.ancestors().filter(|it| it.ends_with("node_modules"));
+    let parent = real.parent()?;
+    let dir = match packages.last() {
+        Some(packages) => packages,
+        None if parent.ends_with("bin") => parent.parent()?,
+        None => parent,
+    };
+    let too_much = home.starts_with(dir) || dir.components().count() < 3;
+    Some(if too_much { real } else { dir.to_owned() })
+}
+
+/// Returns the interpreter that the first line of a script names.
+fn interpreter(script: &Path, path: &OsStr) -> Option<PathBuf> {
+    let mut start = Vec::new();
+    let file = std::fs::File::open(script).ok()?;
+    file.take(LONGEST_FIRST_LINE).read_to_end(&mut start).ok()?;
+    let line = start.strip_prefix(b"#!")?.split(|it| *it == b'\n').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split_whitespace();
+    let first = Path::new(words.next()?);
+    match first.ends_with("env") {
+        true => find_program(words.find(|it| !it.starts_with('-'))?, path),
+        false => Some(first.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn they_are_found_by_links_and_the_first_line_of_a_script() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let home = real.join("home/ann");
+        let program = |name: &str, text: &str| {
+            let file = real.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            file
+        };
+        let script = program(
+            "home/ann/.npm/lib/node_modules/@a/acp/dist/index.js",
+            "#!/usr/bin/env node\n1",
+        );
+        program("home/ann/.node/bin/node", "");
+        let bin = real.join("home/ann/.npm/bin");
+        fs::create_dir_all(&bin).unwrap();
+        symlink(&script, bin.join("acp")).unwrap();
+        let path = std::env::join_paths([&real.join("home/ann/.node/bin")]).unwrap();
+        let found = |file: &Path, words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|it| (*it).to_owned()).collect();
+            let places = places(file, &words, &home, &path);
+            let below = places.iter().map(|it| it.strip_prefix(&real).unwrap_or(it));
+            let below: Vec<_> = below.map(|it| it.display().to_string()).collect();
+            below.join(" ")
+        };
+        let npm = "home/ann/.node home/ann/.npm/lib/node_modules";
+        assert_eq!(found(&bin.join("acp"), &[]), npm);
+        let node = real.join("home/ann/.node/bin/node");
+        assert_eq!(found(&node, &[script.to_str().unwrap(), "relative"]), npm);
+        let alone = program("home/ann/agent", "");
+        assert_eq!(found(&alone, &[]), "home/ann/agent");
+        let in_bin = program("home/ann/bin/agent", "");
+        assert_eq!(found(&in_bin, &[]), "home/ann/bin/agent");
+        let apart = program("opt/agent/versions/1.0/agent", "");
+        assert_eq!(found(&apart, &[]), "opt/agent/versions/1.0");
+    }
+}

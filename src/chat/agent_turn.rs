@@ -1,0 +1,866 @@
+//! One turn of another agent: it sends the person's prompt, and hands on what the agent does. Like the turn of a model, it is a child
+//! task of the chat and owns nothing that outlives it, except for the process of the agent, which it gives back.
+//!
+//! The agent acts by itself, inside its confinement. So nothing here decides what it may do: its word about a call is only shown.
+
+mod calls;
+mod permission;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::FutureExt;
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use self::calls::{AgentPiece, CallLog, block_text};
+use self::permission::{PermissionAnswer, PermissionRequest};
+use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
+use crate::agent::{AgentProcess, AgentSpec, AgentStart, TurnAsker};
+use crate::audit::Record;
+use crate::protocol::{Asker, ChatState, Question};
+use crate::services::audit_task;
+use crate::text::{one_line, start_of};
+use crate::tool::ToolSet;
+use crate::tool::agent_call::AgentCall;
+use crate::tool::context::{CallContext, QuestionHost};
+use crate::tool::event::{CallEnd, CallEvent};
+use crate::tool::permissions::Reply;
+use co_acp::schema::{
+    ContentBlock, ImageContent, PlanEntry, PlanEntryStatus, PlanUpdateContent, SessionUpdate,
+    StopReason, ToolCallId, ToolCallStatus, UsageUpdate,
+};
+use co_acp::{AgentAnswer, Incoming, RequestNumber};
+use co_llm::transcript::{Call, Cost, Decision, End, Item, Outcome, ShownPart, Usage};
+
+/// The time for an agent to end its turn after `<C-c>`. Then its processes are ended.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The most messages of one turn that co does not know and shows with their text.
+const MOST_ODD: usize = 20;
+
+/// The most bytes of such a message.
+const LONGEST_ODD: usize = 2_000;
+
+/// A turn of an agent that will run.
+pub(super) struct AgentTurn {
+    pub context: Arc<CallContext>,
+    pub chat: ToChat,
+    pub tools: ToolSet,
+    pub spec: AgentSpec,
+    /// The process of an earlier turn.
+    pub process: Option<AgentProcess>,
+    /// The items of the transcript since the last turn.
+    pub prompt: Vec<Item>,
+    /// The chat had turns before.
+    pub has_past: bool,
+}
+
+/// The number of a question, and the reply to it; none if it was withdrawn.
+type QuestionReply = Pin<Box<dyn Future<Output = (u64, Option<Reply>)> + Send + Sync>>;
+
+/// The state of a running turn.
+struct Progress {
+    turn: TurnParts,
+    log: CallLog,
+    thought: Option<(String, LiveThought)>,
+    is_speaking: bool,
+    /// The questions about permissions that are open, with their requests.
+    asked: Vec<(PermissionRequest, u64)>,
+    replies: FuturesUnordered<QuestionReply>,
+    odd: usize,
+}
+
+/// The parts of a turn that do not change.
+struct TurnParts {
+    context: Arc<CallContext>,
+    chat: ToChat,
+    tools: ToolSet,
+    spec: AgentSpec,
+}
+
+impl AgentTurn {
+    /// Runs the turn to its end.
+    pub(super) async fn run(self) -> TurnEnd {
+        let Self {
+            context,
+            chat,
+            tools,
+            spec,
+            process,
+            prompt,
+            has_past,
+        } = self;
+        let missing = context.unless_cancelled(context.first_checkpoint()).await;
+        let checkpoint = context.checkpoint(spec.name.clone(), Decision::Agent).await;
+        let mut progress = Progress {
+            turn: TurnParts {
+                context: Arc::clone(&context),
+                chat,
+                tools,
+                spec,
+            },
+            log: CallLog::default(),
+            thought: None,
+            is_speaking: false,
+            asked: Vec::new(),
+            replies: FuturesUnordered::new(),
+            odd: 0,
+        };
+        let mut kept = None;
+        let told = progress.tell_no_undo(missing.ok().flatten()).await;
+        let done = match told {
+            Ok(()) => progress.run(process, &prompt, has_past, &mut kept).await,
+            Err(halt) => Err(halt),
+        };
+        // Whatever the agent still does between two turns, it asks nobody.
+        if let Some(process) = &kept {
+            process.asker.end();
+        }
+        let closed = progress.close_all().await;
+        if let Some(checkpoint) = checkpoint {
+            context.keep_changes(checkpoint).await;
+        }
+        let (end, process) = match (done, closed) {
+            (Ok(end), Ok(())) => (end, kept),
+            (Err(Halt::Cancelled), _) => (End::Cancelled, kept),
+            // It must not go on without a record.
+            _ => (End::Failed, None),
+        };
+        TurnEnd {
+            end,
+            fault: None,
+            failed_confined: Vec::new(),
+            unanswered: Vec::new(),
+            agent: process.map(Box::new),
+        }
+    }
+}
+
+impl Progress {
+    /// Sends the prompt and follows the agent. The process comes into `kept`, if it lives on.
+    async fn run(
+        &mut self,
+        process: Option<AgentProcess>,
+        prompt: &[Item],
+        has_past: bool,
+        kept: &mut Option<AgentProcess>,
+    ) -> Result<End, Halt> {
+        let Some(mut process) = self.process(process, has_past).await? else {
+            return Ok(End::Failed);
+        };
+        let blocks = self.blocks(prompt, process.takes_images).await?;
+        self.state(ChatState::Thinking, "").await?;
+        let session = process.session.clone();
+        let done = match process.connection.prompt(&session, blocks) {
+            Ok(sent) => self.follow(&mut process, sent).await,
+            Err(error) => {
+                tracing::info!(%error, "an agent takes no prompt");
+                Ok(None)
+            }
+        };
+        match done {
+            Ok(Some(end)) => {
+                *kept = Some(process);
+                Ok(end)
+            }
+            Ok(None) => {
+                let words = process.last_words().await;
+                self.tell_death(&words, "the next prompt starts it anew")
+                    .await?;
+                Ok(End::Failed)
+            }
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Returns the process that serves the turn; none if it cannot be started, which the person is told.
+    async fn process(
+        &mut self,
+        process: Option<AgentProcess>,
+        has_past: bool,
+    ) -> Result<Option<AgentProcess>, Halt> {
+        let context = Arc::clone(&self.turn.context);
+        let mut start = AgentStart {
+            spec: self.turn.spec.clone(),
+            services: Arc::clone(&context.services),
+            workspace: context.workspace.clone(),
+            cwd: context.cwd.clone(),
+            asker: Arc::new(TurnAsker::new(&self.turn.spec.name)),
+            whole_network: false,
+        };
+        if let Some(mut process) = process.filter(|it| it.serves(&start)) {
+            process.asker.begin(&context);
+            if self.hear_late(&mut process).await? {
+                return Ok(Some(process));
+            }
+            let words = process.last_words().await;
+            self.tell_death(&words, "it starts anew").await?;
+        }
+        let name = self.turn.spec.name.clone();
+        self.state(ChatState::Thinking, format!("starts {name}"))
+            .await?;
+        if start.lacks_own_network() {
+            if !self.ask_for_network().await? {
+                return Ok(None);
+            }
+            start.whole_network = true;
+        }
+        start.asker.begin(&context);
+        match context.unless_cancelled(start.start()).await? {
+            Ok(process) => {
+                if has_past {
+                    let text =
+                        format!("{name} starts anew, and does not know what this chat said before");
+                    self.turn.chat.note(&text).await?;
+                }
+                Ok(Some(process))
+            }
+            Err(fault) => {
+                let text = self
+                    .redacted(&format!("{name} cannot work: {fault}"))
+                    .await
+                    .0;
+                self.turn.chat.note(&text).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes what the agent wrote since the last turn. Returns false if it has ended.
+    async fn hear_late(&mut self, process: &mut AgentProcess) -> Result<bool, Halt> {
+        while let Some(incoming) = process.connection.next().now_or_never() {
+            if incoming == Incoming::Ended {
+                return Ok(false);
+            }
+            self.hear(process, incoming).await?;
+        }
+        Ok(true)
+    }
+
+    /// Tells the person why the turn cannot be taken back, if it cannot.
+    async fn tell_no_undo(&self, why: Option<String>) -> Result<(), Halt> {
+        match why {
+            Some(why) => Ok(self
+                .turn
+                .chat
+                .note(&format!("/undo cannot take this turn back: {why}"))
+                .await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn tell_death(&mut self, words: &str, then: &str) -> Result<(), Halt> {
+        let name = &self.turn.spec.name;
+        let text = format!("{name} has ended; {then}\n{words}");
+        let text = self.redacted(text.trim_end()).await.0;
+        Ok(self.turn.chat.note(&text).await?)
+    }
+
+    /// Asks whether the agent may have the whole network.
+    async fn ask_for_network(&self) -> Result<bool, Halt> {
+        let context = &self.turn.context;
+        let name = &self.turn.spec.name;
+        let question = Question {
+            id: context.services.id(),
+            asker: Asker::Chat(context.chat),
+            command: name.clone(),
+            cwd: one_line(&context.cwd.display().to_string()),
+            confinement: "agent".to_owned(),
+            reasons: vec![format!(
+                "Here, {name} cannot have a network of its own. A yes gives it every host, and what listens on this machine."
+            )],
+            alone: Some("what is sent cannot be taken back".to_owned()),
+            ..Question::default()
+        };
+        let reply = QuestionHost::ask(&self.turn.chat, question).await?;
+        let reply = context.unless_cancelled(reply).await?;
+        match reply {
+            Ok(Reply::Once | Reply::Always(_)) => Ok(true),
+            _ => {
+                self.turn
+                    .chat
+                    .note(&format!("{name} was not started"))
+                    .await?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Returns the prompt of the person in the form of the protocol.
+    async fn blocks(&self, items: &[Item], images: bool) -> Result<Vec<ContentBlock>, Halt> {
+        let mut blocks = Vec::new();
+        let mut left_out = Vec::new();
+        for item in items {
+            let (text, context) = match item {
+                Item::User { text, context, .. } => (text, context),
+                // Such as what the person took back.
+                Item::Note { text, .. } => {
+                    blocks.push(ContentBlock::from(format!("<note>\n{text}\n</note>")));
+                    continue;
+                }
+                _ => continue,
+            };
+            blocks.push(ContentBlock::from(text.as_str()));
+            for piece in context {
+                match &piece.image {
+                    Some(image) if images => {
+                        let image = ImageContent::new(image.data.clone(), image.media_type.clone());
+                        blocks.push(ContentBlock::Image(image));
+                    }
+                    Some(_) => left_out.push(piece.name.as_str()),
+                    None => {
+                        let (name, text) = (piece.name.replace('"', "'"), &piece.text);
+                        let text = format!("<context name=\"{name}\">\n{text}\n</context>");
+                        blocks.push(ContentBlock::from(text));
+                    }
+                }
+            }
+        }
+        if !left_out.is_empty() {
+            let name = &self.turn.spec.name;
+            let text = format!("left out: {}; {name} takes no images", left_out.join(", "));
+            self.turn.chat.note(&text).await?;
+        }
+        Ok(blocks)
+    }
+
+    /// Follows the agent to the end of its prompt. Returns none if the agent has ended.
+    async fn follow(
+        &mut self,
+        process: &mut AgentProcess,
+        sent: RequestNumber,
+    ) -> Result<Option<End>, Halt> {
+        let cancel = self.turn.context.cancel.clone();
+        let mut deadline = None;
+        loop {
+            let gives_way = self.log.gives_way_at();
+            let now = tokio::time::Instant::now();
+            tokio::select! {
+                incoming = process.connection.next() => match incoming {
+                    Incoming::Ended => return Ok(None),
+                    Incoming::Answer { number, answer } if number == sent => {
+                        return self.answered(answer).await.map(Some);
+                    }
+                    incoming => self.hear(process, incoming).await?,
+                },
+                Some((question, reply)) = self.replies.next(), if !self.replies.is_empty() => {
+                    self.replied(process, question, reply).await?;
+                }
+                () = tokio::time::sleep_until(gives_way.unwrap_or(now)), if gives_way.is_some() => {
+                    self.close_call(true).await?;
+                    self.drain().await?;
+                }
+                () = cancel.cancelled(), if deadline.is_none() => {
+                    deadline = Some(now + CANCEL_TIMEOUT);
+                    // If it does not read, it is ended at the deadline.
+                    let _stuck = process.connection.cancel(&process.session);
+                    self.asked.clear();
+                }
+                () = tokio::time::sleep_until(deadline.unwrap_or(now)), if deadline.is_some() => {
+                    let name = &self.turn.spec.name;
+                    let text = format!("{name} did not stop, so co ended it; the next prompt starts it anew");
+                    self.turn.chat.note(&text).await?;
+                    return Err(Halt::Cancelled);
+                }
+            }
+        }
+    }
+
+    /// Takes the answer to the prompt.
+    async fn answered(
+        &mut self,
+        answer: Result<AgentAnswer, co_acp::schema::Error>,
+    ) -> Result<End, Halt> {
+        let name = self.turn.spec.name.clone();
+        let is_cancelled = self.turn.context.cancel.is_cancelled();
+        let (end, note) = match answer {
+            Ok(AgentAnswer::Prompted(response)) => match response.stop_reason {
+                StopReason::EndTurn => (End::Done, None),
+                StopReason::Cancelled => (End::Cancelled, None),
+                StopReason::MaxTokens => (End::Done, Some("reached its output limit".to_owned())),
+                StopReason::MaxTurnRequests => (
+                    End::Guarded,
+                    Some("reached its limit of requests".to_owned()),
+                ),
+                StopReason::Refusal => (End::Done, Some("refuses to go on".to_owned())),
+                other => (End::Done, Some(format!("ended its turn: {other:?}"))),
+            },
+            Ok(_) => (End::Done, None),
+            Err(_) if is_cancelled => (End::Cancelled, None),
+            Err(error) => {
+                let detail = error.data.map(|it| format!(" ({it})")).unwrap_or_default();
+                (
+                    End::Failed,
+                    Some(format!("failed: {}{detail}", error.message)),
+                )
+            }
+        };
+        if let Some(note) = note {
+            let text = format!("{name} {}", start_of(&note, LONGEST_ODD));
+            let text = self.redacted(&text).await.0;
+            self.show(AgentPiece::Note(text)).await?;
+        }
+        Ok(end)
+    }
+
+    /// Takes a message of the agent.
+    async fn hear(&mut self, process: &mut AgentProcess, incoming: Incoming) -> Result<(), Halt> {
+        match incoming {
+            Incoming::Update { update, unread } => {
+                self.updated(process, update.update, unread).await
+            }
+            Incoming::Permission { id, request } => {
+                let fields = request.tool_call.fields.clone();
+                let input = fields.raw_input.clone();
+                let request = PermissionRequest {
+                    id,
+                    call: request.tool_call.tool_call_id.clone(),
+                    title: fields.title.clone().unwrap_or_default(),
+                    options: request.options,
+                };
+                // What it says of the call is kept, whether the call goes on or not.
+                let call = co_acp::schema::ToolCallUpdate::new(request.call.clone(), fields);
+                let id = self.turn.call_id();
+                if let Some(piece) = self.log.update(call, Vec::new(), || id) {
+                    self.show(piece).await?;
+                }
+                self.ask(process, request, input).await
+            }
+            Incoming::Withdrawn(id) => {
+                let at = self.asked.iter().position(|(asked, _)| asked.id == id);
+                match at {
+                    Some(at) => {
+                        let (_, question) = self.asked.swap_remove(at);
+                        Ok(QuestionHost::withdraw(&self.turn.chat, question).await?)
+                    }
+                    None => Ok(()),
+                }
+            }
+            // The answer to a prompt that was given up.
+            Incoming::Answer { .. } | Incoming::Ended => Ok(()),
+            Incoming::Unknown { method, text } => self.tell_odd(&format!("{method} {text}")).await,
+            Incoming::Garbage { start, length } => {
+                self.tell_odd(&format!("{start} ({length} bytes)")).await
+            }
+        }
+    }
+
+    /// Shows a message that co does not know.
+    async fn tell_odd(&mut self, message: &str) -> Result<(), Halt> {
+        self.odd += 1;
+        let name = &self.turn.spec.name;
+        let text = match self.odd {
+            ..=MOST_ODD => format!(
+                "{name} says what co does not know: {}",
+                start_of(message, LONGEST_ODD)
+            ),
+            _ => {
+                tracing::info!(message, "an agent says what co does not know");
+                return Ok(());
+            }
+        };
+        let (text, _) = self.redacted(&text).await;
+        self.show(AgentPiece::Note(one_line(&text))).await
+    }
+
+    async fn updated(
+        &mut self,
+        process: &mut AgentProcess,
+        update: SessionUpdate,
+        unread: Vec<String>,
+    ) -> Result<(), Halt> {
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                self.show(AgentPiece::Text(block_text(&chunk.content)))
+                    .await
+            }
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                self.show(AgentPiece::Thought(block_text(&chunk.content)))
+                    .await
+            }
+            SessionUpdate::ToolCall(call) => {
+                let (key, status) = (call.tool_call_id.clone(), call.status);
+                let id = self.turn.call_id();
+                let piece = self.log.begin(call, unread, || id);
+                self.called(process, piece, &key, Some(status)).await
+            }
+            SessionUpdate::ToolCallUpdate(update) => {
+                let (key, status) = (update.tool_call_id.clone(), update.fields.status);
+                let id = self.turn.call_id();
+                let piece = self.log.update(update, unread, || id);
+                self.called(process, piece, &key, status).await
+            }
+            SessionUpdate::Plan(plan) => self.show(AgentPiece::Plan(steps(&plan.entries))).await,
+            SessionUpdate::PlanUpdate(update) => match update.plan {
+                PlanUpdateContent::Items(items) => {
+                    self.show(AgentPiece::Plan(steps(&items.entries))).await
+                }
+                PlanUpdateContent::Markdown(plan) => {
+                    self.show(AgentPiece::Text(format!("\n\n{}\n\n", plan.content)))
+                        .await
+                }
+                other => self.tell_odd(&format!("{other:?}")).await,
+            },
+            SessionUpdate::UsageUpdate(usage) => self.used(process, &usage).await,
+            // co offers no commands and modes of agents yet, and titles a chat itself.
+            SessionUpdate::AvailableCommandsUpdate(_)
+            | SessionUpdate::CurrentModeUpdate(_)
+            | SessionUpdate::ConfigOptionUpdate(_)
+            | SessionUpdate::SessionInfoUpdate(_)
+            | SessionUpdate::UserMessageChunk(_) => Ok(()),
+            other => {
+                let text = serde_json::to_string(&other).unwrap_or_default();
+                self.tell_odd(&text).await
+            }
+        }
+    }
+
+    /// Shows what an update changed of a call. If the call has ended, nobody has to be asked about it any more.
+    async fn called(
+        &mut self,
+        process: &mut AgentProcess,
+        piece: Option<AgentPiece>,
+        call: &ToolCallId,
+        status: Option<ToolCallStatus>,
+    ) -> Result<(), Halt> {
+        if let Some(piece) = piece {
+            self.show(piece).await?;
+        }
+        self.drain().await?;
+        let is_over = matches!(
+            status,
+            Some(ToolCallStatus::Completed | ToolCallStatus::Failed)
+        );
+        while is_over && let Some(at) = self.asked.iter().position(|(it, _)| it.call == *call) {
+            let (request, question) = self.asked.swap_remove(at);
+            QuestionHost::withdraw(&self.turn.chat, question).await?;
+            let _stuck = process.connection.answer_permission(&request.id, None);
+        }
+        Ok(())
+    }
+
+    async fn used(&mut self, process: &mut AgentProcess, usage: &UsageUpdate) -> Result<(), Halt> {
+        let percent = usage.used.saturating_mul(100).checked_div(usage.size);
+        if let Some(percent) = percent {
+            self.turn.chat.send(TurnEvent::WindowUsed(percent)).await?;
+        }
+        // The cost is that of the session so far.
+        let cost = usage.cost.as_ref().filter(|it| it.currency == "USD");
+        let dollars = cost.map_or(process.cost, |it| it.amount);
+        let more = Cost::of_dollars(dollars - process.cost);
+        process.cost = dollars;
+        let usage = Usage {
+            cost: more.filter(|it| *it > Cost::default()),
+            ..Usage::default()
+        };
+        if usage.cost.is_some() {
+            self.turn.chat.send(TurnEvent::Usage(usage)).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks the person for a permission, unless a rule decides or the turn is cancelled.
+    async fn ask(
+        &mut self,
+        process: &mut AgentProcess,
+        request: PermissionRequest,
+        input: Option<serde_json::Value>,
+    ) -> Result<(), Halt> {
+        let turn = &self.turn;
+        if turn.context.cancel.is_cancelled() {
+            let _stuck = process.connection.answer_permission(&request.id, None);
+            return Ok(());
+        }
+        if let Some(answer) = request.decided(input.as_ref(), &turn.context).await {
+            return self.answer(process, &request, answer, "policy").await;
+        }
+        let logged = self.log.get(&request.call);
+        let record = logged.map(calls::LoggedCall::record);
+        let output = logged.map(calls::LoggedCall::output);
+        let record = record.unwrap_or_else(|| AgentCall {
+            title: request.title.clone(),
+            kind: String::new(),
+            input: None,
+        });
+        let record = self.redacted_call(record).await;
+        let (output, _) = self.redacted(&output.unwrap_or_default()).await;
+        let question = request.question(&turn.context, &turn.spec.name, (&record, &output));
+        let number = question.id;
+        let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
+        self.replies
+            .push(Box::pin(async move { (number, reply.await.ok()) }));
+        self.asked.push((request, number));
+        self.state(ChatState::Asking, "").await
+    }
+
+    /// Takes the person's reply to a question.
+    async fn replied(
+        &mut self,
+        process: &mut AgentProcess,
+        question: u64,
+        reply: Option<Reply>,
+    ) -> Result<(), Halt> {
+        let Some(at) = self.asked.iter().position(|(_, it)| *it == question) else {
+            return Ok(());
+        };
+        let (request, _) = self.asked.swap_remove(at);
+        let answer = request.answer(reply);
+        self.answer(process, &request, answer, "person").await?;
+        self.state(ChatState::Running, request.title).await
+    }
+
+    /// Answers a request for permission, after the answer is recorded.
+    async fn answer(
+        &mut self,
+        process: &mut AgentProcess,
+        request: &PermissionRequest,
+        answer: PermissionAnswer,
+        by: &str,
+    ) -> Result<(), Halt> {
+        let turn = &self.turn;
+        let (title, _) = self.redacted(&request.title).await;
+        let text = format!(
+            "{} asked: {}; {}",
+            turn.spec.name,
+            one_line(&title),
+            answer.words
+        );
+        turn.chat.note(&text).await?;
+        let record = Record {
+            time: Record::now(),
+            chat: turn.context.transcript_id.clone(),
+            call: request.call.to_string(),
+            command: title,
+            verdict: if by == "person" { "ask" } else { "auto" }.to_owned(),
+            rule: (by != "person").then(|| answer.words.clone()),
+            decided: by.to_owned(),
+            confinement: turn.level().to_owned(),
+            outcome: Some(if answer.is_yes { "allowed" } else { "refused" }.to_owned()),
+            ..Record::default()
+        };
+        // It fails only if the writing panicked, which is logged.
+        let _ = audit_task::write(&turn.context.services, record, None).await;
+        // If it does not read, its prompt does not end, and the person cancels it.
+        let _stuck = process
+            .connection
+            .answer_permission(&request.id, answer.option);
+        Ok(())
+    }
+
+    /// Shows a piece now, or when the open call has ended.
+    async fn show(&mut self, piece: AgentPiece) -> Result<(), Halt> {
+        if let Some(piece) = self.log.take(piece) {
+            self.perform(piece).await?;
+        }
+        self.drain().await
+    }
+
+    /// Shows what waits, as far as no open call is in the way.
+    async fn drain(&mut self) -> Result<(), Halt> {
+        loop {
+            self.close_call(false).await?;
+            match self.log.next_held() {
+                Some(piece) => self.perform(piece).await?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Shows the end of all that is open, at the end of the turn.
+    async fn close_all(&mut self) -> Result<(), Halt> {
+        loop {
+            self.close_call(true).await?;
+            match self.log.next_held() {
+                Some(piece) => self.perform(piece).await?,
+                None => break,
+            }
+        }
+        self.end_thought().await
+    }
+
+    async fn perform(&mut self, piece: AgentPiece) -> Result<(), Halt> {
+        if !matches!(piece, AgentPiece::Thought(_)) {
+            self.end_thought().await?;
+        }
+        match piece {
+            AgentPiece::Text(text) => {
+                if !std::mem::replace(&mut self.is_speaking, true) {
+                    self.state(ChatState::Streaming, "").await?;
+                }
+                Ok(self.turn.chat.send(TurnEvent::Text(text)).await?)
+            }
+            AgentPiece::Thought(text) => self.think(&text).await,
+            AgentPiece::Call(key) => self.begin_call(&key).await,
+            AgentPiece::Plan(steps) => self.plan(steps).await,
+            AgentPiece::Note(text) => Ok(self.turn.chat.note(&text).await?),
+        }
+    }
+
+    async fn think(&mut self, text: &str) -> Result<(), Halt> {
+        let services = &self.turn.context.services;
+        let new = || (String::new(), LiveThought::new(services.id()));
+        let (whole, live) = self.thought.get_or_insert_with(new);
+        whole.push_str(text);
+        let events = match services.config.show_reasoning {
+            true => live.push(text),
+            false => Vec::new(),
+        };
+        for event in events {
+            self.turn.chat.show(event).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_thought(&mut self) -> Result<(), Halt> {
+        let Some((text, live)) = self.thought.take() else {
+            return Ok(());
+        };
+        if self.turn.context.services.config.show_reasoning {
+            for event in live.end() {
+                self.turn.chat.show(event).await?;
+            }
+        }
+        let thought = Item::Reasoning {
+            text,
+            signature: None,
+        };
+        Ok(self.turn.chat.record(thought).await?)
+    }
+
+    async fn begin_call(&mut self, key: &ToolCallId) -> Result<(), Halt> {
+        self.is_speaking = false;
+        let Some(logged) = self.log.open(key) else {
+            return Ok(());
+        };
+        let (id, record, state) = (logged.id.clone(), logged.record(), logged.state());
+        let call = self.redacted_call(record).await.item(id.clone());
+        let turn = &self.turn;
+        let shown = turn.tools.shown(&call);
+        turn.chat.record(Item::Call(call)).await?;
+        let decision = Decision::Agent;
+        turn.chat
+            .record(Item::Decision { call: id, decision })
+            .await?;
+        turn.chat.show(CallEvent::Begun(shown)).await?;
+        turn.chat.show(CallEvent::Decision(Decision::Agent)).await?;
+        self.state(state.0, one_line(&state.1)).await
+    }
+
+    /// Shows the end of the open call if it has ended, or in any case if `must` is set.
+    async fn close_call(&mut self, must: bool) -> Result<(), Halt> {
+        let Some(logged) = self.log.close(must) else {
+            return Ok(());
+        };
+        let (id, ok, status) = (logged.id.clone(), logged.is_ok(), logged.status());
+        let output = logged.output();
+        self.end_call(id, ok, &status, &output).await?;
+        self.state(ChatState::Thinking, "").await
+    }
+
+    async fn end_call(&self, id: String, ok: bool, status: &str, output: &str) -> Result<(), Halt> {
+        let (text, hidden) = self.redacted(output).await;
+        let text = co_policy::printable(&text);
+        let shown = ShownPart {
+            output: [0, text.len()],
+            ..ShownPart::line(status)
+        };
+        let outcome = Outcome {
+            hidden,
+            shown: Some(shown.clone()),
+            ..Outcome::new(id, text.clone(), ok)
+        };
+        let ended = CallEnd::of(&outcome, shown);
+        let chat = &self.turn.chat;
+        chat.record(Item::Outcome(outcome)).await?;
+        if !text.is_empty() {
+            let block = self.turn.context.services.id();
+            chat.show(CallEvent::Output { block, text }).await?;
+        }
+        Ok(chat.show(CallEvent::Ended(ended)).await?)
+    }
+
+    /// Shows the steps of the agent's plan, as the tool `update_plan` does.
+    async fn plan(&mut self, steps: Vec<(String, &'static str)>) -> Result<(), Halt> {
+        let step = |(step, status): &(String, &str)| json!({ "step": step, "status": status });
+        let most = crate::tool::plan::MOST_STEPS;
+        let plan: Vec<_> = steps.iter().take(most).map(step).collect();
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let id = self.turn.call_id();
+        let call = Call::new(id.clone(), crate::tool::plan::NAME, json!({ "plan": plan }));
+        let shown = self.turn.tools.shown(&call);
+        self.turn.chat.record(Item::Call(call)).await?;
+        self.turn.chat.show(CallEvent::Begun(shown)).await?;
+        self.end_call(id, true, "", "").await
+    }
+
+    async fn state(&self, state: ChatState, detail: impl Into<String>) -> Result<(), Halt> {
+        Ok(self.turn.chat.state(state, detail).await?)
+    }
+
+    async fn redacted(&self, text: &str) -> (String, usize) {
+        self.turn.redacted(text).await
+    }
+
+    async fn redacted_call(&self, call: AgentCall) -> AgentCall {
+        let input = match &call.input {
+            Some(input) => Some(self.redacted(input).await.0),
+            None => None,
+        };
+        AgentCall {
+            title: self.redacted(&call.title).await.0,
+            input,
+            ..call
+        }
+    }
+}
+
+impl TurnParts {
+    /// Returns an id for a call. Those of agents may come again in another session.
+    fn call_id(&self) -> String {
+        format!("agent-{}", self.context.services.id())
+    }
+
+    /// Returns the level of the agent's process in a word.
+    fn level(&self) -> &'static str {
+        match self.spec.confinement {
+            crate::config::AgentConfinement::Workspace => "agent",
+            crate::config::AgentConfinement::None => "none",
+        }
+    }
+
+    /// Returns a text without secrets, and the number of those that were removed.
+    async fn redacted(&self, text: &str) -> (String, usize) {
+        if text.trim().is_empty() {
+            return (text.to_owned(), 0);
+        }
+        match self.context.redact_for_model(text, Instant::now()).await {
+            Ok(redacted) => (redacted.text, redacted.hidden),
+            Err(withheld) => (format!("[{withheld}]"), 0),
+        }
+    }
+}
+
+/// Returns the steps of a plan with their states, in the words of the tool `update_plan`.
+fn steps(entries: &[PlanEntry]) -> Vec<(String, &'static str)> {
+    let status = |status: &_| match status {
+        PlanEntryStatus::InProgress => "in_progress",
+        PlanEntryStatus::Completed => "completed",
+        _ => "pending",
+    };
+    let entries = entries.iter();
+    entries
+        .map(|it| (it.content.clone(), status(&it.status)))
+        .filter(|(content, _)| !content.trim().is_empty())
+        .collect()
+}
+
+/// Returns the items of a transcript since its last turn.
+pub(super) fn since_last_turn(items: &[Item]) -> Vec<Item> {
+    let last = items.iter().rposition(|it| matches!(it, Item::End { .. }));
+    items[last.map_or(0, |at| at + 1)..].to_vec()
+}

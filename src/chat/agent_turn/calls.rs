@@ -1,0 +1,319 @@
+//! The calls of an agent, in the order in which the chat shows them.
+//!
+//! An agent may work on several calls at once and write between them. A chat shows one call at a time: what comes while a call is
+//! open waits for its end, but not longer than [`LONGEST_HOLD`].
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::protocol::ChatState;
+use crate::text::start_of;
+use crate::tool::agent_call::AgentCall;
+use co_acp::schema::{
+    ContentBlock, EmbeddedResourceResource, Meta, ToolCall, ToolCallContent, ToolCallId,
+    ToolCallStatus, ToolCallUpdate,
+};
+
+/// The longest time that something waits for the end of an open call. Then the chat shows the call as one that goes on.
+pub(super) const LONGEST_HOLD: Duration = Duration::from_secs(2);
+
+/// The most bytes of the output of a call that are kept.
+const LONGEST_OUTPUT: usize = 256 << 10;
+
+/// A piece of an agent's work, for the chat.
+#[derive(Debug, PartialEq)]
+pub(super) enum AgentPiece {
+    Text(String),
+    Thought(String),
+    Call(ToolCallId),
+    /// The steps of the agent's plan, and their states.
+    Plan(Vec<(String, &'static str)>),
+    Note(String),
+}
+
+/// The calls of one turn.
+#[derive(Debug, Default)]
+pub(super) struct CallLog {
+    calls: HashMap<ToolCallId, LoggedCall>,
+    /// The call that is shown and has not ended.
+    open: Option<ToolCallId>,
+    held: VecDeque<AgentPiece>,
+    held_since: Option<Instant>,
+}
+
+/// A call of the agent.
+#[derive(Debug)]
+pub(super) struct LoggedCall {
+    pub call: ToolCall,
+    /// The id in the transcript.
+    pub id: String,
+    /// What the types of the protocol do not know of it.
+    unread: Vec<String>,
+    /// The output that came in pieces.
+    streamed: String,
+    exit: Option<String>,
+    /// The chat has shown its end.
+    pub closed: bool,
+}
+
+impl CallLog {
+    /// Takes a piece. Returns it if it can be shown now.
+    pub(super) fn take(&mut self, piece: AgentPiece) -> Option<AgentPiece> {
+        if self.open.is_none() {
+            return Some(piece);
+        }
+        self.held_since.get_or_insert_with(Instant::now);
+        match (self.held.back_mut(), piece) {
+            (Some(AgentPiece::Text(text)), AgentPiece::Text(more))
+            | (Some(AgentPiece::Thought(text)), AgentPiece::Thought(more)) => text.push_str(&more),
+            (_, piece) => self.held.push_back(piece),
+        }
+        None
+    }
+
+    /// Returns the next piece that waited, if no call is open.
+    pub(super) fn next_held(&mut self) -> Option<AgentPiece> {
+        if self.open.is_some() {
+            return None;
+        }
+        let next = self.held.pop_front();
+        self.held_since = self.held_since.filter(|_| !self.held.is_empty());
+        next
+    }
+
+    /// Returns the moment at which the open call must give way; none if nothing waits for it.
+    pub(super) fn gives_way_at(&self) -> Option<Instant> {
+        let since = self.held_since?;
+        self.open.as_ref().map(|_| since + LONGEST_HOLD)
+    }
+
+    /// Takes a new call, and returns the piece that shows it. One that is known already is an update.
+    pub(super) fn begin(
+        &mut self,
+        call: ToolCall,
+        unread: Vec<String>,
+        id: impl FnOnce() -> String,
+    ) -> Option<AgentPiece> {
+        let key = call.tool_call_id.clone();
+        let meta = call.meta.clone();
+        if let Some(known) = self.calls.get_mut(&key).filter(|it| !it.closed) {
+            known.call = call;
+            known.add(unread, meta.as_ref());
+            return None;
+        }
+        let mut logged = LoggedCall::new(call, id());
+        logged.add(unread, meta.as_ref());
+        self.calls.insert(key.clone(), logged);
+        Some(AgentPiece::Call(key))
+    }
+
+    /// Takes an update of a call, and returns the piece that shows it if the call is not known, or if its end was shown already.
+    pub(super) fn update(
+        &mut self,
+        update: ToolCallUpdate,
+        unread: Vec<String>,
+        id: impl FnOnce() -> String,
+    ) -> Option<AgentPiece> {
+        let key = update.tool_call_id;
+        if let Some(known) = self.calls.get_mut(&key) {
+            let tells = update.fields.status.is_some() || update.fields.content.is_some();
+            known.call.update(update.fields);
+            known.add(unread, update.meta.as_ref());
+            if !known.closed || !tells {
+                return None;
+            }
+            (known.closed, known.id) = (false, id());
+            return Some(AgentPiece::Call(key));
+        }
+        let mut call = ToolCall::new(key.clone(), key.0.as_ref());
+        call.update(update.fields);
+        call.meta = update.meta;
+        self.begin(call, unread, id)
+    }
+
+    /// Returns the call and makes it the open one.
+    pub(super) fn open(&mut self, key: &ToolCallId) -> Option<&LoggedCall> {
+        self.open = Some(key.clone());
+        self.calls.get(key)
+    }
+
+    /// Closes the open call and returns it: if it has ended, or in any case if `must` is set.
+    pub(super) fn close(&mut self, must: bool) -> Option<&LoggedCall> {
+        let key = self.open.as_ref()?;
+        if !must && !self.calls.get(key)?.has_ended() {
+            return None;
+        }
+        let closed = self.calls.get_mut(&self.open.take()?)?;
+        closed.closed = true;
+        Some(closed)
+    }
+
+    /// Returns a call by its id.
+    pub(super) fn get(&self, key: &ToolCallId) -> Option<&LoggedCall> {
+        self.calls.get(key)
+    }
+}
+
+impl LoggedCall {
+    fn new(call: ToolCall, id: String) -> Self {
+        Self {
+            call,
+            id,
+            unread: Vec::new(),
+            streamed: String::new(),
+            exit: None,
+            closed: false,
+        }
+    }
+
+    fn add(&mut self, unread: Vec<String>, meta: Option<&Meta>) {
+        self.unread.extend(unread);
+        let value = |name: &str, field: &str| meta?.get(name)?.get(field);
+        // Extensions of codex-acp and claude-agent-acp: the output of a terminal that no client made.
+        let data = value("terminal_output_delta", "data").or(value("terminal_output", "data"));
+        if let Some(data) = data.and_then(|it| it.as_str()) {
+            let room = LONGEST_OUTPUT.saturating_sub(self.streamed.len());
+            self.streamed.push_str(start_of(data, room));
+        }
+        let exit = value("terminal_exit", "exit_code").and_then(serde_json::Value::as_i64);
+        if let Some(status) = exit.filter(|it| *it != 0) {
+            self.exit = Some(format!("exit {status}"));
+        }
+        let signal = value("terminal_exit", "signal").and_then(|it| it.as_str());
+        self.exit = signal
+            .map(|it| format!("ended by {it}"))
+            .or(self.exit.take());
+    }
+
+    /// Returns whether the agent has said how it ended.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(
+            self.call.status,
+            ToolCallStatus::Completed | ToolCallStatus::Failed
+        )
+    }
+
+    /// Returns whether it ended well.
+    pub(super) fn is_ok(&self) -> bool {
+        self.call.status == ToolCallStatus::Completed
+    }
+
+    /// Returns the words about its end; empty if it ended well.
+    pub(super) fn status(&self) -> String {
+        match (self.call.status, &self.exit) {
+            (_, Some(exit)) => exit.clone(),
+            (ToolCallStatus::Completed, None) => String::new(),
+            (ToolCallStatus::Failed, None) => "failed".to_owned(),
+            _ => "goes on".to_owned(),
+        }
+    }
+
+    /// Returns the call for the transcript, before secrets are removed.
+    pub(super) fn record(&self) -> AgentCall {
+        let kind = serde_json::to_value(self.call.kind).unwrap_or_default();
+        AgentCall {
+            title: match self.call.title.trim() {
+                "" => self.call.name.clone().unwrap_or_else(|| self.id.clone()),
+                title => title.to_owned(),
+            },
+            kind: kind.as_str().unwrap_or("other").to_owned(),
+            input: self.call.raw_input.as_ref().map(pretty),
+        }
+    }
+
+    /// Returns its output, before secrets are removed. The output of a call that changes files is a difference.
+    pub(super) fn output(&self) -> String {
+        let mut parts = Vec::new();
+        let streamed = self.streamed.trim_end();
+        parts.extend((!streamed.is_empty()).then(|| streamed.to_owned()));
+        for content in &self.call.content {
+            parts.extend(match content {
+                ToolCallContent::Content(content) => Some(block_text(&content.content)),
+                ToolCallContent::Diff(diff) => {
+                    let path = diff.path.display().to_string();
+                    let old = diff.old_text.as_deref().unwrap_or_default();
+                    let hunks = co_edit::hunks(old, &diff.new_text);
+                    let names = co_edit::Names {
+                        old: diff.old_text.as_ref().map(|_| path.as_str()),
+                        new: Some(&path),
+                    };
+                    Some(co_edit::unified(old, &hunks, names))
+                }
+                ToolCallContent::Terminal(_) if !streamed.is_empty() => None,
+                ToolCallContent::Terminal(terminal) => {
+                    Some(format!("[terminal {}]", terminal.terminal_id))
+                }
+                other => serde_json::to_string(other).ok(),
+            });
+        }
+        parts.extend(self.unread.iter().cloned());
+        let only_terminals =
+            (self.call.content.iter()).all(|it| matches!(it, ToolCallContent::Terminal(_)));
+        if streamed.is_empty() && only_terminals {
+            parts.extend(self.call.raw_output.as_ref().map(raw_text));
+        }
+        let parts: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+        let text = parts.join("\n");
+        let start = start_of(&text, LONGEST_OUTPUT);
+        match text.len() - start.len() {
+            0 => text,
+            more => format!("{start}\n[{more} more bytes]"),
+        }
+    }
+
+    /// Returns the state of the chat while the call runs.
+    pub(super) fn state(&self) -> (ChatState, String) {
+        (ChatState::Running, self.record().title)
+    }
+}
+
+/// Returns a block of a message as text.
+pub(super) fn block_text(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Image(image) => {
+            format!(
+                "[an image, {}, {} bytes of base64]",
+                image.mime_type,
+                image.data.len()
+            )
+        }
+        ContentBlock::Audio(audio) => {
+            format!(
+                "[a sound, {}, {} bytes of base64]",
+                audio.mime_type,
+                audio.data.len()
+            )
+        }
+        ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            EmbeddedResourceResource::TextResourceContents(text) => {
+                format!("{}:\n{}", text.uri, text.text)
+            }
+            EmbeddedResourceResource::BlobResourceContents(blob) => {
+                format!("[{}, {} bytes of base64]", blob.uri, blob.blob.len())
+            }
+            other => serde_json::to_string(other).unwrap_or_default(),
+        },
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// Returns the text of a result, which agents write in forms of their own.
+fn raw_text(output: &serde_json::Value) -> String {
+    let names = ["formatted_output", "aggregated_output", "output", "stdout"];
+    let named = names.iter().find_map(|name| output.get(name)?.as_str());
+    match named.or(output.as_str()) {
+        Some(text) => text.trim_end().to_owned(),
+        None => pretty(output),
+    }
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

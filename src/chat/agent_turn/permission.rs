@@ -1,0 +1,263 @@
+//! The permissions that an agent asks for: as questions of co, with every option as the agent named it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
+use crate::text::{one_line, start_of};
+use crate::tool::agent_call::AgentCall;
+use crate::tool::context::CallContext;
+use crate::tool::permissions::Reply;
+use crate::workspace::judge::Judge;
+use co_acp::schema::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId,
+};
+use co_exec::Program;
+use co_policy::{Grant, Verdict, printable};
+
+/// The most bytes of a question, and of the name of an option.
+const LONGEST_QUESTION: usize = 20_000;
+const LONGEST_NAME: usize = 500;
+
+/// A request for permission that waits for its answer.
+#[derive(Debug, Clone)]
+pub(super) struct PermissionRequest {
+    pub id: RequestId,
+    /// The call that it is about.
+    pub call: ToolCallId,
+    pub title: String,
+    pub options: Vec<PermissionOption>,
+}
+
+/// An answer to a request for permission.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PermissionAnswer {
+    /// None if the request is answered as cancelled.
+    pub option: Option<PermissionOptionId>,
+    /// The answer in words, for the chat.
+    pub words: String,
+    pub is_yes: bool,
+}
+
+impl PermissionRequest {
+    /// Returns the question: what the agent wants, with all that it gives, and its options.
+    pub(super) fn question(
+        &self,
+        context: &CallContext,
+        agent: &str,
+        (call, output): (&AgentCall, &str),
+    ) -> Question {
+        let mut text = format!("{agent} asks for permission: {}", call.title.trim());
+        let input = call.input.as_deref();
+        let parts = input.into_iter().chain(Some(output));
+        for part in parts.filter(|it| !it.trim().is_empty()) {
+            text.push_str("\n\n");
+            text.push_str(part.trim_end());
+        }
+        let choices = self.options.iter().map(|option| OfferedChoice {
+            label: one_line(&printable(start_of(option.name.trim(), LONGEST_NAME))),
+            about: Some(words(option.kind).to_owned()),
+            advised: false,
+        });
+        Question {
+            id: context.services.id(),
+            asker: Asker::Chat(context.chat),
+            command: format!("{agent} asks: {}", one_line(&printable(&call.title))),
+            choices: vec![ChoiceQuestion {
+                question: printable(start_of(&text, LONGEST_QUESTION)),
+                choices: choices.collect(),
+                several: false,
+            }],
+            ..Question::default()
+        }
+    }
+
+    /// Returns the answer for a reply of the person; none means that the question was withdrawn.
+    pub(super) fn answer(&self, reply: Option<Reply>) -> PermissionAnswer {
+        let chosen = match reply {
+            Some(Reply::Chosen(answers)) => self.chosen(&answers),
+            Some(_) => None,
+            None => {
+                return PermissionAnswer {
+                    option: None,
+                    words: "not answered".to_owned(),
+                    is_yes: false,
+                };
+            }
+        };
+        match chosen {
+            Some(option) => PermissionAnswer {
+                option: Some(option.option_id.clone()),
+                words: format!("you: {}", one_line(&printable(option.name.trim()))),
+                is_yes: is_yes(option.kind),
+            },
+            None => self.refusal("you: no".to_owned()),
+        }
+    }
+
+    fn chosen(&self, answers: &[ChosenAnswer]) -> Option<&PermissionOption> {
+        let [answer] = answers else {
+            return None;
+        };
+        match (answer.choices.as_slice(), &answer.text) {
+            ([number], None) => self.options.get(number.checked_sub(1)?),
+            _ => None,
+        }
+    }
+
+    /// Returns the answer that refuses once.
+    fn refusal(&self, words: String) -> PermissionAnswer {
+        PermissionAnswer {
+            option: self.find(PermissionOptionKind::RejectOnce),
+            words,
+            is_yes: false,
+        }
+    }
+
+    fn find(&self, kind: PermissionOptionKind) -> Option<PermissionOptionId> {
+        let mut options = self.options.iter();
+        let found = options.find(|it| it.kind == kind);
+        found.map(|it| it.option_id.clone())
+    }
+
+    /// Returns the answer that needs no person: a deny rule refuses the command, or it only looks, or a rule allows it. None if co
+    /// cannot read a command in the request.
+    pub(super) async fn decided(
+        &self,
+        input: Option<&serde_json::Value>,
+        context: &CallContext,
+    ) -> Option<PermissionAnswer> {
+        let program = command(input?)?;
+        let (judge, cwd) = (Arc::clone(&context.judge), context.cwd.clone());
+        let verdict = tokio::task::spawn_blocking(move || verdict(&judge, &program, &cwd));
+        match verdict.await.ok()? {
+            Verdict::Deny { why, .. } => {
+                Some(self.refusal(format!("a deny rule refuses it: {why}")))
+            }
+            Verdict::Allow(Grant::ReadOnly) => self.allowed("it only looks".to_owned()),
+            Verdict::Allow(Grant::Rule { rule }) => {
+                self.allowed(format!("your rule {rule} allows it"))
+            }
+            Verdict::Allow(_) | Verdict::Ask(_) => None,
+        }
+    }
+
+    fn allowed(&self, words: String) -> Option<PermissionAnswer> {
+        Some(PermissionAnswer {
+            option: Some(self.find(PermissionOptionKind::AllowOnce)?),
+            words,
+            is_yes: true,
+        })
+    }
+}
+
+fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
+    judge.verdict(&judge.assess(program, cwd, true), &[])
+}
+
+/// Returns the command in the input of a call, if it has one.
+fn command(input: &serde_json::Value) -> Option<Program> {
+    let named = ["command", "cmd"];
+    let value = named.iter().find_map(|name| input.get(name))?;
+    if let Some(text) = value.as_str() {
+        return Some(Program::Shell(text.to_owned()));
+    }
+    let words: Option<Vec<_>> = value.as_array()?.iter().map(|it| it.as_str()).collect();
+    let words = words?;
+    match words.as_slice() {
+        [shell, "-c" | "-lc", text] if shell.ends_with("bash") || shell.ends_with("/sh") => {
+            Some(Program::Shell((*text).to_owned()))
+        }
+        [] => None,
+        words => Some(Program::Argv(
+            words.iter().map(|it| (*it).to_owned()).collect(),
+        )),
+    }
+}
+
+fn is_yes(kind: PermissionOptionKind) -> bool {
+    matches!(
+        kind,
+        PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways
+    )
+}
+
+/// Returns the kind of an option in words.
+fn words(kind: PermissionOptionKind) -> &'static str {
+    match kind {
+        PermissionOptionKind::AllowOnce => "allows it once",
+        PermissionOptionKind::AllowAlways => "allows it, and what the agent takes for the same",
+        PermissionOptionKind::RejectOnce => "refuses it",
+        PermissionOptionKind::RejectAlways => "refuses it, and what the agent takes for the same",
+        _ => "the agent says no more about it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request() -> PermissionRequest {
+        let option =
+            |id: &str, kind| PermissionOption::new(id.to_owned(), format!("Do {id}"), kind);
+        PermissionRequest {
+            id: RequestId::Number(1),
+            call: ToolCallId::from("c".to_owned()),
+            title: "t".to_owned(),
+            options: vec![
+                option("once", PermissionOptionKind::AllowOnce),
+                option("cancel", PermissionOptionKind::RejectOnce),
+                option("cancel-too", PermissionOptionKind::RejectOnce),
+            ],
+        }
+    }
+
+    fn answered(reply: Option<Reply>) -> (Option<String>, bool) {
+        let answer = request().answer(reply);
+        (answer.option.map(|it| it.to_string()), answer.is_yes)
+    }
+
+    #[test]
+    fn an_answer_is_the_option_that_the_person_chose() {
+        let chosen = |choices: &[usize], text: Option<&str>| {
+            Some(Reply::Chosen(vec![ChosenAnswer {
+                choices: choices.to_vec(),
+                text: text.map(str::to_owned),
+            }]))
+        };
+        let yes = |id: &str, yes| (Some(id.to_owned()), yes);
+        assert_eq!(answered(chosen(&[1], None)), yes("once", true));
+        assert_eq!(answered(chosen(&[3], None)), yes("cancel-too", false));
+        // All else refuses.
+        for reply in [
+            chosen(&[9], None),
+            chosen(&[1, 2], None),
+            chosen(&[1], Some("no")),
+        ] {
+            assert_eq!(answered(reply), yes("cancel", false));
+        }
+        assert_eq!(answered(Some(Reply::Once)), yes("cancel", false));
+        assert_eq!(answered(Some(Reply::Deny(None))), yes("cancel", false));
+        assert_eq!(answered(None), (None, false));
+    }
+
+    #[test]
+    fn a_command_is_found_in_the_forms_of_agents() {
+        let shell = |text: &str| Some(Program::Shell(text.to_owned()));
+        assert_eq!(command(&json!({ "command": "rm x" })), shell("rm x"));
+        let words = json!({ "command": ["/bin/bash", "-lc", "rm x"] });
+        assert_eq!(command(&words), shell("rm x"));
+        let words = json!({ "cmd": ["rm", "x"] });
+        assert!(matches!(command(&words), Some(Program::Argv(argv)) if argv.len() == 2));
+        for odd in [
+            json!({}),
+            json!({ "command": [1] }),
+            json!({ "command": [] }),
+            json!("rm"),
+        ] {
+            assert_eq!(command(&odd), None, "{odd}");
+        }
+    }
+}

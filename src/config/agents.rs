@@ -1,0 +1,136 @@
+//! The agents that a person sets: programs that work in place of a model.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::value::{BadValue, Kind, object};
+use super::{Config, setting::Setting, setting::setting};
+use co_policy::HostPattern;
+
+/// What a person sets for one agent. What is not set comes from the preset with its name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentSettings {
+    pub name: String,
+    /// Its program and arguments.
+    pub cmd: Option<Vec<String>>,
+    /// Variables for its environment.
+    pub env: Vec<(String, String)>,
+    /// The person's own directory of the agent, from which it reads its settings and its login.
+    pub home: Option<PathBuf>,
+    /// Hosts that it reaches beside those of its preset.
+    pub hosts: Vec<HostPattern>,
+    pub confinement: AgentConfinement,
+}
+
+/// The confinement of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AgentConfinement {
+    /// It writes in the workspace and in a directory of its own, and reaches the hosts that the person allows.
+    #[default]
+    Workspace,
+    None,
+}
+
+/// The fields of an agent. Each is read into the first agent of the settings.
+static FIELDS: &[Setting] = &[
+    setting("cmd", "", Kind::Argv(|c, v| agent(c).cmd = Some(v)), ""),
+    setting("env", "", Kind::Pairs(|c, v| agent(c).env = v), ""),
+    setting("home", "", Kind::Path(|c, v| agent(c).home = Some(v)), ""),
+    setting("hosts", "", Kind::Hosts(|c, v| agent(c).hosts = v), ""),
+    setting(
+        "confinement",
+        "",
+        Kind::Choice {
+            of: &["workspace", "none"],
+            set: |c, v| {
+                agent(c).confinement = match v {
+                    "none" => AgentConfinement::None,
+                    _ => AgentConfinement::Workspace,
+                };
+            },
+        },
+        "",
+    ),
+];
+
+fn agent(config: &mut Config) -> &mut AgentSettings {
+    if config.agents.is_empty() {
+        config.agents.push(AgentSettings::default());
+    }
+    &mut config.agents[0]
+}
+
+/// Reads the agents in a table. A name is a word, because it is an argument and a part of a path.
+pub(super) fn set_agents(
+    config: &mut Config,
+    value: &Value,
+    home: Option<&Path>,
+) -> Result<(), BadValue> {
+    let mut agents = Vec::new();
+    for (name, fields) in object(value)? {
+        let is_word = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+        if name.is_empty() || !name.chars().all(is_word) {
+            return Err(BadValue);
+        }
+        let mut read = Config::default();
+        for (field, value) in object(&fields)? {
+            let setting = FIELDS.iter().find(|it| it.name == field).ok_or(BadValue)?;
+            setting.kind.take(&mut read, &value, home)?;
+        }
+        agents.push(AgentSettings {
+            name,
+            ..std::mem::take(agent(&mut read))
+        });
+    }
+    config.agents = agents;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::load;
+
+    fn read(agents: &Value) -> (Vec<AgentSettings>, usize) {
+        let (config, problems) = load(None, &json!({ "agents": agents }), &|_| None);
+        (config.agents, problems.len())
+    }
+
+    #[test]
+    fn agents_have_a_program_variables_a_home_and_hosts() {
+        let given = json!({
+            "codex": { "cmd": ["/opt/codex-acp", "--x"], "env": { "A": "b" }, "home": "/h/.codex", "hosts": ["example.org"] },
+            "mine": { "cmd": ["mine"], "confinement": "none" },
+            "bare": {},
+        });
+        let (agents, problems) = read(&given);
+        assert_eq!(problems, 0);
+        let names: Vec<_> = agents.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["codex", "mine", "bare"]);
+        assert_eq!(agents[0].cmd.as_ref().unwrap().len(), 2);
+        assert_eq!(agents[0].env, [("A".to_owned(), "b".to_owned())]);
+        assert_eq!(agents[0].hosts.len(), 1);
+        assert_eq!(agents[0].confinement, AgentConfinement::Workspace);
+        assert_eq!(agents[1].confinement, AgentConfinement::None);
+        assert_eq!(agents[2].cmd, None);
+    }
+
+    #[test]
+    fn a_wrong_field_makes_the_setting_wrong() {
+        for wrong in [
+            json!({ "a/b": {} }),
+            json!({ "": {} }),
+            json!({ "a": { "cmd": [] } }),
+            json!({ "a": { "cmd": "x" } }),
+            json!({ "a": { "confinement": "some" } }),
+            json!({ "a": { "unheard": 1 } }),
+            json!({ "a": 1 }),
+            json!("a"),
+        ] {
+            assert_eq!(read(&wrong), (Vec::new(), 1), "{wrong}");
+        }
+    }
+}

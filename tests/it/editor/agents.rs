@@ -1,0 +1,251 @@
+//! Another agent in the place of a model: a scripted one, confined.
+
+use serde_json::{Value, json};
+
+use super::scene::Scene;
+use crate::support::workspace::Workspace;
+
+/// Returns a scene with a chat in which the scripted agent works.
+fn scene(script: &Value) -> Scene {
+    scene_with(script, json!({}))
+}
+
+fn scene_with(script: &Value, more: Value) -> Scene {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\ntwo\n");
+    workspace.write("script.json", &script.to_string());
+    let program = format!("{}/tests/it/editor/agent.py", env!("CARGO_MANIFEST_DIR"));
+    let script = workspace.path().join("script.json");
+    let mut agent = json!({ "cmd": ["python3", program, script] });
+    for (name, value) in more.as_object().unwrap() {
+        agent[name] = value.clone();
+    }
+    let settings = json!({ "agents": { "scripted": agent } });
+    let scene = Scene::in_workspace(workspace, settings, &[]);
+    scene.co("/agent scripted");
+    scene.wait_notice("scripted works in this chat");
+    scene
+}
+
+fn message(text: &str) -> Value {
+    json!({ "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } })
+}
+
+fn call(id: &str, kind: &str, title: &str) -> Value {
+    json!({ "update": { "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "in_progress" } })
+}
+
+fn ended(id: &str, status: &str, output: &str) -> Value {
+    json!({ "update": {
+        "sessionUpdate": "tool_call_update", "toolCallId": id, "status": status,
+        "content": [{ "type": "content", "content": { "type": "text", "text": output } }],
+    } })
+}
+
+#[test]
+fn a_turn_is_shown_recorded_and_taken_back() {
+    let script = json!({
+        "do it": [
+            message("I look first.\n"),
+            { "update": { "sessionUpdate": "plan", "entries": [
+                { "content": "change a file", "priority": "high", "status": "in_progress" },
+                { "content": "make another", "priority": "low", "status": "pending" },
+            ] } },
+            call("1", "execute", "sed -i s/two/2/ a.txt"),
+            call("2", "edit", "b.txt"),
+            { "sh": "sed -i s/two/2/ a.txt; printf new > b.txt" },
+            ended("2", "completed", "made"),
+            ended("1", "failed", "line 1\nline 2"),
+            message("All through."),
+        ],
+        "again": [message("Still here.")],
+    });
+    let mut scene = scene(&script);
+    scene.co("do it");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("All through.");
+    assert!(chat.contains("I look first."), "{chat}");
+    assert!(chat.contains("line 1\n    line 2"), "{chat}");
+    scene.nvim.wait_text("sed -i s/two/2/ a.txt  failed");
+    scene.nvim.wait_text("change a file");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\n2\n");
+    scene.assert_outcomes(3);
+    let items = scene.items();
+    let order: Vec<_> = items
+        .iter()
+        .filter_map(|it| {
+            it["item"]
+                .as_str()
+                .filter(|it| ["call", "outcome"].contains(it))
+        })
+        .collect();
+    assert_eq!(
+        order,
+        ["call", "outcome"].repeat(3),
+        "one call after the other"
+    );
+    // The same process takes the next prompt.
+    scene.co("again");
+    scene.wait_chat("Still here.");
+    scene.wait_turns(2);
+    assert!(!scene.chat().contains("starts anew"));
+    scene.co("/undo");
+    scene.approve();
+    scene.wait_notice("2 files taken back");
+    assert_eq!(scene.workspace.read("a.txt").unwrap(), "one\ntwo\n");
+    assert!(scene.workspace.read("b.txt").is_none());
+    // It reads as it did live.
+    let live = scene.chat();
+    scene.restart();
+    scene.resume();
+    let resumed = scene.wait_chat("Still here.");
+    for text in ["I look first.", "line 1\n    line 2", "made"] {
+        assert!(
+            live.contains(text) && resumed.contains(text),
+            "{text}: {resumed}"
+        );
+    }
+}
+
+#[test]
+fn its_walls_hold() {
+    let script = json!({
+        "try": [
+            { "sh": "cat ~/.ssh/id; cat .env; echo x > ~/outside; echo x > .git/hooks/pre-commit; echo x > inside && cat inside" },
+            { "sh": "exec 3<>/dev/tcp/127.0.0.1/1" },
+            message("Tried."),
+        ],
+    });
+    let scene = scene(&script);
+    let home = scene.home.path();
+    std::fs::create_dir_all(home.join(".ssh")).unwrap();
+    std::fs::write(home.join(".ssh/id"), "hunter2-key").unwrap();
+    scene.workspace.write(".env", "TOKEN=hunter2-token\n");
+    scene.co("try");
+    let chat = scene.wait_chat("Tried.");
+    assert!(!chat.contains("hunter2"), "{chat}");
+    assert!(chat.contains("x\nstatus 0"), "{chat}");
+    assert!(!home.join("outside").exists());
+    assert!(
+        !scene
+            .workspace
+            .path()
+            .join(".git/hooks/pre-commit")
+            .exists()
+    );
+}
+
+#[test]
+fn a_permission_is_a_question_with_the_options_of_the_agent() {
+    let option = |id: &str, kind: &str| json!({ "optionId": id, "name": format!("Option {id}"), "kind": kind });
+    let ask = |command: &str| {
+        json!({ "ask": {
+            "toolCall": { "toolCallId": "9", "title": "Run it", "kind": "execute", "status": "in_progress", "rawInput": { "command": command } },
+            "options": [option("once", "allow_once"), option("always", "allow_always"), option("no", "reject_once"), option("never", "reject_once")],
+        } })
+    };
+    let script = json!({
+        "ask": [ask("touch made"), ended("9", "completed", ""), message("Done.")],
+        "look": [ask("ls"), message("Looked.")],
+        "destroy": [ask("rm -rf /"), message("Not destroyed.")],
+        "wait": [ask("touch made"), { "stop": "cancelled" }],
+    });
+    let scene = scene(&script);
+    scene.co("ask");
+    scene.nvim.wait_text("\"command\": \"touch made\"");
+    let screen = scene.nvim.wait_text("Option never").join("\n");
+    assert!(
+        screen.contains("1  Option once") && screen.contains("2  Option always"),
+        "{screen}"
+    );
+    scene.answer("2");
+    scene.wait_chat("answered: always");
+    scene.wait_turns(1);
+    assert!(
+        scene
+            .chat()
+            .contains("scripted asked: Run it; you: Option always")
+    );
+    // Nobody is asked about what only looks.
+    scene.co("look");
+    scene.wait_turns(2);
+    assert!(scene.chat().contains("answered: once"));
+    // No answer is sent while the question waits.
+    scene.co("wait");
+    scene.nvim.wait_text("Option never");
+    scene.answer("n");
+    scene.wait_chat("answered: no");
+    scene.wait_turns(3);
+}
+
+#[test]
+fn a_dead_agent_is_told_and_the_next_prompt_starts_it_again() {
+    let script = json!({
+        "die": [message("Going.\n"), call("1", "read", "read a.txt"), { "raw": "no json\n{\"half" }, { "die": 7 }],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("die");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("scripted has ended; the next prompt starts it anew");
+    assert!(
+        chat.contains("it hurts") && chat.contains("no json"),
+        "{chat}"
+    );
+    scene.assert_outcomes(1);
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(2);
+    assert!(
+        scene
+            .chat()
+            .contains("does not know what this chat said before")
+    );
+}
+
+#[test]
+fn a_cancel_stops_the_agent_and_withdraws_its_question() {
+    let script = json!({
+        "wait": [message("Waiting."), { "await": "cancel" }],
+        "on": [message("Back.")],
+    });
+    let scene = scene(&script);
+    scene.co("wait");
+    scene.wait_chat("Waiting.");
+    scene.interrupt();
+    scene.wait_turns(1);
+    scene.co("on");
+    scene.wait_chat("Back.");
+    scene.wait_turns(2);
+    assert!(!scene.chat().contains("starts anew"));
+}
+
+#[test]
+fn ten_thousand_updates_are_shown() {
+    let pieces = (0..10_000).map(|number| message(&format!("{number} ")));
+    let script = json!({ "talk": pieces.collect::<Vec<_>>() });
+    let scene = scene(&script);
+    scene.co("talk");
+    scene.wait_turns(1);
+    let chat = scene.wait_chat("9998 9999");
+    assert!(chat.contains("0 1 2 3 "));
+}
+
+#[test]
+fn a_chat_has_an_agent_from_its_start_or_none() {
+    let scene = scene(&json!({ "hi": [message("Hello.")] }));
+    scene.co("hi");
+    scene.wait_chat("Hello.");
+    scene.wait_turns(1);
+    for (command, notice) in [
+        ("/agent none", "this chat has begun"),
+        ("/model x", "scripted works in this chat"),
+        ("/retry", "scripted works in this chat"),
+    ] {
+        scene.co(command);
+        scene.wait_notice(notice);
+    }
+    scene.co("/new");
+    scene.co("/agent nobody");
+    scene.wait_notice("there is no agent nobody; the agents are: codex, scripted");
+}
