@@ -13,6 +13,7 @@ mod call;
 mod chat;
 mod client;
 mod flood;
+mod hosts;
 mod least;
 mod repository;
 mod resume;
@@ -34,10 +35,11 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 10] = [
+    let parts: [(&str, fn()); 11] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
+        ("hosts", hosts::run),
         ("chat", chat::run),
         ("call", call::run),
         ("resume", resume::run),
