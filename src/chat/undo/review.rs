@@ -317,7 +317,7 @@ impl UndoTask {
         let make = move || {
             let store = checkpoints.store()?;
             let kept = checkpoints.kept_answers(&chat);
-            Ok::<_, io::Error>(Review::of(found, kept, &store))
+            Ok::<_, io::Error>(Review::of(found, kept, MOST_REVIEW_BYTES, &store))
         };
         blocking(make).await
     }
@@ -339,7 +339,7 @@ impl UndoTask {
             for answer in &mut kept {
                 answer.base.clone_from(&found.base);
             }
-            let (review, _) = Review::of(found, kept, &store);
+            let (review, _) = Review::of(found, kept, MOST_REVIEW_BYTES, &store);
             Ok::<_, io::Error>(review)
         };
         let mut review = blocking(read).await?;
@@ -365,7 +365,8 @@ impl UndoTask {
         );
         let make = move || {
             let store = checkpoints.store()?;
-            let (review, _) = Review::of(found, checkpoints.kept_answers(&chat), &store);
+            let kept = checkpoints.kept_answers(&chat);
+            let (review, _) = Review::of(found, kept, MOST_REVIEW_BYTES, &store);
             Ok::<_, io::Error>(review.quickfix_list(true))
         };
         if let Ok(list) = blocking(make).await {
@@ -589,8 +590,14 @@ impl UndoTask {
 }
 
 impl Review {
-    /// Returns the review of some changes, and the changes of its files. `kept` are the answers that the person gave before.
-    fn of(found: Found, kept: Vec<KeptAnswer>, store: &Store) -> (Self, Vec<FileChange>) {
+    /// Returns the review of some changes, and the changes of its files. `kept` are the answers that the person gave before. The
+    /// texts of all files have at most `room` bytes; the files that do not fit are left out.
+    fn of(
+        found: Found,
+        kept: Vec<KeptAnswer>,
+        mut room: usize,
+        store: &Store,
+    ) -> (Self, Vec<FileChange>) {
         let Found {
             works,
             base,
@@ -599,7 +606,6 @@ impl Review {
         let is_of_it = |it: &KeptAnswer| it.base == base && !unreadable.contains(&it.path);
         let (mut kept, mut others): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_of_it);
         let (mut files, mut changes, mut left_out) = (Vec::new(), Vec::new(), 0);
-        let mut room = MOST_REVIEW_BYTES;
         for (work_index, work) in works.iter().enumerate() {
             for (file_index, file) in work.files.iter().enumerate() {
                 let mut change = file.for_review(store);
@@ -727,10 +733,13 @@ impl Review {
                     PartKind::Mode => "another mode".to_owned(),
                     PartKind::Whole => "the whole file".to_owned(),
                 };
+                // A change against a branch may be by nobody that co knows.
+                let call = Some(work.call(part)).filter(|it| !it.is_empty());
+                let text = Vec::from_iter(std::iter::once(words).chain(call)).join(" · ");
                 QuickfixEntry {
                     file: path.clone(),
                     line: part.line,
-                    text: one_line(&format!("{words} · {}", work.call(part))),
+                    text: one_line(&text),
                 }
             }));
         }
@@ -882,4 +891,107 @@ fn shortened(text: &str) -> String {
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(3.max(longest + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{Change, Entry};
+    use co_llm::transcript::Decision;
+
+    /// The changes of a call that makes files.
+    fn found(files: &[(&str, &str)], store: &Store) -> Found {
+        let root = Path::new("/work");
+        let made = |(path, text): &(&str, &str)| Change {
+            path: path.into(),
+            before: None,
+            after: Some(Entry::File {
+                mode: 0o644,
+                blob: Some(store.put(text.as_bytes()).unwrap()),
+            }),
+        };
+        let by = By::command("make".to_owned(), Decision::Approved);
+        let record = Record {
+            changes: files.iter().map(made).collect(),
+            ..Record::new(0, by, root)
+        };
+        let round = Round::of(&[(0, record)], root, store).unwrap();
+        let work = OpenWork {
+            workspace: root.to_owned(),
+            files: round.open_files(store),
+            round,
+            calls: vec!["make".to_owned()],
+            turns: vec![Some(0)],
+        };
+        Found {
+            works: vec![work],
+            base: None,
+            left_out: Vec::new(),
+        }
+    }
+
+    fn paths(changes: &[FileChange]) -> Vec<&str> {
+        changes.iter().map(|it| it.path.as_str()).collect()
+    }
+
+    #[test]
+    fn the_answer_to_a_file_that_is_left_out_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), 1 << 20).unwrap();
+        let (a, b, c) = (("a", "1\n2\n"), ("b", "1\n2\n3\n"), ("c", "1\n"));
+        let room = 15;
+        let (mut first, changes) = Review::of(found(&[b], &store), Vec::new(), room, &store);
+        assert_eq!(paths(&changes), ["b"]);
+        let refused = PartAnswer {
+            part: 1,
+            accept: Some(false),
+            lines: None,
+            comment: Some("too long".to_owned()),
+        };
+        first.take((0, vec![refused.clone()]));
+        let kept = first.kept();
+        // `b` does not fit any more, but the shorter `c` does.
+        let (second, changes) = Review::of(found(&[a, b, c], &store), kept.clone(), room, &store);
+        assert_eq!((paths(&changes), second.left_out), (vec!["a", "c"], 1));
+        assert_eq!((second.prompt(), second.kept()), (None, kept.clone()));
+        assert_eq!(second.kept_after_end(), kept);
+        let (last, changes) =
+            Review::of(found(&[b], &store), second.kept_after_end(), room, &store);
+        assert_eq!(
+            (&changes[0].answers[..], last.left_out),
+            (&[refused][..], 0)
+        );
+        assert!(
+            last.prompt()
+                .unwrap()
+                .contains("b:1, which I took back: too long")
+        );
+        assert_eq!(last.kept_after_end(), []);
+    }
+
+    #[test]
+    fn an_answer_against_another_commit_is_kept_for_its_review() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), 1 << 20).unwrap();
+        let against = |commit: &str| Found {
+            base: Some(commit.to_owned()),
+            ..found(&[("a", "1\n")], &store)
+        };
+        let accepted = PartAnswer {
+            part: 1,
+            accept: Some(true),
+            lines: None,
+            comment: None,
+        };
+        let (mut one, _) = Review::of(against("one"), Vec::new(), 100, &store);
+        one.take((0, vec![accepted.clone()]));
+        let kept = one.kept_after_end();
+        let (two, changes) = Review::of(against("two"), kept.clone(), 100, &store);
+        assert_eq!(
+            (&changes[0].answers[..], two.kept_after_end()),
+            (&[][..], kept.clone())
+        );
+        let (_, changes) = Review::of(against("one"), kept, 100, &store);
+        assert_eq!(changes[0].answers, [accepted]);
+    }
 }
