@@ -42,6 +42,11 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
         others.next().map_or(&self.base, |(_, value)| value)
     }
 
+    /// Returns whether the value is a change of a chat.
+    pub(super) fn is_by(&self, chat: usize) -> bool {
+        self.base(chat) != self.now()
+    }
+
     pub(super) fn set(&mut self, value: T, by: EditBy) {
         if value == *self.now() {
             return;
@@ -65,7 +70,7 @@ impl<T: Clone + PartialEq> AuthoredValue<T> {
 
     /// Makes the value the person's, if it is the accepted one and a change of the chat.
     pub(super) fn accept(&mut self, chat: usize, accepted: &T) {
-        if self.now() == accepted && self.base(chat) != accepted {
+        if self.now() == accepted && self.is_by(chat) {
             *self = Self::new(accepted.clone());
         }
     }

@@ -63,8 +63,8 @@ struct FileRound {
     weave: Option<Weave>,
     /// The chat that made the file, if that is not accepted.
     made_by: Option<usize>,
-    /// The indexes of the records of calls that changed it, and whether they changed more than its text.
-    calls: Vec<(usize, bool)>,
+    /// The changes of calls, and whether they changed more than its text.
+    calls: Vec<(Mark, bool)>,
     /// The time of the first open change.
     since: Option<u64>,
 }
@@ -270,7 +270,7 @@ impl Round {
             }
             if let EditBy::Author(mark) = by {
                 let is_more = from != path || !is_text(before, after);
-                file.calls.push((mark.change, is_more));
+                file.calls.push((mark, is_more));
             }
             let is_new = before.is_none() && matches!(by, EditBy::Author(_));
             match is_new || is_own && file.baseline.is_none() {
@@ -278,6 +278,11 @@ impl Round {
                 false => file.names.set(path.clone(), by),
             }
             file.follow(after, by, store)?;
+            if let EditBy::TakingBack(chat) = by
+                && !file.is_more_by(chat)
+            {
+                file.calls.retain(|(mark, _)| mark.author != chat);
+            }
             // A file that the chat moved and removed is removed.
             let mut key = path;
             let name = file.names.base(OWN).clone();
@@ -367,6 +372,14 @@ impl FileRound {
 
     fn is_open(&self, path: &Path) -> bool {
         self.baseline != self.seen || self.seen.is_some() && self.names.base(OWN) != path
+    }
+
+    /// Returns whether more than the text of the file is a change of a chat.
+    fn is_more_by(&self, chat: usize) -> bool {
+        let contents = self.contents.as_ref();
+        self.names.is_by(chat)
+            || self.modes.is_by(chat)
+            || contents.is_some_and(|it| it.is_by(chat))
     }
 
     fn is_gone(&self) -> bool {
@@ -603,7 +616,7 @@ impl OpenFile {
         }
         let is_whole = texts.is_none();
         let of_file = calls.iter().filter(|(_, is_more)| is_whole || *is_more);
-        let of_file: Vec<_> = of_file.map(|(call, _)| *call).collect();
+        let of_file: Vec<_> = of_file.map(|(mark, _)| mark.change).collect();
         let mut parts: Vec<_> = (kinds.into_iter())
             .map(|kind| OpenPart {
                 kind,

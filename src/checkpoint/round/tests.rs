@@ -347,8 +347,9 @@ fn a_change_that_another_chat_covers_is_open_if_that_is_taken_back() {
             let is_accepted = second == Accepted;
             assert_eq!(state(&scene), states[if is_accepted { 2 } else { 1 }]);
             asked = 0;
-            scene.answer_in(0, |_, _| {
+            scene.answer_in(0, |_, part| {
                 asked += 1;
+                assert_eq!(part.records, [0], "what was taken back is not named");
                 first.clone()
             });
             assert_eq!(asked, usize::from(!is_accepted), "{states:?}");
