@@ -55,7 +55,8 @@ def turn(home: pathlib.Path, tools: Tools) -> dict:
         "hosts": [f"127.0.0.1:{server.server_port}"],
     }
     settings = {"bin": str(ROOT / "target" / "debug" / "co-nvim"), "agents": {"codex": agent}}
-    script = [tools.nvim(), "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "turn.lua"]
+    nvim = os.environ.get("CO_TEST_NVIM") or tools.nvim()
+    script = [nvim, "--headless", "--clean", "-l", ROOT / "scripts" / "agents" / "turn.lua"]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CO_CLI_"))}
     done = subprocess.run(
         [*script, ROOT, json.dumps(settings), "edit the files"],
@@ -78,10 +79,10 @@ def turn(home: pathlib.Path, tools: Tools) -> dict:
 def main() -> None:
     """Check one turn of codex."""
     subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
-    tools = Tools(ROOT / ".tools")
+    tools = Tools(pathlib.Path(os.environ.get("CO_TOOLS_DIR", ROOT / ".tools")).absolute())
     # codex does not find its own programs if its directory is below $TMPDIR.
     tools.home.mkdir(exist_ok=True)
-    home = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=(ROOT / ".tools").resolve()))
+    home = pathlib.Path(tempfile.mkdtemp(prefix="agents-", dir=tools.home.resolve()))
     try:
         print("codex, confined, with a scripted model:", flush=True)
         seen = turn(home, tools)
