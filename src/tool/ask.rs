@@ -1,17 +1,13 @@
 //! The tool `ask_person`: up to four questions with choices. It changes nothing, and no answer to it approves a call.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::{
-    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
-};
+use super::call::{CallResult, LookingCall, PlannedCall};
 use super::context::{CallContext, Halt};
 use super::event::ShownCall;
-use super::permissions::{Reply, TurnMemory};
+use super::permissions::Reply;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::{Asker, ChoiceQuestion, ChosenAnswer, OfferedChoice, Question};
 use crate::text::{one_line, start_of};
@@ -186,9 +182,20 @@ impl AskPerson {
         }
         Some((told.join("\n"), shown.join("; ")))
     }
+}
+
+#[async_trait]
+impl LookingCall for AskPerson {
+    fn shown(&self) -> ShownCall {
+        ShownCall::Question(printable(&self.words()))
+    }
+
+    fn runs(&self) -> Option<String> {
+        Some(self.words())
+    }
 
     /// Asks the person, and returns what they answered.
-    async fn ask(self, context: &CallContext) -> Result<CallResult, Halt> {
+    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
         let reply = context.host.ask(self.question(context)).await?;
         let reply = context.unless_cancelled(reply).await;
         let (told, shown) = match reply {
@@ -222,35 +229,6 @@ impl AskPerson {
             shown: ShownPart::line(shown.to_owned()),
             ..CallResult::answer(told)
         })
-    }
-}
-
-#[async_trait]
-impl PlannedCall for AskPerson {
-    fn shown(&self) -> ShownCall {
-        ShownCall::Question(printable(&self.words()))
-    }
-
-    async fn judge(
-        &self,
-        _context: &CallContext,
-        _memory: &TurnMemory,
-    ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall::looking(self.clone()))
-    }
-}
-
-#[async_trait]
-impl CallAction for AskPerson {
-    async fn prepare(
-        self: Box<Self>,
-        context: &Arc<CallContext>,
-        _decided: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
-        let (context, words) = (Arc::clone(context), self.words());
-        Ok(ReadyCall::new(None, Some(words), async move {
-            self.ask(&context).await
-        }))
     }
 }
 

@@ -59,6 +59,48 @@ pub trait PlannedCall: Send + Sync {
     -> Result<JudgedCall, String>;
 }
 
+/// A call that changes nothing and needs no verdict, such as one that shows a plan.
+#[async_trait]
+pub trait LookingCall: Clone + Send + Sync + 'static {
+    /// Returns the call as the chat shows it.
+    fn shown(&self) -> ShownCall;
+
+    /// Returns the words that tell the person what runs; none if it takes no time.
+    fn runs(&self) -> Option<String> {
+        None
+    }
+
+    /// Does the work of the call.
+    async fn look(self, context: &CallContext) -> Result<CallResult, Halt>;
+}
+
+#[async_trait]
+impl<T: LookingCall> PlannedCall for T {
+    fn shown(&self) -> ShownCall {
+        LookingCall::shown(self)
+    }
+
+    async fn judge(&self, _: &CallContext, _: &TurnMemory) -> Result<JudgedCall, String> {
+        Ok(JudgedCall {
+            kind: CallKind::Looks,
+            ..JudgedCall::free(self.clone())
+        })
+    }
+}
+
+#[async_trait]
+impl<T: LookingCall> CallAction for T {
+    async fn prepare(
+        self: Box<Self>,
+        context: &Arc<CallContext>,
+        _: &DecidedCall,
+    ) -> Result<ReadyCall, NotRun> {
+        let (runs, context) = (self.runs(), Arc::clone(context));
+        let work = async move { self.look(&context).await };
+        Ok(ReadyCall::new(None, runs, work))
+    }
+}
+
 /// A call with its verdict.
 pub struct JudgedCall {
     pub resolution: Resolution,
@@ -216,14 +258,6 @@ impl JudgedCall {
             audited: None,
             kind: CallKind::Acts,
             action: Box::new(action),
-        }
-    }
-
-    /// Returns a call that needs no verdict and changes nothing.
-    pub fn looking(action: impl CallAction + 'static) -> Self {
-        Self {
-            kind: CallKind::Looks,
-            ..Self::free(action)
         }
     }
 }

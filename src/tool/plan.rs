@@ -1,18 +1,14 @@
 //! The tool `update_plan`: the steps of the model's work, with their states. It changes nothing, so nobody is asked.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::{
-    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
-};
-use super::context::CallContext;
+use super::call::{CallResult, LookingCall};
+use super::context::{CallContext, Halt};
 use super::event::ShownCall;
-use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, BuiltIn, arguments};
 use crate::protocol::PlanProgress;
 use crate::text::{one_line, start_of};
@@ -176,34 +172,18 @@ impl WorkPlan {
 }
 
 #[async_trait]
-impl PlannedCall for WorkPlan {
+impl LookingCall for WorkPlan {
     fn shown(&self) -> ShownCall {
         ShownCall::Plan(self.lines())
     }
 
-    async fn judge(
-        &self,
-        _context: &CallContext,
-        _memory: &TurnMemory,
-    ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall::looking(self.clone()))
-    }
-}
-
-#[async_trait]
-impl CallAction for WorkPlan {
-    async fn prepare(
-        self: Box<Self>,
-        _context: &Arc<CallContext>,
-        _decided: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
+    async fn look(self, _context: &CallContext) -> Result<CallResult, Halt> {
         let PlanProgress { done, steps } = self.progress();
-        let result = CallResult {
+        Ok(CallResult {
             ok: true,
             shown: ShownPart::line(format!("{done}/{steps}")),
             ..CallResult::answer(format!("The person sees the plan: {done} of {steps} done."))
-        };
-        Ok(ReadyCall::new(None, None, std::future::ready(Ok(result))))
+        })
     }
 }
 

@@ -8,12 +8,9 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::{
-    CallAction, CallEffect, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
-};
-use super::context::CallContext;
+use super::call::{CallEffect, CallResult, LookingCall, PlannedCall};
+use super::context::{CallContext, Halt};
 use super::event::ShownCall;
-use super::permissions::TurnMemory;
 use super::schema::{self, BadCall, Tool, arguments};
 use crate::workspace::skills::Skill;
 use co_exec::secrets::redact::RedactedText;
@@ -166,39 +163,23 @@ async fn read(
 }
 
 #[async_trait]
-impl PlannedCall for ReadSkill {
+impl LookingCall for ReadSkill {
     fn shown(&self) -> ShownCall {
         ShownCall::Query(self.line())
     }
 
-    async fn judge(
-        &self,
-        _context: &CallContext,
-        _memory: &TurnMemory,
-    ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall::looking(self.clone()))
+    fn runs(&self) -> Option<String> {
+        Some(self.line())
     }
-}
 
-#[async_trait]
-impl CallAction for ReadSkill {
-    async fn prepare(
-        self: Box<Self>,
-        context: &Arc<CallContext>,
-        _decided: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
-        let context = Arc::clone(context);
-        let line = self.line();
-        let work = async move {
-            let started = Instant::now();
-            let reading = async {
-                match &self.file {
-                    None => self.text(&context, started).await,
-                    Some(file) => self.other(&context, file, started).await,
-                }
-            };
-            context.unless_cancelled(reading).await
+    async fn look(self, context: &CallContext) -> Result<CallResult, Halt> {
+        let started = Instant::now();
+        let reading = async {
+            match &self.file {
+                None => self.text(context, started).await,
+                Some(file) => self.other(context, file, started).await,
+            }
         };
-        Ok(ReadyCall::new(None, Some(line), work))
+        context.unless_cancelled(reading).await
     }
 }

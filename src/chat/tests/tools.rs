@@ -6,12 +6,9 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::chat::{Chat, asks_for, says};
-use crate::tool::call::{
-    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
-};
-use crate::tool::context::CallContext;
+use crate::tool::call::{CallResult, LookingCall, PlannedCall};
+use crate::tool::context::{CallContext, Halt};
 use crate::tool::event::ShownCall;
-use crate::tool::permissions::TurnMemory;
 use crate::tool::schema::{BadCall, Tool};
 use co_llm::ToolSpec;
 use co_llm::transcript::Call;
@@ -48,28 +45,16 @@ impl Tool for Echo {
 }
 
 #[async_trait]
-impl PlannedCall for EchoCall {
+impl LookingCall for EchoCall {
     fn shown(&self) -> ShownCall {
         ShownCall::Query(format!("say {}", self.0))
     }
 
-    async fn judge(&self, _: &CallContext, _: &TurnMemory) -> Result<JudgedCall, String> {
-        Ok(JudgedCall::free(self.clone()))
-    }
-}
-
-#[async_trait]
-impl CallAction for EchoCall {
-    async fn prepare(
-        self: Box<Self>,
-        _: &Arc<CallContext>,
-        _: &DecidedCall,
-    ) -> Result<ReadyCall, NotRun> {
-        let result = CallResult {
+    async fn look(self, _: &CallContext) -> Result<CallResult, Halt> {
+        Ok(CallResult {
             ok: true,
             ..CallResult::answer(format!("said {}", self.0))
-        };
-        Ok(ReadyCall::new(None, None, std::future::ready(Ok(result))))
+        })
     }
 }
 
