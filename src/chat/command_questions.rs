@@ -9,6 +9,7 @@ use super::Chat;
 use crate::protocol::Question;
 use crate::tool::context::{Halt, QuestionHost};
 use crate::tool::permissions::{Allowance, Reply};
+use co_policy::HostPattern;
 
 /// The events that wait. A command sends few, and waits for room.
 const MAX_WAITING: usize = 16;
@@ -24,6 +25,7 @@ pub(super) enum CommandEvent {
     Question(Box<Question>, oneshot::Sender<Reply>),
     Withdraw(u64),
     Allow(Allowance),
+    AllowedHosts(oneshot::Sender<Vec<HostPattern>>),
 }
 
 /// The way from a command to its chat. If the chat has ended, each function fails.
@@ -69,6 +71,12 @@ impl QuestionHost for CommandHost {
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
         self.send(CommandEvent::Allow(allowance)).await
     }
+
+    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+        let (reply, hosts) = oneshot::channel();
+        self.send(CommandEvent::AllowedHosts(reply)).await?;
+        hosts.await.map_err(|_| Halt::Cancelled)
+    }
 }
 
 impl CommandHost {
@@ -84,6 +92,8 @@ impl Chat {
             CommandEvent::Question(question, reply) => self.ask_about_hosts(*question, reply, true),
             CommandEvent::Withdraw(id) => self.questions.withdraw(id),
             CommandEvent::Allow(allowance) => self.allow(allowance).await,
+            // It fails if the command was given up.
+            CommandEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
         }
     }
 

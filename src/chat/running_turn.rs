@@ -237,6 +237,8 @@ impl Chat {
             }
             TurnEvent::Withdraw(id) => self.questions.withdraw(id),
             TurnEvent::Allow(allowance) => self.allow(allowance).await,
+            // It fails if the turn was cancelled meanwhile.
+            TurnEvent::AllowedHosts(reply) => drop(reply.send(self.permissions.hosts.clone())),
             TurnEvent::Job(act) => self.job(act).await,
             TurnEvent::Usage(usage) => {
                 self.status.usage += usage;

@@ -11,6 +11,7 @@ use crate::protocol::{NoticeLevel, Question, QuestionAnswer};
 use crate::services::Services;
 use crate::tool::context::{Halt, QuestionHost};
 use crate::tool::permissions::{Allowance, Reply};
+use co_policy::HostPattern;
 
 /// The open questions about runs.
 #[derive(Clone)]
@@ -61,6 +62,10 @@ impl QuestionHost for RunHost {
     async fn withdraw(&self, question: u64) -> Result<(), Halt> {
         self.questions.open().withdraw(question);
         Ok(())
+    }
+
+    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+        Ok(Vec::new())
     }
 
     /// Saves what holds for the workspace. A run has no chat, for which another permission could hold.

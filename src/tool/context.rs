@@ -20,6 +20,7 @@ use co_exec::Confinement;
 use co_exec::secrets::redact::RedactedText;
 use co_llm::Provider;
 use co_llm::transcript::Item;
+use co_policy::HostPattern;
 
 /// The longest time that a cancelled turn waits for redacted output.
 const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,6 +44,9 @@ pub trait QuestionHost: Send + Sync {
 
     /// Adds a permission that the person gave.
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt>;
+
+    /// Returns the hosts that confined commands of the chat may reach. A run of the person has no chat, and none.
+    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt>;
 }
 
 /// The chat of a call.

@@ -205,7 +205,8 @@ impl PersonCommand {
         questions: HostQuestions,
     ) -> Option<(HostAccess, PersonAsker)> {
         let workspace = self.confinement.workspace()?;
-        let access = hosts::access(services, workspace, &self.confinement).await?;
+        let access =
+            hosts::access(services, &*questions.host, workspace, &self.confinement).await?;
         let reaching = ReachingCommand {
             asker: questions.asker,
             workspace,

@@ -9,6 +9,7 @@ use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, Reply};
 use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
+use co_policy::HostPattern;
 
 /// A message of a turn to its chat.
 pub(in crate::chat) enum TurnEvent {
@@ -28,6 +29,8 @@ pub(in crate::chat) enum TurnEvent {
     Withdraw(u64),
     /// A permission that the person gave with `always`.
     Allow(Allowance),
+    /// Asks for the hosts that confined commands of the chat may reach.
+    AllowedHosts(oneshot::Sender<Vec<HostPattern>>),
     /// A request about jobs.
     Job(JobListRequest),
     Usage(Usage),

@@ -12,6 +12,7 @@ use crate::tool::job_list::JobListRequest;
 use crate::tool::permissions::{Allowance, Reply};
 use co_exec::Caller;
 use co_llm::transcript::Item;
+use co_policy::HostPattern;
 
 /// Sends the messages of a turn to its chat. If the chat has ended, each of its functions fails as after a cancellation.
 #[derive(Clone)]
@@ -76,6 +77,12 @@ impl QuestionHost for ToChat {
 
     async fn allow(&self, allowance: Allowance) -> Result<(), Halt> {
         self.send(TurnEvent::Allow(allowance)).await
+    }
+
+    async fn allowed_hosts(&self) -> Result<Vec<HostPattern>, Halt> {
+        let (reply, hosts) = oneshot::channel();
+        self.send(TurnEvent::AllowedHosts(reply)).await?;
+        hosts.await.map_err(|_| Halt::Cancelled)
     }
 }
 

@@ -54,6 +54,7 @@ impl Drop for Withdrawal {
 /// Returns the hosts that a command may reach; none if its confinement or the settings give it no way to any.
 pub(crate) async fn access(
     services: &Services,
+    host: &dyn QuestionHost,
     workspace: &Path,
     confinement: &Confinement,
 ) -> Option<HostAccess> {
@@ -63,7 +64,9 @@ pub(crate) async fn access(
     }
     // Not the judge of a turn, which does not know a host that the person saved meanwhile.
     let judge = services.judge(workspace);
-    let settings = config.hosts.clone();
+    let mut settings = config.hosts.clone();
+    // So that the command does not wait for them behind an open question.
+    settings.allow.extend(host.allowed_hosts().await.ok()?);
     let rules = blocking(move || Ok::<_, String>(judge.host_rules(&settings)));
     let environment: Vec<_> = std::env::vars_os().collect();
     Some(HostAccess::new(rules.await.ok()?, &environment))

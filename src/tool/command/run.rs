@@ -156,7 +156,7 @@ impl AllowedCommand {
     ) -> Result<OpenCommand, NotRun> {
         let spec = self.request.spec(self.exec.clone(), self.ceiling(context));
         let (services, streams) = (&context.services, self.request.streams());
-        let access = hosts::access(services, &context.workspace, &self.exec.confinement);
+        let access = hosts::access(services, &*host, &context.workspace, &self.exec.confinement);
         let Some(access) = context.unless_cancelled(access).await? else {
             let running = services.executor.start_on(spec, streams);
             let running = context.unless_cancelled(running).await?;

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::cli::trial_hosts::FileServer;
 use crate::support::http::Reply;
+use crate::support::{DEADLINE, proc};
 
 use super::scene::Scene;
 
@@ -232,5 +233,33 @@ fn a_command_of_the_person_asks_about_a_host() {
     scene.wait_shell(&format!("it reached {host}"));
     scene.nvim.command("Co! sh fetch.sh && echo again");
     scene.wait_shell("\nfetched\nagain\n");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_host_of_the_chat_does_not_wait_behind_a_question_about_another() {
+    let server = FileServer::start_at("127.0.0.2");
+    let calls = ["sh fetch.sh", "sh two.sh"];
+    let calls = calls.iter().enumerate();
+    let calls = calls.map(|(number, line)| Reply::shell(&format!("c{number}"), line));
+    let scene = confined(&server, calls.collect());
+    let script = format!(
+        "curl -sS http://127.0.0.3:{0}/f & while ! test -e go; do sleep 0.05; done; curl -sS http://127.0.0.2:{0}/f; wait\n",
+        server.port
+    );
+    scene.workspace.write("two.sh", &script);
+    scene.co("do it");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("127.0.0.2 (port");
+    scene.answer("ac");
+    scene.answer_text("· landlock", "y");
+    scene.nvim.wait_text("127.0.0.3 (port");
+    scene.workspace.write("go", "");
+    proc::wait_until(DEADLINE, "the second request", || {
+        (server.requests().len() == 2).then_some(())
+    });
+    scene.answer("n");
+    scene.nvim.wait_text("All through.");
+    scene.wait_turns(1);
     assert_eq!(server.requests().len(), 2);
 }
