@@ -14,7 +14,7 @@ use super::turn::{self, CallQueue, Purpose, Snapshot, ToChat, Turn, TurnEnd, Tur
 use crate::agent::AgentSpec;
 use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::call::CUT_OFF;
-use crate::tool::context::CallContext;
+use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
 use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::EditRange;
@@ -62,7 +62,10 @@ impl Chat {
         (self.services).prepare_checkpoints(self.id, Arc::clone(&judge));
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
         let cancel = self.cancel.child_token();
-        let chat = ToChat(events);
+        let chat = ToChat {
+            events,
+            new_services: self.new_services.subscribe(),
+        };
         let context = CallContext {
             chat: self.id,
             transcript_id: self.recorder.id().unwrap_or_default(),
@@ -73,7 +76,10 @@ impl Chat {
             workspace: self.dirs.workspace.clone(),
             cwd: self.dirs.cwd.clone(),
             seen_texts: self.seen_texts.clone(),
-            looks_only: transcript::is_planning(self.recorder.items()),
+            kind: match transcript::is_planning(self.recorder.items()) {
+                true => TurnKind::Plan,
+                false => TurnKind::Work,
+            },
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
             for_jobs: self.commands.host(),
@@ -97,7 +103,6 @@ impl Chat {
                 permissions: self.permissions.clone(),
                 ..TurnMemory::default()
             },
-            new_services: self.new_services.subscribe(),
             history: Arc::clone(&self.model.history),
             instructions: [self.instructions.texts(), self.skills.sections()].concat(),
             purpose,

@@ -12,7 +12,7 @@ mod to_chat;
 
 use std::sync::Arc;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 pub(super) use self::event::{Halt, Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
@@ -24,7 +24,6 @@ pub(super) use self::thought::LiveThought;
 pub(super) use self::to_chat::ToChat;
 use super::prompt::Budget;
 use crate::agent::AgentProcess;
-use crate::services::Services;
 use crate::tool::ToolSet;
 use crate::tool::call::CallResult;
 use crate::tool::context::CallContext;
@@ -41,8 +40,6 @@ pub(super) struct Turn {
     pub chat: ToChat,
     pub tools: ToolSet,
     pub memory: TurnMemory,
-    /// Receives new services if the settings change.
-    pub new_services: watch::Receiver<Arc<Services>>,
     pub history: Arc<RequestHistory>,
     pub instructions: Vec<InstructionFile>,
     pub purpose: Purpose,
@@ -177,8 +174,9 @@ impl Turn {
 
     /// Applies changed settings.
     fn renew(&mut self) {
-        if self.new_services.has_changed().unwrap_or(false) {
-            let services = Arc::clone(&self.new_services.borrow_and_update());
+        let new = &mut self.chat.new_services;
+        if new.has_changed().unwrap_or(false) {
+            let services = Arc::clone(&new.borrow_and_update());
             self.limits.set_max_steps(services.config.max_steps);
             let context = Arc::make_mut(&mut self.context);
             context.judge = services.judge(&context.workspace);

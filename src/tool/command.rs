@@ -376,7 +376,7 @@ async fn opens(
         Verdict::Ask(_) | Verdict::Allow(Grant::Rule { .. })
     );
     // A turn that only looks refuses these.
-    if !may_open || context.looks_only {
+    if !may_open || context.kind.refusal().is_some() {
         return Ok(Vec::new());
     }
     let services = &context.services;

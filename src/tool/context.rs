@@ -25,6 +25,10 @@ use co_policy::HostPattern;
 /// The longest time that a cancelled turn waits for redacted output.
 const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The result of a call that does not look, in a turn that only plans.
+const ONLY_PLANS: &str =
+    "Not run: /plan only looks.\nPut this into the plan. The person starts the work with /go.";
+
 /// The reason why a call ends its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
@@ -61,6 +65,25 @@ pub trait CallHost: QuestionHost {
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
 }
 
+/// The kind of a turn: what its calls may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnKind {
+    /// They do what the person or their rules allow.
+    Work,
+    /// They look, for a plan. Every other call is refused.
+    Plan,
+}
+
+impl TurnKind {
+    /// Returns the result of a call that does not look, if the turn refuses it.
+    pub fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::Work => None,
+            Self::Plan => Some(ONLY_PLANS),
+        }
+    }
+}
+
 /// The services and data of a turn for its calls. It stays the same while a call runs; changed settings make a new one.
 #[derive(Clone)]
 pub struct CallContext {
@@ -77,8 +100,7 @@ pub struct CallContext {
     pub cwd: PathBuf,
     /// The texts of files that the model has read.
     pub seen_texts: SeenTexts,
-    /// The turn only plans: every call is refused that does not look.
-    pub looks_only: bool,
+    pub kind: TurnKind,
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
     pub host: Arc<dyn CallHost>,

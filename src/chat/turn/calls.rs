@@ -549,10 +549,10 @@ impl Turn {
     /// Waits until the next call has its answer, or needs none any more.
     async fn answer_to_next(&mut self) -> Result<NextAnswer, Halt> {
         let mut asking = false;
-        let mut new_services = self.new_services.clone();
+        let mut new_services = self.chat.new_services.clone();
         loop {
             // The new settings may refuse what was approved.
-            if self.new_services.has_changed().unwrap_or(false) {
+            if self.chat.new_services.has_changed().unwrap_or(false) {
                 return Ok(NextAnswer::Changed);
             }
             self.check_edit(0).await?;

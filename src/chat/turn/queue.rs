@@ -16,10 +16,6 @@ use crate::tool::context::CallContext;
 use crate::tool::permissions::{Reply, TurnMemory};
 use co_llm::transcript::Call;
 
-/// The result of a call that does not look, in a turn that only plans.
-const ONLY_PLANS: &str =
-    "Not run: /plan only looks.\nPut this into the plan. The person starts the work with /go.";
-
 /// The calls of a step that wait to run.
 #[derive(Default)]
 pub(in super::super) struct CallQueue(VecDeque<QueuedCall>);
@@ -242,7 +238,7 @@ impl QueuedCall {
     }
 }
 
-/// Judges a call. A turn that only plans refuses each call that does not look.
+/// Judges a call. A turn that only looks refuses each call that does not.
 async fn judge(
     planned: &dyn PlannedCall,
     context: &CallContext,
@@ -250,9 +246,9 @@ async fn judge(
 ) -> Result<JudgedCall, String> {
     let judged = planned.judge(context, memory).await?;
     let acts = judged.kind == CallKind::Acts && !matches!(judged.resolution, Resolution::Refuse(_));
-    match context.looks_only && acts {
-        true => Err(ONLY_PLANS.to_owned()),
-        false => Ok(judged),
+    match context.kind.refusal().filter(|_| acts) {
+        Some(why) => Err(why.to_owned()),
+        None => Ok(judged),
     }
 }
 

@@ -1,11 +1,14 @@
-//! The way from a turn and its calls to their chat.
+//! The way from a turn and its calls to their chat, and the settings that come back.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::super::events::ChatEvent;
 use super::event::TurnEvent;
 use crate::protocol::{ChatState, Question};
+use crate::services::Services;
 use crate::tool::context::{CallHost, Halt, QuestionHost};
 use crate::tool::event::CallEvent;
 use crate::tool::job_list::JobListRequest;
@@ -16,11 +19,16 @@ use co_policy::HostPattern;
 
 /// Sends the messages of a turn to its chat. If the chat has ended, each of its functions fails as after a cancellation.
 #[derive(Clone)]
-pub(in crate::chat) struct ToChat(pub(in crate::chat) mpsc::Sender<TurnEvent>);
+pub(in crate::chat) struct ToChat {
+    pub events: mpsc::Sender<TurnEvent>,
+    /// Receives new services if the settings change.
+    pub new_services: watch::Receiver<Arc<Services>>,
+}
 
 impl ToChat {
     pub(in crate::chat) async fn send(&self, event: TurnEvent) -> Result<(), Halt> {
-        self.0.send(event).await.map_err(|_| Halt::Cancelled)
+        let sent = self.events.send(event).await;
+        sent.map_err(|_| Halt::Cancelled)
     }
 
     pub(in crate::chat) async fn show(&self, event: impl Into<ChatEvent>) -> Result<(), Halt> {
