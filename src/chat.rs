@@ -19,6 +19,7 @@ mod record;
 mod retell;
 mod rewind;
 mod running_turn;
+mod scout;
 mod skills;
 mod status;
 mod turn;
@@ -134,7 +135,7 @@ impl Chat {
             running: None,
             agent: None,
             permissions: Permissions::default(),
-            tools: ToolSet::built_in(),
+            tools: ToolSet::built_in(services.config.max_scouts > 0),
             range: None,
             seen_texts: SeenTexts::default(),
             instructions: Instructions::default(),

@@ -68,6 +68,10 @@ pub struct Config {
     pub hide_secrets: bool,
     /// The most requests of one turn; 0 is no limit.
     pub max_steps: u32,
+    /// The most scouts of a turn that look at once. With 0 there are none.
+    pub max_scouts: usize,
+    /// The model of scouts; none is that of the chat.
+    pub scout_model: Option<String>,
     /// Removes known secrets from command output, file tools and contexts.
     pub redact: bool,
     /// The model may read skills.
@@ -162,6 +166,8 @@ impl Default for Config {
             unasked_timeout: Duration::from_secs(60),
             hide_secrets: true,
             max_steps: 50,
+            max_scouts: 4,
+            scout_model: None,
             redact: true,
             skills: true,
             show_reasoning: true,

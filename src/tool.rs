@@ -13,6 +13,7 @@ pub mod conditions;
 pub mod context;
 pub mod edit;
 pub mod event;
+pub mod explore;
 pub mod job_list;
 pub mod jobs;
 pub mod permissions;
@@ -20,6 +21,7 @@ pub mod plan;
 pub mod query;
 pub mod rename;
 pub mod schema;
+pub mod scout;
 pub mod skill;
 pub mod tried;
 
@@ -48,14 +50,22 @@ struct ToolList {
 }
 
 impl ToolSet {
-    /// Returns co's own tools.
-    pub fn built_in() -> Self {
+    /// Returns co's own tools, with the one that sends scouts or without.
+    pub fn built_in(scouts: bool) -> Self {
         let tools = [command::tool()]
             .into_iter()
             .chain(jobs::tools())
             .chain(query::tools())
             .chain(edit::tools())
-            .chain([rename::tool(), plan::tool(), ask::tool()]);
+            .chain([rename::tool(), plan::tool(), ask::tool()])
+            .chain(scouts.then(explore::tool));
+        Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
+    }
+
+    /// Returns the tools of a scout, with commands if the kernel or a container confines them.
+    pub fn of_scouts(confines: bool) -> Self {
+        let commands = confines.then(command::tool);
+        let tools = query::tools().into_iter().chain(commands);
         Self::new(tools.map(|tool| -> Arc<dyn Tool> { Arc::new(tool) }))
     }
 
@@ -127,6 +137,11 @@ impl ToolSet {
         }
     }
 
+    /// Returns whether there is a tool of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let list = self.list();
         let tool = list.tools.iter().find(|tool| tool.spec().name == name);
@@ -181,7 +196,7 @@ mod tests {
     /// If a change of the text is meant, copy the left side of the failure into the file.
     #[test]
     fn a_model_is_told_of_these_tools() {
-        let tools = ToolSet::built_in().specs();
+        let tools = ToolSet::built_in(true).specs();
         let told: Vec<_> = tools
             .iter()
             .map(|tool| {
@@ -227,12 +242,12 @@ mod tests {
 
     fn parse(tool: &ToolSpec, arguments: Value) -> Result<(), BadCall> {
         let call = Call::new("1", tool.name.clone(), arguments);
-        ToolSet::built_in().parse(&call).map(drop)
+        ToolSet::built_in(true).parse(&call).map(drop)
     }
 
     #[test]
     fn what_a_schema_offers_is_what_its_parser_takes() {
-        for tool in ToolSet::built_in().specs().iter() {
+        for tool in ToolSet::built_in(true).specs().iter() {
             let properties = tool.schema["properties"].as_object().unwrap();
             let samples = properties.iter();
             let mut all: serde_json::Map<_, _> = samples

@@ -18,6 +18,7 @@ mod least;
 mod repository;
 mod resume;
 mod review;
+mod scouts;
 mod spawn;
 mod start;
 #[allow(dead_code, unused_imports, reason = "the tests use the rest")]
@@ -35,7 +36,7 @@ fn main() {
     if asked.iter().any(|it| it == least::ARGUMENT) {
         return least::serve();
     }
-    let parts: [(&str, fn()); 11] = [
+    let parts: [(&str, fn()); 12] = [
         ("start", start::run),
         ("spawn", spawn::run),
         ("flood", flood::run),
@@ -44,6 +45,7 @@ fn main() {
         ("call", call::run),
         ("resume", resume::run),
         ("review", review::run),
+        ("scouts", scouts::run),
         ("repository-first", repository::run_first),
         ("repository", repository::run),
         ("repository-trial", repository::run_trials),

@@ -90,7 +90,11 @@ impl Prompt {
 
     /// Returns whether the prompt must start a turn, so that it cannot steer another one.
     pub(super) fn needs_own_turn(&self) -> bool {
-        self.range.is_some() || self.plan.is_some() || transcript::asks_for_plan(self.sent_text())
+        let text = self.sent_text();
+        self.range.is_some()
+            || self.plan.is_some()
+            || transcript::asks_for_plan(text)
+            || transcript::task_to_explore(text).is_some()
     }
 
     /// Returns the file that the prompt comes from, if the person must trust it.

@@ -184,9 +184,10 @@ impl Recorder {
     }
 }
 
-/// Returns the title of a chat that begins with a prompt: its first words, or those of the task to plan.
+/// Returns the title of a chat that begins with a prompt: its first words, or those of the task to plan or to explore.
 fn title(prompt: &str) -> String {
-    let prompt = transcript::task_to_plan(prompt).unwrap_or(prompt);
+    let task = transcript::task_to_plan(prompt).or_else(|| transcript::task_to_explore(prompt));
+    let prompt = task.unwrap_or(prompt);
     let line = prompt.trim().lines().next().unwrap_or_default();
     let mut title: String = line.chars().take(TITLE_CHARS).collect();
     if line.chars().count() > TITLE_CHARS {

@@ -322,7 +322,7 @@ mod tests {
                     ..Outcome::new("1", "", true)
                 }),
             ];
-            let events = calls_after(&items, 0, &ToolSet::built_in());
+            let events = calls_after(&items, 0, &ToolSet::built_in(true));
             let is_output =
                 |it: &&ChatEvent| matches!(it, ChatEvent::Call(CallEvent::Output { .. }));
             events.iter().filter(is_output).count()

@@ -10,7 +10,10 @@ use super::Chat;
 use super::agent_turn::{AgentTurn, since_last_turn};
 use super::events::ChatEvent;
 use super::retell;
-use super::turn::{self, CallQueue, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent};
+use super::scout::Scouts;
+use super::turn::{
+    self, CallQueue, MAX_WAITING_EVENTS, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent,
+};
 use crate::agent::AgentSpec;
 use crate::protocol::{ChatState, NoticeLevel};
 use crate::tool::call::CUT_OFF;
@@ -20,9 +23,6 @@ use crate::tool::permissions::TurnMemory;
 use crate::workspace::edits::EditRange;
 use co_llm::Fault;
 use co_llm::transcript::{self, Decision, End, Item, Outcome, ShownPart, Usage};
-
-/// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
-const MAX_WAITING_EVENTS: usize = 256;
 
 /// The result of a call whose question was open when the backend was asked to end: with Neovim, or for `/restart!`.
 const CLOSED: &str = "not answered: co was closed";
@@ -37,6 +37,9 @@ const TRIAL_CUT_OFF: &str =
 
 const PROMPTS_WAIT: &str = "queued prompts wait: /steer sends the first, /stop drops them";
 
+/// The notice in place of a scout in a chat in which an agent works.
+const NO_SCOUT_OF_AGENT: &str = "an agent works in this chat, and co has no model here for a scout: send /explore in another chat";
+
 pub(super) struct RunningTurn {
     events: mpsc::Receiver<TurnEvent>,
     pub(super) cancel: CancellationToken,
@@ -48,6 +51,14 @@ pub(super) struct RunningTurn {
 impl Chat {
     pub(super) async fn start_turn(&mut self, purpose: Purpose) {
         self.queue.release();
+        let items = self.recorder.items();
+        let purpose = match transcript::to_explore(items).filter(|_| purpose == Purpose::Answer) {
+            Some((task, attached)) => Purpose::Explore {
+                task: task.to_owned(),
+                attached: attached.to_vec(),
+            },
+            None => purpose,
+        };
         self.record_choice().await;
         self.drop_undo();
         self.status.turn_usage = Usage::default();
@@ -82,11 +93,15 @@ impl Chat {
             },
             range: self.range.as_ref().map(EditRange::new),
             host: Arc::new(chat.clone()),
+            scouts: Arc::new(Scouts::new(chat.clone(), self.services.config.max_scouts)),
             for_jobs: self.commands.host(),
             cancel: cancel.clone(),
         };
         if let Some(spec) = self.agent_spec() {
-            let started = self.agent_turn(spec, context, chat);
+            let started = match purpose {
+                Purpose::Explore { .. } => Err(NO_SCOUT_OF_AGENT.to_owned()),
+                Purpose::Answer | Purpose::Compact => self.agent_turn(spec, context, chat),
+            };
             return match started {
                 Ok(turn) => self.run_turn(receiver, cancel, turn.run()),
                 Err(why) => {
@@ -131,7 +146,7 @@ impl Chat {
             .config
             .check()
             .map_err(|fault| fault.to_string())?;
-        if context.looks_only {
+        if context.kind.refusal().is_some() {
             return Err(format!(
                 "{} works in this chat, and co cannot keep it from more than planning: ask it for a plan in words",
                 spec.name

@@ -42,6 +42,7 @@ mod resumed;
 mod retry;
 mod review;
 mod rules;
+mod scouts;
 mod secrets;
 mod settings;
 mod skills;

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-pub(super) use self::event::{Halt, Snapshot, TurnEvent};
+pub(super) use self::event::{Halt, MAX_WAITING_EVENTS, Snapshot, TurnEvent};
 pub(super) use self::loop_limits::LoopLimits;
-use self::loop_limits::{NO_STEPS_LEFT, NextStep, STEPS_USED_UP};
+use self::loop_limits::{NO_STEPS_LEFT, NextStep, REPORT_NOW, STEPS_USED_UP};
 pub(super) use self::queue::CallQueue;
 pub(super) use self::refusal::RequestHistory;
 pub(super) use self::requests::whole_text;
@@ -24,13 +24,16 @@ pub(super) use self::thought::LiveThought;
 pub(super) use self::to_chat::ToChat;
 use super::prompt::Budget;
 use crate::agent::AgentProcess;
+use crate::protocol::ChatState;
 use crate::tool::ToolSet;
 use crate::tool::call::CallResult;
-use crate::tool::context::CallContext;
+use crate::tool::context::{CallContext, TurnKind};
 use crate::tool::event::CallEvent;
+use crate::tool::explore;
 use crate::tool::permissions::TurnMemory;
+use crate::tool::scout::Errand;
 use crate::workspace::confinement::Isolation;
-use co_llm::transcript::{self, End, InstructionFile, Item, Surroundings, Usage};
+use co_llm::transcript::{self, Context, End, InstructionFile, Item, Surroundings, Usage};
 use co_llm::{Fault, Stop};
 
 /// A turn that runs or will run.
@@ -56,12 +59,17 @@ pub(super) struct Turn {
 }
 
 /// The purpose of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To answer the person.
     Answer,
     /// To sum up the conversation so far.
     Compact,
+    /// To send a scout for the person.
+    Explore {
+        task: String,
+        attached: Vec<Context>,
+    },
 }
 
 /// The result of a turn.
@@ -79,12 +87,16 @@ pub(super) struct TurnEnd {
 const INSTRUCTIONS_REVOKED: &str =
     "the old instructions are no longer sent; the model reads the chat from its start";
 
+/// The notice in place of a scout that the settings do not let go.
+const NO_SCOUTS: &str = "no scout was sent: the setting `max_scouts` is 0";
+
 impl Turn {
     /// Runs the turn to its end.
     pub(super) async fn run(mut self) -> TurnEnd {
-        let done = match self.purpose {
+        let done = match self.purpose.clone() {
             Purpose::Answer => self.steps().await,
             Purpose::Compact => self.compact_all().await,
+            Purpose::Explore { task, attached } => self.explore(task, attached).await,
         };
         let (end, fault) = match done {
             Ok(()) => (End::Done, None),
@@ -117,7 +129,11 @@ impl Turn {
             let may_call = match self.limits.step() {
                 NextStep::Go => true,
                 NextStep::Summarise => {
-                    self.chat.tell_model(STEPS_USED_UP.to_owned(), true).await?;
+                    let words = match self.context.kind {
+                        TurnKind::Scout { .. } => REPORT_NOW,
+                        TurnKind::Work | TurnKind::Plan => STEPS_USED_UP,
+                    };
+                    self.chat.tell_model(words.to_owned(), true).await?;
                     false
                 }
                 NextStep::Stop => return Err(Halt::Guarded),
@@ -172,12 +188,45 @@ impl Turn {
         }
     }
 
+    /// Sends a scout for the person. Its report is the answer.
+    async fn explore(&mut self, task: String, attached: Vec<Context>) -> Result<(), Halt> {
+        if !self.tools.has(explore::NAME) {
+            return Ok(self.chat.note(NO_SCOUTS).await?);
+        }
+        let id = format!("explore-{}", self.context.services.id());
+        let call = explore::call_of_person(id, &task);
+        self.chat.record(Item::Call(call.clone())).await?;
+        let errand = Errand {
+            call: call.id.clone(),
+            task,
+            attached,
+        };
+        let scout = explore::send(&self.context, errand).await?;
+        self.chat
+            .show(CallEvent::Begun(self.tools.shown(&call)))
+            .await?;
+        self.chat.state(ChatState::Running, explore::NAME).await?;
+        let (result, report) = scout.answer(&self.context).await;
+        self.conclude(&call, result).await?;
+        if self.context.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
+        match report {
+            Some(report) => Ok(self.chat.send(TurnEvent::Text(report)).await?),
+            None => Ok(()),
+        }
+    }
+
     /// Applies changed settings.
     fn renew(&mut self) {
         let new = &mut self.chat.new_services;
         if new.has_changed().unwrap_or(false) {
             let services = Arc::clone(&new.borrow_and_update());
-            self.limits.set_max_steps(services.config.max_steps);
+            let most = match self.context.kind {
+                TurnKind::Scout { .. } => explore::most_steps(services.config.max_steps),
+                TurnKind::Work | TurnKind::Plan => services.config.max_steps,
+            };
+            self.limits.set_max_steps(most);
             let context = Arc::make_mut(&mut self.context);
             context.judge = services.judge(&context.workspace);
             context.services = services;
@@ -257,10 +306,11 @@ impl Turn {
     }
 
     /// Reports the tokens of a request, with their price if it is known.
-    async fn used(&self, usage: Usage) -> Result<(), Halt> {
+    async fn used(&mut self, usage: Usage) -> Result<(), Halt> {
         if usage == Usage::default() {
             return Ok(());
         }
+        self.limits.used(&usage);
         let usage = usage.priced(self.context.services.price(&*self.context.provider));
         Ok(self.chat.send(TurnEvent::Usage(usage)).await?)
     }

@@ -43,6 +43,8 @@ pub(super) struct CallView {
     ended: bool,
     /// The queries that are shown as one with this one, in order; empty if it is alone.
     group: Vec<Query>,
+    /// The id of the call that sent the scout; none for other calls.
+    scout: Option<String>,
 }
 
 /// A call that reads or searches, and that has succeeded.
@@ -65,6 +67,8 @@ enum CallKind {
     Plan,
     /// Questions to the person.
     Question,
+    /// A scout.
+    Scout,
     Thought,
 }
 
@@ -84,6 +88,11 @@ impl CallView {
             tried: false,
             ended: false,
             group: Vec::new(),
+            scout: None,
+        };
+        let scout = |call: &str, task: &str| Self {
+            scout: Some(call.to_owned()),
+            ..view(CallKind::Scout, CallState::Runs, &format!("explore {task}"))
         };
         Some(match event {
             ChatEvent::Call(CallEvent::Begun(ShownCall::Command { command, mode })) => {
@@ -116,6 +125,8 @@ impl CallView {
                 call.lead = lead(typed.as_deref().unwrap_or_default().lines());
                 call
             }
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Scout { call, task })) => scout(call, task),
+            ChatEvent::Call(CallEvent::Scouted(progress)) => scout(&progress.call, &progress.task),
             ChatEvent::ThinkingStarted => view(CallKind::Thought, CallState::Runs, "thinks"),
             _ => return None,
         })
@@ -142,6 +153,11 @@ impl CallView {
     /// Returns whether it shows the steps of the model's work.
     pub(super) fn is_plan(&self) -> bool {
         self.kind == CallKind::Plan
+    }
+
+    /// Returns whether it is the scout of the call with this id.
+    pub(super) fn is_scout_of(&self, call: &str) -> bool {
+        self.scout.as_deref() == Some(call)
     }
 
     /// Adds a query to those that this call shows, if it shows only queries that have succeeded.
@@ -173,6 +189,7 @@ impl CallView {
             state: CallState::Looks,
             ended: true,
             spill: None,
+            scout: None,
             ..*self
         };
         std::mem::swap(self, &mut failed);
@@ -213,6 +230,10 @@ impl CallView {
             ChatEvent::Thinking { block, .. } => return self.block.replace(*block).is_none(),
             ChatEvent::ThinkingEnded { .. } | ChatEvent::Thought(_) => {
                 (self.state, self.ended) = (CallState::Looks, true);
+            }
+            ChatEvent::Call(CallEvent::Scouted(progress)) => {
+                self.words = vec![progress.words.clone()];
+                self.details = vec![progress.details.clone()];
             }
             ChatEvent::Call(CallEvent::Ended(end)) => self.end(end, full),
             _ => return false,
@@ -262,7 +283,11 @@ impl CallView {
         self.state = match end.ok && self.state != CallState::Failed {
             true if matches!(
                 self.kind,
-                CallKind::Look | CallKind::Query | CallKind::Plan | CallKind::Question
+                CallKind::Look
+                    | CallKind::Query
+                    | CallKind::Plan
+                    | CallKind::Question
+                    | CallKind::Scout
             ) =>
             {
                 CallState::Looks
@@ -271,6 +296,11 @@ impl CallView {
             false => CallState::Failed,
         };
         let shown = &end.shown;
+        if self.kind == CallKind::Scout {
+            self.words.clear();
+            self.details.clear();
+            self.lead = lead(shown.looked.iter().map(String::as_str));
+        }
         let said = match &shown.exceptions {
             Some(exceptions) if !full => exceptions,
             _ => &shown.status,
@@ -306,7 +336,10 @@ impl CallView {
             true => self.what.strip_prefix("edit ").unwrap_or(&self.what),
             false => &self.what,
         };
-        let is_folded = matches!(self.kind, CallKind::Edit | CallKind::Thought);
+        let is_folded = matches!(
+            self.kind,
+            CallKind::Edit | CallKind::Thought | CallKind::Scout
+        );
         let kept = match self.state {
             _ if full => usize::from(u16::MAX),
             _ if is_folded => 0,

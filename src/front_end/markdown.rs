@@ -6,7 +6,7 @@ use crate::chat::events::ChatEvent;
 use crate::error;
 use crate::protocol::{CallLine, CallRows, MessageRow};
 use crate::text::{one_line, start_of};
-use crate::tool::event::CallEvent;
+use crate::tool::event::{CallEvent, ShownCall};
 use co_exec::Caller;
 use co_llm::Fault;
 use co_llm::transcript::{Context, End};
@@ -44,6 +44,8 @@ pub(super) struct Page {
     call: Option<(u64, CallView)>,
     /// The call that shows the steps of the model's work, in this turn.
     plan: Option<u64>,
+    /// The scouts that look, but whose calls are not shown yet, with the numbers of these calls.
+    scouts: Vec<(u64, CallView)>,
     /// The running commands that the person typed, with their numbers and the numbers of their outputs.
     typed: Vec<(u64, u64, CallView)>,
 }
@@ -116,6 +118,7 @@ impl Page {
             calls: 0,
             call: None,
             plan: None,
+            scouts: Vec::new(),
             typed: Vec::new(),
         }
     }
@@ -139,11 +142,15 @@ impl Page {
             }
             ChatEvent::AnswerStarted => self.answers_call = self.last == Last::Call,
             ChatEvent::TurnEnded { end, .. } => {
+                self.scouts.clear();
                 self.call = None;
                 let separate = self.answers_call && self.last == Last::Prose && *end == End::Done;
                 separated = separate.then_some(Edit::SeparateAnswer);
             }
             _ => {}
+        }
+        if let Some(edits) = self.scouted(event) {
+            return edits;
         }
         if let Some(call) = CallView::new(event) {
             return self.begin(call, event);
@@ -212,13 +219,35 @@ impl Page {
         if call.is_plan() {
             self.plan = Some(self.calls);
         }
-        match typed {
-            Some(block) => self.typed.push((self.calls, block, call)),
-            None => self.call = Some((self.calls, call)),
+        match (typed, event) {
+            (Some(block), _) => self.typed.push((self.calls, block, call)),
+            (None, ChatEvent::Call(CallEvent::Scouted(_))) => self.scouts.push((self.calls, call)),
+            (None, _) => self.call = Some((self.calls, call)),
         }
         let mut edits = appended(piece);
         edits.push(Edit::Call(self.calls, line));
         edits
+    }
+
+    /// Returns the changes that show an event of a scout that is on the page; none if it is not, or for other events.
+    fn scouted(&mut self, event: &ChatEvent) -> Option<Vec<Edit>> {
+        match event {
+            ChatEvent::Call(CallEvent::Begun(ShownCall::Scout { call, .. })) => {
+                let at = self
+                    .scouts
+                    .iter()
+                    .position(|(_, it)| it.is_scout_of(call))?;
+                self.call = Some(self.scouts.remove(at));
+                Some(Vec::new())
+            }
+            ChatEvent::Call(CallEvent::Scouted(progress)) => {
+                let mut shown = self.scouts.iter_mut().chain(self.call.as_mut());
+                let (number, call) = shown.find(|(_, it)| it.is_scout_of(&progress.call))?;
+                call.update(event, self.full);
+                Some(vec![Edit::Call(*number, call.line(self.full))])
+            }
+            _ => None,
+        }
     }
 
     /// Returns the changes of the call that an event is about, if there is one.
@@ -547,7 +576,7 @@ fn end(end: End, fault: Option<&Fault>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::event::{CallEnd, ShownCall};
+    use crate::tool::event::CallEnd;
     use co_llm::transcript::ShownPart;
 
     #[test]

@@ -44,7 +44,14 @@ fn item_text(item: &Item) -> Option<String> {
             format!("Call: {}\n\n{}", call.name, fenced("json", &arguments))
         }
         Item::Decision { decision, .. } => format!("_{}_", decided(decision)),
-        Item::Outcome(outcome) => fenced("", &outcome.text),
+        Item::Outcome(outcome) => match outcome.shown.as_ref().map(|shown| &*shown.looked) {
+            None | Some([]) => fenced("", &outcome.text),
+            Some(looked) => format!(
+                "{}\n\n{}",
+                fenced("", &looked.join("\n")),
+                fenced("", &outcome.text)
+            ),
+        },
         Item::End { reason, usage } => {
             let used = (*usage != Usage::default()).then(|| usage.to_string());
             let ended = ended(*reason).map(str::to_owned);
@@ -184,6 +191,21 @@ mod tests {
                         _10 tokens in (4 cached), 2 out, $0.0015_\n\n\
                         ---\n10 tokens in (4 cached), 2 out, $0.0015\n";
         assert_eq!(export_markdown(&items), expected);
+    }
+
+    #[test]
+    fn the_calls_of_a_scout_are_above_its_report() {
+        let shown = transcript::ShownPart {
+            looked: vec!["read a.rs  9 lines".into(), "search x  no match".into()],
+            ..transcript::ShownPart::default()
+        };
+        let outcome = Outcome {
+            shown: Some(shown),
+            ..Outcome::new("1", "In a.rs:3.", true)
+        };
+        let page = export_markdown(&[Item::Outcome(outcome)]);
+        let expected = "```\nread a.rs  9 lines\nsearch x  no match\n```\n\n```\nIn a.rs:3.\n```";
+        assert!(page.contains(expected), "{page}");
     }
 
     #[test]

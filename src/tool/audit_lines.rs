@@ -2,7 +2,7 @@
 //! runs. The second has the outcome.
 
 use super::call::{CallEffect, DecidedCall};
-use super::context::CallContext;
+use super::context::{CallContext, TurnKind};
 use crate::audit::Record;
 use crate::network::HostReport;
 use crate::services::audit_task;
@@ -42,7 +42,10 @@ impl CallContext {
         Some(Record {
             time: Record::now(),
             chat: self.transcript_id.clone(),
-            call: decided.id.clone(),
+            call: match &self.kind {
+                TurnKind::Scout { call } => format!("{call}/{}", decided.id),
+                _ => decided.id.clone(),
+            },
             command: audited.command,
             segments: audited.segments,
             verdict: audited.verdict.to_owned(),

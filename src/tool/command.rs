@@ -24,7 +24,7 @@ use super::call::{
     AskedQuestion, AuditedText, CANCELLED, CallAction, CallKind, CallResult, DecidedCall,
     JudgedCall, NotRun, PlannedCall, ReadyCall, Resolution,
 };
-use super::context::CallContext;
+use super::context::{CallContext, TurnKind};
 use super::event::{ExecMode, ShownCall};
 use super::job_list::JobListRequest;
 use super::permissions::{Allowance, TurnMemory};
@@ -34,6 +34,9 @@ use crate::protocol::{Asker, HunkAnswer, Question};
 use crate::text::one_line;
 use co_llm::transcript::Decision;
 use co_policy::{ApprovalQuestion, Grant, Pattern, Verdict};
+
+/// The result of a command of a scout that nothing confines, such as after a change of the settings.
+const NOT_CONFINED: &str = "Not run: nothing confines commands here, so a scout has only the tools that read and search files.";
 
 /// A call that runs a command.
 #[derive(Clone)]
@@ -134,6 +137,11 @@ impl PlannedCall for CommandCall {
             trial: TrialChoice::default(),
         };
         let resolution = match (&verdict, why) {
+            (Verdict::Allow(Grant::Unconfined), _)
+                if matches!(context.kind, TurnKind::Scout { .. }) =>
+            {
+                return Err(NOT_CONFINED.to_owned());
+            }
             (Verdict::Allow(_) | Verdict::Ask(_), _) if self.is_approved(memory) => {
                 Resolution::Run(Decision::Approved)
             }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::CallEvent;
 use super::job_list::{JobListRequest, JobView};
 use super::permissions::{Allowance, Reply};
+use super::scout::{Errand, RunningScout};
 use crate::buffers::{Buffers, OpenBuffers};
 use crate::protocol::{PlannedCommand, Question};
 use crate::services::{Services, withheld};
@@ -28,6 +29,10 @@ const REDACTION_TIMEOUT: Duration = Duration::from_secs(1);
 /// The result of a call that does not look, in a turn that only plans.
 const ONLY_PLANS: &str =
     "Not run: /plan only looks.\nPut this into the plan. The person starts the work with /go.";
+
+/// The result of a call of a scout that does not look.
+const ONLY_SCOUTS: &str =
+    "Not run: a scout only looks, and asks nobody. Say in your report what is left to do.";
 
 /// The reason why a call ends its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +70,12 @@ pub trait CallHost: QuestionHost {
     async fn job(&self, request: JobListRequest) -> Result<(), Halt>;
 }
 
+/// The scouts of a turn.
+pub trait ScoutHost: Send + Sync {
+    /// Returns the work of a scout with the services of a turn. It ends soon after the token of the context is cancelled.
+    fn scout(&self, context: CallContext, errand: Errand) -> RunningScout;
+}
+
 /// The kind of a turn: what its calls may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnKind {
@@ -72,6 +83,11 @@ pub enum TurnKind {
     Work,
     /// They look, for a plan. Every other call is refused.
     Plan,
+    /// They look, for the report of a scout. Every other call is refused, and nobody is asked anything.
+    Scout {
+        /// The id of the call that sent the scout.
+        call: String,
+    },
 }
 
 impl TurnKind {
@@ -80,6 +96,7 @@ impl TurnKind {
         match self {
             Self::Work => None,
             Self::Plan => Some(ONLY_PLANS),
+            Self::Scout { .. } => Some(ONLY_SCOUTS),
         }
     }
 }
@@ -104,6 +121,7 @@ pub struct CallContext {
     /// The lines that the person asked to change.
     pub range: Option<EditRange>,
     pub host: Arc<dyn CallHost>,
+    pub scouts: Arc<dyn ScoutHost>,
     /// Asks the person for a job, which may outlive the turn.
     pub for_jobs: Arc<dyn QuestionHost>,
     pub cancel: CancellationToken,

@@ -28,6 +28,12 @@ pub enum ShownCall {
     Plan(Vec<String>),
     /// Questions to the person, in words such as `asks: Which database?`.
     Question(String),
+    /// A scout.
+    Scout {
+        /// The id of the call.
+        call: String,
+        task: String,
+    },
     /// A call about a job, in words, and the text that it types.
     Job {
         words: String,
@@ -44,9 +50,24 @@ pub(super) fn in_words(line: &str, verbs: &[(&str, &str)]) -> Option<String> {
     Some(co_policy::printable(words.trim_end()))
 }
 
+/// The progress of a scout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScoutProgress {
+    /// The id of its call.
+    pub call: String,
+    pub task: String,
+    /// How much it has looked, in a few words.
+    pub words: String,
+    /// Its last call, or why it waits.
+    pub details: String,
+}
+
 /// An event of a call, or of a command that the person typed. Its texts are printable, except those of the model and the person.
 pub enum CallEvent {
     Begun(ShownCall),
+    /// A scout was sent, or has looked. Several may look at once: the first such event of a scout comes before [`CallEvent::Begun`] of
+    /// its call, and a retold scout has none.
+    Scouted(ScoutProgress),
     /// The person replaced the command.
     Edited {
         command: String,

@@ -24,7 +24,7 @@ pub use jobs::{last_job, lost_jobs};
 pub(crate) use planning::told;
 pub use planning::{
     asks_for_plan, carried_out, is_planning, last_answer, last_plan, plan_to_carry_out,
-    task_to_plan,
+    task_to_explore, task_to_plan, to_explore,
 };
 pub use repair::{INTERRUPTED, TRIAL_INTERRUPTED, repair, unanswered, unfinished};
 pub use surroundings::{InstructionFile, Surroundings};

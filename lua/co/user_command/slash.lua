@@ -191,6 +191,23 @@ M.commands = {
       return true
     end,
   },
+  explore = {
+    about = 'send a scout, which only looks and reports',
+    run = function(args, chat, cwd, context)
+      if args == '' then
+        notify.error('/explore takes a task: what the scout is to find out')
+        return false
+      end
+      chat = chat or require('co.chat').new(cwd)
+      if
+        not chat or not require('co.chat.send').prompt(chat, '/explore ' .. args, cwd, context)
+      then
+        return false
+      end
+      require('co.chat.window').show(chat, false)
+      return true
+    end,
+  },
   go = {
     about = 'start the work with the plan',
     run = function(args, chat, cwd)

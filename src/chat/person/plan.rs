@@ -82,7 +82,8 @@ impl Chat {
 
     /// Gives the plan to a prompt that starts the work with it. Returns false, after a notice, if there is none.
     pub(in crate::chat) fn add_plan(&self, prompt: &mut Prompt) -> bool {
-        if transcript::asks_for_plan(prompt.sent_text()) {
+        let text = prompt.sent_text();
+        if transcript::asks_for_plan(text) || transcript::task_to_explore(text).is_some() {
             prompt.steer = false;
         }
         if prompt.text != GO {

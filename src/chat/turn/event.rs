@@ -11,6 +11,9 @@ use co_llm::Fault;
 use co_llm::transcript::{Item, Usage};
 use co_policy::HostPattern;
 
+/// The most messages of a turn that wait for the chat: a fast model sends pieces in bursts.
+pub(in crate::chat) const MAX_WAITING_EVENTS: usize = 256;
+
 /// A message of a turn to its chat.
 pub(in crate::chat) enum TurnEvent {
     /// Asks to write an item. The reply is `Err` if it could not be written.

@@ -1,11 +1,13 @@
 //! The limits of a turn: it ends a turn that repeats the same calls or has too many steps.
 //!
-//! It has no I/O: it counts steps and calls.
+//! It has no I/O: it counts steps, tokens and calls.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
+
+use co_llm::transcript::Usage;
 
 /// The longest cycle of calls that is recognised.
 const LONGEST_CYCLE: usize = 5;
@@ -15,6 +17,10 @@ const REPEATS_TO_END: usize = 5;
 /// The note to the model with the last request of a turn that used up its steps.
 pub(super) const STEPS_USED_UP: &str = "The steps of this turn are used up, and no more tools can be called. Sum up for the person: what you \
      did, what came of it, and what is left to do.";
+
+/// The same for a scout.
+pub(super) const REPORT_NOW: &str = "Your steps or tokens are used up, and no more tools can be called. Report now: what you found, with \
+     file:line, and what you could not look at.";
 
 /// The result of a call in the answer to that request.
 pub(super) const NO_STEPS_LEFT: &str = "Not run: the steps of this turn are used up.";
@@ -43,6 +49,9 @@ pub(in crate::chat) enum Repetition {
 pub(in crate::chat) struct LoopLimits {
     max_steps: u32,
     steps: u32,
+    /// The most tokens that the model reads, but not from its cache, or writes; none is no limit.
+    max_tokens: Option<u64>,
+    tokens: u64,
     /// The last request of the turn was sent, which asks the model to sum up its work.
     summed_up: bool,
     calls: VecDeque<u64>,
@@ -54,9 +63,24 @@ impl LoopLimits {
         Self {
             max_steps,
             steps: 0,
+            max_tokens: None,
+            tokens: 0,
             summed_up: false,
             calls: VecDeque::with_capacity(LONGEST_CYCLE * REPEATS_TO_END),
         }
+    }
+
+    /// Adds a limit of tokens.
+    pub(in crate::chat) fn with_tokens(self, most: u64) -> Self {
+        Self {
+            max_tokens: Some(most),
+            ..self
+        }
+    }
+
+    /// Counts the tokens of a request.
+    pub(in crate::chat) fn used(&mut self, usage: &Usage) {
+        self.tokens += usage.input.saturating_sub(usage.cached) + usage.output;
     }
 
     /// Changes the limit of steps. The count stays.
@@ -67,10 +91,11 @@ impl LoopLimits {
     /// Counts a request and returns the step that may follow.
     pub(in crate::chat) fn step(&mut self) -> NextStep {
         self.steps = self.steps.saturating_add(1);
+        let has_tokens = self.max_tokens.is_none_or(|most| self.tokens < most);
         match self.max_steps {
             _ if self.summed_up => NextStep::Stop,
-            0 => NextStep::Go,
-            max if self.steps <= max => NextStep::Go,
+            0 if has_tokens => NextStep::Go,
+            max if self.steps <= max && has_tokens => NextStep::Go,
             _ => {
                 self.summed_up = true;
                 NextStep::Summarise
@@ -196,6 +221,23 @@ mod tests {
             )
             .collect();
         assert_eq!(verdicts, expected, "{calls}");
+    }
+
+    #[test]
+    fn a_turn_whose_tokens_are_used_up_sums_up() {
+        let mut limits = LoopLimits::new(0).with_tokens(100);
+        let usage = |input, cached, output| Usage {
+            input,
+            cached,
+            output,
+            ..Usage::default()
+        };
+        assert_eq!(limits.step(), NextStep::Go);
+        limits.used(&usage(1_000, 950, 49));
+        assert_eq!(limits.step(), NextStep::Go);
+        limits.used(&usage(1_000, 1_000, 1));
+        assert_eq!(limits.step(), NextStep::Summarise);
+        assert_eq!(limits.step(), NextStep::Stop);
     }
 
     #[test]

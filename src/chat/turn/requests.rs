@@ -16,6 +16,8 @@ use super::refusal::{
 };
 use super::thought::LiveThought;
 use crate::protocol::ChatState;
+use crate::tool::context::TurnKind;
+use crate::tool::explore;
 use co_llm::retry::Backoff;
 use co_llm::transcript::{self, Call, Item, Surroundings, Usage};
 use co_llm::{Delta, Fault, ModelRequest, Provider, Stop};
@@ -80,13 +82,19 @@ impl StepProgress {
     }
 }
 
-/// Returns the system prompt. It stays the same until a summary, so that the provider can cache it.
-pub(super) fn system(items: &[Item]) -> String {
-    let surroundings = transcript::first_surroundings(items);
-    prompt::system(surroundings.unwrap_or(&Surroundings::default()))
-}
-
 impl Turn {
+    /// Returns the system prompt. It stays the same until a summary, so that the provider can cache it.
+    fn system(&self, items: &[Item]) -> String {
+        let unknown = Surroundings::default();
+        let surroundings = transcript::first_surroundings(items).unwrap_or(&unknown);
+        match self.context.kind {
+            TurnKind::Scout { .. } => prompt::of_scout(surroundings),
+            TurnKind::Work | TurnKind::Plan => {
+                prompt::system(surroundings, self.tools.has(explore::NAME))
+            }
+        }
+    }
+
     /// Sends one request, with retries, and records the answer. Without `may_call`, the model must answer with text.
     pub(super) async fn step(&mut self, may_call: bool) -> Result<StepAnswer, Halt> {
         let mut backoff = Backoff::new();
@@ -128,13 +136,13 @@ impl Turn {
         let tools = self.tools.specs();
         self.chat.send(TurnEvent::TakeSteering).await?;
         let mut items = self.snapshot().await?;
-        let mut prompt = system(&items);
+        let mut prompt = self.system(&items);
         let mut fit = budget.fit(&prompt, &tools, &items);
         if let Some(keep) = fit.summarise {
             // Use the same items: `keep` counts them, and a new snapshot may have more.
             self.compact(items, keep).await?;
             items = self.snapshot().await?;
-            prompt = system(&items);
+            prompt = self.system(&items);
             fit = budget.fit(&prompt, &tools, &items);
         }
         if !fit.shortened.is_empty() {
@@ -431,7 +439,7 @@ impl Turn {
     /// the summary if it did so.
     async fn summary(&mut self, items: &[Item]) -> Result<(String, bool), Halt> {
         let budget = self.budget().await?;
-        let (system, tools) = (system(items), self.tools.specs());
+        let (system, tools) = (self.system(items), self.tools.specs());
         let fit = budget.fit(&system, &tools, items);
         let mut request = ModelRequest {
             system,

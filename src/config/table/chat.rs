@@ -1,7 +1,7 @@
 //! Settings of a chat and its turns.
 
 use crate::config::setting::{Applies, Setting, setting};
-use crate::config::units::small;
+use crate::config::units::{index, small};
 use crate::config::value::Kind;
 
 /// The settings, in the order of the help.
@@ -15,6 +15,24 @@ pub(super) static SETTINGS: &[Setting] = &[
             set: |c, v| c.max_steps = small(v),
         },
         "Requests to the model in one turn before it must sum up; 0 is no limit.",
+    ),
+    setting(
+        "max_scouts",
+        "4",
+        Kind::Number {
+            least: 0,
+            most: 8,
+            set: |c, v| c.max_scouts = index(v),
+        },
+        "Scouts of a turn that look at once, see |co-explore|; with 0 the model has no such tool.",
+    )
+    .applies(Applies::NextChat),
+    setting(
+        "scout_model",
+        "(the chat's)",
+        Kind::Text(|c, v| c.scout_model = Some(v)),
+        "The model of scouts (|co-explore|), such as a cheaper one: its name as in |co-model|, or a profile of |co-providers|. Scouts \
+         send it what they read.",
     ),
     setting(
         "show_reasoning",

@@ -33,6 +33,7 @@ mod review;
 mod run_options;
 mod run_trials;
 mod sandbox;
+mod scouts;
 mod screens;
 mod secrets;
 mod settings;

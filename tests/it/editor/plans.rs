@@ -38,7 +38,7 @@ const CALLS: usize = 16;
 const STEPS: usize = 40;
 
 /// Returns the files below a directory, with their modes and texts.
-fn files(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+pub(super) fn files(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -56,7 +56,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 /// Returns the commands: those of the tables that ask or are denied, and those that look with a change behind.
-fn commands() -> Vec<String> {
+pub(super) fn commands() -> Vec<String> {
     let lines = |table: &'static str| {
         let lines = table.lines();
         lines.filter(|line| !line.is_empty() && !line.starts_with("## "))

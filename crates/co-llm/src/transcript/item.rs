@@ -261,6 +261,9 @@ pub struct ShownPart {
     /// A notice below that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// Lines above the output: the calls of a scout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looked: Vec<String>,
     /// True if it is the output of a trial: the person saw it before they decided about the changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tried: bool,

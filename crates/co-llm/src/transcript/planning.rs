@@ -1,9 +1,10 @@
-//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it.
+//! Plans: the prompts that ask for one, the plan itself, and the prompt that starts the work with it. Also the prompts that send a scout.
 //!
 //! The text of a prompt says what kind of turn it starts, so a turn that is asked for again is of the same kind.
 
-use super::item::Item;
+use super::item::{Context, Item};
 use super::repair::is_of_turn;
+use super::view::GO_ON;
 
 /// The start of a prompt that asks for a plan.
 const PLAN: &str = "/plan";
@@ -20,6 +21,30 @@ const PLAN_NOTE: &str = "The person asks for a plan of this task, and not for th
 /// The note for the model below a prompt that starts the work with a plan.
 const GO_NOTE: &str = "The person read this plan, and may have changed it. Carry it out. If it has three steps or more, call \
     update_plan first, with its steps. The plan approves no call.";
+
+/// The start of a prompt that sends a scout.
+const EXPLORE: &str = "/explore";
+
+/// The note for the model below a prompt that sends a scout.
+const EXPLORE_NOTE: &str =
+    "The person sent a scout with this task. Its report follows as your answer.";
+
+/// Returns the task that a prompt sends a scout with; none for other prompts.
+pub fn task_to_explore(prompt: &str) -> Option<&str> {
+    after(prompt, EXPLORE)
+}
+
+/// Returns the task that the next turn sends a scout with, and what the person attached to it; none if the model answers.
+pub fn to_explore(items: &[Item]) -> Option<(&str, &[Context])> {
+    items.iter().rev().find_map(|item| match item {
+        Item::User { text, context, .. } => {
+            Some(task_to_explore(text).map(|task| (task, &**context)))
+        }
+        // The model goes on.
+        Item::Note { text, .. } if text == GO_ON => Some(None),
+        _ => None,
+    })?
+}
 
 /// Returns whether a prompt asks for a plan.
 pub fn asks_for_plan(prompt: &str) -> bool {
@@ -53,6 +78,8 @@ pub(crate) fn told(prompt: String) -> String {
         format!("{task}\n\n[{PLAN_NOTE}]")
     } else if let Some(plan) = carried_out(&prompt) {
         format!("{plan}\n\n[{GO_NOTE}]")
+    } else if let Some(task) = task_to_explore(&prompt) {
+        format!("{task}\n\n[{EXPLORE_NOTE}]")
     } else {
         prompt
     }

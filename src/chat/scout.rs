@@ -1,0 +1,261 @@
+//! Scouts: turns below a turn, which only look. Each has a transcript of its own, in memory. This module stands in for the chat of such
+//! a turn: it keeps the items, refuses what only a chat can do, and passes on the tokens and a line about each call.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc};
+
+use super::events::ChatEvent;
+use super::turn::{
+    CallQueue, LoopLimits, MAX_WAITING_EVENTS, Purpose, Snapshot, ToChat, Turn, TurnEnd, TurnEvent,
+};
+use crate::config::ModelChoice;
+use crate::error;
+use crate::protocol::ChatState;
+use crate::text::start_of;
+use crate::tool::ToolSet;
+use crate::tool::context::{CallContext, Halt, ScoutHost, TurnKind};
+use crate::tool::event::{CallEvent, ScoutProgress, ShownCall};
+use crate::tool::explore;
+use crate::tool::job_list::JobListRequest;
+use crate::tool::permissions::TurnMemory;
+use crate::tool::scout::{self, Errand, RunningScout, ScoutEnd};
+use crate::workspace::edits::SeenTexts;
+use co_llm::Fault;
+use co_llm::transcript::{self, End, Item, Usage};
+
+/// The most tokens of a scout that its model reads, but not from its cache, or writes.
+const MOST_TOKENS: u64 = 400_000;
+
+/// The most bytes of a report.
+const LONGEST_REPORT: usize = 16 * 1024;
+
+/// The most lines about calls of a scout that are kept.
+const MOST_LINES: usize = 200;
+
+const CANCELLED: &str = "Cancelled: the scout was ended before it reported.";
+const NO_REPORT: &str = "The scout ended without a report.";
+const REPEATED: &str = "The scout repeated the same calls and was ended, without a report.";
+const NO_JOBS: &str = "Not run: a scout starts no jobs. Run the command without `background`.";
+
+/// The scouts of a turn.
+pub(super) struct Scouts {
+    /// The way to the chat of the turn.
+    above: ToChat,
+    /// Has a permit for each scout that may look at once.
+    permits: Arc<Semaphore>,
+}
+
+impl Scouts {
+    pub(super) fn new(above: ToChat, most: usize) -> Self {
+        Self {
+            above,
+            permits: Arc::new(Semaphore::new(most)),
+        }
+    }
+}
+
+impl ScoutHost for Scouts {
+    fn scout(&self, context: CallContext, errand: Errand) -> RunningScout {
+        let (above, permits) = (self.above.clone(), Arc::clone(&self.permits));
+        Box::pin(async move {
+            let permit = context.unless_cancelled(permits.acquire()).await;
+            match permit {
+                Ok(Ok(_permit)) => run(above, context, errand).await,
+                _ => ScoutEnd::failed(CANCELLED),
+            }
+        })
+    }
+}
+
+/// Runs a scout to its end. `context` is that of the turn that sends it, with the token that ends the scout.
+async fn run(above: ToChat, context: CallContext, errand: Errand) -> ScoutEnd {
+    let provider = match &context.services.config.scout_model {
+        None => Ok(Arc::clone(&context.provider)),
+        Some(model) => context.services.provider(&ModelChoice {
+            model: Some(model.clone()),
+            ..ModelChoice::default()
+        }),
+    };
+    let provider = match provider {
+        Ok(provider) => provider,
+        Err(fault) => return ScoutEnd::failed(failure(&fault)),
+    };
+    let isolation = context.services.probe.isolation();
+    let Ok(isolation) = context.unless_cancelled(isolation).await else {
+        return ScoutEnd::failed(CANCELLED);
+    };
+    let (events, mut inbox) = mpsc::channel(MAX_WAITING_EVENTS);
+    let chat = ToChat {
+        events,
+        new_services: above.new_services.clone(),
+    };
+    let cancel = context.cancel.clone();
+    let most = explore::most_steps(context.services.config.max_steps);
+    let own = CallContext {
+        provider,
+        seen_texts: SeenTexts::default(),
+        kind: TurnKind::Scout {
+            call: errand.call.clone(),
+        },
+        range: None,
+        host: Arc::new(chat.clone()),
+        ..context
+    };
+    let turn = Turn {
+        context: Arc::new(own),
+        chat,
+        tools: ToolSet::of_scouts(isolation.confines()),
+        memory: TurnMemory::default(),
+        history: Arc::default(),
+        instructions: Vec::new(),
+        purpose: Purpose::Answer,
+        images: Vec::new(),
+        limits: LoopLimits::new(most).with_tokens(MOST_TOKENS),
+        window_limit: None,
+        repeats_calls: false,
+        queue: CallQueue::default(),
+        unanswered: Vec::new(),
+    };
+    let task = tokio::spawn(turn.run());
+    let mut scout = Scout::new(above, errand);
+    while let Some(event) = inbox.recv().await {
+        if scout.event(event).await.is_err() {
+            // The chat has ended.
+            cancel.cancel();
+        }
+    }
+    match task.await {
+        Ok(ended) => scout.end(ended),
+        Err(error) => {
+            tracing::error!(%error, "a scout ended badly");
+            scout.ended(Err(NO_REPORT.to_owned()))
+        }
+    }
+}
+
+/// Returns the reason why a scout failed, in a sentence.
+fn failure(fault: &Fault) -> String {
+    format!("The scout failed: {}.", error::text_of(fault).plain())
+}
+
+/// A scout that looks, in place of the chat of its turn.
+struct Scout {
+    above: ToChat,
+    errand: Errand,
+    items: Vec<Item>,
+    /// The call that is carried out.
+    call: Option<ShownCall>,
+    lines: Vec<String>,
+    calls: usize,
+    usage: Usage,
+}
+
+impl Scout {
+    fn new(above: ToChat, errand: Errand) -> Self {
+        let task = Item::User {
+            text: errand.task.clone(),
+            context: errand.attached.clone(),
+            at: None,
+        };
+        Self {
+            above,
+            errand,
+            items: vec![task],
+            call: None,
+            lines: Vec::new(),
+            calls: 0,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Does what the chat of a turn does for an event. It fails if the chat above has ended.
+    async fn event(&mut self, event: TurnEvent) -> Result<(), Halt> {
+        match event {
+            TurnEvent::Record(item, done) => {
+                self.items.push(item);
+                // It fails if the turn was cancelled meanwhile.
+                done.send(Ok(())).ok();
+            }
+            TurnEvent::Text(piece) => match self.items.last_mut() {
+                Some(Item::Text { text }) => text.push_str(&piece),
+                _ => self.items.push(Item::Text { text: piece }),
+            },
+            TurnEvent::Snapshot(reply) => {
+                let snapshot = Snapshot {
+                    items: self.items.clone(),
+                    failed_confined: Vec::new(),
+                };
+                reply.send(snapshot).ok();
+            }
+            TurnEvent::Show(ChatEvent::Call(CallEvent::Begun(shown))) => self.call = Some(shown),
+            TurnEvent::Show(ChatEvent::Call(CallEvent::Ended(end))) => {
+                let line = self.call.take().map(|shown| scout::line(&shown, &end));
+                let line = line.unwrap_or_default();
+                self.calls += 1;
+                if self.lines.len() < MOST_LINES {
+                    self.lines.push(line.clone());
+                }
+                self.show(line).await?;
+            }
+            TurnEvent::State(ChatState::Retrying, why) => {
+                self.show(format!("retries {why}")).await?
+            }
+            TurnEvent::Usage(usage) => {
+                self.usage += usage;
+                self.above.send(TurnEvent::Usage(usage)).await?;
+            }
+            TurnEvent::Job(JobListRequest::NewNumber(reply)) => {
+                reply.send(Err(NO_JOBS.to_owned())).ok();
+            }
+            // A scout asks nothing and allows nothing. A dropped reply denies.
+            TurnEvent::Question(question, _) => {
+                tracing::error!(command = question.command, "a scout wanted to ask");
+            }
+            TurnEvent::Job(_) | TurnEvent::Withdraw(_) | TurnEvent::Allow(_) => {}
+            TurnEvent::TakeSteering | TurnEvent::WindowUsed(_) => {}
+            TurnEvent::Show(_) | TurnEvent::State(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Shows the person how much the scout has looked.
+    async fn show(&self, details: String) -> Result<(), Halt> {
+        let progress = ScoutProgress {
+            call: self.errand.call.clone(),
+            words: scout::calls_in_words(self.calls),
+            details,
+            ..ScoutProgress::default()
+        };
+        self.above.show(CallEvent::Scouted(progress)).await
+    }
+
+    fn end(self, turn: TurnEnd) -> ScoutEnd {
+        let report = transcript::last_answer(&self.items);
+        let report = report.trim();
+        let start = start_of(report, LONGEST_REPORT);
+        let report = match (turn.end, turn.fault) {
+            (End::Cancelled, _) => Err(CANCELLED.to_owned()),
+            (_, Some(fault)) => Err(failure(&fault)),
+            (End::Guarded, None) if report.is_empty() => Err(REPEATED.to_owned()),
+            _ if report.is_empty() => Err(NO_REPORT.to_owned()),
+            _ if start.len() < report.len() => {
+                let left = report.len() - start.len();
+                Ok(format!(
+                    "{start}\n[{left} bytes of the report are left out]"
+                ))
+            }
+            _ => Ok(report.to_owned()),
+        };
+        self.ended(report)
+    }
+
+    fn ended(self, report: Result<String, String>) -> ScoutEnd {
+        ScoutEnd {
+            report,
+            looked: self.lines,
+            calls: self.calls,
+            usage: self.usage,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A scout as its call knows it: the errand that it is sent on, and how it ended. `chat` runs it.
+
+use std::pin::Pin;
+
+use super::event::{CallEnd, ShownCall};
+use crate::text::{one_line, short, start_of};
+use co_llm::transcript::{Context, Usage};
+
+/// The most bytes of a line about a call of a scout.
+const LONGEST_LINE: usize = 300;
+
+/// The errand of a scout.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// The id of the call that sends it.
+    pub call: String,
+    pub task: String,
+    /// The contexts that the person attached to it.
+    pub attached: Vec<Context>,
+}
+
+/// The end of a scout.
+#[derive(Debug)]
+pub struct ScoutEnd {
+    /// What it reports. The error is a sentence that says why it does not.
+    pub report: Result<String, String>,
+    /// The first lines about its calls.
+    pub looked: Vec<String>,
+    /// The number of its calls.
+    pub calls: usize,
+    pub usage: Usage,
+}
+
+/// A scout that runs.
+pub type RunningScout = Pin<Box<dyn Future<Output = ScoutEnd> + Send>>;
+
+impl ScoutEnd {
+    /// Returns the end of a scout that did nothing.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self {
+            report: Err(why.into()),
+            looked: Vec::new(),
+            calls: 0,
+            usage: Usage::default(),
+        }
+    }
+}
+
+/// Returns the number of a scout's calls in words.
+pub fn calls_in_words(calls: usize) -> String {
+    match calls {
+        0 => String::new(),
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
+    }
+}
+
+/// Returns the line about a call of a scout that has ended.
+pub fn line(shown: &ShownCall, end: &CallEnd) -> String {
+    let what = match shown {
+        ShownCall::Command { command, .. } => format!("$ {}", short(command)),
+        ShownCall::Query(words) => words.clone(),
+        // A scout has no other tools, but a model may ask for them.
+        ShownCall::Edit(words) | ShownCall::Question(words) | ShownCall::Job { words, .. } => {
+            words.clone()
+        }
+        ShownCall::Plan(_) => "plan".to_owned(),
+        ShownCall::Scout { task, .. } => format!("explore {task}"),
+    };
+    let shown = &end.shown;
+    let ended = shown.exceptions.as_ref().filter(|it| !it.is_empty());
+    let ended = ended.unwrap_or(&shown.status);
+    let line = one_line(&format!("{what}  {ended}"));
+    let start = start_of(line.trim_end(), LONGEST_LINE);
+    match start.len() < line.trim_end().len() {
+        true => format!("{start}…"),
+        false => start.to_owned(),
+    }
+}
