@@ -208,6 +208,7 @@ impl Scout {
             TurnEvent::Job(JobListRequest::NewNumber(reply)) => {
                 reply.send(Err(NO_JOBS.to_owned())).ok();
             }
+            TurnEvent::AllowedHosts(reply) => drop(reply.send(Vec::new())),
             // A scout asks nothing and allows nothing. A dropped reply denies.
             TurnEvent::Question(question, _) => {
                 tracing::error!(command = question.command, "a scout wanted to ask");

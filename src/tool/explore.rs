@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::DropGuard;
 
 use super::call::{
-    CallAction, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall, RunningCall,
-    joined,
+    CallAction, CallKind, CallResult, DecidedCall, JudgedCall, NotRun, PlannedCall, ReadyCall,
+    RunningCall, joined,
 };
 use super::context::{CallContext, Halt};
 use super::event::{CallEvent, ScoutProgress, ShownCall};
@@ -211,7 +211,11 @@ impl PlannedCall for Explore {
         _context: &CallContext,
         _memory: &TurnMemory,
     ) -> Result<JudgedCall, String> {
-        Ok(JudgedCall::looking(self.clone()))
+        // It starts before its result is awaited, beside other scouts, so it is no `LookingCall`.
+        Ok(JudgedCall {
+            kind: CallKind::Looks,
+            ..JudgedCall::free(self.clone())
+        })
     }
 }
 
