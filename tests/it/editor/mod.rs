@@ -30,6 +30,7 @@ mod refusals;
 mod rename;
 mod resumed;
 mod review;
+mod rounds;
 mod run_options;
 mod run_trials;
 mod sandbox;
