@@ -32,7 +32,7 @@ const ONLY_PLANS: &str =
 
 /// The result of a call of a scout that does not look.
 const ONLY_SCOUTS: &str =
-    "Not run: a scout only looks, and asks nobody. Say in your report what is left to do.";
+    "Not run: a scout only looks.\nNobody is asked. Say in your report what is left to do.";
 
 /// The reason why a call ends its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
