@@ -5,6 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use co_exec::find_program;
+use co_exec::sandbox::is_tool_directory;
+
+/// The least number of directories below the home directory, down to one that is granted because a program lies in it.
+const LEAST_DEPTH: usize = 3;
 
 /// The most bytes of the first line of a script.
 const LONGEST_FIRST_LINE: u64 = 256;
@@ -26,18 +30,26 @@ pub(super) fn places(program: &Path, words: &[String], home: &Path, path: &OsStr
     found
 }
 
-/// Returns the directory that a program is installed in, or the program alone if that would be too much.
+/// Returns the directory that a program is installed in, or the program alone if the directory may hold more than a tool.
 fn place(program: &Path, home: &Path) -> Option<PathBuf> {
-    let real = program.canonicalize().ok()?;
+    let (real, home) = (program.canonicalize().ok()?, home.canonicalize());
+    let home = home.as_deref().ok()?;
     let packages = real.ancestors().filter(|it| it.ends_with("node_modules"));
     let parent = real.parent()?;
     let dir = match packages.last() {
-        Some(packages) => packages,
-        None if parent.ends_with("bin") => parent.parent()?,
-        None => parent,
+        Some(packages) => Some(packages),
+        None if parent.ends_with("bin") => parent.parent(),
+        None => Some(parent).filter(|dir| !is_shallow(dir, home)),
     };
-    let too_much = home.starts_with(dir) || dir.components().count() < 3;
-    Some(if too_much { real } else { dir.to_owned() })
+    let dir = dir.filter(|dir| is_tool_directory(dir, home));
+    Some(dir.map_or_else(|| real.clone(), Path::to_owned))
+}
+
+/// Returns whether a directory of a home is one of those in which people and all programs keep files, such as `Documents` and
+/// `.local/share`.
+fn is_shallow(dir: &Path, home: &Path) -> bool {
+    let below = dir.strip_prefix(home);
+    below.is_ok_and(|below| below.components().count() < LEAST_DEPTH)
 }
 
 /// Returns the interpreter that the first line of a script names.
@@ -88,7 +100,7 @@ mod tests {
             let below: Vec<_> = below.map(|it| it.display().to_string()).collect();
             below.join(" ")
         };
-        let npm = "home/ann/.node home/ann/.npm/lib/node_modules";
+        let npm = "home/ann/.node/bin/node home/ann/.npm/lib/node_modules";
         assert_eq!(found(&bin.join("acp"), &[]), npm);
         let node = real.join("home/ann/.node/bin/node");
         assert_eq!(found(&node, &[script.to_str().unwrap(), "relative"]), npm);
@@ -96,6 +108,18 @@ mod tests {
         assert_eq!(found(&alone, &[]), "home/ann/agent");
         let in_bin = program("home/ann/bin/agent", "");
         assert_eq!(found(&in_bin, &[]), "home/ann/bin/agent");
+        for alone in [
+            "home/ann/.local/bin/agent",
+            "home/ann/.cargo/bin/agent",
+            "home/ann/.local/share/agent.py",
+            "home/ann/Documents/agent.py",
+        ] {
+            assert_eq!(found(&program(alone, ""), &[]), alone);
+        }
+        let version = program("home/ann/.local/share/agent/1.0/agent", "");
+        assert_eq!(found(&version, &[]), "home/ann/.local/share/agent/1.0");
+        let tool = program("home/ann/tools/agent/bin/agent", "");
+        assert_eq!(found(&tool, &[]), "home/ann/tools/agent");
         let apart = program("opt/agent/versions/1.0/agent", "");
         assert_eq!(found(&apart, &[]), "opt/agent/versions/1.0");
     }

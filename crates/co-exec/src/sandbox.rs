@@ -30,6 +30,7 @@ mod variables;
 mod wrapped;
 
 pub use crate::error::refusal::{HidingRefusal, SandboxRefusal};
+pub use grants::is_tool_directory;
 pub use launch::launch_main;
 pub use launcher::Launcher;
 pub use layer::{LAYER_CACHES, LAYER_DOWNLOADS, LAYER_FILES};

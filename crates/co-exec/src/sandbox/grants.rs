@@ -25,6 +25,7 @@ use crate::error::refusal::SandboxRefusal;
 use crate::places::{home, system};
 use crate::secrets::{Survey, config_credential};
 
+pub use self::path::is_tool_directory;
 pub(super) use self::workspace_paths::{FoundPaths, GrantRequest};
 
 /// Finds the grants of a command.
@@ -94,7 +95,7 @@ impl Grants {
             }
         }
         if let Some(places) = request.level.places {
-            granted::add(places, &mut found, &mut grants);
+            granted::add(places, &kept, &mut found, &mut grants);
         }
         if let (TmpPlace::Memory, Some(mounts)) = (request.level.tmp, &mut found.mounts) {
             mounts.memory = Some(MemoryDirectory {

@@ -1,23 +1,30 @@
 //! The places that a command gets beside those of every command.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::super::plan::{Grant, PathBytes, Right};
-use super::workspace_paths::FoundPaths;
+use super::workspace_paths::{FoundPaths, WorkspacePaths, around};
 use crate::confinement::level::GrantedPlaces;
 
-/// Adds the places that exist to `found` and `grants`, by their real paths.
-pub(super) fn add(places: &GrantedPlaces, found: &mut FoundPaths, grants: &mut BTreeSet<Grant>) {
-    let reads = places.read.iter().map(|path| (Right::Read, path));
-    let writes = places.write.iter().map(|path| (Right::Write, path));
-    for (right, path) in reads.chain(writes) {
-        let Ok(real) = path.canonicalize() else {
-            continue;
-        };
-        let path = PathBytes::from(&real);
-        if let (Right::Write, Some(mounts)) = (right, &mut found.mounts) {
+/// Adds the places that exist to `found` and `grants`, by their real paths. Reading is granted around secrets, co's own directories
+/// and the workspace, which has rules of its own.
+pub(super) fn add(
+    places: &GrantedPlaces,
+    kept: &WorkspacePaths,
+    found: &mut FoundPaths,
+    grants: &mut BTreeSet<Grant>,
+) {
+    let real = |path: &PathBuf| path.canonicalize().ok();
+    let avoid: Vec<PathBuf> = kept.secrets.iter().chain([&kept.real]).cloned().collect();
+    for path in places.read.iter().filter_map(real) {
+        around(&path, Right::Read, &avoid, grants, &mut Vec::new());
+    }
+    for path in places.write.iter().filter_map(real) {
+        let path = PathBytes::from(&path);
+        if let Some(mounts) = &mut found.mounts {
             mounts.writable.push(path.clone());
         }
-        grants.insert(Grant(right, path));
+        grants.insert(Grant(Right::Write, path));
     }
 }

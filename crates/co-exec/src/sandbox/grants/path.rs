@@ -47,6 +47,33 @@ pub(super) fn places<'a>(
     found.places
 }
 
+/// Returns whether a directory holds nothing but a tool, as far as its path tells: it is no place that other programs use too, no
+/// hidden directory of a home, and no home of a known toolchain, of which each command reads the listed places anyway. Both paths
+/// must be real.
+pub fn is_tool_directory(dir: &Path, home: &Path) -> bool {
+    let tools = TOOLCHAINS.iter().flat_map(|it| it.homes());
+    let tools: Vec<_> = tools
+        .filter_map(|name| home.join(name).canonicalize().ok())
+        .collect();
+    let surroundings = KnownPlaces {
+        home,
+        workspace: home,
+        tools: &tools,
+    };
+    let hidden = dir.parent() == Some(home) && is_hidden(dir);
+    !hidden && surroundings.is_tool(dir, &homes())
+}
+
+impl KnownPlaces<'_> {
+    /// Returns whether a directory holds nothing but a tool, as far as its path tells. `homes` are those of the machine.
+    fn is_tool(&self, dir: &Path, homes: &[PathBuf]) -> bool {
+        let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
+        let top = dir.components().count() <= 2;
+        let home = dir.parent() == Some(Path::new(HOMES)) || dir.ends_with(LOCAL);
+        !top && !home && !holds(homes) && !holds(self.tools) && !self.workspace.starts_with(dir)
+    }
+}
+
 struct FoundTools<'a> {
     surroundings: &'a KnownPlaces<'a>,
     /// The home directories of the machine.
@@ -126,15 +153,8 @@ impl FoundTools<'_> {
         }
     }
 
-    /// Returns whether a directory holds nothing but a tool, as far as its path tells.
     fn is_tool(&self, dir: &Path) -> bool {
-        let KnownPlaces {
-            workspace, tools, ..
-        } = self.surroundings;
-        let holds = |paths: &[PathBuf]| paths.iter().any(|path| path.starts_with(dir));
-        let top = dir.components().count() <= 2;
-        let home = dir.parent() == Some(Path::new(HOMES)) || dir.ends_with(LOCAL);
-        !top && !home && !holds(&self.homes) && !holds(tools) && !workspace.starts_with(dir)
+        self.surroundings.is_tool(dir, &self.homes)
     }
 }
 

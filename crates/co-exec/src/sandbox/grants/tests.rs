@@ -313,7 +313,13 @@ fn a_path_that_names_the_home_of_a_tool_opens_its_programs_alone() {
 #[test]
 fn an_agent_gets_its_places_and_nothing_else_of_the_home_directory() {
     let home = Home::new();
-    for name in [".agent/auth", ".agent/settings", "state/co/agent/log"] {
+    for name in [
+        ".agent/auth",
+        ".agent/settings",
+        "state/co/agent/log",
+        "state/other",
+        ".cargo/other",
+    ] {
         test_files::write(&home.real, name, "");
     }
     std::os::unix::fs::symlink("../.agent/settings", home.real.join("state/settings")).unwrap();
@@ -322,7 +328,8 @@ fn an_agent_gets_its_places_and_nothing_else_of_the_home_directory() {
     let agent = Confinement::Agent {
         workspace: workspace.clone(),
         places: GrantedPlaces {
-            read: places(&["state/settings", "missing"]),
+            // Whatever a place contains, secrets and the directories of co are not granted with it.
+            read: places(&["state/settings", "missing", "state", ".cargo", ".ssh/id"]),
             write: places(&["state/co/agent", ".agent/auth"]),
         },
         whole_network: false,
@@ -347,7 +354,10 @@ fn an_agent_gets_its_places_and_nothing_else_of_the_home_directory() {
         paths.retain(|path| !known.contains(path));
         paths
     };
-    assert_eq!(more(Right::Read), [".agent/settings"]);
+    assert_eq!(
+        more(Right::Read),
+        [".agent/settings", ".cargo/other", "state/other"]
+    );
     assert_eq!(more(Right::Write), [".agent/auth", "state/co/agent"]);
     let mounts = found.mounts.unwrap();
     for path in ["state/co/agent", ".agent/auth"] {
