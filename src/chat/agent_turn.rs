@@ -16,10 +16,11 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use self::calls::{AgentPiece, CallLog, block_text};
-use self::permission::{PermissionAnswer, PermissionRequest};
+use self::permission::{AskedCall, PermissionAnswer, PermissionRequest};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
 use crate::agent::{AgentProcess, AgentSpec, AgentStart, TurnAsker};
 use crate::audit::Record;
+use crate::config::AgentConfinement;
 use crate::protocol::{Asker, ChatState, Question};
 use crate::services::audit_task;
 use crate::text::{one_line, start_of};
@@ -574,10 +575,15 @@ impl Progress {
             let _stuck = process.connection.answer_permission(&request.id, None);
             return Ok(());
         }
-        if let Some(answer) = request.decided(input.as_ref(), &turn.context).await {
+        let logged = self.log.get(&request.call);
+        let asked = AskedCall {
+            input: input.as_ref(),
+            kind: logged.map(|it| it.call.kind),
+            is_confined: turn.spec.confinement == AgentConfinement::Workspace,
+        };
+        if let Some(answer) = request.decided(&asked, &turn.context).await {
             return self.answer(process, &request, answer, "policy").await;
         }
-        let logged = self.log.get(&request.call);
         let record = logged.map(calls::LoggedCall::record);
         let output = logged.map(calls::LoggedCall::output);
         let record = record.unwrap_or_else(|| AgentCall {
@@ -828,8 +834,8 @@ impl TurnParts {
     /// Returns the level of the agent's process in a word.
     fn level(&self) -> &'static str {
         match self.spec.confinement {
-            crate::config::AgentConfinement::Workspace => "agent",
-            crate::config::AgentConfinement::None => "none",
+            AgentConfinement::Workspace => "agent",
+            AgentConfinement::None => "none",
         }
     }
 

@@ -10,7 +10,7 @@ use crate::tool::context::CallContext;
 use crate::tool::permissions::Reply;
 use crate::workspace::judge::Judge;
 use co_acp::schema::{
-    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId,
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestId, ToolCallId, ToolKind,
 };
 use co_exec::Program;
 use co_policy::{Grant, Verdict, printable};
@@ -18,6 +18,16 @@ use co_policy::{Grant, Verdict, printable};
 /// The most bytes of a question, and of the name of an option.
 const LONGEST_QUESTION: usize = 20_000;
 const LONGEST_NAME: usize = 500;
+
+/// The shells whose text co reads as a command.
+const SHELLS: &[&str] = &[
+    "sh",
+    "bash",
+    "/bin/sh",
+    "/bin/bash",
+    "/usr/bin/sh",
+    "/usr/bin/bash",
+];
 
 /// A request for permission that waits for its answer.
 #[derive(Debug, Clone)]
@@ -27,6 +37,14 @@ pub(super) struct PermissionRequest {
     pub call: ToolCallId,
     pub title: String,
     pub options: Vec<PermissionOption>,
+}
+
+/// The call of a request for permission, as the agent gives it.
+pub(super) struct AskedCall<'a> {
+    pub input: Option<&'a serde_json::Value>,
+    pub kind: Option<ToolKind>,
+    /// The agent's process is confined.
+    pub is_confined: bool,
 }
 
 /// An answer to a request for permission.
@@ -122,15 +140,19 @@ impl PermissionRequest {
 
     /// Returns the answer that needs no person: a deny rule refuses the command, or it only looks, or a rule allows it. None if co
     /// cannot read a command in the request.
+    ///
+    /// co says yes only if the agent is confined, because then the kernel holds whatever it does with the yes.
     pub(super) async fn decided(
         &self,
-        input: Option<&serde_json::Value>,
+        asked: &AskedCall<'_>,
         context: &CallContext,
     ) -> Option<PermissionAnswer> {
-        let program = command(input?)?;
+        let program = command(asked.input?)?;
+        let may_allow = asked.may_be_allowed(&context.cwd);
         let (judge, cwd) = (Arc::clone(&context.judge), context.cwd.clone());
         let verdict = tokio::task::spawn_blocking(move || verdict(&judge, &program, &cwd));
         match verdict.await.ok()? {
+            Verdict::Allow(_) if !may_allow => None,
             Verdict::Deny { why, .. } => {
                 Some(self.refusal(format!("a deny rule refuses it: {why}")))
             }
@@ -153,6 +175,30 @@ impl PermissionRequest {
 
 fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
     judge.verdict(&judge.assess(program, cwd, true), &[])
+}
+
+impl AskedCall<'_> {
+    /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and nothing
+    /// else.
+    fn may_be_allowed(&self, cwd: &Path) -> bool {
+        let fields = self.input.and_then(serde_json::Value::as_object);
+        let commands = ["command", "cmd"];
+        let only_command = fields.is_some_and(|fields| {
+            let is_known = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
+                "command" | "cmd" => {
+                    let words = value.as_array().into_iter().flatten();
+                    let words: Vec<_> = words.filter_map(serde_json::Value::as_str).collect();
+                    // Any other program of this name is not the shell that co reads the text for.
+                    !matches!(words.as_slice(), [shell, "-c" | "-lc", ..] if !SHELLS.contains(shell))
+                }
+                "cwd" | "workdir" => value.as_str().is_some_and(|it| Path::new(it) == cwd),
+                _ => false,
+            };
+            let named = commands.iter().filter(|name| fields.contains_key(**name));
+            named.count() == 1 && fields.iter().all(is_known)
+        });
+        self.is_confined && self.kind == Some(ToolKind::Execute) && only_command
+    }
 }
 
 /// Returns the command in the input of a call, if it has one.
@@ -241,6 +287,38 @@ mod tests {
         assert_eq!(answered(Some(Reply::Once)), yes("cancel", false));
         assert_eq!(answered(Some(Reply::Deny(None))), yes("cancel", false));
         assert_eq!(answered(None), (None, false));
+    }
+
+    #[test]
+    fn only_a_plain_command_of_a_confined_agent_is_allowed_unasked() {
+        let allowed = |input: &serde_json::Value, kind, is_confined| {
+            let asked = AskedCall {
+                input: Some(input),
+                kind: Some(kind),
+                is_confined,
+            };
+            asked.may_be_allowed(Path::new("/w"))
+        };
+        for input in [
+            json!({ "command": "ls" }),
+            json!({ "cmd": ["ls", "-l"], "workdir": "/w" }),
+            json!({ "command": ["/bin/bash", "-lc", "ls"], "cwd": "/w" }),
+        ] {
+            assert!(allowed(&input, ToolKind::Execute, true), "{input}");
+            assert!(!allowed(&input, ToolKind::Execute, false), "{input}");
+            assert!(!allowed(&input, ToolKind::Other, true), "{input}");
+        }
+        for input in [
+            json!({ "command": "ls", "cwd": "/other" }),
+            json!({ "command": "ls", "env": { "PATH": "/w" } }),
+            json!({ "command": "ls", "cmd": "rm x" }),
+            json!({ "command": ["/w/evilbash", "-c", "ls"] }),
+            json!({ "command": ["./sh", "-lc", "ls"] }),
+            json!({ "cwd": "/w" }),
+            json!("ls"),
+        ] {
+            assert!(!allowed(&input, ToolKind::Execute, true), "{input}");
+        }
     }
 
     #[test]

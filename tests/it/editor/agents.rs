@@ -179,6 +179,26 @@ fn a_permission_is_a_question_with_the_options_of_the_agent() {
 }
 
 #[test]
+fn nothing_is_allowed_unasked_for_an_agent_that_is_not_confined() {
+    let script = json!({ "look": [
+        { "ask": {
+            "toolCall": { "toolCallId": "9", "title": "Look", "kind": "execute", "status": "in_progress", "rawInput": { "command": "ls" } },
+            "options": [
+                { "optionId": "once", "name": "Option once", "kind": "allow_once" },
+                { "optionId": "no", "name": "Option no", "kind": "reject_once" },
+            ],
+        } },
+        message("Looked."),
+    ] });
+    let scene = scene_with(&script, json!({ "confinement": "none" }));
+    scene.co("look");
+    scene.nvim.wait_text("2  Option no");
+    scene.answer("n");
+    scene.wait_chat("answered: no");
+    scene.wait_turns(1);
+}
+
+#[test]
 fn a_dead_agent_is_told_and_the_next_prompt_starts_it_again() {
     let script = json!({
         "die": [message("Going.\n"), call("1", "read", "read a.txt"), { "raw": "no json\n{\"half" }, { "die": 7 }],
