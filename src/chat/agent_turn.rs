@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use self::calls::{AgentPiece, CallLog, block_text};
-use self::permission::{AskedCall, PermissionAnswer, PermissionRequest};
+use self::permission::{AskedCall, PermissionAnswer, PermissionRequest, ShownCall};
 use super::turn::{Halt, LiveThought, ToChat, TurnEnd, TurnEvent};
 use crate::agent::{AgentProcess, AgentSpec, AgentStart, TurnAsker};
 use crate::audit::Record;
@@ -567,7 +567,7 @@ impl Progress {
     async fn ask(
         &mut self,
         process: &mut AgentProcess,
-        request: PermissionRequest,
+        mut request: PermissionRequest,
         input: Option<serde_json::Value>,
     ) -> Result<(), Halt> {
         let turn = &self.turn;
@@ -586,14 +586,22 @@ impl Progress {
         }
         let record = logged.map(calls::LoggedCall::record);
         let output = logged.map(calls::LoggedCall::output);
+        let command = logged.and_then(|it| it.call.raw_input.as_ref());
+        let command = command.and_then(permission::command_text);
         let record = record.unwrap_or_else(|| AgentCall {
             title: request.title.clone(),
             kind: String::new(),
             input: None,
         });
-        let record = self.redacted_call(record).await;
-        let (output, _) = self.redacted(&output.unwrap_or_default()).await;
-        let question = request.question(&turn.context, &turn.spec.name, (&record, &output));
+        let shown = ShownCall {
+            call: self.redacted_call(record).await,
+            command: match command {
+                Some(command) => Some(self.redacted(&command).await.0),
+                None => None,
+            },
+            output: self.redacted(&output.unwrap_or_default()).await.0,
+        };
+        let question = request.question(&turn.context, &turn.spec.name, &shown);
         let number = question.id;
         let reply: oneshot::Receiver<Reply> = QuestionHost::ask(&self.turn.chat, question).await?;
         self.replies

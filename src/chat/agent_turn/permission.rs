@@ -47,6 +47,13 @@ pub(super) struct AskedCall<'a> {
     pub is_confined: bool,
 }
 
+/// The texts of a call for the question about it, without secrets.
+pub(super) struct ShownCall {
+    pub call: AgentCall,
+    pub command: Option<String>,
+    pub output: String,
+}
+
 /// An answer to a request for permission.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PermissionAnswer {
@@ -58,19 +65,18 @@ pub(super) struct PermissionAnswer {
 }
 
 impl PermissionRequest {
-    /// Returns the question: what the agent wants, with all that it gives, and its options.
+    /// Returns the question: what the agent wants, with all that it gives, and its options. If it is too long to be shown whole, only
+    /// the options that refuse are left.
     pub(super) fn question(
-        &self,
+        &mut self,
         context: &CallContext,
         agent: &str,
-        (call, output): (&AgentCall, &str),
+        shown: &ShownCall,
     ) -> Question {
-        let mut text = format!("{agent} asks for permission: {}", call.title.trim());
-        let input = call.input.as_deref();
-        let parts = input.into_iter().chain(Some(output));
-        for part in parts.filter(|it| !it.trim().is_empty()) {
-            text.push_str("\n\n");
-            text.push_str(part.trim_end());
+        let call = &shown.call;
+        let (text, is_cut) = shown.text(agent);
+        if is_cut {
+            self.options.retain(|it| refuses(it.kind));
         }
         let choices = self.options.iter().map(|option| OfferedChoice {
             label: one_line(&printable(start_of(option.name.trim(), LONGEST_NAME))),
@@ -80,9 +86,12 @@ impl PermissionRequest {
         Question {
             id: context.services.id(),
             asker: Asker::Chat(context.chat),
-            command: format!("{agent} asks: {}", one_line(&printable(&call.title))),
+            command: format!(
+                "{agent} asks: {}",
+                one_line(&printable(start_of(&call.title, LONGEST_NAME)))
+            ),
             choices: vec![ChoiceQuestion {
-                question: printable(start_of(&text, LONGEST_QUESTION)),
+                question: printable(&text),
                 choices: choices.collect(),
                 several: false,
             }],
@@ -177,6 +186,33 @@ fn verdict(judge: &Judge, program: &Program, cwd: &Path) -> Verdict {
     judge.verdict(&judge.assess(program, cwd, true), &[])
 }
 
+impl ShownCall {
+    /// Returns the text of the question about the call, and whether a part was left out. The command comes first, because the agent
+    /// chooses the order of all else.
+    fn text(&self, agent: &str) -> (String, bool) {
+        let about = format!("{agent} asks for permission: {}", self.call.title.trim());
+        let command = self.command.as_ref();
+        let command = command.map(|it| format!("{agent} asks to run this command: {it}"));
+        let parts = [
+            command.as_deref(),
+            Some(about.as_str()),
+            self.call.input.as_deref(),
+            Some(self.output.as_str()),
+        ];
+        let parts = parts.into_iter().flatten().map(str::trim_end);
+        let parts: Vec<_> = parts.filter(|it| !it.is_empty()).collect();
+        let text = parts.join("\n\n");
+        let start = start_of(&text, LONGEST_QUESTION);
+        match text.len() - start.len() {
+            0 => (text, false),
+            more => (
+                format!("{start}\n\n[{more} more bytes are not shown, so you can only refuse it]"),
+                true,
+            ),
+        }
+    }
+}
+
 impl AskedCall<'_> {
     /// Returns whether co may say yes for the person: the agent is confined, and the call is a command in this directory and nothing
     /// else.
@@ -199,6 +235,14 @@ impl AskedCall<'_> {
         });
         self.is_confined && self.kind == Some(ToolKind::Execute) && only_command
     }
+}
+
+/// Returns the text of the command in the input of a call, if it has one.
+pub(super) fn command_text(input: &serde_json::Value) -> Option<String> {
+    command(input).map(|it| match it {
+        Program::Shell(text) => text,
+        Program::Argv(words) => format!("{words:?}"),
+    })
 }
 
 /// Returns the command in the input of a call, if it has one.
@@ -225,6 +269,13 @@ fn is_yes(kind: PermissionOptionKind) -> bool {
     matches!(
         kind,
         PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways
+    )
+}
+
+fn refuses(kind: PermissionOptionKind) -> bool {
+    matches!(
+        kind,
+        PermissionOptionKind::RejectOnce | PermissionOptionKind::RejectAlways
     )
 }
 
@@ -319,6 +370,34 @@ mod tests {
         ] {
             assert!(!allowed(&input, ToolKind::Execute, true), "{input}");
         }
+    }
+
+    #[test]
+    fn a_question_begins_with_the_command_and_tells_that_it_is_cut() {
+        let input = json!({ "reason": "x".repeat(LONGEST_QUESTION), "command": "rm -rf src" });
+        let shown = |input: &serde_json::Value| ShownCall {
+            call: AgentCall {
+                title: "Look".to_owned(),
+                kind: String::new(),
+                input: Some(input.to_string()),
+            },
+            command: command_text(input),
+            output: String::new(),
+        };
+        let (text, is_cut) = shown(&input).text("codex");
+        assert!(is_cut && text.starts_with("codex asks to run this command: rm -rf src\n"));
+        assert!(
+            text.ends_with("more bytes are not shown, so you can only refuse it]"),
+            "{text}"
+        );
+        let (text, is_cut) = shown(&json!({ "path": "a" })).text("codex");
+        assert_eq!(
+            (text.as_str(), is_cut),
+            ("codex asks for permission: Look\n\n{\"path\":\"a\"}", false)
+        );
+        let mut request = request();
+        request.options.retain(|it| refuses(it.kind));
+        assert_eq!(request.options.len(), 2);
     }
 
     #[test]

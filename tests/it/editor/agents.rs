@@ -199,6 +199,27 @@ fn nothing_is_allowed_unasked_for_an_agent_that_is_not_confined() {
 }
 
 #[test]
+fn a_question_that_is_too_long_can_only_be_refused() {
+    let input = json!({ "reason": "x".repeat(30_000), "command": "touch made" });
+    let script = json!({ "ask": [
+        { "ask": {
+            "toolCall": { "toolCallId": "9", "title": "Run it", "kind": "execute", "status": "in_progress", "rawInput": input },
+            "options": [
+                { "optionId": "once", "name": "Option once", "kind": "allow_once" },
+                { "optionId": "no", "name": "Option no", "kind": "reject_once" },
+            ],
+        } },
+        message("Asked."),
+    ] });
+    let scene = scene(&script);
+    scene.co("ask");
+    scene.nvim.wait_text("asks to run this command: touch made");
+    scene.answer("1");
+    scene.wait_chat("answered: no");
+    scene.wait_turns(1);
+}
+
+#[test]
 fn a_dead_agent_is_told_and_the_next_prompt_starts_it_again() {
     let script = json!({
         "die": [message("Going.\n"), call("1", "read", "read a.txt"), { "raw": "no json\n{\"half" }, { "die": 7 }],
