@@ -1,7 +1,7 @@
 //! The own directory of a confined agent, with links to what it reads and writes of the person's directory.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::preset::AgentHome;
 use crate::paths::private_dir;
@@ -29,6 +29,10 @@ pub(super) fn prepare(
     for (name, is_written) in read.chain(write) {
         let (target, link) = (of_person.join(name), own.join(name));
         if !target.exists() {
+            // The agent obeys what it reads here. If the person has none, nor has the agent.
+            if !is_written {
+                remove(&link);
+            }
             continue;
         }
         let granted = match is_written {
@@ -41,15 +45,29 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Makes a link. A file in its place is removed. A directory stays: then the agent works without what the link would show.
-fn replace_by_link(target: &Path, link: &PathBuf) {
+/// Makes a link. What the agent put in its place is removed.
+fn replace_by_link(target: &Path, link: &Path) {
     let is_there = std::fs::read_link(link).is_ok_and(|to| to == target);
     if is_there {
         return;
     }
-    let _missing = std::fs::remove_file(link);
+    remove(link);
     if let Err(error) = std::os::unix::fs::symlink(target, link) {
         tracing::warn!(%error, link = %link.display(), "no link for an agent");
+    }
+}
+
+/// Removes a file, a link, or a directory with all in it.
+fn remove(path: &Path) {
+    let is_directory = path.symlink_metadata().is_ok_and(|it| it.is_dir());
+    let removed = match is_directory {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    };
+    if let Err(error) = removed
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %path.display(), "an entry of an agent cannot be removed");
     }
 }
 
@@ -82,13 +100,23 @@ mod tests {
         assert_eq!(places.write, [own.clone(), person.join("login")]);
         assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
         assert!(!own.join("hooks").exists());
-        // What the agent put in the place of a link goes; a directory stays.
+        // What the agent put in the place of a link goes, and what it made of a name that the person does not have.
         fs::remove_file(own.join("login")).unwrap();
         fs::write(own.join("login"), "other").unwrap();
         fs::remove_file(own.join("rules")).unwrap();
-        fs::create_dir(own.join("rules")).unwrap();
+        fs::create_dir_all(own.join("rules/more")).unwrap();
+        fs::write(own.join("missing"), "obey me").unwrap();
+        fs::write(own.join("sessions"), "a conversation").unwrap();
         prepare(&own, &HOME, Some(&person), &mut places).unwrap();
         assert_eq!(fs::read_to_string(own.join("login")).unwrap(), "login");
-        assert!(own.join("rules").is_dir() && !own.join("rules").is_symlink());
+        assert_eq!(
+            fs::read_link(own.join("rules")).unwrap(),
+            person.join("rules")
+        );
+        assert!(!own.join("missing").exists() && own.join("sessions").exists());
+        // A directory of a name that the person does not have goes too.
+        fs::create_dir_all(own.join("missing/more")).unwrap();
+        prepare(&own, &HOME, Some(&person), &mut places).unwrap();
+        assert!(!own.join("missing").exists());
     }
 }

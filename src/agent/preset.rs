@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::config::{AgentConfinement, Config};
+use crate::paths::workspace_name;
 use co_policy::HostPattern;
 
 /// An agent that co knows.
@@ -103,6 +104,12 @@ impl AgentSpec {
         preset(&self.name)
     }
 
+    /// Returns the directory of the confined agent, below that of all agents. Each workspace has one: what the agent writes there in one
+    /// workspace, it neither reads nor obeys in another.
+    pub fn own_home(&self, agents: &Path, workspace: &Path) -> PathBuf {
+        agents.join(&self.name).join(workspace_name(workspace))
+    }
+
     /// Returns the path of its program; none if it is not installed.
     pub fn installed(&self, path: &OsStr) -> Option<PathBuf> {
         let program = Path::new(self.cmd.first()?);
@@ -162,7 +169,10 @@ mod tests {
         assert_eq!((mine.cmd.len(), mine.preset().is_none()), (2, true));
         assert_eq!(mine.confinement, AgentConfinement::Workspace);
         assert_eq!(find("bare", &config), None);
-        assert!(find("codex", &Config::default()).is_some());
+        let codex = find("codex", &Config::default()).unwrap();
+        let own = |workspace: &str| codex.own_home(Path::new("/agents"), Path::new(workspace));
+        assert!(own("/a").starts_with("/agents/codex"));
+        assert_ne!(own("/a"), own("/b"));
         assert_eq!(names(&config), ["bare", "codex", "mine"]);
     }
 

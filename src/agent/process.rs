@@ -188,7 +188,7 @@ impl AgentStart {
             write: Vec::new(),
         };
         if let Some(preset) = preset.filter(|_| is_confined) {
-            let own = services.places.agents.join(&self.spec.name);
+            let own = self.spec.own_home(&services.places.agents, &self.workspace);
             let of_person = self.spec.person_home.as_deref();
             home::prepare(&own, &preset.home, of_person, &mut places).map_err(StartFault::Home)?;
             env.push((preset.home.variable.to_owned(), own.display().to_string()));
