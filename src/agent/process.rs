@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::home;
-use super::hosts::TurnAsker;
+use super::hosts::{TurnAsker, host_rules};
 use super::preset::AgentSpec;
 use super::program;
 use crate::config::AgentConfinement;
@@ -18,7 +18,7 @@ use co_exec::{
     Caller, CommandSpec, Confinement, Environment, GrantedPlaces, Launcher, Program,
     RunningCommand, Streams, UNTIL_IT_ENDS,
 };
-use co_policy::{HostPattern, HostRules, HostVerdict};
+use co_policy::{HostPattern, HostVerdict};
 use co_proxy::Target;
 
 /// The port of the internet's servers of agents.
@@ -57,6 +57,8 @@ pub enum StartFault {
     Network(#[from] StartError),
     #[error("the person did not allow the hosts that it needs: {0}")]
     Hosts(String),
+    #[error("{0}")]
+    HostRules(String),
     #[error(transparent)]
     Send(#[from] SendError),
     #[error("it ended: {0}")]
@@ -232,15 +234,8 @@ impl AgentStart {
 
     /// Returns the way to the hosts that the agent may reach. Asks once about those of its vendor.
     async fn access(&self) -> Result<HostAccess, StartFault> {
-        let settings = self.services.config.hosts.clone();
-        let rules = || async {
-            // A judge that knows what the person saved meanwhile.
-            let judge = self.services.judge(&self.workspace);
-            let settings = settings.clone();
-            let read = tokio::task::spawn_blocking(move || judge.host_rules(&settings));
-            read.await.unwrap_or_else(|_| HostRules::default())
-        };
-        let mut found = rules().await;
+        let found = host_rules(&self.services, &self.workspace).await;
+        let mut found = found.map_err(StartFault::HostRules)?;
         found.allow.extend(self.spec.allowed_hosts.iter().cloned());
         let unknown = self.spec.vendor_hosts.iter().filter(|host| {
             let verdict = found.verdict(host, HTTPS);

@@ -36,6 +36,11 @@ pub trait HostAsker: Send + Sync {
     /// # Errors
     /// It may not: the reason, which the command reads.
     async fn ask(&self, targets: &[Target]) -> Result<(), String>;
+
+    /// Returns the number of the time in which an answer holds. When it changes, all answers are forgotten.
+    fn period(&self) -> u64 {
+        0
+    }
 }
 
 type HostAnswer = Result<(), String>;
@@ -55,6 +60,8 @@ struct Questions {
     asker: Arc<dyn HostAsker>,
     time_limit: TimeLimit,
     answers: HashMap<Target, HostAnswer>,
+    /// The time in which the answers hold.
+    period: u64,
     /// Nobody answered a question in time, so no other one comes.
     is_unattended: bool,
 }
@@ -63,6 +70,7 @@ impl RuleDecider {
     pub(super) fn new(rules: HostRules, asker: Arc<dyn HostAsker>, time_limit: TimeLimit) -> Self {
         let (requests, received) = mpsc::channel(QUEUE);
         let questions = Questions {
+            period: asker.period(),
             asker,
             time_limit,
             answers: HashMap::new(),
@@ -117,6 +125,7 @@ impl Questions {
                     None => return,
                 }
             }
+            self.forget_old();
             self.answer_known(&mut waiting);
             if waiting.is_empty() {
                 continue;
@@ -162,6 +171,15 @@ impl Questions {
         }
     }
 
+    /// Forgets the answers if their time is over.
+    fn forget_old(&mut self) {
+        let period = self.asker.period();
+        if std::mem::replace(&mut self.period, period) != period {
+            self.answers.clear();
+            self.is_unattended = false;
+        }
+    }
+
     /// Asks the person, unless they did not answer before; none if nobody answers in time. The time of the command stands still
     /// meanwhile.
     async fn ask(&self, targets: &[Target]) -> Option<HostAnswer> {
@@ -176,8 +194,9 @@ impl Questions {
     /// Answers the requests whose targets are decided. Forgets those whose connections are gone.
     fn answer_known(&self, waiting: &mut Vec<Request>) {
         let all = std::mem::take(waiting);
+        let is_over = self.asker.period() != self.period;
         for (target, reply) in all {
-            match self.answers.get(&target) {
+            match self.answers.get(&target).filter(|_| !is_over) {
                 // It does not matter if the connection is gone.
                 Some(answer) => drop(reply.send(answer.clone())),
                 None if reply.is_closed() => {}
@@ -200,6 +219,7 @@ fn unanswered() -> HostAnswer {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use tokio::time::Instant;
 
@@ -212,6 +232,7 @@ mod tests {
         silent: bool,
         silent_about: Option<&'static str>,
         asked: Mutex<Vec<Vec<String>>>,
+        period: AtomicU64,
     }
 
     #[async_trait]
@@ -231,6 +252,10 @@ mod tests {
                 true => Err("the person refused it".to_owned()),
                 false => Ok(()),
             }
+        }
+
+        fn period(&self) -> u64 {
+            self.period.load(Ordering::Relaxed)
         }
     }
 
@@ -287,6 +312,24 @@ mod tests {
             *asked,
             [vec!["a.example:443", "b.example:443"], vec!["a.example:22"]]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_forgotten_when_its_time_is_over() {
+        let asker = Arc::new(ListAsker {
+            refuses: vec!["b.example:443"],
+            ..ListAsker::default()
+        });
+        let decider = decider(&asker);
+        let (a, b) = (target("a.example:443"), target("b.example:443"));
+        for period in 0..3 {
+            asker.period.store(period, Ordering::Relaxed);
+            for _ in 0..2 {
+                assert!(decider.decide(&a).await.is_ok());
+                assert!(decider.decide(&b).await.is_err());
+            }
+        }
+        assert_eq!(asker.asked.lock().unwrap().len(), 6);
     }
 
     #[tokio::test(start_paused = true)]
