@@ -109,7 +109,7 @@ impl AgentStart {
     pub fn lacks_own_network(&self) -> bool {
         let launcher = self.services.executor.launcher();
         let report = launcher.map(Launcher::report);
-        let lacks = report.is_some_and(|it| it.confined().is_ok() && it.own_network().is_err());
+        let lacks = report.is_some_and(|it| it.agents().is_ok() && it.own_network().is_err());
         self.spec.confinement == AgentConfinement::Workspace && lacks
     }
 

@@ -314,3 +314,27 @@ async fn an_agent_has_its_places_and_reaches_only_its_caller() {
     assert!(machine.accept().is_err(), "the machine is another network");
     assert_eq!(outcome.level, "agent");
 }
+
+#[tokio::test]
+async fn an_agent_is_refused_where_secrets_cannot_be_hidden() {
+    let bench = Bench::with_launcher(|setup| {
+        setup.settings.namespaces = false;
+    });
+    let workspace = bench.path().canonicalize().unwrap();
+    for whole_network in [false, true] {
+        let mut spec = bench.spec("echo started");
+        spec.cwd = workspace.clone();
+        spec.confinement = Confinement::Agent {
+            workspace: workspace.clone(),
+            places: GrantedPlaces::default(),
+            whole_network,
+        };
+        let started = bench.executor.start_on(spec, Streams::Pipes).await;
+        let refusal = started.err().unwrap().to_string();
+        assert!(
+            refusal.contains("secrets in the workspace cannot be hidden from an agent here: sandbox_namespaces is off")
+                && refusal.contains("confinement = 'none'"),
+            "{refusal}"
+        );
+    }
+}

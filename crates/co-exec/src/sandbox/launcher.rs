@@ -185,6 +185,10 @@ impl Launcher {
             Access::Read | Access::Write => self.report.confined()?,
             Access::Overlay(_) => self.report.trials(level.secrets.workspace)?,
         }
+        // Only an agent has places of its own.
+        if level.places.is_some() {
+            self.report.agents()?;
+        }
         if level.network == Network::Own {
             self.report.own_network()?;
         }

@@ -105,6 +105,22 @@ impl SandboxReport {
         )))
     }
 
+    /// Checks that another agent can be confined. Only mounts hide the secrets of its workspace, and it works unasked.
+    ///
+    /// # Errors
+    /// It cannot: one sentence with the reason and what to do.
+    pub fn agents(&self) -> Result<(), SandboxRefusal> {
+        self.confined()?;
+        let why = match self.wants_namespaces {
+            false => "sandbox_namespaces is off",
+            true if self.namespaces() => return Ok(()),
+            true => self.support().reason(),
+        };
+        Err(SandboxRefusal::Unable(format!(
+            "secrets in the workspace cannot be hidden from an agent here: {why}; if it may read them and run unconfined, set              confinement = 'none' for it in the setting agents"
+        )))
+    }
+
     /// Checks that a command can have a network of its own.
     ///
     /// # Errors
